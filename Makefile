@@ -1,0 +1,74 @@
+# Everything runs from .venv, made by the first target that needs it. Nothing has to be prepared but
+# Python 3.11 or newer; PYTHON=... names one. `make help` lists the targets.
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+NEED := PYTHON="$(PYTHON)" sh .ci/need
+PYTEST := $(BIN)/pytest -n 2 --durations=10
+TARGET := cooperative-sticky
+
+# A .venv that does not run, or belongs to another checkout (a copied tree), is made again.
+OURS := $(shell $(BIN)/python -c 'import os, pip, rebalance.model as m; \
+	print(os.path.samefile(m.__path__[0], "model"))' 2>/dev/null)
+ifneq ($(OURS),True)
+.PHONY: $(STAMP)
+endif
+
+.PHONY: help gate test check bench nightly format doctor clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
+
+gate: $(STAMP) ## judge the built-in cooperative-sticky assignor (another: TARGET=range)
+	@$(NEED) java 2>&1 >/dev/null || true
+	$(BIN)/rebalance check $(TARGET)
+
+test: $(STAMP) ## all tests but the nightly ones
+	@$(NEED) java 2>&1 >/dev/null || true
+	$(PYTEST) -m "not nightly"
+
+check: $(STAMP) .ns/rebalance ## lint, format, types and the fast tests: the loop while working
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy -p rebalance.model -p rebalance.properties -p rebalance.gate
+	$(BIN)/mypy tests $(wildcard benchmarks)
+	$(PYTEST) -m "not slow and not nightly"
+
+bench: $(STAMP) ## the benchmarks
+	$(BIN)/python -m benchmarks.run
+
+nightly: $(STAMP) ## every test, the nightly ones too
+	@$(NEED) java 2>&1 >/dev/null || true
+	$(PYTEST)
+
+format: $(STAMP) ## format the code and repair what ruff can
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+doctor: ## what this machine has of what is needed
+	@python=$$($(NEED) python) && "$$python" -c 'import sys; print("python", sys.version.split()[0], sys.executable)'
+	@$(NEED) java 2>&1 || true
+	@$(NEED) git 2>&1 || true
+
+clean: ## remove .venv, caches and build products, not the recorded results in .rebalance
+	rm -rf .venv .ns build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp comes last, so that the next make resumes an installation that was interrupted or failed.
+$(STAMP): pyproject.toml
+ifneq ($(OURS),True)
+	@python=$$($(NEED) python) && rm -rf .venv && \
+	  echo "making .venv with $$python; a first installation takes a minute or more, mostly for pyspark" && \
+	  "$$python" -m venv .venv
+endif
+	@PIP_USE_PEP517=1 $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check \
+	  -e '.[dev]' </dev/null || \
+	  { echo "installation failed, pip says why above; it needs a package index: is the network up?" >&2; exit 1; }
+	@touch $@
+
+# mypy cannot see the import hook of the editable installation, but it follows a link.
+.ns/rebalance:
+	@mkdir -p .ns && ln -sfn .. $@

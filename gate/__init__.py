@@ -1,0 +1,1 @@
+"""What people run: command line, pytest plugin, targets, traces, reports."""

@@ -1,0 +1,1 @@
+"""Adapters for assignors that other Python projects ship."""

@@ -1,0 +1,454 @@
+"""The main job: search for scenarios that break a clause, make them small, and give the verdict."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version as distribution_version
+from typing import Protocol
+
+from rebalance.gate.messages import Hello
+from rebalance.gate.result import ClauseResult, Exit, Finding, Result, Status, TargetInfo, Verdict
+from rebalance.model.assignor import Promise
+from rebalance.model.values import (
+    Cluster,
+    GroupSubscription,
+    Partitions,
+    RebalanceProtocol,
+)
+from rebalance.properties.calls import Failure, FailureKind, Reply
+from rebalance.properties.clauses import TABLE, Clause, Level, Scope, violation
+from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
+from rebalance.properties.histories import Found, Record, Writer, play
+from rebalance.properties.minimise import minimise
+from rebalance.properties.scenarios import Join, Member, Scenario, uniform
+
+SAFETY_FIRST = (Level.SAFETY, Level.LIVENESS, Level.QUALITY)
+
+
+class TargetSession(Protocol):
+    """What the check needs of a target: ``rebalance.gate.session.Session`` or ``InProcess``."""
+
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
+    def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None: ...
+    @property
+    def hello(self) -> Hello: ...
+
+
+def writer_of(session: TargetSession) -> Writer | None:
+    """How members of this target write their userData, ``None`` if it declares none."""
+    return Writer.of(session.user_data) if session.hello.user_data else None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How much is searched. ``each``: scenarios along every single dimension and every protocol;
+    ``mixed``: along random combinations; ``large``: of the large size; ``crowd``: members and
+    partitions of the one scenario that only an efficient assignor survives (0: leave it out)."""
+
+    name: str
+    each: int
+    mixed: int
+    large: int
+    crowd: int
+    shrink: int
+    """Scenarios that minimising one counterexample may play."""
+
+
+PROFILES = {
+    p.name: p
+    for p in (
+        Profile("smoke", 4, 20, 0, 0, 150),
+        Profile("ci", 60, 900, 12, 2100, 1500),
+        Profile("nightly", 2000, 30_000, 300, 2100, 6000),
+        Profile("deep", 20_000, 600_000, 3000, 4000, 20_000),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to check. ``level`` is the weakest that fails the run; weaker ones are reported."""
+
+    clauses: tuple[Clause, ...] = TABLE
+    protocols: tuple[RebalanceProtocol, ...] | None = None
+    profile: Profile = PROFILES["ci"]
+    seed: int = 0
+    level: Level = Level.LIVENESS
+    budget: float | None = None
+    fail_fast: bool = False
+
+
+# Situations that a full search along all dimensions must reach, by protocol: if the target never
+# got there, "no violation" would mean little.
+FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
+    RebalanceProtocol.COOPERATIVE: (
+        "follow-up rebalance",
+        "partition withheld",
+        "stale claim",
+        "tied claims",
+        "claim listed twice",
+        "claim to unknown partition",
+        "claim to unsubscribed topic",
+        "topic without metadata",
+        "mixed versions",
+        "unequal subscriptions",
+        "racks",
+        "claims beside none",
+        "missed-sync with claims",
+        "lost-join with claims",
+        "ghost with claims",
+        "removed member returns",
+        "silent static member",
+    ),
+    RebalanceProtocol.EAGER: (
+        "unequal subscriptions",
+        "topic without metadata",
+        "mixed versions",
+        "racks",
+        "missed-sync",
+        "lost-join",
+        "removed member returns",
+        "silent static member",
+    ),
+}
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a search stands; saved when it is interrupted, and taken up again by ``--resume``."""
+
+    done: int = 0
+    asked: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    witnesses: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)
+    claims: int = 0
+    moved: int = 0
+    best: dict[str, tuple[Scenario, Found, int]] = field(default_factory=dict)
+    """Per clause-protocol id: the smallest scenario that breaks it so far, and its number."""
+    seconds: float = 0.0
+
+
+def numbered(plan: Plan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
+    """All scenarios of a plan in a fixed order: the dimensions in turn, so that a short run is broad.
+
+    The n-th scenario depends on the seed and n alone.
+    """
+    profile = plan.profile
+    for protocol in protocols:
+        if profile.crowd:
+            yield crowd(protocol, profile.crowd)
+    for index in range(profile.each):
+        for protocol in protocols:
+            for names in ((), *((d.name,) for d in DIMENSIONS if protocol in d.protocols)):
+                draw = Seeded(f"{plan.seed}/{protocol}/{'+'.join(names)}/{index}")
+                yield generate(draw, protocol, names)
+    for index in range(profile.mixed + profile.large):
+        for protocol in protocols:
+            draw = Seeded(f"{plan.seed}/{protocol}/mixed/{index}")
+            one_in = draw.integer(2, 6)  # swarm: few dimensions at once now, many then
+            names = tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1)
+            yield generate(draw, protocol, names, SMALL if index < profile.mixed else LARGE)
+
+
+def count(profile: Profile, protocols: Sequence[RebalanceProtocol]) -> int:
+    """How many scenarios ``numbered`` yields."""
+    dimensions = sum(1 + sum(p in d.protocols for d in DIMENSIONS) for p in protocols)
+    return profile.each * dimensions + len(protocols) * (profile.mixed + profile.large + bool(profile.crowd))
+
+
+def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:
+    """As many partitions as members, and one member more: what took minutes before KAFKA-9987."""
+    topics = uniform({f"t{i}": members // 10 for i in range(10)})
+    ids = [f"member-{i:05}" for i in range(members)]
+    joiner = Join(Member(f"member-{members:05}", tuple(topics)))
+    everybody = tuple(Member(i, tuple(topics)) for i in ids)
+    return Scenario(protocol, topics, everybody, ((), (joiner,)), ("crowd",))
+
+
+def search(
+    plan: Plan,
+    session: TargetSession,
+    protocols: Sequence[RebalanceProtocol],
+    promises: Sequence[Promise],
+    writer: Writer | None,
+    progress: Progress,
+    tell: Callable[[Progress, int], None] = lambda progress, total: None,
+) -> bool:
+    """Play the scenarios of ``plan`` from ``progress.done`` on; whether it got to the end.
+
+    Stops early when the budget is spent or, with ``fail_fast``, at the first breach that counts.
+    ``progress`` is up to date after every scenario, also when this is interrupted.
+    """
+    total = count(plan.profile, protocols)
+    started = time.monotonic() - progress.seconds
+    for number, scenario in enumerate(numbered(plan, protocols)):
+        if number < progress.done:
+            continue
+        record = play(scenario, session.assign, writer, plan.clauses, promises)
+        _count(progress, record, number, plan.clauses, promises)
+        progress.seconds = time.monotonic() - started
+        tell(progress, total)
+        if plan.fail_fast and any(_gates(f.clause, plan.level) for f in record.found):
+            return False
+        if plan.budget is not None and progress.seconds > plan.budget and progress.done < total:
+            return False
+    return True
+
+
+def _count(
+    progress: Progress, record: Record, number: int, clauses: Sequence[Clause], promises: Sequence[Promise]
+) -> None:
+    protocol = record.scenario.protocol
+    progress.done = number + 1
+    progress.asked += record.asked
+    progress.claims += record.claims
+    if record.skipped is not None:
+        progress.skipped[record.skipped] += 1
+        return
+    progress.witnesses.update(f"{w}-{protocol}" for w in record.witnesses)
+    for clause in clauses:
+        if clause.applies(protocol, promises):
+            progress.judged[f"{clause.id}-{protocol}"] += 1
+    for found in record.found:
+        key = f"{found.clause.id}-{protocol}"
+        progress.broken[key] += 1
+        progress.moved += found.breach.gap if found.clause.id == "kip54/sticky/1" else 0
+        known = progress.best.get(key)
+        if known is None or record.scenario.size < known[0].size:
+            progress.best[key] = (record.scenario, found, number)
+
+
+def shrink(
+    plan: Plan,
+    session: TargetSession,
+    scenario: Scenario,
+    clause: Clause,
+    promises: Sequence[Promise],
+    writer: Writer | None,
+) -> Scenario:
+    """The smallest scenario found that still breaks ``clause`` on the target."""
+    left = plan.profile.shrink
+    slow = 10.0  # a target that hangs is not asked a hundred times
+
+    def breaks(candidate: Scenario) -> bool:
+        nonlocal left, slow
+        left -= 1
+        started = time.monotonic()
+        record = play(
+            candidate, session.assign, writer, (clause,), promises, curious=clause.scope is Scope.RELATION
+        )
+        slow -= max(0.0, time.monotonic() - started - 0.2)
+        return record.breach_of(clause.id) is not None
+
+    return minimise(scenario, breaks, may_go_on=lambda: left > 0 and slow > 0)
+
+
+def check(
+    plan: Plan,
+    session: TargetSession,
+    target: TargetInfo,
+    *,
+    progress: Progress | None = None,
+    tell: Callable[[Progress, int], None] = lambda progress, total: None,
+    fresh: Callable[[], None] = lambda: None,
+) -> Result:
+    """Search, minimise, confirm, and judge.
+
+    ``session`` answers for ``target``; ``fresh`` restarts it before a counterexample is confirmed.
+    Ctrl-C ends the search early: the result then says ``interrupted`` and holds what was found.
+    """
+    progress = progress if progress is not None else Progress()
+    started = time.monotonic() - progress.seconds
+    declared = tuple(RebalanceProtocol(p) for p in target.protocols)
+    protocols = tuple(p for p in plan.protocols or declared if p in declared)
+    promises = tuple(Promise(p) for p in target.promises)
+    writer = writer_of(session)
+    interrupted = finished = False
+    findings: dict[str, Finding] = {}
+    try:
+        finished = search(plan, session, protocols, promises, writer, progress, tell)
+        for key in sorted(progress.best):
+            scenario, found, number = progress.best[key]
+            findings[key] = _finding(plan, session, scenario, found, number, promises, writer, fresh)
+    except KeyboardInterrupt:
+        interrupted = True
+        for key, (scenario, found, number) in progress.best.items():
+            findings.setdefault(key, _unconfirmed(plan, scenario, found, number))
+    rows = tuple(
+        _row(clause, protocol, progress, findings.get(f"{clause.id}-{protocol}"), protocols, promises)
+        for clause in plan.clauses
+        for protocol in clause.protocols
+        if protocol in declared or plan.protocols is None
+    )
+    result = Result(
+        suite_version=distribution_version("rebalance-verifier"),
+        target=target,
+        profile=plan.profile.name,
+        seed=plan.seed,
+        level=plan.level,
+        clauses=rows,
+        scenarios=progress.done,
+        asked=progress.asked,
+        seconds=time.monotonic() - started,
+        witnesses=_merged(progress.witnesses),
+        missed=_missed(plan, protocols, progress, finished),
+        quality=1 - progress.moved / progress.claims if progress.claims else None,
+        interrupted=interrupted,
+    )
+    return judge(result)
+
+
+def judge(result: Result) -> Result:
+    """The verdict and exit code that follow from the rows of ``result``."""
+    gating = [
+        r for r in result.clauses if r.status is Status.VIOLATED and _gates(r.clause, Level(result.level))
+    ]
+    stale = result.stale_known or any(r.status is Status.FIXED for r in result.clauses)
+    if gating:
+        verdict, code = Verdict.VIOLATION, Exit.VIOLATION
+    elif result.missed or result.interrupted:
+        verdict, code = Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE
+    else:
+        verdict, code = Verdict.CONFORMANT, Exit.VIOLATION if stale else Exit.CONFORMANT
+    return replace(result, verdict=verdict, exit=Exit.INTERRUPTED if result.interrupted else code)
+
+
+def _gates(clause: Clause, level: Level) -> bool:
+    return SAFETY_FIRST.index(clause.level) <= SAFETY_FIRST.index(level)
+
+
+def _finding(
+    plan: Plan,
+    session: TargetSession,
+    scenario: Scenario,
+    found: Found,
+    number: int,
+    promises: Sequence[Promise],
+    writer: Writer | None,
+    fresh: Callable[[], None],
+) -> Finding:
+    small = shrink(plan, session, scenario, found.clause, promises, writer)
+    fresh()
+    record = play(small, session.assign, writer, (found.clause,), promises)
+    again = record.breach_of(found.clause.id)
+    if again is None:
+        return _unconfirmed(plan, scenario, found, number)
+    return Finding(
+        found.clause,
+        small.protocol,
+        again.breach,
+        small,
+        again.round,
+        record.calls,
+        plan.seed,
+        number,
+        scenario.size,
+        confirmed=True,
+    )
+
+
+def _unconfirmed(plan: Plan, scenario: Scenario, found: Found, number: int) -> Finding:
+    return Finding(
+        found.clause,
+        scenario.protocol,
+        found.breach,
+        scenario,
+        found.round,
+        (),
+        plan.seed,
+        number,
+        scenario.size,
+        confirmed=False,
+    )
+
+
+def _row(
+    clause: Clause,
+    protocol: RebalanceProtocol,
+    progress: Progress,
+    finding: Finding | None,
+    protocols: Sequence[RebalanceProtocol],
+    promises: Sequence[Promise],
+) -> ClauseResult:
+    key = f"{clause.id}-{protocol}"
+    judged, broken = progress.judged[key], progress.broken[key]
+    if finding is not None:
+        return ClauseResult(clause, protocol, Status.VIOLATED, judged, broken, finding)
+    if protocol not in protocols:
+        return ClauseResult(clause, protocol, Status.UNSUPPORTED, note=f"{protocol} is not asked for")
+    if not clause.applies(protocol, promises):
+        wanted = ", ".join(sorted(clause.promises - frozenset(promises)))
+        return ClauseResult(clause, protocol, Status.UNSUPPORTED, note=f"not promised: {wanted}")
+    if not judged:
+        declined = progress.skipped.most_common(1)
+        note = f"declined: {declined[0][0]}" if declined else "no scenario was played"
+        return ClauseResult(clause, protocol, Status.UNTESTED, note=note)
+    return ClauseResult(clause, protocol, Status.PASSED, judged)
+
+
+def _missed(
+    plan: Plan, protocols: Sequence[RebalanceProtocol], progress: Progress, finished: bool
+) -> tuple[str, ...]:
+    total = count(plan.profile, protocols)
+    if not protocols:
+        return ("the target supports none of the protocols that were asked for",)
+    if not finished and progress.done < total:
+        return (f"stopped after {progress.done} of {total} scenarios",)
+    unreached = [
+        f"never reached: {witness} ({protocol})"
+        for protocol in protocols
+        for witness in FLOORS[protocol]
+        if not progress.witnesses[f"{witness}-{protocol}"]
+    ]
+    return tuple(unreached) if plan.profile.each >= 20 else ()  # smoke is too small to promise them
+
+
+def _merged(witnesses: Counter[str]) -> dict[str, int]:
+    merged: Counter[str] = Counter()
+    for key, hits in witnesses.items():
+        merged[key.rpartition("-")[0]] += hits
+    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
+
+
+def assert_conforms(target_spec: str, scenario: dict[str, object], clause_id: str) -> None:
+    """Replay one scenario on a target; raises the clause's ``Violation`` when it is still broken.
+
+    What a test written by ``rebalance replay --as-pytest`` calls. ``scenario`` is as in a trace.
+    """
+    from rebalance.gate.session import Session
+    from rebalance.gate.targets import resolve
+    from rebalance.properties.clauses import CLAUSES
+    from rebalance.properties.scenarios import from_json
+
+    clause = CLAUSES[clause_id]
+    with Session(resolve(target_spec)) as session:
+        record = replay(session, from_json(scenario), clause)
+    if record.skipped is not None:
+        raise RuntimeError(f"{target_spec} declined the scenario: {record.skipped}")
+    if found := record.breach_of(clause.id):
+        raise violation(clause, found.breach, record.scenario)
+
+
+def replay(session: TargetSession, scenario: Scenario, clause: Clause) -> Record:
+    """Play one saved scenario for one clause, whatever the target promises today."""
+    return play(scenario, session.assign, writer_of(session), (clause,), frozenset(Promise))
+
+
+__all__ = [
+    "PROFILES",
+    "FailureKind",
+    "Plan",
+    "Profile",
+    "Progress",
+    "assert_conforms",
+    "check",
+    "judge",
+    "replay",
+    "search",
+    "shrink",
+]

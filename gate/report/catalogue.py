@@ -1,0 +1,63 @@
+"""The clause table as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rebalance.properties.clauses import Clause, Scope
+
+CHECKED_BY = {
+    Scope.CALL: "every answer",
+    Scope.REPLY: "every reply, and every missing one",
+    Scope.RELATION: "asking again, with the input changed in a way that must not matter",
+    Scope.HISTORY: "playing the group on until it settles, and once more",
+}
+
+
+def to_json(clauses: Sequence[Clause]) -> list[dict[str, Any]]:
+    """One object per clause."""
+    return [
+        {
+            "id": c.id,
+            "level": str(c.level),
+            "sentence": c.sentence,
+            "rule": c.rule,
+            "link": c.link,
+            "protocols": [str(p) for p in c.protocols],
+            "promises": sorted(str(p) for p in c.promises),
+            "checked_by": CHECKED_BY[c.scope],
+        }
+        for c in clauses
+    ]
+
+
+def render(clauses: Sequence[Clause], *, markdown: bool = False, full: bool = False) -> str:
+    """A table; ``full`` shows everything about each clause instead."""
+    if markdown:
+        columns = ("clause", "level", "sentence", "rule", "protocols", "asked of", "checked by")
+        head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
+        rows = (
+            f"| `{c.id}` | {c.level} | {c.sentence} | [{c.rule}]({c.link}) | {_protocols(c)} "
+            f"| {_asked(c)} | {CHECKED_BY[c.scope]} |"
+            for c in clauses
+        )
+        return "\n".join((head, *rows))
+    if full:
+        return "\n\n".join(
+            f"{c.id}  [{c.level}]\n  {c.sentence}\n"
+            f"  rule        {c.rule}\n              {c.link}\n"
+            f"  protocols   {_protocols(c)}\n  asked of    {_asked(c)}\n  checked by  {CHECKED_BY[c.scope]}"
+            for c in clauses
+        )
+    width = max(len(c.id) for c in clauses)
+    return "\n".join(f"{c.id:{width}}  {c.level:8}  {_protocols(c):18}  {c.sentence}" for c in clauses)
+
+
+def _protocols(clause: Clause) -> str:
+    return ", ".join(clause.protocols)
+
+
+def _asked(clause: Clause) -> str:
+    promised = " and ".join(sorted(clause.promises))
+    return f"targets that promise {promised}" if promised else "every target"

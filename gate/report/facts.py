@@ -1,0 +1,102 @@
+"""What every report says about a result, counted once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from rebalance.gate.report.words import clean, count, cut
+from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo, Verdict
+from rebalance.properties.clauses import Level
+
+LEVELS = tuple(Level)
+"""From the worst breach to the mildest."""
+
+
+def gates(result: Result, clause: ClauseResult) -> bool:
+    """Whether a breach of this clause fails the run."""
+    return LEVELS.index(clause.clause.level) <= LEVELS.index(Level(result.level))
+
+
+def broken(result: Result) -> list[ClauseResult]:
+    """The violated clauses that fail the run, worst level first."""
+    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and gates(result, c))
+
+
+def informational(result: Result) -> list[ClauseResult]:
+    """The violated clauses that do not fail the run."""
+    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and not gates(result, c))
+
+
+def having(result: Result, *statuses: Status) -> list[ClauseResult]:
+    """The clauses with one of these statuses, worst level first."""
+    return _by_level(c for c in result.clauses if c.status in statuses)
+
+
+def _by_level(clauses: Iterable[ClauseResult]) -> list[ClauseResult]:
+    return sorted(clauses, key=lambda c: LEVELS.index(c.clause.level))
+
+
+def counts(result: Result) -> dict[Level, Counter[Status]]:
+    """How many clauses of each level have which status."""
+    table: dict[Level, Counter[Status]] = {level: Counter() for level in LEVELS}
+    for clause in result.clauses:
+        table[clause.clause.level][clause.status] += 1
+    return table
+
+
+def reached(result: Result) -> list[tuple[str, float]]:
+    """Situations and the share of the scenarios that reached them, most frequent first."""
+    found = sorted(result.witnesses.items(), key=lambda item: (-item[1], item[0]))
+    return [(name, number / max(result.scenarios, 1)) for name, number in found]
+
+
+def label(target: TargetInfo) -> str:
+    """The target in its own words, as far as it has any."""
+    return cut(clean(" ".join(filter(None, (target.name, target.version))) or target.spec), 50)
+
+
+def headline(result: Result) -> str:
+    """The verdict and what it rests on, in one line."""
+    return f"{result.verdict.upper()}  {label(result.target)} {_because(result)}"
+
+
+def _because(result: Result) -> str:
+    match result.verdict:
+        case Verdict.VIOLATION:
+            reasons = []
+            if found := broken(result):
+                levels = Counter(c.clause.level for c in found)
+                shares = ", ".join(f"{levels[level]} {level}" for level in LEVELS if levels[level])
+                reasons.append(f"breaks {count(len(found), 'clause')} ({shares})")
+            if stale := len(having(result, Status.FIXED)) + len(result.stale_known):
+                reasons.append(f"no longer needs {count(stale, 'line')} of the known list")
+            return " and ".join(reasons) or "violates its contract"
+        case Verdict.INCONCLUSIVE:
+            reasons = ["interrupted"] * result.interrupted + list(result.missed)
+            more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+            return "is not judged: " + cut(clean(reasons[0]), 60) + more if reasons else "is not judged"
+        case Verdict.CONFORMANT:
+            passed = count(len(having(result, Status.PASSED)), "clause")
+            return f"keeps {passed} in {count(result.scenarios, 'scenario')}"
+
+
+def tally(result: Result) -> str:
+    """How many clauses came out how, zeros left out except for violations."""
+    parts = [count(len(broken(result)), "new violation")]
+    if others := informational(result):
+        parts.append(count(len(others), "finding"))
+    totals = sum(counts(result).values(), Counter())
+    parts += [f"{totals[s]} {s}" for s in Status if s is not Status.VIOLATED and totals[s]]
+    if result.stale_known:
+        parts.append(f"{len(result.stale_known)} stale")
+    return ", ".join(parts)
+
+
+def found_where(clause: ClauseResult, finding: Finding) -> str:
+    """Which scenario showed it, how often it was broken, and whether it broke again."""
+    parts = [f"in scenario {finding.number}, seed {finding.seed}, round {finding.round}"]
+    if clause.scenarios:
+        parts.append(f"broken in {clause.broken} of {count(clause.scenarios, 'scenario')}")
+    parts.append("confirmed in a fresh process" if finding.confirmed else "NOT confirmed in a fresh process")
+    return "; ".join(parts)

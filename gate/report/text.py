@@ -1,0 +1,168 @@
+"""The report for a terminal: the verdict first, then one block per broken clause, then the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rebalance.gate.report.chart import chart
+from rebalance.gate.report.facts import (
+    broken,
+    counts,
+    found_where,
+    having,
+    headline,
+    informational,
+    label,
+    reached,
+    tally,
+)
+from rebalance.gate.report.words import clean, columns, count, cut, fold, percent, size
+from rebalance.gate.result import ClauseResult, Finding, Result, Status, Verdict
+
+WIDTH = 110
+"""Columns; only a link may be wider, because a folded one cannot be followed."""
+
+_LABEL = 11
+_COLOURS = {
+    "VIOLATION": "31;1",
+    "CONFORMANT": "32;1",
+    "INCONCLUSIVE": "33;1",
+    "FINDING": "36;1",
+    "KNOWN": "36;1",
+    "fixed": "33;1",
+    "stale": "33;1",
+    "missed": "33;1",
+}
+
+
+def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool = True) -> str:
+    """The whole report, each line at most 110 columns wide.
+
+    ``verbose`` 1 names the known, unsupported and untested clauses, 2 shows the known ones as blocks.
+    Without ``unicode`` the text is pure ASCII.
+    """
+    lines = [headline(result), *_header(result)]
+    blocks = [("VIOLATION", c) for c in broken(result)] + [("FINDING", c) for c in informational(result)]
+    if verbose > 1:
+        blocks += [("KNOWN", c) for c in having(result, Status.KNOWN, Status.FLAKY) if c.finding]
+    for word, clause in blocks:
+        lines += ["", *block(word, clause, unicode)]
+    lines += ["", *_known(result, verbose), *_table(result), *_figures(result)]
+    if result.run_dir:
+        lines += _labelled("reports", result.run_dir)
+    lines.append(f"{tally(result)}; {result.verdict.upper()}, exit {int(result.exit)}")
+    safe = (_inert(line if unicode else clean(line, False)) for line in lines)
+    return "\n".join(_paint(line) if color else line for line in safe) + "\n"
+
+
+def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
+    """Everything about one broken clause; the first line says it all in short."""
+    finding = clause.finding
+    summary = clean(finding.breach.summary if finding else clause.clause.sentence, unicode)
+    where = f"   [{clause.clause.level}, {clause.protocol}]"
+    start = f"{word} {clause.clause.id}  "
+    room = WIDTH - len(start) - len(where)
+    lines = [start + cut(summary, room) + where]
+    if columns(summary) > room:
+        lines += _labelled("what", summary)
+    lines += _labelled("rule", f"{clause.clause.sentence} ({clause.clause.rule})")
+    lines.append(f"  {clause.clause.link}")
+    if finding is None:
+        return lines + (_labelled("note", clause.note) if clause.note else [])
+    for position, reason in enumerate(finding.breach.because):
+        lines += _labelled("because" if position == 0 else "", clean(reason, unicode))
+    for name, text in (("expected", finding.breach.expected), ("actual", finding.breach.actual)):
+        if text:
+            lines += _labelled(name, clean(text, unicode))
+    lines += ["", *(f"  {line}".rstrip() for line in chart(finding, unicode, WIDTH - 2)), ""]
+    return lines + _provenance(clause, finding)
+
+
+def _provenance(clause: ClauseResult, finding: Finding) -> list[str]:
+    lines = _labelled("shrunk", f"{size(finding.found_size)} -> {size(finding.scenario.size)}")
+    lines += _labelled("found", found_where(clause, finding))
+    if finding.trace_id:
+        lines += _labelled("replay", f"rebalance replay {finding.trace_id}")
+    if finding.path:
+        lines += _labelled("trace", finding.path)
+    return lines + _labelled("allow", f"echo '{clause.id}  # <issue url>' >> known-failing.txt")
+
+
+def _header(result: Result) -> list[str]:
+    target = result.target
+    parts = [f"rebalance {result.suite_version}", f"target={label(target)}"]
+    if target.spec != target.name:
+        parts.append(f"({cut(clean(target.spec), 60)})")
+    parts.append(f"protocols={','.join(clean(p) for p in target.protocols) or '-'}")
+    parts += [f"profile={result.profile}", f"level={result.level}", f"seed={result.seed}"]
+    return fold("  ".join(parts), WIDTH)
+
+
+def _known(result: Result, verbose: int) -> list[str]:
+    lines = []
+    if known := having(result, Status.KNOWN):
+        lines += _labelled("known", f"{count(len(known), 'failure')} on the known list, none of them new")
+    if flaky := having(result, Status.FLAKY):
+        lines += _labelled("flaky", f"{count(len(flaky), 'clause')} on the list of flaky ones")
+    for clause in having(result, Status.FIXED):
+        lines += _labelled("fixed", f"{clause.id} is on the known list and holds: remove its line")
+    for line in result.stale_known:
+        lines += _labelled("stale", f"{clean(line)}: matches nothing that was run: remove line")
+    if verbose:
+        for clause in having(result, Status.KNOWN, Status.FLAKY, Status.UNSUPPORTED, Status.UNTESTED):
+            lines += _labelled("", f"{clause.id}  {clause.status}  {clean(clause.note)}".rstrip())
+    return lines
+
+
+def _table(result: Result) -> list[str]:
+    table = counts(result)
+    always = (Status.PASSED, Status.VIOLATED, Status.KNOWN, Status.UNSUPPORTED, Status.UNTESTED)
+    shown = [s for s in Status if s in always or any(row[s] for row in table.values())]
+    lines = [f"{'clauses':{_LABEL}}" + "".join(f"{s:>13}" for s in shown)]
+    for level, row in table.items():
+        lines.append(f"  {level:{_LABEL - 2}}" + "".join(f"{row[s]:>13}" for s in shown))
+    return lines
+
+
+def _figures(result: Result) -> list[str]:
+    asked = (
+        f"{count(result.scenarios, 'scenario')}, {count(result.asked, 'question')}, {result.seconds:.1f} s"
+    )
+    lines = _labelled("played", asked + (", interrupted" if result.interrupted else ""))
+    situations = [f"{clean(name)} {percent(share)}" for name, share in reached(result)]
+    if situations:
+        lines += _labelled("reached", " | ".join(situations), most=20)
+    for reason in result.missed:
+        lines += _labelled("missed", clean(reason))
+    if result.quality is not None:
+        share = percent(result.quality)
+        lines += _labelled("quality", f"{share} of the valid claims that could be kept were kept")
+    return lines
+
+
+def _labelled(name: str, text: str, most: int = 6) -> list[str]:
+    first, *more = fold(clean(text), WIDTH - _LABEL, most)
+    return [f"  {name:{_LABEL - 2}}{first}".rstrip(), *(" " * _LABEL + line for line in more)]
+
+
+def _inert(line: str) -> str:
+    """GitHub's runner takes ``::error::`` at the start of a line, and ``##[error]`` anywhere, as orders."""
+    line = line.replace("##[", "#\\#[")
+    start = len(line) - len(line.lstrip())
+    return f"{line[:start]}\\{line[start:]}" if line.startswith("::", start) else line
+
+
+def _paint(line: str) -> str:
+    word = next((w for w in _COLOURS if line.strip().startswith(w)), None)
+    if word is not None:
+        return line.replace(word, f"\x1b[{_COLOURS[word]}m{word}\x1b[0m", 1)
+    for verdict in (v.upper() for v in Verdict):
+        if f"; {verdict}, exit" in line:
+            return line.replace(verdict, f"\x1b[{_COLOURS[verdict]}m{verdict}\x1b[0m", 1)
+    return line
+
+
+def plain(lines: Sequence[str], most: int) -> str:
+    """Lines joined to at most ``most`` characters, with a note where some were left out."""
+    text = "\n".join(lines)
+    return text if len(text) <= most else text[:most] + "\n(cut)"

@@ -1,0 +1,145 @@
+"""Words that several reports use, and how text that a target wrote is made fit to print.
+
+Member and topic names, error messages and stderr belong to whoever is judged. Every report passes
+them through ``clean`` first: one line, nothing that a terminal, an XML parser or a CI log obeys.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+from rebalance.properties.scenarios import Event, Fault, FaultKind, Join, Leave, Member, SetTopic, Subscribe
+
+
+def clean(text: str, unicode: bool = True) -> str:
+    r"""``text`` with everything unprintable (and, without ``unicode``, everything but ASCII) escaped.
+
+    >>> clean("a\n\x1b[31mb")
+    'a\\n\\x1b[31mb'
+    """
+    if text.isprintable() and (unicode or text.isascii()):
+        return text
+    return "".join(
+        c if c.isprintable() and (unicode or c.isascii()) else c.encode("unicode_escape").decode()
+        for c in text
+    )
+
+
+def columns(text: str) -> int:
+    """Columns that clean ``text`` takes on a terminal: East Asian wide ones count twice."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def head(text: str, width: int) -> str:
+    """As many characters from the start of ``text`` as fit into ``width`` columns."""
+    used = 0
+    for position, char in enumerate(text):
+        used += _columns(char)
+        if used > width:
+            return text[:position]
+    return text
+
+
+def cut(text: str, width: int) -> str:
+    """``text``, its end replaced by dots where it is wider than ``width``."""
+    return text if columns(text) <= width else head(text, width - 3) + "..."
+
+
+def shorten(text: str, width: int) -> str:
+    """``text``, its middle replaced by dots where it is too wide: the ids of clients differ at the end."""
+    if columns(text) <= width:
+        return text
+    end = (width - 2) // 2
+    return head(text, width - 2 - end) + ".." + head(text[::-1], end)[::-1]
+
+
+def pad(text: str, width: int) -> str:
+    """``text`` filled up with spaces to ``width`` columns."""
+    return text + " " * (width - columns(text))
+
+
+def fold(text: str, width: int, most: int = 6) -> list[str]:
+    """``text`` in lines of at most ``width`` columns, broken at spaces where there are any.
+
+    What does not fit into ``most`` lines is left out, and dots say so.
+    """
+    lines: list[str] = []
+    while text and len(lines) < most:
+        line = head(text, width)
+        if len(line) < len(text) and text[len(line)] != " " and " " in line.strip():
+            line = line[: line.rindex(" ")]
+        line = line or text[0]
+        lines.append(line.rstrip())
+        text = text[len(line) :].lstrip(" ")
+    if text:
+        lines[-1] = head(lines[-1], width - 4) + " ..."
+    return lines or [""]
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "claim"), count(2, "claim")
+    ('1 claim', '2 claims')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(measured: tuple[int, int, int, int]) -> str:
+    """``Scenario.size`` in words."""
+    nouns = ("member", "partition", "claim", "event")
+    return ", ".join(count(n, noun) for n, noun in zip(measured, nouns, strict=True))
+
+
+def percent(share: float) -> str:
+    """A share without rounding something to nothing or not quite all to all."""
+    if 0 < share < 0.01:
+        return "<1%"
+    if 0.99 < share < 1:
+        return ">99%"
+    return f"{share:.0%}"
+
+
+def listed(items: Iterable[object], most: int = 8) -> str:
+    """Items separated by commas, only the first ``most`` by name."""
+    names = [str(item) for item in items]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def happens(event: Event) -> str:
+    """One event or fault as half a sentence."""
+    match event:
+        case Join(member):
+            return joins(member)
+        case Leave(member):
+            return f"{member} leaves"
+        case Subscribe(member, topics):
+            return f"{member} subscribes to {listed(topics) or 'nothing'}"
+        case SetTopic(topic, None):
+            return f"{topic} is deleted"
+        case SetTopic(topic, partitions):
+            return f"{topic} has {count(len(partitions or ()), 'partition')}"
+        case Fault(kind, member):
+            return f"{member} {_FAULTS[kind]}"
+
+
+def joins(member: Member) -> str:
+    """How a member arrives."""
+    claims = f" claiming {listed(member.owned)} (generation {member.generation})" if member.owned else ""
+    return f"{member.id} joins{claims}"
+
+
+_FAULTS = {
+    FaultKind.SILENT: "stays silent",
+    FaultKind.GHOST: "stays silent, and will come back with its claims",
+    FaultKind.LOST_JOIN: "loses the JoinGroup response",
+    FaultKind.MISSED_SYNC: "misses the SyncGroup response",
+}

@@ -1,0 +1,126 @@
+"""What a finished check knows: plain records, made by ``gate.check``, read by every report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.calls import Call
+from rebalance.properties.clauses import Breach, Clause
+from rebalance.properties.scenarios import Scenario
+
+
+class Status(StrEnum):
+    """What became of one clause under one protocol."""
+
+    PASSED = "passed"
+    VIOLATED = "violated"
+    KNOWN = "known"  # violated, and on the list of known failures
+    FLAKY = "flaky"  # on the list of known flaky ones, violated or not
+    FIXED = "fixed"  # on the list of known failures, and not violated: the list is stale
+    UNSUPPORTED = "unsupported"  # the target does not promise it, or declined
+    UNTESTED = "untested"  # never asked in this run
+
+
+class Verdict(StrEnum):
+    CONFORMANT = "conformant"
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    CONFORMANT = 0
+    VIOLATION = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    INTERNAL = 4
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class TargetInfo:
+    """Who was judged, in its own words (the hello message) and in ours (``spec``)."""
+
+    spec: str
+    name: str
+    version: str = ""
+    language: str = ""
+    protocols: tuple[str, ...] = ()
+    promises: tuple[str, ...] = ()
+    homepage: str = ""
+    issues: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One counterexample: a clause broken in round ``round`` (from 1) of ``scenario``.
+
+    ``calls`` are the answered calls of the scenario as played, the last to be looked at in
+    ``round``; ``found_size`` is the scenario's size before it was minimised. ``confirmed``: it broke
+    again when the minimised scenario was replayed in a fresh process.
+    """
+
+    clause: Clause
+    protocol: RebalanceProtocol
+    breach: Breach
+    scenario: Scenario
+    round: int
+    calls: tuple[Call, ...]
+    seed: int
+    number: int
+    found_size: tuple[int, int, int, int]
+    confirmed: bool
+    trace_id: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseResult:
+    """One row of the clause matrix. ``id`` is the clause id with ``-eager`` or ``-cooperative``."""
+
+    clause: Clause
+    protocol: RebalanceProtocol
+    status: Status
+    scenarios: int = 0
+    broken: int = 0
+    """Scenarios in which it was broken."""
+    finding: Finding | None = None
+    note: str = ""
+    """Why it is unsupported or untested; the issue link of a known failure."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.clause.id}-{self.protocol}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One finished (or interrupted) check."""
+
+    suite_version: str
+    target: TargetInfo
+    profile: str
+    seed: int
+    level: str
+    """The weakest level that fails the run."""
+    clauses: tuple[ClauseResult, ...]
+    scenarios: int
+    asked: int
+    """Questions put to the target."""
+    seconds: float
+    witnesses: Mapping[str, int] = field(default_factory=dict)
+    """Situation -> number of scenarios that reached it."""
+    missed: tuple[str, ...] = ()
+    """Situations that had to be reached and were not, and other reasons to be inconclusive."""
+    quality: float | None = None
+    """Share of the valid claims that could be kept and were; ``None`` when nothing was measured."""
+    stale_known: tuple[str, ...] = ()
+    """Lines of the known list that match nothing that was run."""
+    interrupted: bool = False
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    exit: Exit = Exit.INCONCLUSIVE
+    run_dir: str = ""

@@ -1,0 +1,65 @@
+"""Where an interrupted check stands, on disk, so that ``--resume`` goes on instead of starting again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rebalance.gate.check import Plan, Progress
+from rebalance.gate.result import TargetInfo
+from rebalance.properties.clauses import CLAUSES, Breach
+from rebalance.properties.histories import Found
+from rebalance.properties.scenarios import from_json, to_json
+
+COUNTERS = ("skipped", "witnesses", "judged", "broken")
+NUMBERS = ("done", "asked", "claims", "moved", "seconds")
+
+
+def key(target: TargetInfo, plan: Plan) -> str:
+    """Names the search that can be resumed: same target and version, clauses, protocols, profile, seed."""
+    parts = (
+        target.spec,
+        target.version,
+        plan.profile.name,
+        plan.seed,
+        [str(p) for p in plan.protocols or ()],
+        [c.id for c in plan.clauses],
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+
+
+def save(path: Path, progress: Progress) -> None:
+    """Write ``progress``; the file is complete or absent, never half written."""
+    data: dict[str, Any] = {name: getattr(progress, name) for name in NUMBERS}
+    data |= {name: dict(getattr(progress, name)) for name in COUNTERS}
+    data["best"] = {
+        key: {
+            "clause": found.clause.id,
+            "summary": found.breach.summary,
+            "round": found.round,
+            "number": number,
+            "scenario": to_json(scenario),
+        }
+        for key, (scenario, found, number) in progress.best.items()
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(data), encoding="utf-8")
+    part.replace(path)
+
+
+def load(path: Path) -> Progress:
+    """What ``save`` wrote, or a new start when there is nothing to resume."""
+    if not path.exists():
+        return Progress()
+    data = json.loads(path.read_text(encoding="utf-8"))
+    progress = Progress(**{name: data[name] for name in NUMBERS})
+    for name in COUNTERS:
+        setattr(progress, name, Counter(data[name]))
+    for key, best in data["best"].items():
+        found = Found(CLAUSES[best["clause"]], Breach(best["summary"]), best["round"])
+        progress.best[key] = (from_json(best["scenario"]), found, best["number"])
+    return progress

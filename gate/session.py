@@ -1,0 +1,293 @@
+"""A conversation with one target: ask for assignments, get an answer or the reason why there is none.
+
+Whatever a target does after it has started is a `Failure`, never an exception: it may hang, crash, eat
+memory, talk nonsense; it is then ended with everything it started, and started again for the next request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from rebalance.gate.child import Child, Gone
+from rebalance.gate.host import ask, ask_user_data, name_of, trace_of
+from rebalance.gate.messages import (
+    HELLO_SEQ,
+    Garbage,
+    Hello,
+    Json,
+    Refusal,
+    Skipped,
+    assign_request,
+    bye_request,
+    decode_assignment,
+    decode_hello,
+    decode_reply,
+    decode_user_data,
+    from_line,
+    hello_request,
+    reply_seq,
+    show,
+    to_line,
+    user_data_request,
+)
+from rebalance.gate.targets import Target, TargetError, adopt, describe
+from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
+from rebalance.properties.calls import Answer, Failure, FailureKind, Reply
+
+Question = tuple[RebalanceProtocol, Cluster, GroupSubscription]
+"""What one ``assign`` asks."""
+
+Observer = Callable[[str, bytes], None]
+"""Called with ``">"`` and each request line, ``"<"`` and each reply line."""
+
+_T = TypeVar("_T")
+_Decode = Callable[[Json, float], _T]
+
+
+class Session:
+    """One target in a process of its own; use as a context manager.
+
+    Entering starts the target and raises TargetError when it cannot be started or says no valid hello
+    within ``start_seconds``. A request may take ``call_seconds``; the process and its descendants may have
+    ``memory_mib`` of memory resident (watched where /proc tells).
+
+    A process is replaced after timeout, crash, memory, and after garbage that leaves it unclear where the
+    next reply begins; it is kept after a well-formed reply, be it errored, skipped or a wrong result.
+    ``starts`` counts the processes.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        call_seconds: float = 5.0,
+        start_seconds: float = 20.0,
+        memory_mib: int = 2048,
+        observe: Observer | None = None,
+    ) -> None:
+        self.target = target
+        self.starts = 0
+        self._call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
+        self._observe = observe
+        self._child: Child | None = None
+        self._hello: Hello | None = None
+        self._lost: Failure | None = None  # why it could not be started again
+        self._seq = HELLO_SEQ
+
+    def __enter__(self) -> Self:
+        outcome = self._start()
+        if isinstance(outcome, Failure):
+            raise _start_error(self.target, outcome)
+        self._hello = outcome
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def hello(self) -> Hello:
+        """What the target said of itself when it was first started. Raises RuntimeError before that."""
+        if self._hello is None:
+            raise RuntimeError("the session is not started: use it as `with Session(target) as session:`")
+        return self._hello
+
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        """Ask for one assignment."""
+        return self.many([(protocol, cluster, group)])[0]
+
+    def many(self, questions: Iterable[Question]) -> list[Reply]:
+        """Ask for several assignments at once, which saves waiting; one reply for each, in order.
+
+        When the target fails on one of them, the first that it left unanswered gets the failure, and the
+        questions after it are put again to a new process.
+        """
+        return self._exchange([assign_request(self._next(), *q) for q in questions], _answer)
+
+    def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None:
+        """What a member that was last assigned ``owned`` in ``generation`` writes as user data; None
+        without asking when the target said that it writes none."""
+        if not self.hello.user_data:
+            return None
+        request = user_data_request(self._next(), owned, generation)
+        return self._exchange([request], lambda result, _: decode_user_data(result))[0]
+
+    def close(self) -> None:
+        """Say bye and end the target, with everything it started."""
+        if self._child:
+            self._say(to_line(bye_request(self._next())))
+            self._child.close()
+            self._child = None
+
+    # --- the conversation ------------------------------------------------------------------------------
+
+    def _start(self) -> Hello | Failure:
+        """Start a process and hear its hello."""
+        self.starts += 1
+        try:
+            self._child = Child(self.target.command, self._memory_mib)
+        except OSError as error:
+            return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}: {error.strerror}")
+        try:
+            self._say(to_line(hello_request()))
+            outcome = self._hear(HELLO_SEQ, self._start_seconds, lambda result, _: decode_hello(result))
+        except BaseException:
+            self._end()
+            raise
+        if isinstance(outcome, Failure):
+            self._end()
+        return outcome
+
+    def _exchange(self, requests: list[Json], decode: _Decode[_T]) -> list[_T | Failure]:
+        """Send all requests, read all replies, and start over behind a request that ends the process."""
+        waiting = deque((request["seq"], to_line(request)) for request in requests)
+        outcomes: list[_T | Failure] = []
+        try:
+            while waiting:
+                if self._child is None and self._lost is None:
+                    outcome = self._start()
+                    self._lost = _restart_failure(outcome) if isinstance(outcome, Failure) else None
+                if self._lost:
+                    return outcomes + [self._lost] * len(waiting)
+                self._say(*(line for _, line in waiting))
+                while waiting and self._child:
+                    seq, _ = waiting.popleft()
+                    outcomes.append(self._hear(seq, self._call_seconds, decode))
+        except BaseException:  # ours or the user's interrupt: replies may be under way
+            self._end()
+            raise
+        return outcomes
+
+    def _say(self, *lines: bytes) -> None:
+        assert self._child
+        if self._observe:
+            for line in lines:
+                self._observe(">", line)
+        self._child.send(b"".join(lines))
+
+    def _hear(self, seq: int, seconds: float, decode: _Decode[_T]) -> _T | Failure:
+        """The outcome of request ``seq``, the oldest one unanswered."""
+        assert self._child
+        began = time.monotonic()
+        try:
+            line = self._child.line(began + seconds)
+            if self._observe:
+                self._observe("<", line)
+            message = from_line(line)
+            if reply_seq(message) != seq:
+                raise Garbage(f"expected the reply to request {seq}, got {show(line)}")
+        except Gone as gone:
+            within = f" within {seconds:g} s" if gone.kind is FailureKind.TIMEOUT else ""
+            return self._fail(gone.kind, f"{gone}{within}", began)
+        except Garbage as garbage:
+            return self._fail(FailureKind.GARBAGE, f"reply {seq}: {garbage}", began)
+        took = time.monotonic() - began
+        try:
+            body = decode_reply(message)
+            if isinstance(body, Refusal):
+                return Failure(FailureKind(body.kind), body.message, body.detail, took)
+            return decode(body, took)
+        except Garbage as garbage:
+            return Failure(FailureKind.GARBAGE, f"reply {seq}: {garbage}", self._child.stderr(), took)
+
+    def _fail(self, kind: FailureKind, message: str, began: float) -> Failure:
+        """End the process and say what it left behind."""
+        assert self._child
+        took = time.monotonic() - began
+        if kind is FailureKind.TIMEOUT and self.target.hosted:
+            self._child.ask_for_stack()
+        self._child.kill()
+        return Failure(kind, message, self._end(), took)
+
+    def _end(self) -> str:
+        """Get rid of the process, if there is one; the last of its stderr."""
+        child, self._child = self._child, None
+        if child is None:
+            return ""
+        child.kill()
+        return child.stderr()
+
+    def _next(self) -> int:
+        self._seq += 1
+        return self._seq
+
+
+class InProcess:
+    """The interface of `Session` for an assignor in this process: quick, and without any protection.
+
+    ``assignor`` is what a Python target may be: an object, a class or a function. Raises TargetError when
+    it is none. What it raises is a Failure; KeyboardInterrupt and the like pass through.
+    """
+
+    def __init__(self, assignor: Any) -> None:
+        self._assignor = adopt(assignor, type(assignor).__name__)
+        self.hello = describe(self._assignor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        """Ask for one assignment."""
+        began = time.monotonic()
+        outcome = _attempt(lambda: ask(self._assignor, cluster, group))
+        took = time.monotonic() - began
+        if isinstance(outcome, Failure):
+            return Failure(outcome.kind, outcome.message, outcome.detail, took)
+        return Answer(*outcome, took)
+
+    def many(self, questions: Iterable[Question]) -> list[Reply]:
+        """Ask for several assignments, one after the other."""
+        return [self.assign(*question) for question in questions]
+
+    def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None:
+        """What a member that was last assigned ``owned`` in ``generation`` writes as user data."""
+        return _attempt(lambda: ask_user_data(self._assignor, owned, generation))
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+# --- outcomes --------------------------------------------------------------------------------------------
+
+
+def _answer(result: Json, seconds: float) -> Answer:
+    return Answer(*decode_assignment(result), seconds)
+
+
+def _attempt(action: Callable[[], _T]) -> _T | Failure:
+    try:
+        return action()
+    except Skipped as skipped:
+        return Failure(FailureKind.SKIPPED, skipped.message, skipped.issue_url or "")
+    except Garbage as garbage:
+        return Failure(FailureKind.GARBAGE, str(garbage))
+    except (Exception, SystemExit) as error:
+        return Failure(FailureKind.ERRORED, name_of(error), trace_of(error))
+
+
+def _restart_failure(failure: Failure) -> Failure:
+    return Failure(
+        failure.kind, f"cannot be started again: {failure.message}", failure.detail, failure.seconds
+    )
+
+
+def _start_error(target: Target, failure: Failure) -> TargetError:
+    if target.hosted and failure.kind is FailureKind.ERRORED:
+        return TargetError(failure.message, detail=failure.detail)  # the host has said it all
+    last_words = failure.detail.splitlines()[-10:]
+    return TargetError(
+        f"target does not start: {target.label}",
+        failure.message,
+        *(f"| {line}" for line in last_words),
+        'a target answers {"seq":0,"cmd":"hello","version":1} with one line: see protocol.schema.json',
+        detail=failure.detail,
+    )

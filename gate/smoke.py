@@ -1,0 +1,172 @@
+"""First aid for authors of adapters: the handshake and three small assignments, each explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from rebalance.gate.messages import Garbage, Hello, from_line
+from rebalance.gate.session import Session
+from rebalance.gate.targets import Target, TargetError
+from rebalance.model.values import (
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Partitions,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+)
+from rebalance.properties.calls import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that was tried: what it was, whether it went well, and what there is to say about it."""
+
+    title: str
+    ok: bool
+    lines: tuple[str, ...] = ()
+
+
+def smoke(target: Target, validate: bool = False, **limits: Any) -> list[Step]:
+    """Shake hands with ``target`` and ask it three trivial assignments; ``limits`` are those of `Session`.
+
+    With ``validate`` every message is held against ``protocol.schema.json`` as well (needs jsonschema).
+    Never raises for what the target does; a step that is not ``ok`` says what to look at.
+    """
+    traffic: list[tuple[str, bytes]] = []
+    steps: list[Step] = []
+    try:
+        with Session(target, observe=lambda way, line: traffic.append((way, line)), **limits) as session:
+            steps.append(_hello(session.hello))
+            steps += [_assign(session, *case) for case in _cases(session)]
+    except TargetError as error:
+        steps.append(Step("start the target", False, tuple(str(error).splitlines())))
+    if validate:
+        steps.append(_validation(traffic))
+    return steps
+
+
+# --- the steps -------------------------------------------------------------------------------------------
+
+
+def _hello(hello: Hello) -> Step:
+    promises = ", ".join(sorted(hello.promises)) or "nothing: no quality clause will be asked"
+    data = "is asked for user data" if hello.user_data else "writes no user data"
+    return Step(
+        f"hello from {hello.name} {hello.version or ''}".rstrip(),
+        True,
+        (f"protocols: {', '.join(hello.protocols)}", f"promises: {promises}", data),
+    )
+
+
+def _cases(session: Session) -> Iterator[tuple[str, Cluster, GroupSubscription, str | None]]:
+    plain = Subscription(("t",))
+    yield "one member, one partition", Cluster.of({"t": 1}), {"A": plain}, None
+    yield "two members, four partitions", Cluster.of({"t": 4}), {"A": plain, "B": plain}, None
+    held = tuple(TopicPartition("t", index) for index in range(4))
+    data = session.user_data(held, 1)
+    trouble = f"user_data: {data.kind}: {data.message}" if isinstance(data, Failure) else None
+    owner = Subscription(
+        ("t",),
+        user_data=None if isinstance(data, Failure) else data,
+        # An eager member has given everything up before it joins, so only its user data can claim.
+        owned_partitions=held if _protocol(session) is RebalanceProtocol.COOPERATIVE else (),
+        generation_id=1,
+    )
+    title = "A holds all four partitions, B is new"
+    yield title, Cluster.of({"t": 4}), {"A": owner, "B": plain}, trouble
+
+
+def _protocol(session: Session) -> RebalanceProtocol:
+    return max(session.hello.protocols, key=lambda p: p is RebalanceProtocol.COOPERATIVE)
+
+
+def _assign(
+    session: Session, title: str, cluster: Cluster, group: GroupSubscription, trouble: str | None
+) -> Step:
+    protocol = _protocol(session)
+    reply = session.assign(protocol, cluster, group)
+    if isinstance(reply, Failure):
+        return Step(title, False, (f"{reply.kind}: {reply.message}", *reply.detail.splitlines()[-20:]))
+    complaints = [*([trouble] if trouble else []), *_complaints(protocol, cluster, group, reply.assignment)]
+    if reply.mutated:
+        complaints.append(f"it changed its input: {reply.mutated}")
+    got = [f"{member}: {_names(partitions)}" for member, partitions in reply.assignment.items()]
+    given = {p for partitions in reply.assignment.values() for p in partitions}
+    for member, sub in group.items():
+        if withheld := tuple(p for p in sub.owned_partitions if p not in given):
+            got.append(f"withheld until {member} has revoked them: {_names(withheld)}")
+    return Step(f"{title} ({protocol})", not complaints, (*got, *complaints))
+
+
+def _complaints(
+    protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription, assignment: GroupAssignment
+) -> Iterator[str]:
+    """What is plainly wrong with an answer; the clauses judge the rest."""
+    granted = [(p, member) for member, partitions in assignment.items() for p in partitions]
+    owner = {p: member for member, sub in group.items() for p in sub.owned_partitions}
+    for member in assignment:
+        if member not in group:
+            yield f"there is no member {member!r}"
+    for topic, racks in cluster.topics.items():
+        for partition in (TopicPartition(topic, index) for index in range(len(racks))):
+            members = [member for p, member in granted if p == partition]
+            if len(members) > 1:
+                yield f"{partition} is given to {' and '.join(members)}"
+            elif (
+                members
+                and protocol is RebalanceProtocol.COOPERATIVE
+                and owner.get(partition, *members) not in members
+            ):
+                yield f"{partition} is given to {members[0]} while {owner[partition]} holds it"
+            elif not members and partition not in owner:
+                yield f"{partition} is given to nobody"
+    for partition, member in granted:
+        if partition not in cluster:
+            yield f"{member} is given {partition}, which does not exist"
+
+
+def _names(partitions: Partitions) -> str:
+    return " ".join(map(str, partitions)) or "nothing"
+
+
+# --- validation ------------------------------------------------------------------------------------------
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the protocol."""
+    import json
+
+    text = resources.files("rebalance.gate").joinpath("protocol.schema.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _validation(traffic: list[tuple[str, bytes]]) -> Step:
+    try:
+        import jsonschema
+    except ImportError:
+        return Step("validate against the schema", False, ("not done: needs `pip install jsonschema`",))
+    root = schema()
+    expected: dict[object, str] = {}
+    complaints = []
+    for way, line in traffic:
+        try:
+            message = from_line(line)
+        except Garbage as garbage:
+            complaints.append(f"{way} {garbage}")
+            continue
+        seq = str(message.get("seq"))
+        if way == ">":
+            expected[seq] = f"{message['cmd']}_reply"
+        form = "request" if way == ">" else expected.get(seq, "reply")
+        validator = jsonschema.Draft202012Validator({**root, "oneOf": [{"$ref": f"#/$defs/{form}"}]})
+        error = jsonschema.exceptions.best_match(validator.iter_errors(message))
+        if error is not None:
+            complaints.append(f"{way} {line.decode('ascii', 'replace').strip()[:200]}")
+            complaints.append(f"  at {error.json_path}: {error.message[:300]}")
+    return Step(f"validate {len(traffic)} messages against the schema", not complaints, tuple(complaints))

@@ -1,0 +1,269 @@
+"""From what a user writes to what is run: every target is a command that speaks the stdio protocol.
+
+    cooperative-sticky            a reference assignor (`rebalance.model.assignors`)
+    cooperative-sticky+SWITCH     the same with design switches on
+    package.module:attribute      a Python assignor: an object, a class or a function assign(cluster, group)
+    NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
+    -- CMD ARG ...                any program
+
+All but the last are hosted by ``python -m rebalance.gate.host``. `resolve` runs in the driver and imports
+nothing of the target's; `load` runs in the host.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import shlex
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from rebalance.gate.messages import Hello
+from rebalance.model.assignor import Promise
+from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+
+DEFAULT = "cooperative-sticky"
+"""The target when none is named."""
+
+GROUP = "rebalance.assignors"
+"""Entry point group in which adapters register a ``load(spec) -> assignor``."""
+
+_FORMS = "a reference name, module:attribute, ADAPTER:SPEC, or `-- COMMAND ...` for any program"
+
+
+class TargetError(Exception):
+    """A target that cannot be found, loaded or started; ``str()`` says what, where and what to do.
+
+    ``detail`` holds more (a traceback, stderr) for those who want it.
+    """
+
+    def __init__(self, message: str, *hints: str, detail: str = "") -> None:
+        super().__init__("\n  ".join([message, *filter(None, hints)]))
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to run: ``spec`` is what the user wrote, ``command`` the program and its arguments.
+
+    ``hosted`` is true for Python targets, which run inside our own host.
+    """
+
+    spec: str
+    command: tuple[str, ...]
+    label: str
+    hosted: bool = False
+
+
+def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
+    """The target that ``spec`` or ``command`` names, the default reference assignor without either.
+
+    Raises TargetError as far as that can be told without running anything of the target's.
+    """
+    if command:
+        if spec:
+            raise TargetError(
+                f"two targets: {spec!r} and the command {shlex.join(command)!r}",
+                "give either --target or `-- COMMAND ...`",
+            )
+        return _program(tuple(command))
+    spec = DEFAULT if spec is None else spec
+    prefix, colon, rest = spec.partition(":")
+    if not colon:
+        _reference(spec)
+        kind = "reference"
+    elif prefix in (adapters := _adapters()):
+        if not rest:
+            raise TargetError(
+                f"{spec!r} names no assignor", f"write {prefix}:NAME, for example {prefix}:sticky"
+            )
+        kind = f"adapter {adapters[prefix].value}"
+    else:
+        _check_module(spec, prefix, rest)
+        kind = "python"
+    host = (sys.executable, "-P", "-m", "rebalance.gate.host", spec)
+    return Target(spec, host, f"{spec} ({kind})", hosted=True)
+
+
+def load(spec: str) -> Any:
+    """The assignor that ``spec`` names: an object with ``assign(cluster, group)``. Imports and runs code
+    of the target's. Raises TargetError."""
+    prefix, colon, rest = spec.partition(":")
+    if not colon:
+        return _reference(spec)
+    adapter = _adapters().get(prefix)
+    if adapter:
+        found = _guard(
+            lambda: adapter.load()(rest), f"adapter {prefix!r} ({adapter.value}) cannot load {rest!r}"
+        )
+    else:
+        found = _attribute(prefix, rest)
+    return adopt(found, spec)
+
+
+def describe(assignor: Any) -> Hello:
+    """What a Python assignor says of itself by its attributes, all optional: ``name``, ``protocols``
+    (default: both), ``promises`` (default: balanced and sticky), ``user_data`` (a method), ``version``,
+    ``homepage``, ``issues``. Raises TargetError."""
+    name = getattr(assignor, "name", None) or type(assignor).__module__.rpartition(".")[2]
+    try:
+        protocols = tuple(
+            RebalanceProtocol(p) for p in getattr(assignor, "protocols", reversed(RebalanceProtocol))
+        )
+        promises = frozenset(
+            Promise(p) for p in getattr(assignor, "promises", (Promise.BALANCED, Promise.STICKY))
+        )
+    except (TypeError, ValueError) as error:
+        raise TargetError(
+            f"{name}: wrong protocols or promises: {error}",
+            f"protocols are of {', '.join(RebalanceProtocol)}; promises of {', '.join(Promise)}",
+        ) from error
+    if not protocols:
+        raise TargetError(f"{name}: protocols is empty", f"name some of {', '.join(RebalanceProtocol)}")
+    return Hello(
+        name=str(name),
+        protocols=protocols,
+        version=_optional(assignor, "version"),
+        language="Python {}.{}.{}".format(*sys.version_info[:3]),
+        promises=promises,
+        user_data=callable(getattr(assignor, "user_data", None)),
+        homepage=_optional(assignor, "homepage"),
+        issues=_optional(assignor, "issues"),
+    )
+
+
+def known() -> list[str]:
+    """The targets that have a name: reference assignors, then adapters as ``NAME:...``."""
+    from rebalance.model.assignors import NAMES
+
+    return [*NAMES, *(f"{name}:..." for name in sorted(_adapters()))]
+
+
+# --- the kinds of target ---------------------------------------------------------------------------------
+
+
+def _program(command: tuple[str, ...]) -> Target:
+    if shutil.which(command[0]) is None:
+        hint = "is it executable (chmod +x)?" if os.path.exists(command[0]) else "a relative path needs a ./"
+        raise TargetError(f"cannot run {command[0]!r}: no such program", hint)
+    return Target(shlex.join(command), command, shlex.join(command))
+
+
+def _reference(spec: str) -> Any:
+    from rebalance.model.assignors import NAMES, reference
+
+    name, *switches = spec.split("+")
+    if name not in NAMES:
+        raise TargetError(
+            f"no target is called {name!r}",
+            _close(name, known()),
+            f"known: {', '.join(known())}",
+            f"or {_FORMS}",
+        )
+    try:
+        return reference(name, tuple(switches))
+    except (LookupError, ValueError) as error:
+        raise TargetError(f"{spec!r}: {error.args[0] if error.args else error}") from error
+
+
+def _adapters() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _check_module(spec: str, module: str, attribute: str) -> None:
+    """Refuse what is no ``module:attribute`` or whose top-level module does not exist; imports nothing."""
+    if module.endswith(".py") or os.sep in module:
+        name = os.path.splitext(os.path.basename(module))[0]
+        raise TargetError(
+            f"{spec!r}: expected the name of a module, got a file",
+            f"write {name}:{attribute or 'ATTRIBUTE'} and run from its directory",
+        )
+    parts = [*module.split("."), *attribute.split(".")]
+    if not all(part.isidentifier() for part in parts):
+        raise TargetError(f"{spec!r} is no target", _close(module, known()), f"a target is {_FORMS}")
+    try:
+        here = importlib.machinery.PathFinder.find_spec(parts[0], [os.getcwd()])
+        found = here or importlib.util.find_spec(parts[0])
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        raise TargetError(
+            f"{spec!r}: no module and no adapter is called {parts[0]!r}",
+            _close(module, [*known(), *_adapters()]),
+            f"adapters: {', '.join(sorted(_adapters())) or 'none'}",
+            f"modules are looked up in {os.getcwd()} and on PYTHONPATH",
+        )
+
+
+def _attribute(module_name: str, path: str) -> Any:
+    found: Any = _guard(lambda: importlib.import_module(module_name), f"cannot import {module_name!r}")
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            public = [n for n in dir(found) if not n.startswith("_")]
+            where = getattr(found, "__file__", None)
+            raise TargetError(
+                f"{module_name}:{path}: there is no {name!r}",
+                f"where: {where}" if where else "",
+                _close(name, public) or f"it has: {', '.join(public[:20]) or 'nothing public'}",
+            ) from None
+    return found
+
+
+def adopt(found: Any, spec: str) -> Any:
+    """``found`` as an object with an ``assign`` method: classes are instantiated, functions wrapped.
+
+    ``spec`` is what messages call it. Raises TargetError.
+    """
+    if isinstance(found, type):
+        kind = found
+        found = _guard(lambda: kind(), f"{spec}: cannot make a {kind.__name__} without arguments")
+    if callable(getattr(found, "assign", None)):
+        return found
+    if callable(found):
+        return _Function(found)
+    raise TargetError(
+        f"{spec}: a {type(found).__name__} is no assignor",
+        "give an object or a class with a method assign(cluster, group), or such a function",
+    )
+
+
+class _Function:
+    """A bare function as an assignor."""
+
+    def __init__(self, assign: Callable[[Cluster, GroupSubscription], GroupAssignment]) -> None:
+        self.assign = assign
+        self.name = getattr(assign, "__module__", "function").rpartition(".")[2]
+
+
+# --- helpers ---------------------------------------------------------------------------------------------
+
+
+def _guard(action: Callable[[], Any], failure: str) -> Any:
+    """The result of ``action``, which runs code of the target's; its exceptions as TargetError."""
+    try:
+        return action()
+    except TargetError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = "".join(traceback.format_exception_only(error)).strip()
+        raise TargetError(f"{failure}: {reason}", detail=traceback.format_exc()) from error
+
+
+def _optional(assignor: Any, name: str) -> str | None:
+    value = getattr(assignor, name, None)
+    return None if value is None or callable(value) else str(value)
+
+
+def _close(name: str, candidates: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(name, list(candidates), n=3)
+    return f"did you mean {' or '.join(matches)}?" if matches else ""

@@ -1,0 +1,60 @@
+"""Reference assignors: for each name that Kafka ships, what it should do at its best.
+
+``reference(name)`` is the one entry. Each assignor is a ``Design`` of pure stages; design switches
+(``rebalance.model.switches``) replace stages to reproduce what was shipped by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance.model.assignor import Assignor, Promise
+from rebalance.model.assignors import ranges, roundrobin, sticky
+from rebalance.model.assignors.design import Design, DesignedAssignor
+from rebalance.model.claims import owned_claim, user_data_claim
+from rebalance.model.values import Partitions, RebalanceProtocol
+from rebalance.model.wire import encode_cooperative_user_data, encode_sticky_user_data
+
+
+def _cooperative_user_data(owned: Partitions, generation: int) -> bytes:
+    return encode_cooperative_user_data(generation)
+
+
+_EAGER = (RebalanceProtocol.EAGER,)
+_BOTH = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
+_STICKY = frozenset({Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE})
+_RANGE = frozenset({Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE})
+
+_REFERENCES = {
+    assignor.name: assignor
+    for assignor in (
+        DesignedAssignor("range", _EAGER, _RANGE, Design(ranges.place)),
+        DesignedAssignor("roundrobin", _EAGER, frozenset({Promise.BALANCED_EQUAL}), Design(roundrobin.place)),
+        DesignedAssignor(
+            "sticky",
+            _EAGER,
+            _STICKY,
+            Design(sticky.place, read=user_data_claim, encode=encode_sticky_user_data),
+        ),
+        DesignedAssignor(
+            "cooperative-sticky",
+            _BOTH,
+            _STICKY,
+            Design(sticky.place, read=owned_claim, withhold=sticky.withhold, encode=_cooperative_user_data),
+        ),
+    )
+}
+
+NAMES: tuple[str, ...] = tuple(_REFERENCES)
+"""The names of the reference assignors, as in ``partition.assignment.strategy`` metadata."""
+
+
+def reference(name: str, switches: Iterable[str] = ()) -> Assignor:
+    """The reference assignor ``name``, with the design ``switches`` applied in order.
+
+    Raises ValueError for a name that is not in ``NAMES``, and for a switch that is unknown or does not
+    fit the assignor; the message lists those that do.
+    """
+    if name not in _REFERENCES:
+        raise ValueError(f"unknown assignor {name!r}: there are {', '.join(NAMES)}")
+    return _REFERENCES[name]

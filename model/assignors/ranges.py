@@ -1,0 +1,57 @@
+"""Range: each topic by itself, in contiguous ranges (``RangeAssignor``), rack-aware as of KIP-881."""
+
+from __future__ import annotations
+
+from rebalance.model.assignors import deal
+from rebalance.model.assignors.design import Rebalance
+from rebalance.model.assignors.roundrobin import seats
+from rebalance.model.claims import NOBODY, Rows
+from rebalance.model.values import GroupAssignment, Racks
+
+
+def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+    """Contiguous ranges over the members in seat order; the first ones get one more.
+
+    Topics with equal partition counts and equal subscribers are co-partitioned: equal indexes go to one
+    member. Where racks decide, a member first takes the indexes for which it is in a replica's rack in
+    all those topics, up to its share; what remains is given out in order.
+    """
+    order = seats(rebalance)
+    subscribers: dict[str, list[int]] = {topic: [] for topic in rebalance.topics}
+    for member in order:
+        for topic in rebalance.wishes[member]:
+            subscribers[topic].append(member)
+    alike: dict[tuple[int, tuple[int, ...]], list[str]] = {}
+    for topic in rebalance.topics:
+        alike.setdefault((rebalance.sizes[topic], tuple(subscribers[topic])), []).append(topic)
+    rows: Rows = {}
+    for (size, members), topics in alike.items():
+        row = divide(size, members, [rebalance.topics[topic] for topic in topics], rebalance.racks)
+        rows.update(dict.fromkeys(topics, row))
+    return deal.assignment(rebalance.members, rows)
+
+
+def divide(
+    size: int, members: tuple[int, ...], topics: list[tuple[Racks, ...]], racks: tuple[str | None, ...]
+) -> list[int]:
+    """One row for all ``topics`` (the racks of their partitions), shared by ``members`` in seat order."""
+    floor, extra = divmod(size, len(members))
+    row = [NOBODY] * size
+    taken = dict.fromkeys(members, 0)
+    above = extra  # members that may still exceed the floor
+
+    def take(member: int, indexes: list[int]) -> None:
+        nonlocal above
+        share = floor + (1 if above > 0 or taken[member] > floor else 0) - taken[member]
+        for index in indexes[:share]:
+            row[index] = member
+            taken[member] += 1
+            above -= taken[member] == floor + 1
+
+    if any(racks[member] for member in members):
+        for member in members:
+            rack = racks[member]
+            take(member, [i for i in range(size) if row[i] == NOBODY and all(rack in t[i] for t in topics)])
+    for member in members:
+        take(member, [i for i in range(size) if row[i] == NOBODY])
+    return row

@@ -1,0 +1,39 @@
+"""Round robin: all partitions in order, dealt to the members in a circle (``RoundRobinAssignor``)."""
+
+from __future__ import annotations
+
+from rebalance.model.assignors import deal
+from rebalance.model.assignors.design import Rebalance
+from rebalance.model.claims import Rows
+from rebalance.model.values import GroupAssignment
+
+
+def seats(rebalance: Rebalance) -> list[int]:
+    """Member numbers as range and roundrobin line them up: static members by instance id, then the rest.
+
+    ``AbstractPartitionAssignor.MemberInfo.compareTo``.
+    """
+
+    def key(number: int) -> tuple[bool, str, int]:
+        instance = rebalance.group[rebalance.members[number]].group_instance_id
+        return instance is None, instance or "", number
+
+    return sorted(range(len(rebalance.members)), key=key)
+
+
+def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+    """Each partition to the next member in the circle that subscribes to its topic.
+
+    Every topic here has a subscriber, so that the search ends within one turn.
+    """
+    order = seats(rebalance)
+    rows: Rows = {topic: [0] * size for topic, size in rebalance.sizes.items()}
+    turn = 0
+    for topic in rebalance.topics:
+        row = rows[topic]
+        for index in range(len(row)):
+            while topic not in rebalance.wishes[order[turn % len(order)]]:
+                turn += 1
+            row[index] = order[turn % len(order)]
+            turn += 1
+    return deal.assignment(rebalance.members, rows)

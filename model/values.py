@@ -1,0 +1,95 @@
+"""The values that cross an assignor: partitions, subscriptions, cluster metadata, assignments.
+
+Names follow ``org.apache.kafka.clients.consumer.ConsumerPartitionAssignor`` (Subscription,
+GroupSubscription, Assignment) and ``org.apache.kafka.common`` (TopicPartition, Cluster).
+Everything here is an immutable value; the two mappings are plain dicts because their iteration
+order is itself an input (the broker's member map decides in which order a leader sees the group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+NO_GENERATION = -1
+"""What a member that belongs to no generation sends (``DEFAULT_GENERATION`` in the Java client)."""
+
+NEWEST_VERSION = 3
+"""Newest ConsumerProtocolSubscription and ConsumerProtocolAssignment version known here."""
+
+
+class RebalanceProtocol(StrEnum):
+    """How a member behaves in a rebalance (KIP-429, ``ConsumerPartitionAssignor``)."""
+
+    EAGER = "eager"
+    COOPERATIVE = "cooperative"
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; prints as Kafka prints it, ``topic-0``."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+Partitions = tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What the leader learns of one member from its JoinGroup metadata.
+
+    ``owned_partitions`` exists on the wire since version 1 (KIP-429), ``generation_id`` since 2
+    (KIP-792, -1 when absent), ``rack_id`` since 3 (KIP-881). ``group_instance_id`` (KIP-345) comes
+    beside the metadata, in the JoinGroup response. ``version`` is the one the member wrote.
+    """
+
+    topics: tuple[str, ...]
+    user_data: bytes | None = None
+    owned_partitions: Partitions = ()
+    generation_id: int = NO_GENERATION
+    rack_id: str | None = None
+    group_instance_id: str | None = None
+    version: int = NEWEST_VERSION
+
+
+Racks = tuple[str, ...]
+"""Racks that hold a replica of one partition, sorted; empty when unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The leader's view of the cluster: for each known topic, one ``Racks`` per partition.
+
+    Partition indexes are 0 to n-1. A topic that the leader has no metadata for is absent.
+    """
+
+    topics: Mapping[str, tuple[Racks, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> Cluster:
+        """A cluster without rack information: topic name -> number of partitions.
+
+        >>> Cluster.of({"t": 2}).partition_count("t")
+        2
+        """
+        return cls({topic: ((),) * count for topic, count in counts.items()})
+
+    def partition_count(self, topic: str) -> int:
+        """Number of partitions of ``topic``, 0 when the leader does not know it."""
+        return len(self.topics.get(topic, ()))
+
+    def __contains__(self, partition: object) -> bool:
+        return isinstance(partition, tuple) and 0 <= partition[1] < self.partition_count(partition[0])
+
+
+GroupSubscription = Mapping[str, Subscription]
+"""Member id -> subscription, in the order in which the leader's client iterates them."""
+
+GroupAssignment = Mapping[str, Partitions]
+"""Member id -> assigned partitions."""

@@ -1,0 +1,1 @@
+"""What must hold: the clause table, its oracles, the scenarios it is asked on."""

@@ -1,0 +1,675 @@
+"""The contract of an assignor, as a table of named clauses that a program can check.
+
+A clause is one sentence, one id, one level and one function. The functions are pure; the three
+scopes say what they are shown: one call, one call and the right to ask again, or a whole history.
+``TABLE`` is the single place where clauses are registered; a duplicate id is an error at import.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from rebalance.model.assignor import Promise
+from rebalance.model.values import GroupAssignment, RebalanceProtocol, TopicPartition
+from rebalance.properties import oracles
+from rebalance.properties.calls import Answer, Ask, Call, Claim, Failure, FailureKind
+from rebalance.properties.scenarios import Scenario
+
+EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+BOTH = (EAGER, COOPERATIVE)
+
+
+class Level(StrEnum):
+    """How bad a breach is; the first two fail a build by default."""
+
+    SAFETY = "safety"
+    LIVENESS = "liveness"
+    QUALITY = "quality"
+
+
+class Scope(StrEnum):
+    """What a clause is shown, and therefore how it is checked."""
+
+    CALL = "call"  # every answered call
+    REPLY = "reply"  # every reply, answered or not
+    RELATION = "relation"  # a call and further questions about it
+    HISTORY = "history"  # all calls of a scenario, the undisturbed ones at its end included
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One way in which a clause does not hold; ``partitions`` are those to look at in a chart."""
+
+    summary: str
+    because: tuple[str, ...] = ()
+    expected: str = ""
+    actual: str = ""
+    partitions: tuple[TopicPartition, ...] = ()
+    gap: int = 0
+    """Distance from the optimum, where the clause measures one."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All calls of one scenario; those from ``settling`` on are undisturbed."""
+
+    calls: tuple[Call, ...]
+    settling: int
+    settled: int | None
+    """Index of the first undisturbed call after which nobody has to revoke; ``None``: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One sentence that must hold of an assignor.
+
+    ``promises``: asked only of targets that promise all of these (``Promise``). ``check`` takes
+    what ``scope`` says and returns the breach or ``None``.
+    """
+
+    id: str
+    level: Level
+    scope: Scope
+    sentence: str
+    rule: str
+    """Where the sentence comes from: KIP and section."""
+    link: str
+    check: Callable[..., Breach | None]
+    protocols: tuple[RebalanceProtocol, ...] = BOTH
+    promises: frozenset[Promise] = frozenset()
+
+    def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
+        """Whether a target with these promises is asked for this clause under ``protocol``."""
+        return protocol in self.protocols and self.promises <= frozenset(promises)
+
+
+class Violation(AssertionError):
+    """A clause broken by a target, raised with everything that is needed to show and replay it.
+
+    Raise through ``violation``: one subclass per clause, so that Hypothesis keeps two broken clauses
+    apart and never shrinks from one into the other.
+    """
+
+    def __init__(self, clause: Clause, breach: Breach, scenario: Scenario) -> None:
+        lines = [f"{clause.id} {breach.summary}", f"  rule     {clause.sentence}"]
+        lines += [f"  because  {line}" for line in breach.because]
+        super().__init__("\n".join(lines))
+        self.clause, self.breach, self.scenario = clause, breach, scenario
+
+
+@cache
+def _violation_type(clause_id: str) -> type[Violation]:
+    words = clause_id.replace("/", " ").title().replace(" ", "")
+    return type(f"{words}Violation", (Violation,), {"__module__": __name__})
+
+
+def violation(clause: Clause, breach: Breach, scenario: Scenario) -> Violation:
+    """The exception for one breach."""
+    return _violation_type(clause.id)(clause, breach, scenario)
+
+
+# --- one call -------------------------------------------------------------------------------------
+
+
+def exclusive(call: Call) -> Breach | None:
+    for partition, members in sorted(call.granted.items()):
+        if len(members) > 1:
+            who = " and ".join(members) if len(set(members)) > 1 else f"{members[0]} twice"
+            return Breach(
+                f"{partition} is assigned to {who}",
+                (f"assign() returned {_grants(call, set(members))}",),
+                f"{partition} with one member",
+                f"{partition} listed {len(members)} times",
+                (partition,),
+            )
+    return None
+
+
+def only_to_subscribers(call: Call) -> Breach | None:
+    for member, partitions in sorted(call.assignment.items()):
+        if member not in call.group:
+            return Breach(
+                f"{member!r} is assigned {len(partitions)} partitions and is not in the group",
+                (f"the group is {_names(call.group)}",),
+                f"only {_names(call.group)}",
+                f"an assignment for {member!r}",
+                partitions[:1],
+            )
+        topics = call.group[member].topics
+        for partition in sorted(partitions):
+            if partition.topic not in topics:
+                return Breach(
+                    f"{partition} is assigned to {member}, which does not subscribe to {partition.topic}",
+                    (f"{member} subscribes to {_names(topics)}",),
+                    f"{partition} with {_names(call.subscribers.get(partition.topic, ()))}",
+                    f"{member}: {partition}",
+                    (partition,),
+                )
+    return None
+
+
+def only_existing(call: Call) -> Breach | None:
+    for member, partitions in sorted(call.assignment.items()):
+        for partition in sorted(partitions):
+            if partition in call.cluster:
+                continue
+            count = call.cluster.partition_count(partition.topic)
+            # KIP-429, leader 2.6: what is claimed but unknown to the leader may be given back as it is.
+            if partition.topic not in call.cluster.topics and member in call.holders.get(partition, ()):
+                continue
+            return Breach(
+                f"{partition} is assigned to {member} and does not exist",
+                (f"the leader knows {count} partitions of {partition.topic}",),
+                "only partitions that the leader has metadata for",
+                f"{member}: {partition}",
+                (partition,),
+            )
+    return None
+
+
+def complete(call: Call) -> Breach | None:
+    for partition in call.withheld:
+        claims = call.claimants.get(partition, {}) if call.protocol is COOPERATIVE else {}
+        if not claims:
+            return Breach(
+                f"{partition} is assigned to nobody, and nobody has to revoke it first",
+                (
+                    f"{_names(call.subscribers[partition.topic])} subscribe to {partition.topic}",
+                    f"no member claims {partition}",
+                ),
+                f"{partition} with one of {_names(call.subscribers[partition.topic])}",
+                f"{partition} withheld",
+                (partition,),
+            )
+    return None
+
+
+def revoke_first(call: Call) -> Breach | None:
+    for partition, members in sorted(call.granted.items()):
+        claims = call.claimants.get(partition, {})
+        for member in members:
+            if claims and member not in claims:
+                holders = _names(call.holders[partition])
+                return Breach(
+                    f"{partition} is granted to {member} while {holders} still owns it",
+                    (
+                        *_claims_of(call, partition),
+                        f"assign() returned {_grants(call, {member, *call.holders[partition]})}",
+                        f"no revocation of {partition} by {holders} comes before it: two owners from here",
+                    ),
+                    f"{member} without {partition}; a second rebalance gives it",
+                    f"{member}: {partition}",
+                    (partition,),
+                )
+    return None
+
+
+def newest_claim_wins(call: Call) -> Breach | None:
+    for partition, members in sorted(call.granted.items()):
+        claims = call.claimants.get(partition, {})
+        for member in members:
+            if member in claims and member not in call.holders[partition]:
+                holders = _names(call.holders[partition])
+                return Breach(
+                    f"{partition} is granted to {member} on a claim of generation {claims[member]}, "
+                    f"over the newer claim of {holders}",
+                    (*_claims_of(call, partition), f"assign() returned {_grants(call, {member})}"),
+                    f"{partition} with {holders}, or with nobody until it is revoked",
+                    f"{member}: {partition}",
+                    (partition,),
+                )
+    return None
+
+
+def balanced(call: Call) -> Breach | None:
+    if call.withheld:
+        return None  # the round after it is judged instead
+    move = oracles.transferable(call)
+    if move is None:
+        return None
+    giver, taker, topic = move
+    return Breach(
+        f"{giver} has {call.loads[giver]} partitions and {taker}, which could take one of {topic}, "
+        f"{call.loads[taker]}",
+        (f"{giver} and {taker} both subscribe to {topic}", f"loads are {_loads(call)}"),
+        "no member that could hand a partition to one with two fewer",
+        _loads(call),
+    )
+
+
+def balanced_equal(call: Call) -> Breach | None:
+    return balanced(call) if call.equal_subscriptions else None
+
+
+def balanced_per_topic(call: Call) -> Breach | None:
+    for topic, members in sorted(call.subscribers.items()):
+        counts = {m: sum(p.topic == topic for p in call.assignment.get(m, ())) for m in members}
+        if max(counts.values()) - min(counts.values()) > 1:
+            return Breach(
+                f"{topic} is spread {_pairs(counts)}",
+                (f"{topic} has {call.cluster.partition_count(topic)} partitions",),
+                "numbers that differ by at most one",
+                _pairs(counts),
+            )
+    return None
+
+
+def co_partitioned(call: Call) -> Breach | None:
+    alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    for topic, members in sorted(call.subscribers.items()):
+        alike.setdefault((call.cluster.partition_count(topic), members), []).append(topic)
+    for (count, _), topics in alike.items():
+        for index in range(count):
+            owners = {t: call.granted.get(TopicPartition(t, index), ()) for t in topics}
+            if len(set(owners.values())) > 1:
+                one, other = sorted(owners, key=lambda t: (owners[t], t))[:: len(owners) - 1]
+                return Breach(
+                    f"{one}-{index} and {other}-{index} are with {_names(owners[one])} and "
+                    f"{_names(owners[other])}",
+                    (f"{_names(topics)} have equal partition counts and equal subscribers",),
+                    "equal indexes of co-partitioned topics with one member",
+                    _pairs({f"{t}-{index}": _names(m) for t, m in owners.items()}),
+                    (TopicPartition(one, index), TopicPartition(other, index)),
+                )
+    return None
+
+
+def sticky(call: Call) -> Breach | None:
+    if call.kept == len(call.valid) or not _well_placed(call):
+        return None
+    best = oracles.optimum(call)
+    if call.kept >= best.kept:
+        return None
+    return Breach(
+        f"{best.kept - call.kept} partitions move more than needed: {call.kept} of {len(call.valid)} valid "
+        f"claims kept, {best.kept} possible",
+        (
+            f"loads are {_loads(call)}, the best possible are {', '.join(map(str, best.loads))}",
+            f"moved: {_names(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))}",
+        ),
+        f"{best.kept} claims kept under the best balance",
+        f"{call.kept} kept",
+        gap=best.kept - call.kept,
+    )
+
+
+def rack_aligned(call: Call) -> Breach | None:
+    if call.withheld or not oracles.rack_matters(call) or not _well_placed(call):
+        return None
+    found = oracles.matched(call)
+    if found == sum(call.loads.values()):
+        return None
+    best = oracles.optimum(call)
+    if tuple(sorted(call.loads.values(), reverse=True)) != best.loads or found >= best.matched:
+        return None  # an uneven assignment can match more racks than the best balance allows
+    return Breach(
+        f"{found} partitions are with a member in a replica's rack, {best.matched} could be",
+        (f"racks are {_pairs({m: s.rack_id for m, s in call.group.items()})}",),
+        f"{best.matched} matches at the same balance",
+        f"{found} matches",
+        gap=best.matched - found,
+    )
+
+
+# --- a reply --------------------------------------------------------------------------------------
+
+
+def total(reply: Answer | Failure) -> Breach | None:
+    if isinstance(reply, Answer) or reply.kind is FailureKind.SKIPPED:
+        return None
+    detail = tuple(reply.detail.strip().splitlines()[-6:])
+    return Breach(
+        f"{_FAILED[reply.kind]}: {reply.message}",
+        detail,
+        "an assignment, for every well-formed input, within its time and memory",
+        str(reply.kind),
+    )
+
+
+_FAILED = {
+    FailureKind.TIMEOUT: "assign() does not return",
+    FailureKind.CRASH: "assign() ends the process",
+    FailureKind.MEMORY: "assign() exhausts its memory",
+    FailureKind.GARBAGE: "assign() returns something that is not an assignment",
+    FailureKind.ERRORED: "assign() raises",
+}
+
+
+def input_untouched(reply: Answer | Failure) -> Breach | None:
+    if isinstance(reply, Answer) and reply.mutated:
+        return Breach(
+            f"assign() changes its input: {reply.mutated}",
+            (),
+            "the input as it was before the call",
+            reply.mutated,
+        )
+    return None
+
+
+# --- a call and further questions -----------------------------------------------------------------
+
+
+def deterministic(call: Call, ask: Ask) -> Breach | None:
+    again = ask(call.protocol, call.cluster, call.group)
+    if not isinstance(again, Answer) or _same(again.assignment, call.assignment):
+        return None
+    return _differs(call, again.assignment, "asked the same twice")
+
+
+def indifferent_to_order(call: Call, ask: Ask) -> Breach | None:
+    group = {
+        member: replace(
+            subscription,
+            topics=subscription.topics[::-1],
+            owned_partitions=subscription.owned_partitions[::-1],
+        )
+        for member, subscription in reversed(list(call.group.items()))
+    }
+    cluster = replace(call.cluster, topics=dict(reversed(list(call.cluster.topics.items()))))
+    other = ask(call.protocol, cluster, group)
+    if not isinstance(other, Answer) or _same(other.assignment, call.assignment):
+        return None
+    return _differs(call, other.assignment, "asked with members, topics and claims in reverse order")
+
+
+def stale_claims_ignored(call: Call, ask: Ask) -> Breach | None:
+    stale = {
+        (m, p)
+        for p, claims in call.claimants.items()
+        for m in claims
+        if m not in call.holders[p] and len(call.holders[p]) == 1
+    }
+    if not stale:
+        return None
+    group = {
+        m: replace(s, owned_partitions=tuple(p for p in s.owned_partitions if (m, p) not in stale))
+        for m, s in call.group.items()
+    }
+    claims = {
+        m: Claim(tuple(p for p in c.partitions if (m, p) not in stale), c.generation)
+        for m, c in call.claims.items()
+    }
+    answer = ask(call.protocol, call.cluster, group)
+    if not isinstance(answer, Answer):
+        return None
+    without = Call(call.protocol, call.cluster, group, claims, answer.assignment)
+    worse = len(call.withheld) > len(without.withheld) or call.kept < without.kept
+    if not worse:
+        return None
+    return Breach(
+        f"superseded claims cost {without.kept - call.kept} valid ones and withhold "
+        f"{len(call.withheld) - len(without.withheld)} more partitions",
+        (
+            f"superseded: {_names(f'{m}: {p}' for m, p in sorted(stale))}",
+            f"with them {_all(call.assignment)}",
+            f"without them {_all(answer.assignment)}",
+        ),
+        "the same claims kept with and without superseded ones",
+        f"{call.kept} kept instead of {without.kept}",
+        tuple(p for _, p in sorted(stale)),
+    )
+
+
+# --- a history ------------------------------------------------------------------------------------
+
+
+def bound(history: History) -> int:
+    """Undisturbed rounds within which a group must settle.
+
+    EAGER: nobody holds anything when it joins, so the first assignment is final. COOPERATIVE, equal
+    subscriptions: one round to revoke, one to grant. Unequal subscriptions or racks: one more, which
+    every shipped implementation needs now and then (KAFKA-8767).
+    """
+    last = history.calls[-1]
+    if last.protocol is EAGER:
+        return 1
+    return 2 if last.equal_subscriptions and not oracles.rack_matters(last) else 3
+
+
+def settles(history: History) -> Breach | None:
+    rounds = bound(history)
+    if history.settled is not None and history.settled - history.settling < rounds:
+        last = history.calls[history.settled]
+        if not last.withheld:
+            return None
+        return Breach(
+            f"the group settles with {_names(last.withheld)} assigned to nobody",
+            ("nobody revokes anything in that round, so no rebalance follows it",),
+            "every partition of a subscribed topic owned",
+            f"{len(last.withheld)} partitions stranded",
+            last.withheld,
+        )
+    undisturbed = history.calls[history.settling :]
+    moved = tuple(sorted({p for c in undisturbed[rounds - 1 :] for ps in c.revoked.values() for p in ps}))
+    return Breach(
+        f"the group still revokes in undisturbed round {rounds}: {_names(moved)}",
+        tuple(
+            f"round {number}: " + ("; ".join(f"{m} revokes {_names(r)}" for m, r in c.revoked.items()) or "-")
+            for number, c in enumerate(undisturbed, 1)
+        ),
+        f"nothing left to revoke in round {rounds}",
+        "settled in round " + str(history.settled - history.settling + 1)
+        if history.settled is not None
+        else f"not settled in {len(undisturbed)} rounds",
+        moved,
+    )
+
+
+def settled_is_final(history: History) -> Breach | None:
+    if history.settled is None or history.settled + 1 >= len(history.calls):
+        return None
+    before, after = history.calls[history.settled], history.calls[history.settled + 1]
+    if before.withheld or _same(before.assignment, after.assignment):
+        return None
+    return _differs(after, before.assignment, "after the rebalance before it")
+
+
+def settles_in_two(history: History) -> Breach | None:
+    if history.settled is None or history.settled - history.settling < 2:
+        return None
+    breach = settles(replace(history, settled=None))
+    return breach and replace(
+        breach,
+        summary=f"the group needs {history.settled - history.settling + 1} undisturbed rounds to settle",
+        expected="at most two: one to revoke, one to grant",
+    )
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _well_placed(call: Call) -> bool:
+    """Quality is measured on sound assignments only; an unsound one is reported as that."""
+    return not (exclusive(call) or only_to_subscribers(call) or only_existing(call) or complete(call))
+
+
+def _same(one: GroupAssignment, other: GroupAssignment) -> bool:
+    return all(Counter(one.get(m, ())) == Counter(other.get(m, ())) for m in one.keys() | other.keys())
+
+
+def _differs(call: Call, other: GroupAssignment, how: str) -> Breach:
+    here, there = _holders(call.assignment), _holders(other)
+    changed = tuple(sorted(p for p in here.keys() | there.keys() if here.get(p) != there.get(p)))
+    return Breach(
+        f"{len(changed)} partitions change owner ({_names(changed)}): {how}",
+        (f"once {_all(other)}", f"once {_all(call.assignment)}"),
+        "the same assignment",
+        f"{len(changed)} differences",
+        changed,
+    )
+
+
+def _holders(assignment: GroupAssignment) -> dict[TopicPartition, tuple[str, ...]]:
+    found: dict[TopicPartition, list[str]] = {}
+    for member, partitions in sorted(assignment.items()):
+        for partition in partitions:
+            found.setdefault(partition, []).append(member)
+    return {p: tuple(m) for p, m in found.items()}
+
+
+def _claims_of(call: Call, partition: TopicPartition) -> Iterator[str]:
+    for member, generation in sorted(call.claimants[partition].items()):
+        label = f"generation {generation}" if generation >= 0 else "no generation"
+        yield f"{member} joined claiming {partition}, {label}"
+
+
+def _grants(call: Call, members: Iterable[str]) -> str:
+    return "  ".join(f"{m}: {{{_names(sorted(call.assignment.get(m, ())))}}}" for m in sorted(members))
+
+
+def _all(assignment: GroupAssignment) -> str:
+    shown = [f"{m}: {{{_names(sorted(p))}}}" for m, p in sorted(assignment.items())]
+    return "  ".join(shown[:8]) + (f"  and {len(shown) - 8} more" if len(shown) > 8 else "")
+
+
+def _names(items: Iterable[Any]) -> str:
+    shown = [str(item) for item in items]
+    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or "nobody"
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return _names(f"{key} {value}" for key, value in sorted(values.items()))
+
+
+def _loads(call: Call) -> str:
+    return _pairs(call.loads)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+_WIKI = "https://cwiki.apache.org/confluence/display/KAFKA/"
+KIP_54 = _WIKI + "KIP-54+-+Sticky+Partition+Assignment+Strategy"
+KIP_429 = _WIKI + "KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol"
+KIP_792 = _WIKI + "KIP-792%3A+Add+%22generation%22+field+into+consumer+protocol"
+KIP_881 = _WIKI + "KIP-881%3A+Rack-aware+Partition+Assignment+for+Kafka+Consumers"
+ASSIGNOR = "https://kafka.apache.org/documentation/#consumerconfigs_partition.assignment.strategy"
+ONLY_COOPERATIVE = (COOPERATIVE,)
+
+TABLE: tuple[Clause, ...] = (
+    Clause(
+        "assign/1", Level.SAFETY, Scope.CALL,
+        "a partition is assigned to at most one member, and once",
+        "ConsumerPartitionAssignor.assign", ASSIGNOR, exclusive,
+    ),
+    Clause(
+        "assign/2", Level.SAFETY, Scope.CALL,
+        "a partition is assigned only to a member of the group that subscribes to its topic",
+        "ConsumerPartitionAssignor.assign", ASSIGNOR, only_to_subscribers,
+    ),
+    Clause(
+        "assign/3", Level.SAFETY, Scope.CALL,
+        "only partitions that exist are assigned; what only a member knows may be given back to it",
+        "KIP-429, leader 2.6", KIP_429, only_existing,
+    ),
+    Clause(
+        "assign/4", Level.LIVENESS, Scope.REPLY,
+        "an assignment comes back for every well-formed input, within its time and memory",
+        "KIP-429, leader 2.2", KIP_429, total,
+    ),
+    Clause(
+        "assign/5", Level.SAFETY, Scope.REPLY,
+        "subscriptions and metadata are left as they were",
+        "ConsumerPartitionAssignor.assign", ASSIGNOR, input_untouched,
+    ),
+    Clause(
+        "assign/6", Level.QUALITY, Scope.RELATION,
+        "the same input gives the same assignment, whatever was asked in between",
+        "KIP-54, algorithm", KIP_54, deterministic,
+    ),
+    Clause(
+        "assign/7", Level.QUALITY, Scope.RELATION,
+        "the order of members, topics and claims changes nothing",
+        "KIP-54, algorithm", KIP_54, indifferent_to_order,
+    ),
+    Clause(
+        "kip429/leader/4", Level.SAFETY, Scope.CALL,
+        "a partition whose owner changes is withheld until the old owner has revoked it",
+        "KIP-429, leader 2.4", KIP_429, revoke_first, ONLY_COOPERATIVE,
+    ),
+    Clause(
+        "kip429/leader/5", Level.LIVENESS, Scope.CALL,
+        "a partition that nobody has to revoke is assigned at once",
+        "KIP-429, leader 2.5", KIP_429, complete,
+    ),
+    Clause(
+        "kip792/claim/1", Level.SAFETY, Scope.CALL,
+        "of two claims to one partition the newer generation wins",
+        "KIP-792, proposed changes", KIP_792, newest_claim_wins, ONLY_COOPERATIVE,
+    ),
+    Clause(
+        "kip792/claim/2", Level.QUALITY, Scope.RELATION,
+        "superseded claims cost nobody a valid one and delay nothing",
+        "KIP-792, proposed changes", KIP_792, stale_claims_ignored, ONLY_COOPERATIVE,
+    ),
+    Clause(
+        "kip429/converge/1", Level.LIVENESS, Scope.HISTORY,
+        "left alone, the group settles: 1 round EAGER, 2 with equal subscriptions, else 3, nothing stranded",
+        "KIP-429, member 3.3", KIP_429, settles,
+    ),
+    Clause(
+        "kip429/converge/2", Level.LIVENESS, Scope.HISTORY,
+        "once settled, a further rebalance changes nothing",
+        "KIP-429, member 3.3", KIP_429, settled_is_final,
+    ),
+    Clause(
+        "kip429/converge/3", Level.QUALITY, Scope.HISTORY,
+        "left alone, the group settles in two rounds, also with unequal subscriptions and racks",
+        "KIP-429, leader 2.4", KIP_429, settles_in_two, ONLY_COOPERATIVE,
+    ),
+    Clause(
+        "kip54/balance/1", Level.QUALITY, Scope.CALL,
+        "no member could hand a partition to one that has two fewer",
+        "KIP-54, balance", KIP_54, balanced, promises=frozenset({Promise.BALANCED}),
+    ),
+    Clause(
+        "kip54/sticky/1", Level.QUALITY, Scope.CALL,
+        "as many valid claims are kept as the best balance allows",
+        "KIP-54, stickiness", KIP_54, sticky, promises=frozenset({Promise.STICKY}),
+    ),
+    Clause(
+        "kip881/rack/1", Level.QUALITY, Scope.CALL,
+        "as many partitions are with a member in a replica's rack as the balance allows",
+        "KIP-881, proposed changes", KIP_881, rack_aligned,
+        promises=frozenset({Promise.BALANCED, Promise.RACK_AWARE}),
+    ),
+    Clause(
+        "range/balance/1", Level.QUALITY, Scope.CALL,
+        "the numbers of partitions of one topic differ by at most one between its subscribers",
+        "RangeAssignor", ASSIGNOR, balanced_per_topic, promises=frozenset({Promise.BALANCED_PER_TOPIC}),
+    ),
+    Clause(
+        "range/copartition/1", Level.QUALITY, Scope.CALL,
+        "equal indexes of topics with equal sizes and subscribers go to one member",
+        "KIP-881, range", KIP_881, co_partitioned, promises=frozenset({Promise.CO_PARTITIONED}),
+    ),
+    Clause(
+        "roundrobin/balance/1", Level.QUALITY, Scope.CALL,
+        "with equal subscriptions the numbers of partitions differ by at most one",
+        "RoundRobinAssignor", ASSIGNOR, balanced_equal, promises=frozenset({Promise.BALANCED_EQUAL}),
+    ),
+)  # fmt: skip
+
+CLAUSES: dict[str, Clause] = {clause.id: clause for clause in TABLE}
+if len(CLAUSES) < len(TABLE):
+    raise ValueError("properties.clauses: two clauses share an id")
+
+
+def select(patterns: Sequence[str]) -> tuple[Clause, ...]:
+    """Clauses at or below one of the paths (``kip429``, ``kip429/leader``), all when there is none.
+
+    Raises ``ValueError`` naming a path that selects nothing.
+    """
+    for pattern in patterns:
+        if not any(_below(clause.id, pattern) for clause in TABLE):
+            raise ValueError(f"no clause is called {pattern!r} or lies below it; known: {', '.join(CLAUSES)}")
+    return tuple(c for c in TABLE if not patterns or any(_below(c.id, p) for p in patterns))
+
+
+def _below(clause_id: str, pattern: str) -> bool:
+    path, wanted = clause_id.split("/"), pattern.strip("/").split("/")
+    return path[: len(wanted)] == wanted

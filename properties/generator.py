@@ -1,0 +1,365 @@
+"""Where scenarios come from: one function per dimension of the input space, freely combined.
+
+Every choice goes through ``Draw``, one bounded integer at a time, smallest meaning simplest. So the
+same code serves a seeded ``random.Random`` (the gate, millions of scenarios) and Hypothesis
+(``rebalance.properties.strategies``), which shrinks what it draws.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from rebalance.model.values import NO_GENERATION, Partitions, Racks, RebalanceProtocol, TopicPartition
+from rebalance.properties.scenarios import (
+    Event,
+    Fault,
+    FaultKind,
+    Join,
+    Leave,
+    Member,
+    Round,
+    Scenario,
+    SetTopic,
+    Subscribe,
+    UserData,
+)
+
+T = TypeVar("T")
+
+EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+
+
+class Draw(Protocol):
+    """A source of choices: ``integer(low, high)`` is one of low..high, both included."""
+
+    def integer(self, low: int, high: int) -> int: ...
+
+
+class Seeded:
+    """Choices from a seeded generator; equal seeds give equal scenarios on every machine."""
+
+    def __init__(self, seed: int | str) -> None:
+        self._random = random.Random(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        return low + int(self._random.random() * (high - low + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Upper bounds of what is drawn; partitions are per topic, rounds are disturbed rebalances."""
+
+    members: int = 5
+    topics: int = 4
+    partitions: int = 8
+    rounds: int = 4
+
+
+SMALL = Size()
+LARGE = Size(members=24, topics=8, partitions=60, rounds=3)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A scenario while its dimensions are drawn one after the other."""
+
+    draw: Draw
+    size: Size
+    protocol: RebalanceProtocol
+    topics: dict[str, tuple[Racks, ...]]
+    members: list[Member]
+    rounds: list[list[Event]] = field(default_factory=lambda: [[]])
+    generation: int = 5
+
+    def chance(self, one_in: int) -> bool:
+        return self.draw.integer(0, one_in - 1) == one_in - 1
+
+    def pick(self, items: Sequence[T]) -> T:
+        return items[self.draw.integer(0, len(items) - 1)]
+
+    def some(self, items: Sequence[T], one_in: int = 2) -> tuple[T, ...]:
+        return tuple(item for item in items if self.chance(one_in))
+
+    def ids(self) -> list[str]:
+        """Everybody who is or will be in the group."""
+        joined = [e.member.id for r in self.rounds for e in r if isinstance(e, Join)]
+        return [m.id for m in self.members] + joined
+
+    def partitions(self) -> Partitions:
+        return tuple(TopicPartition(t, i) for t, ps in self.topics.items() for i in range(len(ps)))
+
+    def round(self) -> list[Event]:
+        """The events of a rebalance after the first, a new one while there is room."""
+        if len(self.rounds) == 1 or (len(self.rounds) <= self.size.rounds and self.chance(2)):
+            self.rounds.append([])
+        return self.rounds[self.draw.integer(1, len(self.rounds) - 1)]
+
+    def each_member(self, change: Callable[[Member], Member]) -> None:
+        self.members = [change(m) for m in self.members]
+        self.rounds = [
+            [Join(change(e.member)) if isinstance(e, Join) else e for e in events] for events in self.rounds
+        ]
+
+
+def _unequal(plan: _Plan) -> None:
+    """Members subscribe to different topics."""
+    names = tuple(plan.topics)
+
+    def change(member: Member) -> Member:
+        return replace(member, topics=plan.some(names) or (plan.pick(names),))
+
+    plan.each_member(change)
+
+
+def _claims(plan: _Plan) -> None:
+    """Members arrive owning something, every partition with at most one of them."""
+    if any(m.owned for m in plan.members):
+        return  # another dimension has drawn them already
+    owners = len(plan.members)
+    owned: dict[str, list[TopicPartition]] = {m.id: [] for m in plan.members}
+    skew = plan.draw.integer(0, 2)
+    for partition in plan.partitions():
+        choice = plan.draw.integer(0, owners + (skew if owners else 0))
+        if choice:  # the skewed ones pile up on the first member
+            member = plan.members[choice - 1 if choice <= owners else 0]
+            if partition.topic in member.topics:
+                owned[member.id].append(partition)
+    plan.members = [replace(m, owned=tuple(owned[m.id]), generation=plan.generation) for m in plan.members]
+
+
+def _stale(plan: _Plan) -> None:
+    """Some members claim for an older generation, often what a newer claim holds."""
+    _claims(plan)
+    for index, member in enumerate(plan.members):
+        if plan.chance(2):
+            extra = tuple(p for p in plan.partitions() if p.topic in member.topics and plan.chance(4))
+            plan.members[index] = replace(
+                member,
+                owned=tuple(dict.fromkeys(member.owned + extra)),
+                generation=plan.generation - plan.draw.integer(1, 3),
+            )
+
+
+def _duplicated(plan: _Plan) -> None:
+    """Two members claim one partition for the same generation."""
+    _claims(plan)
+    for index, member in enumerate(plan.members):
+        extra = tuple(p for p in plan.partitions() if p.topic in member.topics and plan.chance(4))
+        plan.members[index] = replace(member, owned=tuple(dict.fromkeys(member.owned + extra)))
+
+
+def _repeated(plan: _Plan) -> None:
+    """A member lists one partition twice."""
+    _claims(plan)
+    plan.members = [
+        replace(m, owned=(*m.owned, plan.pick(m.owned))) if m.owned and plan.chance(2) else m
+        for m in plan.members
+    ]
+
+
+def _unsubscribed(plan: _Plan) -> None:
+    """Claims to topics that the claimant does not, or no longer, subscribe to."""
+    if len({m.topics for m in plan.members}) == 1:
+        _unequal(plan)
+    _claims(plan)
+    taken = {p for m in plan.members for p in m.owned}
+    for index, member in enumerate(plan.members):
+        foreign = [p for p in plan.partitions() if p.topic not in member.topics and p not in taken]
+        extra = plan.some(foreign, 3)
+        taken.update(extra)
+        plan.members[index] = replace(member, owned=member.owned + extra)
+
+
+def _unknown(plan: _Plan) -> None:
+    """Claims and subscriptions that the leader's metadata does not know: gone topics, gone indexes."""
+    _claims(plan)
+    for index, member in enumerate(plan.members):
+        extra: Partitions = ()
+        topics = member.topics
+        if plan.chance(2):
+            topics = (*topics, "gone")
+            extra += (TopicPartition("gone", index),)
+        if plan.chance(2) and member.topics:
+            topic = plan.pick(member.topics)
+            beyond = len(plan.topics.get(topic, ())) + index  # recreated smaller: one index each
+            extra += (TopicPartition(topic, beyond),)
+        plan.members[index] = replace(member, topics=topics, owned=member.owned + extra)
+
+
+def _no_metadata(plan: _Plan) -> None:
+    """Topics that somebody subscribes to and the leader knows nothing of."""
+    names = [t for t in plan.topics if plan.chance(2)]
+    for topic in names:
+        del plan.topics[topic]
+
+
+def _generations(plan: _Plan) -> None:
+    """Generation labels absent, equal, older and newer, claims as they are."""
+    if not any(m.owned for m in plan.members):
+        _claims(plan)
+    g = plan.generation
+    plan.members = [
+        replace(m, generation=plan.pick((g, NO_GENERATION, g - 1, g + 1, 0))) for m in plan.members
+    ]
+
+
+def _versions(plan: _Plan) -> None:
+    """Metadata versions 0 to 3 in one group."""
+    plan.each_member(lambda m: replace(m, version=3 - plan.draw.integer(0, 3)))
+
+
+def _user_data(plan: _Plan) -> None:
+    """With and without userData, also that of other assignors."""
+    plan.each_member(lambda m: replace(m, user_data=plan.pick(tuple(UserData))))
+
+
+def _racks(plan: _Plan) -> None:
+    """Racks of replicas and members, some unknown."""
+    racks = ("r1", "r2", "r3")
+    plan.topics = {
+        topic: tuple(tuple(sorted({plan.pick(racks), plan.pick(racks)})) for _ in partitions)
+        for topic, partitions in plan.topics.items()
+    }
+    plan.each_member(lambda m: replace(m, rack=None if plan.chance(4) else plan.pick(racks)))
+
+
+def _static(plan: _Plan) -> None:
+    """Static members (KIP-345)."""
+    plan.each_member(lambda m: replace(m, instance=None if plan.chance(2) else f"i-{m.id}"))
+
+
+def _eager(plan: _Plan) -> None:
+    """EAGER members, which claim nothing, beside COOPERATIVE ones."""
+    plan.each_member(lambda m: replace(m, eager=plan.chance(2)))
+
+
+def _membership(plan: _Plan) -> None:
+    """Members join and leave between rebalances."""
+    for number in range(plan.draw.integer(1, 3)):
+        if plan.chance(2) or len(plan.members) < 2:
+            template = plan.pick(plan.members)
+            newcomer = replace(
+                template,
+                id=_name(len(plan.members) + number),
+                owned=(),
+                generation=NO_GENERATION,
+                instance=None,
+            )
+            plan.round().append(Join(newcomer))
+        else:
+            plan.round().append(Leave(plan.pick(plan.members).id))
+
+
+def _resubscribe(plan: _Plan) -> None:
+    """Members change their subscription between rebalances."""
+    names = tuple(plan.topics) or ("t0",)
+    for _ in range(plan.draw.integer(1, 2)):
+        event = Subscribe(plan.pick(plan.ids()), plan.some(names) or (plan.pick(names),))
+        plan.round().append(event)
+
+
+def _topics(plan: _Plan) -> None:
+    """Topics are created, deleted, grown and recreated smaller between rebalances."""
+    names = tuple(plan.topics) or ("t0",)
+    everything = (*names, "new")
+    plan.each_member(lambda m: replace(m, topics=(*m.topics, "new")) if plan.chance(2) else m)
+    for _ in range(plan.draw.integer(1, 3)):
+        topic = plan.pick(everything)
+        count = plan.draw.integer(-1, plan.size.partitions)
+        plan.round().append(SetTopic(topic, None if count < 0 else ((),) * count))
+
+
+def _faults(plan: _Plan) -> None:
+    """Members miss the SyncGroup, lose the JoinGroup response, stay silent, come back."""
+    for _ in range(plan.draw.integer(1, 4)):
+        kind = plan.pick((FaultKind.MISSED_SYNC, FaultKind.LOST_JOIN, FaultKind.SILENT))
+        plan.round().append(Fault(kind, plan.pick(plan.ids())))
+    if plan.chance(2):
+        _membership(plan)
+
+
+def _ghosts(plan: _Plan) -> None:
+    """Members that were removed come back claiming what they held (KAFKA-12983)."""
+    for _ in range(plan.draw.integer(1, 2)):
+        plan.round().append(Fault(FaultKind.GHOST, plan.pick(plan.ids())))
+
+
+def _order(plan: _Plan) -> None:
+    """The group is iterated in any order, topics are listed in any order."""
+    plan.members = _shuffled(plan, plan.members)
+    plan.each_member(lambda m: replace(m, topics=tuple(_shuffled(plan, m.topics))))
+
+
+def _shuffled(plan: _Plan, items: Iterable[T]) -> list[T]:
+    rest = list(items)
+    return [rest.pop(plan.draw.integer(0, len(rest) - 1)) for _ in range(len(rest))]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One independent way in which inputs vary. ``protocols``: where it means anything."""
+
+    name: str
+    apply: Callable[[_Plan], None]
+    protocols: tuple[RebalanceProtocol, ...] = (EAGER, COOPERATIVE)
+
+    @property
+    def sentence(self) -> str:
+        return " ".join((self.apply.__doc__ or "").split())
+
+
+# In the order in which they are applied: subscriptions before claims before labels before events.
+DIMENSIONS: tuple[Dimension, ...] = (
+    Dimension("unequal", _unequal),
+    Dimension("claims", _claims),
+    Dimension("stale", _stale),
+    Dimension("duplicated", _duplicated),
+    Dimension("repeated", _repeated),
+    Dimension("unsubscribed", _unsubscribed),
+    Dimension("unknown", _unknown),
+    Dimension("generations", _generations),
+    Dimension("versions", _versions),
+    Dimension("user-data", _user_data),
+    Dimension("racks", _racks),
+    Dimension("static", _static),
+    Dimension("eager", _eager, (COOPERATIVE,)),
+    Dimension("order", _order),
+    Dimension("membership", _membership),
+    Dimension("resubscribe", _resubscribe),
+    Dimension("topics", _topics),
+    Dimension("faults", _faults),
+    Dimension("ghosts", _ghosts),
+    Dimension("no-metadata", _no_metadata),
+)
+BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
+
+
+def generate(
+    draw: Draw, protocol: RebalanceProtocol, dimensions: Iterable[str] = (), size: Size = SMALL
+) -> Scenario:
+    """One scenario that varies along ``dimensions``; without any, a fresh group, equal subscriptions.
+
+    Raises ``ValueError`` naming a dimension that does not exist.
+    """
+    wanted = set(dimensions)
+    if unknown := sorted(wanted - BY_NAME.keys()):
+        raise ValueError(f"no dimension is called {unknown[0]!r}; known: {', '.join(BY_NAME)}")
+    counts = [draw.integer(0, size.partitions) for _ in range(draw.integer(1, size.topics))]
+    topics: dict[str, tuple[Racks, ...]] = {f"t{i}": ((),) * count for i, count in enumerate(counts)}
+    ids = [_name(i) for i in range(draw.integer(1, size.members))]
+    plan = _Plan(draw, size, protocol, topics, [Member(i, tuple(topics)) for i in ids])
+    chosen = [d for d in DIMENSIONS if d.name in wanted and protocol in d.protocols]
+    for dimension in chosen:
+        dimension.apply(plan)
+    rounds: tuple[Round, ...] = tuple(tuple(events) for events in plan.rounds)
+    names = tuple(d.name for d in chosen)
+    return Scenario(protocol, plan.topics, tuple(plan.members), rounds, names)
+
+
+def _name(index: int) -> str:
+    """A, B, ... Z, A1, B1 ...: readable ids whose sorted order is not that of creation for long."""
+    letter = chr(ord("A") + index % 26)
+    return letter if index < 26 else f"{letter}{index // 26}"

@@ -1,0 +1,391 @@
+"""Playing a scenario: a group lives through its rebalances, the target decides each, clauses judge.
+
+The group here is the assignor's view of one, no more: who joins with which claims, and who learns
+which part of the answer. Claims become stale for the reasons that make them stale in the field: a
+SyncGroup that fails, a JoinGroup response that is lost, a member that stays silent (``protocol.md``
+1.2, 1.7, 2.2). The full protocol is the executable model's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rebalance.model import wire
+from rebalance.model.assignor import Promise
+from rebalance.model.values import (
+    NO_GENERATION,
+    Cluster,
+    Partitions,
+    Racks,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+)
+from rebalance.properties import oracles
+from rebalance.properties.calls import Answer, Ask, Call, Claim, Failure, FailureKind, Reply
+from rebalance.properties.clauses import Breach, Clause, History, Scope
+from rebalance.properties.scenarios import (
+    Event,
+    Fault,
+    FaultKind,
+    Join,
+    Leave,
+    Member,
+    Scenario,
+    SetTopic,
+    Subscribe,
+    UserData,
+)
+
+EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+
+MOST_ROUNDS = 6
+"""Undisturbed rebalances after which a group that still moves is called unsettled."""
+
+WriteUserData = Callable[[Partitions, int], bytes | Failure | None]
+"""The target's own subscriptionUserData for (last assignment, its generation)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What members of the target's kind write into userData, and what can be read from it.
+
+    ``tells_claims``: it says what was owned, as the sticky assignor's does, so that an EAGER leader
+    can be sticky. ``sticky_too``: members of another client may write StickyAssignor userData into
+    the same group (librdkafka does, on cooperative-sticky); true unless the format is the target's own.
+    """
+
+    write: WriteUserData
+    tells_claims: bool
+    sticky_too: bool
+
+    @classmethod
+    def of(cls, write: WriteUserData) -> Writer:
+        """Find out by asking for the userData of two members that differ in what they owned."""
+        owned = (TopicPartition("t", 0),)
+        some, none = write(owned, 1), write((), 1)
+        known = (None, wire.encode_cooperative_user_data(1), wire.encode_sticky_user_data(owned, 1))
+        return cls(write, some != none, some in known)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A clause broken in the ``round``-th rebalance of a scenario (counted from 1)."""
+
+    clause: Clause
+    breach: Breach
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What playing one scenario showed. ``found`` has at most one entry per clause, the first."""
+
+    scenario: Scenario
+    calls: tuple[Call, ...]
+    found: tuple[Found, ...]
+    witnesses: frozenset[str]
+    skipped: str | None = None
+    """Why the target declined, if it did; such a scenario judges nothing."""
+    asked: int = 0
+    claims: int = 0
+    """Valid claims in all calls that measured stickiness: what ``Breach.gap`` is a part of."""
+
+    def breach_of(self, clause_id: str) -> Found | None:
+        """The breach of one clause, if the scenario shows it."""
+        return next((f for f in self.found if f.clause.id == clause_id), None)
+
+
+@dataclass(slots=True)
+class _State:
+    """One member while a scenario is played; ``joined`` and ``since`` are its two generations."""
+
+    member: Member
+    owned: Partitions
+    joined: int  # of the last JoinGroup response it saw: the label of its claims (KIP-792)
+    since: int  # in which ``last`` was assigned: what its assignor's userData says
+    last: Partitions  # the last assignment its assignor was told of, kept when the member is not
+    stored: tuple[Subscription, Claim] | None = None  # what the coordinator remembers of it
+
+
+@dataclass(slots=True)
+class _Group:
+    scenario: Scenario
+    topics: dict[str, tuple[Racks, ...]]
+    members: dict[str, _State] = field(default_factory=dict)
+    generation: int = 0
+
+
+def play(
+    scenario: Scenario,
+    ask: Ask,
+    writer: Writer | None,
+    clauses: Sequence[Clause],
+    promises: Iterable[Promise],
+    *,
+    curious: bool = True,
+) -> Record:
+    """Play ``scenario`` against a target and judge every answer.
+
+    ``ask`` puts one question to the target, ``writer`` for its userData (``None``: it has
+    none). ``curious=False`` leaves out the further questions of ``Scope.RELATION``, which is what a
+    caller that only follows one other clause wants.
+    """
+    promised = frozenset(promises)
+    asked_for = [c for c in clauses if c.applies(scenario.protocol, promised)]
+    judge = _Judge(asked_for, ask, curious)
+    group = _Group(scenario, dict(scenario.topics))
+    for member in scenario.members:
+        _join(group, member)
+    calls: list[Call] = []
+    try:
+        for events in scenario.rounds:
+            faults = _apply(group, events)
+            _rebalance(group, faults, judge, writer, calls, disturbed=True)
+        settling = len(calls)
+        settled = None
+        while len(calls) - settling < MOST_ROUNDS:
+            if not _rebalance(group, {}, judge, writer, calls, disturbed=False):
+                break
+            if scenario.protocol is EAGER or not calls[-1].revoked:
+                settled = len(calls) - 1
+                _rebalance(group, {}, judge, writer, calls, disturbed=False)
+                break
+        if len(calls) > settling:
+            judge.history(History(tuple(calls), settling, settled))
+        if settled is not None and settled > settling:
+            judge.witnesses.add("follow-up rebalance")
+    except _NoAnswer as stop:
+        judge.witnesses.add(f"no answer: {stop.failure.kind}")
+        if stop.failure.kind is FailureKind.SKIPPED:
+            return Record(scenario, tuple(calls), (), frozenset(), stop.failure.message, judge.asked)
+    return Record(
+        scenario,
+        tuple(calls),
+        tuple(judge.found.values()),
+        frozenset(judge.witnesses),
+        None,
+        judge.asked,
+        judge.claims,
+    )
+
+
+class _NoAnswer(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class _Judge:
+    """Holds answers against the clauses and remembers the first breach of each."""
+
+    def __init__(self, clauses: Sequence[Clause], ask: Ask, curious: bool) -> None:
+        self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
+        self.target, self.curious = ask, curious
+        self.found: dict[str, Found] = {}
+        self.witnesses: set[str] = set()
+        self.asked = self.round = self.claims = 0
+
+    def reply(self, reply: Reply) -> Answer:
+        self.asked += 1
+        for clause in self.by_scope[Scope.REPLY]:
+            self._note(clause, clause.check(reply))
+        if isinstance(reply, Failure):
+            raise _NoAnswer(reply)
+        return reply
+
+    def ask(self, protocol: RebalanceProtocol, cluster: Cluster, group: Mapping[str, Subscription]) -> Answer:
+        return self.reply(self.target(protocol, cluster, group))
+
+    def call(self, call: Call, disturbed: bool) -> None:
+        self.witnesses |= _witnesses(call)
+        self.claims += len(call.valid)
+        for clause in self.by_scope[Scope.CALL]:
+            if clause.id not in self.found:
+                self._note(clause, clause.check(call))
+        if disturbed and self.curious:
+            # Backwards: repeating the very same question comes after others were asked in between.
+            for clause in reversed(self.by_scope[Scope.RELATION]):
+                if clause.id not in self.found:
+                    self._note(clause, clause.check(call, self.ask))
+
+    def history(self, history: History) -> None:
+        self.round = len(history.calls) if history.settled is None else history.settled + 1
+        for clause in self.by_scope[Scope.HISTORY]:
+            self._note(clause, clause.check(history))
+
+    def _note(self, clause: Clause, breach: Breach | None) -> None:
+        if breach is not None and clause.id not in self.found:
+            self.found[clause.id] = Found(clause, breach, self.round)
+
+
+def _join(group: _Group, member: Member) -> None:
+    group.members[member.id] = _State(
+        member,
+        () if _eager(group, member) else member.owned,
+        member.generation,
+        member.generation,
+        member.owned,
+    )
+    group.generation = max(group.generation, member.generation)
+
+
+def _eager(group: _Group, member: Member) -> bool:
+    return member.eager or group.scenario.protocol is EAGER
+
+
+def _apply(group: _Group, events: Sequence[Event]) -> dict[str, FaultKind]:
+    """Carry out what happens before a rebalance; what goes wrong in it is returned.
+
+    Events about members that are not there do nothing, so that minimising may drop a member first
+    and its events later.
+    """
+    faults: dict[str, FaultKind] = {}
+    for event in events:
+        match event:
+            case Join(member) if member.id not in group.members:
+                _join(group, member)
+            case Leave(member_id):
+                group.members.pop(member_id, None)
+            case Subscribe(member_id, topics) if member_id in group.members:
+                state = group.members[member_id]
+                state.member = replace(state.member, topics=topics)
+                # KIP-429, client 1.1: what is no longer subscribed is revoked before joining.
+                state.owned = tuple(p for p in state.owned if p.topic in topics)
+            case SetTopic(topic, partitions):
+                group.topics.pop(topic, None)
+                if partitions is not None:
+                    group.topics[topic] = partitions
+            case Fault(kind, member_id) if member_id in group.members:
+                faults[member_id] = kind
+            case _:
+                pass
+    return faults
+
+
+def _rebalance(
+    group: _Group,
+    faults: Mapping[str, FaultKind],
+    judge: _Judge,
+    writer: Writer | None,
+    calls: list[Call],
+    disturbed: bool,
+) -> bool:
+    """One rebalance, from JoinGroup to SyncGroup; whether there was anybody to take part."""
+    subscriptions: dict[str, Subscription] = {}
+    claims: dict[str, Claim] = {}
+    judge.round = len(calls) + 1
+    for member_id, state in group.members.items():
+        fault = faults.get(member_id)
+        if fault in (FaultKind.SILENT, FaultKind.GHOST):
+            if state.member.instance is None or state.stored is None:
+                continue
+            # 2.2: a static member that misses the join phase is kept as it last presented itself.
+            judge.witnesses.add("silent static member")
+        else:
+            state.stored = _present(group, state, writer, judge)
+        subscriptions[member_id], claims[member_id] = state.stored
+    if not subscriptions:
+        return False
+    group.generation += 1
+    cluster = Cluster(dict(group.topics))
+    answer = judge.ask(group.scenario.protocol, cluster, subscriptions)
+    call = Call(group.scenario.protocol, cluster, subscriptions, claims, answer.assignment)
+    calls.append(call)
+    judge.call(call, disturbed)
+    for member_id, state in group.members.items():
+        _learn(group, state, faults.get(member_id), answer.assignment.get(member_id, ()), judge)
+    return True
+
+
+def _present(
+    group: _Group, state: _State, writer: Writer | None, judge: _Judge
+) -> tuple[Subscription, Claim]:
+    """The member's JoinGroup metadata as the leader reads it, and the claim that is in it."""
+    member = state.member
+    user_data = None if writer is None else _user_data(state, writer, judge, group.scenario.protocol)
+    sent = Subscription(
+        member.topics,
+        user_data,
+        state.owned if member.version >= 1 else (),
+        state.joined if member.version >= 2 else NO_GENERATION,
+        member.rack if member.version >= 3 else None,
+        member.instance,
+        member.version,
+    )
+    if group.scenario.protocol is EAGER:
+        if user_data is None or writer is None or not writer.tells_claims:
+            return sent, Claim((), NO_GENERATION)
+        return sent, Claim(
+            state.last, NO_GENERATION if member.user_data is UserData.STICKY_V0 else state.since
+        )
+    generation = sent.generation_id
+    if generation < 0 and user_data is not None and len(user_data) == 4:
+        # Before KIP-792 the cooperative assignor wrote it into its userData, and nothing else.
+        generation = int.from_bytes(user_data, signed=True)
+    return sent, Claim(sent.owned_partitions, generation)
+
+
+def _user_data(state: _State, writer: Writer, judge: _Judge, protocol: RebalanceProtocol) -> bytes | None:
+    """The userData a member writes: its own client's, none, or that of another client's assignor."""
+    kind = state.member.user_data
+    if kind is UserData.NONE:
+        return None
+    if kind is not UserData.OWN and writer.sticky_too and (protocol is COOPERATIVE or writer.tells_claims):
+        return wire.encode_sticky_user_data(state.last, None if kind is UserData.STICKY_V0 else state.since)
+    written = writer.write(state.last, state.since)
+    if isinstance(written, Failure):
+        judge.reply(written)
+        raise _NoAnswer(written)
+    return written
+
+
+def _learn(
+    group: _Group, state: _State, fault: FaultKind | None, assigned: Partitions, judge: _Judge
+) -> None:
+    """What the member makes of the answer, or of not getting one."""
+    eager = _eager(group, state.member)
+    match fault:
+        case FaultKind.SILENT if state.member.instance is None:
+            # Removed: it will find out (UNKNOWN_MEMBER_ID), lose everything and join as new.
+            state.owned, state.joined, state.stored = (), NO_GENERATION, None
+            judge.witnesses.add("removed member returns")
+        case FaultKind.SILENT | FaultKind.GHOST | FaultKind.LOST_JOIN:
+            judge.witnesses.add(f"{fault} with claims" if state.owned else f"{fault}")
+        case FaultKind.MISSED_SYNC:
+            state.joined = group.generation
+            judge.witnesses.add("missed-sync with claims" if state.owned else "missed-sync")
+        case _:
+            state.owned = state.last = tuple(sorted(set(assigned)))
+            state.joined = state.since = group.generation
+    if eager:
+        state.owned = ()  # revoked before every JoinGroup
+
+
+def _witnesses(call: Call) -> frozenset[str]:
+    """Which of the situations that matter this call is one of."""
+    seen = set()
+    if call.withheld:
+        seen.add("partition withheld")
+    if not call.equal_subscriptions:
+        seen.add("unequal subscriptions")
+    if any(len(claims) > len(call.holders[p]) for p, claims in call.claimants.items()):
+        seen.add("stale claim")
+    if any(len(holders) > 1 for holders in call.holders.values()):
+        seen.add("tied claims")
+    if any(len(set(c.partitions)) < len(c.partitions) for c in call.claims.values()):
+        seen.add("claim listed twice")
+    if any(p not in call.cluster for p in call.claimants):
+        seen.add("claim to unknown partition")
+    if any(p.topic not in call.group[m].topics for m, c in call.claims.items() for p in c.partitions):
+        seen.add("claim to unsubscribed topic")
+    if any(t not in call.cluster.topics for s in call.group.values() for t in s.topics):
+        seen.add("topic without metadata")
+    if len({s.version for s in call.group.values()}) > 1:
+        seen.add("mixed versions")
+    if oracles.rack_matters(call):
+        seen.add("racks")
+    if len({bool(c.partitions) for c in call.claims.values()}) > 1:
+        seen.add("claims beside none")
+    return frozenset(seen)

@@ -1,0 +1,265 @@
+"""Making a counterexample small: remove whatever is not needed for the same clause to break.
+
+Greedy delta debugging on the scenario itself, not on the choices that produced it, so that a
+scenario of any origin (a seed, a campaign row, a trace edited by hand) can be minimised, and the
+result is minimal in the user's own terms: no round, event, member, topic, partition or claim can be
+taken away from it, alone, without losing the breach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from rebalance.model.values import NO_GENERATION, Racks
+from rebalance.properties.scenarios import (
+    Event,
+    Fault,
+    Join,
+    Leave,
+    Member,
+    Scenario,
+    SetTopic,
+    Subscribe,
+    UserData,
+)
+
+
+def minimise(
+    scenario: Scenario, breaks: Callable[[Scenario], bool], *, may_go_on: Callable[[], bool] = lambda: True
+) -> Scenario:
+    """The smallest scenario reached from ``scenario`` by single reductions that still ``breaks``.
+
+    ``scenario`` itself must break. Stops early, with what it has, when ``may_go_on`` says no.
+    """
+    progress = True
+    while progress:
+        progress = False
+        for candidate in _smaller(scenario):
+            if not may_go_on():
+                return scenario
+            if breaks(candidate):
+                scenario, progress = candidate, True
+                break
+    renamed = _renamed(scenario)
+    return renamed if renamed != scenario and may_go_on() and breaks(renamed) else scenario
+
+
+def _smaller(scenario: Scenario) -> Iterator[Scenario]:
+    """Simpler scenarios, the boldest first."""
+    yield from _fewer_rounds(scenario)
+    yield from _fewer_members(scenario)
+    yield from _fewer_topics(scenario)
+    yield from _fewer_partitions(scenario)
+    yield from _fewer_events(scenario)
+    yield from _fewer_claims(scenario)
+    yield from _plainer_members(scenario)
+    yield from _plainer_topics(scenario)
+
+
+def _fewer_rounds(s: Scenario) -> Iterator[Scenario]:
+    count = len(s.rounds)
+    for keep in sorted({0, 1, count // 2} - {count}):
+        if keep < count:
+            yield replace(s, rounds=s.rounds[:keep])
+    for index in range(count - 1, -1, -1):
+        yield replace(s, rounds=s.rounds[:index] + s.rounds[index + 1 :])
+    for index in range(count - 1):  # one rebalance instead of two, with the events of both
+        merged = s.rounds[index] + s.rounds[index + 1]
+        yield replace(s, rounds=(*s.rounds[:index], merged, *s.rounds[index + 2 :]))
+
+
+def _fewer_events(s: Scenario) -> Iterator[Scenario]:
+    for number, events in enumerate(s.rounds):
+        for index, event in enumerate(events):
+            rest = events[:index] + events[index + 1 :]
+            yield replace(s, rounds=(*s.rounds[:number], rest, *s.rounds[number + 1 :]))
+            if isinstance(event, Join) and number == 0:  # there from the start
+                yield replace(s, members=(*s.members, event.member), rounds=(rest, *s.rounds[1:]))
+
+
+def _fewer_members(s: Scenario) -> Iterator[Scenario]:
+    count = len(s.members)
+    for size in sorted({count // 2, count // 4} - {0}, reverse=True):
+        for start in range(0, count, size):
+            kept = s.members[:start] + s.members[start + size :]
+            yield _without_events_of(
+                replace(s, members=kept), {m.id for m in s.members} - {m.id for m in kept}
+            )
+    for index, member in enumerate(s.members):
+        yield _without_events_of(replace(s, members=s.members[:index] + s.members[index + 1 :]), {member.id})
+
+
+def _without_events_of(s: Scenario, gone: set[str]) -> Scenario:
+    def about(event: Event) -> bool:
+        return isinstance(event, Leave | Subscribe | Fault) and event.id in gone
+
+    return replace(s, rounds=tuple(tuple(e for e in events if not about(e)) for events in s.rounds))
+
+
+def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
+    for topic in _topics_named(s):
+        yield _each_member(
+            replace(
+                s,
+                topics={t: p for t, p in s.topics.items() if t != topic},
+                rounds=tuple(
+                    tuple(e for e in events if not (isinstance(e, SetTopic) and e.topic == topic))
+                    for events in s.rounds
+                ),
+            ),
+            lambda m, gone=topic: replace(  # type: ignore[misc]
+                m,
+                topics=tuple(t for t in m.topics if t != gone),
+                owned=tuple(p for p in m.owned if p.topic != gone),
+            ),
+        )
+
+
+def _topics_named(s: Scenario) -> list[str]:
+    named = list(s.topics)
+    for member in _everybody(s):
+        named += member.topics
+        named += [p.topic for p in member.owned]
+    named += [e.topic for events in s.rounds for e in events if isinstance(e, SetTopic)]
+    return list(dict.fromkeys(named))
+
+
+def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
+    for topic, partitions in s.topics.items():
+        for count in sorted({0, len(partitions) // 2, len(partitions) - 1} - {len(partitions), -1}):
+            yield _cut(replace(s, topics={**s.topics, topic: partitions[:count]}), topic, count)
+        for index in range(len(partitions) - 1):  # one in the middle: the later ones move up
+            rest = partitions[:index] + partitions[index + 1 :]
+            yield _each_member(
+                replace(s, topics={**s.topics, topic: rest}),
+                lambda m, t=topic, i=index: replace(  # type: ignore[misc]
+                    m,
+                    owned=tuple(
+                        p._replace(partition=p.partition - 1) if p.topic == t and p.partition > i else p
+                        for p in m.owned
+                        if p != (t, i)
+                    ),
+                ),
+            )
+    for number, events in enumerate(s.rounds):
+        for index, event in enumerate(events):
+            if isinstance(event, SetTopic) and event.partitions:
+                shorter = replace(event, partitions=event.partitions[:-1])
+                changed = (*events[:index], shorter, *events[index + 1 :])
+                yield replace(s, rounds=(*s.rounds[:number], changed, *s.rounds[number + 1 :]))
+
+
+def _cut(s: Scenario, topic: str, count: int) -> Scenario:
+    return _each_member(
+        s,
+        lambda m: replace(m, owned=tuple(p for p in m.owned if p.topic != topic or p.partition < count)),
+    )
+
+
+def _fewer_claims(s: Scenario) -> Iterator[Scenario]:
+    for index, member in enumerate(s.members):
+        if member.owned:
+            yield _with_member(s, index, replace(member, owned=()))
+            for position in range(len(member.owned)):
+                rest = member.owned[:position] + member.owned[position + 1 :]
+                yield _with_member(s, index, replace(member, owned=rest))
+
+
+def _plainer_members(s: Scenario) -> Iterator[Scenario]:
+    for index, member in enumerate(s.members):
+        for plain in _plainer(member):
+            yield _with_member(s, index, plain)
+    for number, events in enumerate(s.rounds):
+        for index, event in enumerate(events):
+            for plainer in _plainer_event(event):
+                changed = (*events[:index], plainer, *events[index + 1 :])
+                yield replace(s, rounds=(*s.rounds[:number], changed, *s.rounds[number + 1 :]))
+
+
+def _plainer_event(event: Event) -> Iterator[Event]:
+    if isinstance(event, Join):
+        yield from (Join(plain) for plain in _plainer(event.member))
+    elif isinstance(event, Subscribe) and len(event.topics) > 1:
+        for topic in event.topics:
+            yield replace(event, topics=tuple(t for t in event.topics if t != topic))
+
+
+def _plainer(member: Member) -> Iterator[Member]:
+    plain = Member(member.id, member.topics)
+    for name in ("rack", "instance", "eager", "user_data", "version"):
+        if getattr(member, name) != getattr(plain, name):
+            yield replace(member, **{name: getattr(plain, name)})
+    if member.user_data not in (UserData.OWN, UserData.NONE):
+        yield replace(member, user_data=UserData.NONE)
+    if not member.owned and member.generation != NO_GENERATION:
+        yield replace(member, generation=NO_GENERATION)
+    for topic in member.topics:
+        if len(member.topics) > 1:
+            yield replace(member, topics=tuple(t for t in member.topics if t != topic))
+
+
+def _plainer_topics(s: Scenario) -> Iterator[Scenario]:
+    for topic, partitions in s.topics.items():
+        if any(partitions):
+            none: tuple[Racks, ...] = ((),) * len(partitions)
+            yield replace(s, topics={**s.topics, topic: none})
+            for index, racks in enumerate(partitions):
+                for rack in racks:
+                    fewer = tuple(r for r in racks if r != rack)
+                    changed = (*partitions[:index], fewer, *partitions[index + 1 :])
+                    yield replace(s, topics={**s.topics, topic: changed})
+
+
+def _everybody(s: Scenario) -> list[Member]:
+    return [*s.members, *(e.member for events in s.rounds for e in events if isinstance(e, Join))]
+
+
+def _with_member(s: Scenario, index: int, member: Member) -> Scenario:
+    return replace(s, members=(*s.members[:index], member, *s.members[index + 1 :]))
+
+
+def _each_member(s: Scenario, change: Callable[[Member], Member]) -> Scenario:
+    return replace(
+        s,
+        members=tuple(change(m) for m in s.members),
+        rounds=tuple(
+            tuple(Join(change(e.member)) if isinstance(e, Join) else e for e in events) for events in s.rounds
+        ),
+    )
+
+
+def _renamed(s: Scenario) -> Scenario:
+    """Members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look alike."""
+    ids = list(dict.fromkeys(m.id for m in _everybody(s)))
+    members = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
+    topics = {old: f"t{i}" for i, old in enumerate(_topics_named(s))}
+
+    def member(m: Member) -> Member:
+        return replace(
+            m,
+            id=members[m.id],
+            topics=tuple(topics[t] for t in m.topics),
+            owned=tuple(p._replace(topic=topics[p.topic]) for p in m.owned),
+            instance=m.instance and f"i-{members[m.id]}",
+        )
+
+    def event(e: Event) -> Event:
+        match e:
+            case Join(m):
+                return Join(member(m))
+            case Subscribe(who, names):
+                return Subscribe(members.get(who, who), tuple(topics.get(t, t) for t in names))
+            case SetTopic(name, partitions):
+                return SetTopic(topics[name], partitions)
+            case Leave(who):
+                return Leave(members.get(who, who))
+            case Fault(kind, who):
+                return Fault(kind, members.get(who, who))
+
+    return replace(
+        s,
+        topics={topics[t]: p for t, p in s.topics.items()},
+        members=tuple(member(m) for m in s.members),
+        rounds=tuple(tuple(event(e) for e in events) for events in s.rounds),
+    )

@@ -1,0 +1,241 @@
+"""A scenario: everything that a history of rebalances is played from, as plain data.
+
+A scenario holds no claim that the target's own answers could produce: those follow from playing it
+(``rebalance.properties.histories``). What it does hold are the claims members arrive with, the
+events before each rebalance and the faults during it. It is what is generated, minimised, saved in
+a trace and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from rebalance.model.values import (
+    NEWEST_VERSION,
+    NO_GENERATION,
+    Cluster,
+    Partitions,
+    Racks,
+    RebalanceProtocol,
+    TopicPartition,
+)
+
+
+class UserData(StrEnum):
+    """What a member writes into the userData of its subscription."""
+
+    OWN = "own"  # what the target's own client code writes
+    NONE = "none"
+    STICKY_V0 = "sticky-v0"  # StickyAssignor before KIP-341, no generation
+    STICKY_V1 = "sticky-v1"  # StickyAssignor since KIP-341; librdkafka sends it on cooperative-sticky too
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as it arrives: what it subscribes to, and what it believes to own since ``generation``."""
+
+    id: str
+    topics: tuple[str, ...]
+    owned: Partitions = ()
+    generation: int = NO_GENERATION
+    version: int = NEWEST_VERSION
+    rack: str | None = None
+    instance: str | None = None
+    eager: bool = False
+    user_data: UserData = UserData.OWN
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A new member joins before this rebalance."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A member leaves for good before this rebalance."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """A member changes its subscription; in COOPERATIVE it revokes dropped topics first (KIP-429 1.1)."""
+
+    id: str
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetTopic:
+    """A topic is created, grown or recreated with these partitions; ``None`` deletes it."""
+
+    topic: str
+    partitions: tuple[Racks, ...] | None
+
+
+class FaultKind(StrEnum):
+    """What goes wrong for one member in one rebalance."""
+
+    SILENT = "silent"  # does not join: a dynamic member is removed and loses all; a static one is kept
+    GHOST = "ghost"  # as SILENT, and comes back still claiming what it held (KAFKA-12983)
+    LOST_JOIN = "lost-join"  # joins, never sees the JoinGroup response: keeps set and generation
+    MISSED_SYNC = "missed-sync"  # sees the new generation, not the assignment: SyncGroup failed
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``kind`` happens to member ``id`` in this rebalance."""
+
+    kind: FaultKind
+    id: str
+
+
+Event = Join | Leave | Subscribe | SetTopic | Fault
+Round = tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``members`` join the first rebalance; each round is one rebalance, with its events before it.
+
+    After the last round the group is left alone until it settles. ``topics`` is the cluster at the
+    start. ``dimensions`` names the parts of the input space it was drawn from, for reports only.
+    """
+
+    protocol: RebalanceProtocol
+    topics: Mapping[str, tuple[Racks, ...]]
+    members: tuple[Member, ...]
+    rounds: tuple[Round, ...] = ((),)
+    dimensions: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def size(self) -> tuple[int, int, int, int]:
+        """Members, partitions, claims, events: smaller is simpler, in this order."""
+        joined = [e.member for r in self.rounds for e in r if isinstance(e, Join)]
+        everyone = [*self.members, *joined]
+        created = [len(e.partitions or ()) for r in self.rounds for e in r if isinstance(e, SetTopic)]
+        return (
+            len(everyone),
+            sum(len(p) for p in self.topics.values()) + sum(created),
+            sum(len(m.owned) for m in everyone),
+            len(self.rounds) + sum(len(r) for r in self.rounds),
+        )
+
+
+def uniform(counts: Mapping[str, int]) -> dict[str, tuple[Racks, ...]]:
+    """Topics without rack information, as ``Scenario.topics`` wants them."""
+    return dict(Cluster.of(counts).topics)
+
+
+_EVENTS: dict[str, type[Event]] = {
+    "join": Join,
+    "leave": Leave,
+    "subscribe": Subscribe,
+    "topic": SetTopic,
+    "fault": Fault,
+}
+_NAMES = {kind: name for name, kind in _EVENTS.items()}
+
+
+def to_json(scenario: Scenario) -> dict[str, Any]:
+    """Readable, hand-editable JSON; members leave out what is at its default."""
+    return {
+        "protocol": scenario.protocol.value,
+        "topics": {t: _racks_out(p) for t, p in scenario.topics.items()},
+        "members": [_member_out(m) for m in scenario.members],
+        "rounds": [[_event_out(e) for e in r] for r in scenario.rounds],
+        "dimensions": list(scenario.dimensions),
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> Scenario:
+    """The scenario that ``to_json`` wrote. Raises ``ValueError`` naming the field that is wrong."""
+    try:
+        topics = {str(t): _racks_in(p) for t, p in data["topics"].items()}
+        members = tuple(_member_in(m) for m in data["members"])
+        rounds = tuple(tuple(_event_in(e) for e in r) for r in data.get("rounds", [[]]))
+        protocol = RebalanceProtocol(data["protocol"])
+    except KeyError as error:
+        raise ValueError(f"scenario: field {error} is missing") from error
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"scenario: not of the expected form: {error}") from error
+    ids = [m.id for m in members]
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"scenario: member ids are not unique: {', '.join(ids)}")
+    return Scenario(protocol, topics, members, rounds, tuple(data.get("dimensions", ())))
+
+
+def _racks_out(partitions: tuple[Racks, ...]) -> Any:
+    return [list(r) for r in partitions] if any(partitions) else len(partitions)
+
+
+def _racks_in(data: Any) -> tuple[Racks, ...]:
+    if isinstance(data, int):
+        return ((),) * data
+    return tuple(tuple(sorted(str(rack) for rack in racks)) for racks in data)
+
+
+def _member_out(member: Member) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": member.id, "topics": list(member.topics)}
+    for f in fields(Member):
+        value = getattr(member, f.name)
+        if f.name not in data and value != f.default:
+            data[f.name] = [str(p) for p in value] if f.name == "owned" else value
+    return data
+
+
+def _member_in(data: Mapping[str, Any]) -> Member:
+    known = {f.name for f in fields(Member)}
+    if unknown := sorted(set(data) - known):
+        raise ValueError(f"scenario: member {data.get('id')!r}: unknown field {unknown[0]!r}")
+    values = dict(data)
+    values["topics"] = tuple(str(t) for t in data["topics"])
+    values["owned"] = tuple(_partition_in(p) for p in data.get("owned", ()))
+    values["user_data"] = UserData(data.get("user_data", UserData.OWN))
+    return Member(**values)
+
+
+def _partition_in(text: str) -> TopicPartition:
+    topic, dash, index = text.rpartition("-")
+    if not dash or not index.isdigit():
+        raise ValueError(f"scenario: {text!r} is not a partition such as 'orders-0'")
+    return TopicPartition(topic, int(index))
+
+
+def _event_out(event: Event) -> dict[str, Any]:
+    name = _NAMES[type(event)]
+    match event:
+        case Join(member):
+            return {name: _member_out(member)}
+        case Leave(member_id):
+            return {name: member_id}
+        case Subscribe(member_id, topics):
+            return {name: member_id, "topics": list(topics)}
+        case SetTopic(topic, partitions):
+            return {name: topic, "partitions": None if partitions is None else _racks_out(partitions)}
+        case Fault(kind, member_id):
+            return {name: kind.value, "member": member_id}
+
+
+def _event_in(data: Mapping[str, Any]) -> Event:
+    name = next((n for n in _EVENTS if n in data), None)
+    value = data.get(name or "")
+    match name:
+        case "join":
+            return Join(_member_in(data["join"]))
+        case "leave":
+            return Leave(str(value))
+        case "subscribe":
+            return Subscribe(str(value), tuple(data["topics"]))
+        case "topic":
+            partitions = data["partitions"]
+            return SetTopic(str(value), None if partitions is None else _racks_in(partitions))
+        case "fault":
+            return Fault(FaultKind(str(value)), str(data["member"]))
+        case _:
+            raise ValueError(f"scenario: unknown event {dict(data)!r}; known: {', '.join(_EVENTS)}")

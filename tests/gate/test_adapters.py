@@ -1,0 +1,266 @@
+"""The adapters: the real assignors of the Python clients on small known cases, and what the adapters add."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+from rebalance.gate.adapters import aiokafka, kafka_python
+from rebalance.model.assignor import Assignor, Promise
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.model.wire import decode_sticky_user_data
+
+ADAPTERS = {"kafka-python": kafka_python, "aiokafka": aiokafka}
+SPECS = {
+    "kafka-python": ("range", "roundrobin", "sticky", "cooperative-sticky"),
+    "aiokafka": ("range", "roundrobin", "sticky"),
+}
+TARGETS = [f"{client}:{spec}" for client, specs in SPECS.items() for spec in specs]
+STICKY = [target for target in TARGETS if target.endswith("sticky")]
+
+
+def load(target):
+    client, spec = target.split(":")
+    pytest.importorskip(client.removesuffix("-python"), reason=f"{client} is not installed")
+    return ADAPTERS[client].load(spec)
+
+
+def tps(text):
+    """``"t0 t1"`` -> partitions 0 and 1 of topic t."""
+    return tuple(TopicPartition(word[:-1], int(word[-1])) for word in text.split())
+
+
+def subscription(assignor, topics="t", owned="", generation=-1, **fields):
+    """What a member of the assignor's own client writes, with claims in both places that can hold them."""
+    fields = {"version": assignor.metadata_version, "generation_id": generation} | fields
+    return Subscription(tuple(topics), assignor.user_data(tps(owned), generation), tps(owned), **fields)
+
+
+def assign(assignor, counts, group):
+    result = assignor.assign(Cluster.of(counts), group)
+    return {member: " ".join(f"{t}{p}" for t, p in sorted(result[member])) for member in result}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_is_an_assignor(target):
+    assignor: Assignor = load(target)
+    assert assignor.name == target.split(":")[1]
+    assert assignor.promises <= set(Promise)
+    assert assignor.promises
+    assert assignor.protocols == (
+        (RebalanceProtocol.COOPERATIVE,)
+        if assignor.name == "cooperative-sticky"
+        else (RebalanceProtocol.EAGER,)
+    )
+    assert assignor.version[0].isdigit()
+    assert assignor.issues.startswith(assignor.homepage)
+    assert assignor.mutated is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("range", {"A": "t0 t1 u0", "B": "t2 u1"}),
+        ("roundrobin", {"A": "t0 t2 u1", "B": "t1 u0"}),
+        ("sticky", {"A": "t0 t2 u1", "B": "t1 u0"}),
+        ("cooperative-sticky", {"A": "t0 t2 u1", "B": "t1 u0"}),
+    ],
+)
+def test_fresh_groups(spec, expected):
+    for target in TARGETS:
+        if target.endswith(f":{spec}"):
+            assignor = load(target)
+            group = {"B": subscription(assignor, "tu"), "A": subscription(assignor, "ut")}
+            assert assign(assignor, {"t": 3, "u": 2}, group) == expected
+            assert assignor.mutated is None
+
+
+UNEQUAL = [
+    pytest.param(
+        target,
+        marks=pytest.mark.xfail(
+            target == "kafka-python:roundrobin",
+            reason="up to 3.0.12 it looks up a (group.instance.id, member id) pair as a member id",
+            raises=KeyError,
+            strict=False,
+        ),
+    )
+    for target in TARGETS
+]
+
+
+@pytest.mark.parametrize("target", UNEQUAL)
+def test_unequal_subscriptions_and_a_topic_without_metadata(target):
+    assignor = load(target)
+    group = {"A": subscription(assignor, "t"), "B": subscription(assignor, "ux")}
+    assert assign(assignor, {"t": 2, "u": 1}, group) == {"A": "t0 t1", "B": "u0"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_every_metadata_version_is_read(target, version):
+    assignor = load(target)
+    sub = Subscription(("t",), b"", (), 4, "rack", version=version)
+    assert assign(assignor, {"t": 2}, {"A": sub}) == {"A": "t0 t1"}
+
+
+@pytest.mark.parametrize("target", STICKY)
+def test_claims_are_kept(target):
+    assignor = load(target)
+    group = {
+        "A": subscription(assignor, "t", "t1 t2", 4),
+        "B": subscription(assignor, "t", "t0 t3", 4),
+    }
+    assert assign(assignor, {"t": 4}, group) == {"A": "t1 t2", "B": "t0 t3"}
+
+
+def test_eager_moves_at_once_and_cooperative_withholds():
+    for target in STICKY:
+        assignor = load(target)
+        group = {"A": subscription(assignor, "t", "t0 t1", 4), "B": subscription(assignor, "t")}
+        result = assign(assignor, {"t": 2}, group)
+        assert len(result["A"].split()) == 1
+        assert len(result["B"].split()) == (0 if assignor.name == "cooperative-sticky" else 1)
+
+
+def test_the_generation_reaches_kafka_python():
+    sticky, cooperative = load("kafka-python:sticky"), load("kafka-python:cooperative-sticky")
+    for older, newer in (("A", "B"), ("B", "A")):
+        for assignor, fields in ((sticky, {}), (cooperative, {"version": 2})):
+            claims = {
+                older: subscription(assignor, "t", "t0", 4, **fields),
+                newer: subscription(assignor, "t", "t0", 5, **fields),
+            }
+            assert assign(assignor, {"t": 1}, claims)[newer] == "t0"
+
+
+def test_the_instance_id_reaches_kafka_python():
+    """Its range assignor serves static members first."""
+    assignor = load("kafka-python:range")
+    group = {"B": subscription(assignor, "t", group_instance_id="i"), "A": subscription(assignor, "t")}
+    assert assign(assignor, {"t": 1}, group) == {"A": "", "B": "t0"}
+
+
+def test_user_data_is_what_the_client_writes():
+    owned = tps("t1 t0 u0")
+    for target in TARGETS:
+        assignor = load(target)
+        assert assignor.user_data((), -1) == b""
+        if assignor.name != "sticky":
+            assert assignor.user_data(owned, 4) == b""
+    kafka, aio = load("kafka-python:sticky"), load("aiokafka:sticky")
+    user_data = import_module("kafka.coordinator.assignors.sticky.user_data").StickyAssignorUserData
+    decoded = user_data.decode(kafka.user_data(owned, 4))
+    assert [(t, tuple(p)) for t, p in decoded.previous_assignment] == [("t", (1, 0)), ("u", (0,))]
+    assert decoded.generation == 4
+    told = "on_generation_assignment" in aio._coordinator._on_join_complete.__code__.co_names
+    assert decode_sticky_user_data(aio.user_data(owned, 4)) == (owned, 4 if told else -1)
+
+
+@pytest.mark.parametrize("target", STICKY)
+def test_members_do_not_share_state(target):
+    """Asking for one member's user data must not make the leader, or another member, remember it."""
+    assignor, other = load(target), load(target)
+    group = {"A": subscription(assignor, "t"), "B": subscription(assignor, "t")}
+    before = assign(assignor, {"t": 3}, group)
+    assignor.user_data(tps("t0 t1 t2"), 4)
+    assert assignor.user_data((), -1) == other.user_data((), -1) == b""
+    assert assign(assignor, {"t": 3}, group) == before
+    assert getattr(assignor._assignor, "member_assignment", None) is None
+
+
+def spoiled(target, spoil):
+    """An adapter whose assignor runs ``spoil(cls or self, members)`` before the real ``assign``."""
+    adapter = load(target)
+    real = adapter._assignor
+
+    class Spoiled(real):
+        if target.startswith("aiokafka"):
+
+            @classmethod
+            def assign(cls, cluster, members):
+                spoil(cls, members)
+                return super().assign(cluster, members)
+
+        else:
+
+            def assign(self, cluster, members):
+                spoil(self, members)
+                return super().assign(cluster, members)
+
+    return type(adapter)(Spoiled)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+def test_mutation_of_the_input_is_reported(client):
+    calls = []
+
+    def spoil(_, members):
+        calls.append(1)
+        if len(calls) == 1:
+            first = members["A"] if isinstance(members, dict) else members[0].metadata
+            getattr(first, "topics" if client == "kafka-python" else "subscription").append("x")
+        if len(calls) == 2:
+            members.pop() if isinstance(members, list) else members.popitem()
+
+    assignor = spoiled(f"{client}:sticky", spoil)
+    group = {"A": subscription(assignor), "B": subscription(assignor)}
+    assign(assignor, {"t": 1}, group)
+    before, after = "00000000000100017400000000", "000000000002000174000178" + "00000000"
+    assert assignor.mutated == f"metadata of A was {before}, became {after}"
+    assign(assignor, {"t": 1}, group)
+    assert assignor.mutated == "members were ['A', 'B'], became ['A']"
+    assign(assignor, {"t": 1}, group)
+    assert assignor.mutated is None
+    assert group["A"].topics == ("t",)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+def test_a_leader_keeps_its_state_between_calls(client):
+    def spoil(leader, _):
+        leader.calls = getattr(leader, "calls", 0) + 1
+
+    assignor, other = spoiled(f"{client}:sticky", spoil), spoiled(f"{client}:sticky", spoil)
+    for _ in range(2):
+        assign(assignor, {"t": 1}, {"A": subscription(assignor)})
+    assign(other, {"t": 1}, {"A": subscription(other)})
+    assert (assignor._leader.calls, other._leader.calls) == (2, 1)
+    assert not hasattr(assignor._assignor, "calls")
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+def test_exceptions_pass_through(client):
+    def spoil(*_):
+        raise KeyError("theirs")
+
+    assignor = spoiled(f"{client}:sticky", spoil)
+    with pytest.raises(KeyError, match="theirs"):
+        assign(assignor, {"t": 1}, {"A": subscription(assignor)})
+
+
+@pytest.mark.parametrize(("client", "specs"), SPECS.items())
+def test_unknown_specs(client, specs):
+    with pytest.raises(ValueError, match="no assignor 'stiky', it has: ") as caught:
+        ADAPTERS[client].load("stiky")
+    assert all(spec in str(caught.value) for spec in specs)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+def test_a_missing_library_is_named(client, monkeypatch):
+    package = client.removesuffix("-python")
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"pip install {client}$"):
+        ADAPTERS[client].load("range")
+
+
+@pytest.mark.parametrize("target", ["kafka-python:cooperative-sticky", "aiokafka:sticky"])
+def test_warnings_of_the_client_are_not_errors(target):
+    load(target)
+    client, spec = target.split(":")
+    code = f"from rebalance.gate.adapters.{client.replace('-', '_')} import load; load({spec!r})"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr

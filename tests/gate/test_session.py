@@ -1,0 +1,449 @@
+"""A session survives whatever a target does, says what it was, and leaves nothing running."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rebalance.gate.session import InProcess, Session
+from rebalance.gate.targets import TargetError, resolve
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties.calls import Answer, Failure
+
+HOSTILE = Path(__file__).parent / "hostile"
+COOPERATIVE = RebalanceProtocol.COOPERATIVE
+CLUSTER = Cluster.of({"t": 2})
+GOOD = {"A": Subscription(("t",))}
+BAD = {"A": Subscription(("t",)), "BAD": Subscription(("t",))}
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture(autouse=True)
+def in_hostile_directory(monkeypatch):
+    monkeypatch.chdir(HOSTILE)
+
+
+@pytest.fixture
+def session():
+    """Opens sessions and afterwards looks for processes that any of them left."""
+    groups, opened = set(), []
+
+    def open_session(spec=None, *command, **limits):
+        new = Session(resolve(spec, command), **{"call_seconds": 10.0, "memory_mib": 1024, **limits})
+        start = new._start
+
+        def remember():
+            outcome = start()
+            if new._child:
+                groups.add(new._child.pid)
+            return outcome
+
+        new._start = remember
+        opened.append(new.__enter__())
+        return new
+
+    yield open_session
+    for one in opened:
+        one.close()
+    until = time.monotonic() + 2
+    while (left := [s for s in running() if s[1] in groups]) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not left, "processes left"
+
+
+def python(name, **limits):
+    return f"hostile_assignors:{name}", limits
+
+
+def program(mode, *more):
+    return None, sys.executable, str(HOSTILE / "hostile_program.py"), mode, *more
+
+
+def running():
+    """(pid, process group, command) of all processes that are not zombies."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command, _, rest = (entry / "stat").read_text().rpartition(")")
+            except OSError:
+                continue
+            if rest.split()[0] != "Z":
+                yield int(entry.name), int(rest.split()[2]), command
+
+
+def ask(opened, group):
+    return opened.assign(COOPERATIVE, CLUSTER, group)
+
+
+def check(opened, kind, text="", detail="", starts=2):
+    """A good answer, the failure, and a good answer again."""
+    before = ask(opened, GOOD)
+    assert isinstance(before, Answer), before
+    failure = ask(opened, BAD)
+    assert isinstance(failure, Failure), failure
+    assert (failure.kind, text in failure.message, detail in failure.detail) == (kind, True, True), failure
+    after = ask(opened, GOOD)
+    assert isinstance(after, Answer), after
+    assert after.assignment == before.assignment
+    assert opened.starts == starts
+
+
+# --- the good case ---------------------------------------------------------------------------------------
+
+
+def test_answer_and_hello(session):
+    opened = session("hostile_assignors:hang")
+    assert opened.hello.name == "hostile_assignors"
+    assert opened.hello.protocols == (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
+    assert sorted(opened.hello.promises) == ["balanced", "sticky"]
+    assert not opened.hello.user_data
+    reply = ask(opened, GOOD)
+    assert reply.assignment == {"A": (T0, T1)}
+    assert reply.mutated is None
+    assert 0 < reply.seconds < 5
+    assert opened.user_data((), 1) is None
+
+
+def test_all_of_the_input_arrives(session, tmp_path):
+    """Order, repetitions, bytes, racks: the target sees exactly the values that were asked."""
+    target = tmp_path / "echo_input.py"
+    target.write_text(
+        "def assign(cluster, group):\n"
+        "    raise ValueError(ascii((dict(cluster.topics), list(group.items()))))\n"
+    )
+    os.chdir(tmp_path)
+    cluster = Cluster({"ü": (("r2", "r1"), ()), "t": (), "a": ((),)})
+    group = {
+        "z": Subscription(("t", "a", "t"), b"\x00\xff", (T1, T0, TopicPartition("a", 0), T1), 7, "r", "i", 1),
+        "a": Subscription((), b"", (), -1, "", None, 0),
+    }
+    reply = session("echo_input:assign").assign(RebalanceProtocol.EAGER, cluster, group)
+    assert reply.message == "ValueError: " + ascii((dict(cluster.topics), list(group.items())))
+
+
+def test_user_data_and_reported_mutation(session):
+    opened = session("hostile_assignors:Reporting")
+    assert opened.hello.user_data
+    assert (opened.hello.name, opened.hello.version, opened.hello.promises) == ("reporting", "7", frozenset())
+    assert opened.user_data((T0, T1), 3) == b"\x02\x03"
+    assert opened.user_data((), -1) == b"\x00\xff"
+    failure = opened.user_data((), 13)
+    assert (failure.kind, failure.message) == ("garbage", "user_data returned 'text', expected bytes or None")
+    assert ask(opened, BAD).mutated == "owned partitions of BAD sorted"
+    assert ask(opened, GOOD).mutated is None
+
+
+def test_not_started():
+    with pytest.raises(RuntimeError, match="use it as `with"):
+        _ = Session(resolve("hostile_assignors:hang")).hello
+
+
+# --- Python targets --------------------------------------------------------------------------------------
+
+KEPT = [  # the process answers, so it lives on
+    ("raises", "errored", "ValueError: no luck", "in raises"),
+    ("raises_unprintable", "errored", "Unprintable", ""),
+    ("raises_late", "errored", "ZeroDivisionError", ""),
+    ("sys_exit", "errored", "SystemExit: bye", ""),
+    ("interrupt", "errored", "KeyboardInterrupt", ""),
+    ("recurse", "errored", "RecursionError", "_deep"),
+    ("memory_error", "errored", "MemoryError", ""),
+    ("flood_stderr", "errored", "KeyError: 'after the flood'", ""),
+    ("skip", "skipped", "no BAD members here", "https://example.org/1"),
+    ("returns_none", "garbage", "assign returned None, expected a dict", ""),
+    ("returns_list", "garbage", "assign returned [('t', 0)]", ""),
+    ("returns_string", "garbage", "assignment of 'BAD': expected an iterable of partitions, got 't0'", ""),
+    (
+        "returns_partition_strings",
+        "garbage",
+        "assignment of 'BAD': expected (topic, partition), got 't0'",
+        "",
+    ),
+    ("returns_bad_index", "garbage", "partition must be an integer >= 0, got 'x'", ""),
+    ("returns_negative", "garbage", "partition must be an integer >= 0, got -1", ""),
+    ("returns_bool_index", "garbage", "partition must be an integer >= 0, got True", ""),
+    ("returns_huge_index", "garbage", "partition must fit an int32", ""),
+    ("returns_bad_member", "garbage", "assign returned a member id: expected a string, got 7", ""),
+    ("returns_surrogate", "garbage", "not valid Unicode", ""),
+]
+
+
+@pytest.mark.slow  # the quick ones of them run in process, below
+@pytest.mark.parametrize(("name", "kind", "text", "detail"), KEPT, ids=[k[0] for k in KEPT])
+def test_python_target_kept(session, name, kind, text, detail):
+    check(session(f"hostile_assignors:{name}"), kind, text, detail, starts=1)
+
+
+ENDED = [
+    ("os_exit", "crash", "ended with exit status 3", ""),
+    ("segfault", "crash", "ended by SIGSEGV", "in segfault"),
+    ("abort", "crash", "ended by SIGABRT", "about to abort"),
+    pytest.param("close_everything", "crash", "closed its stdout", "", marks=pytest.mark.slow),
+    ("spawn_and_exit", "crash", "ended with exit status 0", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "text", "detail"), ENDED)
+def test_python_target_ended(session, name, kind, text, detail):
+    check(session(f"hostile_assignors:{name}"), kind, text, detail)
+
+
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("hang", "in hang"),
+        pytest.param("spin_in_c", "in spin_in_c", marks=pytest.mark.slow),
+        pytest.param("ignore_sigterm", "", marks=pytest.mark.slow),
+    ],
+)
+def test_python_target_hangs(session, name, detail):
+    """The time limit holds, and the failure tells where the target hung."""
+    began = time.monotonic()
+    check(session(f"hostile_assignors:{name}", call_seconds=0.4), "timeout", "no reply within 0.4 s", detail)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["eat_memory", "eat_memory_in_child"])
+def test_python_target_eats_memory(session, name):
+    check(session(f"hostile_assignors:{name}", memory_mib=200), "memory", "limit 200 MiB")
+
+
+def test_descendants_in_other_sessions_are_ended(session):
+    check(session("hostile_assignors:spawn_in_new_session_and_hang", call_seconds=0.4), "timeout")
+    assert not [pid for pid, _, _ in running() if b"61.25" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_printing_does_not_reach_the_protocol(session):
+    opened = session("hostile_assignors:print_things")
+    for _ in range(3):
+        assert ask(opened, BAD).assignment == {"BAD": ()}
+    assert opened.starts == 1
+
+
+def test_target_cannot_read_the_protocol(session):
+    assert ask(session("hostile_assignors:read_stdin"), BAD).assignment == {"BAD": (T0,)}
+
+
+@pytest.mark.parametrize(
+    ("name", "assignment"),
+    [
+        ("returns_unknown_member", {"BAD": (), "nobody": (T0, T0)}),
+        ("returns_set", {"BAD": tuple(TopicPartition("t", p) for p in range(20))}),
+        ("returns_objects", {"BAD": (TopicPartition("t", 5), TopicPartition("t", 6))}),
+    ],
+)
+def test_unusual_but_well_formed_results(session, name, assignment):
+    """Whether members and partitions exist is for the clauses to judge."""
+    assert ask(session(f"hostile_assignors:{name}"), BAD).assignment == assignment
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mutates_group", "group: removed 'BAD', added 'new'"),
+        ("mutates_order", "group: order changed"),
+        ("mutates_cluster", "cluster topics: changed 't'"),
+    ],
+)
+def test_mutation_of_the_input_is_seen(session, name, text):
+    group = {"BAD": GOOD["A"], "A": GOOD["A"]} if name == "mutates_order" else BAD
+    for opened in (session(f"hostile_assignors:{name}"), InProcess(hostile(name))):
+        assert ask(opened, GOOD).mutated is None
+        assert text in ask(opened, group).mutated or name == "mutates_order"
+    assert list(BAD) == ["A", "BAD"]
+
+
+# --- programs --------------------------------------------------------------------------------------------
+
+PROGRAMS = [  # mode, kind, message, processes started
+    ("invalid_json", "garbage", "not one line of JSON", 2),
+    ("invalid_utf8", "garbage", "not one line of JSON", 2),
+    ("nan", "garbage", "NaN is not JSON", 2),
+    ("deep", "garbage", "not one line of JSON", 2),
+    ("not_object", "garbage", "a message must be a JSON object, got [1]", 2),
+    ("wrong_seq", "garbage", "reply 2: expected the reply to request 2, got", 2),
+    ("no_seq", "garbage", "'seq' is missing", 2),
+    ("bool_seq", "garbage", "seq: expected an integer, got True", 2),
+    ("duplicate_member", "garbage", "key 'A' appears twice", 2),
+    ("two_kinds", "garbage", "exactly one of result, skipped, errored, garbage", 1),
+    ("no_assignment", "garbage", "unknown key 'asignment'", 1),
+    ("bad_index", "garbage", "reply 2: assignment of 'A': partition must be an integer >= 0, got 'x'", 1),
+    ("skipped", "skipped", "not here", 1),
+    ("errored", "errored", "oops", 1),
+    pytest.param(
+        "close_stdout", "crash", "closed its stdout and is still running", 2, marks=pytest.mark.slow
+    ),
+    ("half_line_and_exit", "crash", "ended with exit status 5", 2),
+    ("grandchild_keeps_pipes", "crash", "ended with exit status 0", 2),
+]
+
+
+@pytest.mark.parametrize(("mode", "kind", "text", "starts"), PROGRAMS)
+def test_program(session, mode, kind, text, starts):
+    check(session(*program(mode)), kind, text, starts=starts)
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        ("endless_trickle", "no complete line within"),
+        pytest.param("stopped", "no reply", marks=pytest.mark.slow),
+        pytest.param("close_stdin", "no reply", marks=pytest.mark.slow),
+    ],
+)
+def test_program_hangs(session, mode, text):
+    check(session(*program(mode), call_seconds=0.4), "timeout", text)
+
+
+@pytest.mark.slow
+def test_endless_line(session):
+    check(session(*program("endless_line")), "garbage", "wrote 64 MiB without a newline")
+
+
+@pytest.mark.parametrize("mode", ["twice", "endless_lines"])
+def test_unsolicited_line_is_garbage_for_the_next_request(session, mode):
+    opened = session(*program(mode))
+    assert isinstance(ask(opened, BAD), Answer)
+    failure = ask(opened, GOOD)
+    assert failure.kind == "garbage"
+    assert isinstance(ask(opened, GOOD), Answer)
+
+
+def test_last_words_count(session):
+    """An answer that was written before the end is an answer; the end belongs to the next request."""
+    opened = session(*program("answer_and_exit"))
+    assert isinstance(ask(opened, BAD), Answer)
+    assert ask(opened, GOOD).kind == "crash"
+    assert isinstance(ask(opened, GOOD), Answer)
+
+
+def test_slow_pieces_make_one_line(session):
+    assert isinstance(ask(session(*program("slow_in_pieces")), BAD), Answer)
+
+
+def test_killed_between_requests(session):
+    opened = session(*program("none"))
+    os.kill(opened._child.pid, signal.SIGKILL)
+    failure = ask(opened, GOOD)
+    assert (failure.kind, "ended by SIGKILL" in failure.message) == ("crash", True)
+    assert isinstance(ask(opened, GOOD), Answer)
+
+
+def test_cannot_be_started_again(session, tmp_path):
+    """Not an exception either: every further request fails, at once."""
+    opened = session(*program("once", str(tmp_path / "ran")))
+    assert isinstance(ask(opened, GOOD), Answer)
+    assert ask(opened, BAD).message == "ended with exit status 6 instead of answering"
+    failure, again = opened.many([(COOPERATIVE, CLUSTER, GOOD)] * 2)
+    assert failure == again
+    assert (failure.kind, "cannot be started again: ended with exit" in failure.message) == ("crash", True)
+    assert opened.starts == 2
+
+
+def test_interrupt_leaves_no_reply_behind(session, monkeypatch):
+    opened = session(*program("none"))
+
+    def interrupted(deadline):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(opened._child, "line", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ask(opened, {"B": GOOD["A"]})
+    assert ask(opened, GOOD).assignment == {"A": (T0,)}
+
+
+@pytest.mark.slow
+def test_program_that_does_not_leave(session):
+    began = time.monotonic()
+    session(*program("ignores_bye")).close()
+    assert time.monotonic() - began < 3
+
+
+# --- starting --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "texts"),
+    [
+        ("slow_start", ["no reply within 0.4 s"]),
+        ("start_exit", ["ended with exit status 4", "| cannot find my configuration"]),
+        ("hello_garbage", ["not one line of JSON", "Welcome to the shell", "protocol.schema.json"]),
+        ("hello_typo", ["hello: unknown key 'promisses'; known are name, protocols"]),
+        ("hello_no_protocols", ["protocols must name one or both of eager, cooperative; got []"]),
+    ],
+)
+def test_does_not_start(session, mode, texts):
+    limits = {"start_seconds": 0.4} if mode == "slow_start" else {}
+    with pytest.raises(TargetError) as error:
+        session(*program(mode), **limits)
+    assert "does not start" in str(error.value)
+    for text in texts:
+        assert text in str(error.value)
+
+
+# --- several at once -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["hostile_assignors:os_exit", "hostile_assignors:returns_none"])
+def test_many_blames_exactly_the_bad_one(session, spec):
+    opened = session(spec)
+    groups = [{f"m{i}": GOOD["A"]} for i in range(9)]
+    for place in (2, 6):
+        groups[place] = BAD
+    replies = opened.many([(COOPERATIVE, CLUSTER, group) for group in groups])
+    assert [isinstance(reply, Failure) for reply in replies] == [group is BAD for group in groups]
+    for group, reply in zip(groups, replies, strict=True):
+        if group is not BAD:
+            assert reply.assignment == {next(iter(group)): (T0, T1)}
+    assert opened.starts == (3 if spec.endswith("exit") else 1)
+    assert opened.many([]) == []
+
+
+@pytest.mark.slow
+def test_many_larger_than_the_pipes(session):
+    """Requests and replies of more than a pipe holds, both ways at once."""
+    opened = session("hostile_assignors:hang")
+    big = Cluster.of({"t": 5000})
+    questions = [(COOPERATIVE, big, {f"m{i}": GOOD["A"]}) for i in range(40)]
+    for number, reply in enumerate(opened.many(questions)):
+        assert len(reply.assignment[f"m{number}"]) == 5000
+
+
+# --- in this process -------------------------------------------------------------------------------------
+
+
+def hostile(name):
+    sys.path.insert(0, str(HOSTILE))
+    try:
+        import hostile_assignors
+    finally:
+        sys.path.remove(str(HOSTILE))
+    return getattr(hostile_assignors, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text", "detail"), [k for k in KEPT if k[0] not in ("interrupt", "flood_stderr")]
+)
+def test_in_process_says_the_same(name, kind, text, detail):
+    with InProcess(hostile(name)) as opened:
+        failure = ask(opened, BAD)
+        assert (failure.kind, text in failure.message, detail in failure.detail) == (kind, True, True), (
+            failure
+        )
+        assert [r.assignment for r in opened.many([(COOPERATIVE, CLUSTER, GOOD)])] == [{"A": (T0, T1)}]
+
+
+def test_in_process_lets_the_user_interrupt():
+    with InProcess(hostile("interrupt")) as opened, pytest.raises(KeyboardInterrupt):
+        ask(opened, BAD)
+
+
+def test_in_process_hello_and_user_data():
+    opened = InProcess(hostile("Reporting"))
+    assert opened.hello.name == "reporting"
+    assert opened.user_data((T0,), 3) == b"\x01\x03"
+    with pytest.raises(TargetError, match="a int is no assignor"):
+        InProcess(42)

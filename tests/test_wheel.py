@@ -1,0 +1,99 @@
+"""What is installed is what is on disk: the editable installation hides a package that pyproject forgot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from configparser import ConfigParser
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("model", "properties", "specs", "explore", "pipeline", "gate")
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def files_on_disk() -> set[str]:
+    """Every file of the package folders, as the wheel should name it."""
+    return {
+        f"rebalance/{path.relative_to(ROOT).as_posix()}"
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+def packages_in(files: set[str]) -> set[str]:
+    """Dotted names of the folders that hold Python files."""
+    return {name.rpartition("/")[0].replace("/", ".") for name in files if name.endswith(".py")}
+
+
+def test_pyproject_lists_the_packages_on_disk() -> None:
+    setuptools = project()["tool"]["setuptools"]
+    assert sorted(setuptools["packages"]) == sorted(packages_in(files_on_disk()))
+    assert setuptools["package-dir"] == {
+        name: name.removeprefix("rebalance.").replace(".", "/") for name in setuptools["packages"]
+    }
+
+
+@pytest.mark.parametrize("package", sorted(packages_in(files_on_disk())))
+def test_package_is_regular_and_typed(package: str) -> None:
+    folder = package.replace(".", "/")
+    assert {f"{folder}/__init__.py", f"{folder}/py.typed"} <= files_on_disk()
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value"),
+    [
+        *(("console_scripts", *entry) for entry in project()["project"]["scripts"].items()),
+        *(
+            (group, *entry)
+            for group, entries in project()["project"]["entry-points"].items()
+            for entry in entries.items()
+        ),
+    ],
+)
+def test_entry_point_loads(group: str, name: str, value: str) -> None:
+    (entry,) = [entry for entry in entry_points(group=group, name=name) if entry.value == value]
+    assert entry.load() is not None
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built without network from a copy: setuptools leaves a build/ where it works."""
+    where = tmp_path_factory.mktemp("wheel")
+    hidden = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    shutil.copytree(ROOT, where / "copy", ignore=hidden)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(where), "copy"]
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = where.glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_wheel_holds_the_files_on_disk_and_no_other(wheel: Path) -> None:
+    names = set(ZipFile(wheel).namelist())
+    about = {name for name in names if ".dist-info/" in name}
+    assert sorted(names - about) == sorted(files_on_disk())
+    assert packages_in(names) == set(project()["tool"]["setuptools"]["packages"])
+    assert any(name.endswith("/LICENSE") for name in about)
+
+
+@pytest.mark.slow
+def test_wheel_declares_the_entry_points(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
+        declared = ConfigParser()
+        declared.read_string(archive.read(name).decode())
+    listed = {"console_scripts": project()["project"]["scripts"], **project()["project"]["entry-points"]}
+    assert {section: dict(declared[section]) for section in declared.sections()} == listed
