@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version as distribution_version
 from typing import Protocol
 
+from rebalance.gate.judgement import gates, judge
 from rebalance.gate.messages import Hello
-from rebalance.gate.result import ClauseResult, Exit, Finding, Result, Status, TargetInfo, Verdict
+from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.model.assignor import Promise
 from rebalance.model.values import (
     Cluster,
@@ -25,21 +26,22 @@ from rebalance.properties.histories import Found, Record, Writer, play
 from rebalance.properties.minimise import minimise
 from rebalance.properties.scenarios import Join, Member, Scenario, uniform
 
-SAFETY_FIRST = (Level.SAFETY, Level.LIVENESS, Level.QUALITY)
+IMPATIENT = 0.5
+"""Seconds that a call gets once the target is known to hang: while more is searched, and to minimise."""
+
+PATIENCE = 10.0
+"""Seconds that one search, or one minimising, may lose in calls that do not return."""
 
 
 class TargetSession(Protocol):
     """What the check needs of a target: ``rebalance.gate.session.Session`` or ``InProcess``."""
 
+    call_seconds: float
+
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
     def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None: ...
     @property
     def hello(self) -> Hello: ...
-
-
-def writer_of(session: TargetSession) -> Writer | None:
-    """How members of this target write their userData, ``None`` if it declares none."""
-    return Writer.of(session.user_data) if session.hello.user_data else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,14 @@ class Plan:
     seed: int = 0
     level: Level = Level.LIVENESS
     budget: float | None = None
+    """Seconds after which the search stops, inconclusive."""
     fail_fast: bool = False
+    expected: Callable[[str], bool] = lambda key: False
+    """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
 
+
+FLOORS_FROM = 20
+"""Scenarios per dimension from which on a search must reach every situation of ``FLOORS``."""
 
 # Situations that a full search along all dimensions must reach, by protocol: if the target never
 # got there, "no violation" would mean little.
@@ -133,6 +141,10 @@ class Progress:
     seconds: float = 0.0
 
 
+Tell = Callable[[Progress, int], None]
+"""Called after every scenario with where the search stands, and the total."""
+
+
 def numbered(plan: Plan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
     """All scenarios of a plan in a fixed order: the dimensions in turn, so that a short run is broad.
 
@@ -170,41 +182,76 @@ def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:
     return Scenario(protocol, topics, everybody, ((), (joiner,)), ("crowd",))
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A target as scenarios are played on it: its session, its userData, what it promises."""
+
+    session: TargetSession
+    writer: Writer | None
+    promises: tuple[Promise, ...]
+
+    @classmethod
+    def of(cls, session: TargetSession) -> Subject:
+        """Ask the target what it is."""
+        hello = session.hello
+        writer = Writer.of(session.user_data) if hello.user_data else None
+        return cls(session, writer, tuple(sorted(hello.promises)))
+
+    def play(self, scenario: Scenario, clauses: Sequence[Clause], *, curious: bool = True) -> Record:
+        """Play one scenario."""
+        return play(scenario, self.session.assign, self.writer, clauses, self.promises, curious=curious)
+
+
 def search(
     plan: Plan,
-    session: TargetSession,
+    subject: Subject,
     protocols: Sequence[RebalanceProtocol],
-    promises: Sequence[Promise],
-    writer: Writer | None,
     progress: Progress,
-    tell: Callable[[Progress, int], None] = lambda progress, total: None,
-) -> bool:
-    """Play the scenarios of ``plan`` from ``progress.done`` on; whether it got to the end.
+    tell: Tell = lambda progress, total: None,
+) -> str | None:
+    """Play the scenarios of ``plan`` from ``progress.done`` on; why it stopped before the end, if it did.
 
-    Stops early when the budget is spent or, with ``fail_fast``, at the first breach that counts.
     ``progress`` is up to date after every scenario, also when this is interrupted.
     """
     total = count(plan.profile, protocols)
+    session, patient = subject.session, subject.session.call_seconds
     started = time.monotonic() - progress.seconds
-    for number, scenario in enumerate(numbered(plan, protocols)):
-        if number < progress.done:
-            continue
-        record = play(scenario, session.assign, writer, plan.clauses, promises)
-        _count(progress, record, number, plan.clauses, promises)
-        progress.seconds = time.monotonic() - started
-        tell(progress, total)
-        if plan.fail_fast and any(_gates(f.clause, plan.level) for f in record.found):
-            return False
-        if plan.budget is not None and progress.seconds > plan.budget and progress.done < total:
-            return False
-    return True
+    lost = 0.0
+    try:
+        for number, scenario in enumerate(numbered(plan, protocols)):
+            if number < progress.done:
+                continue
+            record = subject.play(scenario, plan.clauses)
+            _count(progress, record, number, plan.clauses, subject.promises, time.monotonic() - started)
+            tell(progress, total)
+            if record.failure is not None and record.failure.kind is FailureKind.TIMEOUT:
+                lost += record.failure.seconds
+                session.call_seconds = min(patient, IMPATIENT)  # that it can hang is known by now
+                if lost > patient + PATIENCE:
+                    return f"{lost:.0f} s went by in calls that do not return"
+            if plan.fail_fast and any(_counts(plan, f.clause, scenario.protocol) for f in record.found):
+                return "stopped at the first violation"
+            if plan.budget is not None and progress.seconds > plan.budget and progress.done < total:
+                return f"the budget of {plan.budget:g} s is spent"
+    finally:
+        session.call_seconds = patient
+    return None
+
+
+def _counts(plan: Plan, clause: Clause, protocol: RebalanceProtocol) -> bool:
+    return gates(clause, plan.level) and not plan.expected(f"{clause.id}-{protocol}")
 
 
 def _count(
-    progress: Progress, record: Record, number: int, clauses: Sequence[Clause], promises: Sequence[Promise]
+    progress: Progress,
+    record: Record,
+    number: int,
+    clauses: Sequence[Clause],
+    promises: Sequence[Promise],
+    seconds: float,
 ) -> None:
     protocol = record.scenario.protocol
-    progress.done = number + 1
+    progress.done, progress.seconds = number + 1, seconds
     progress.asked += record.asked
     progress.claims += record.claims
     if record.skipped is not None:
@@ -223,29 +270,23 @@ def _count(
             progress.best[key] = (record.scenario, found, number)
 
 
-def shrink(
-    plan: Plan,
-    session: TargetSession,
-    scenario: Scenario,
-    clause: Clause,
-    promises: Sequence[Promise],
-    writer: Writer | None,
-) -> Scenario:
+def shrink(plan: Plan, subject: Subject, scenario: Scenario, clause: Clause) -> Scenario:
     """The smallest scenario found that still breaks ``clause`` on the target."""
-    left = plan.profile.shrink
-    slow = 10.0  # a target that hangs is not asked a hundred times
+    session, patient = subject.session, subject.session.call_seconds
+    left, slow = plan.profile.shrink, PATIENCE
 
     def breaks(candidate: Scenario) -> bool:
         nonlocal left, slow
         left -= 1
-        started = time.monotonic()
-        record = play(
-            candidate, session.assign, writer, (clause,), promises, curious=clause.scope is Scope.RELATION
-        )
-        slow -= max(0.0, time.monotonic() - started - 0.2)
+        record = subject.play(candidate, (clause,), curious=clause.scope is Scope.RELATION)
+        slow -= record.failure.seconds if record.failure is not None else 0
         return record.breach_of(clause.id) is not None
 
-    return minimise(scenario, breaks, may_go_on=lambda: left > 0 and slow > 0)
+    session.call_seconds = min(patient, IMPATIENT)
+    try:
+        return minimise(scenario, breaks, may_go_on=lambda: left > 0 and slow > 0)
+    finally:
+        session.call_seconds = patient
 
 
 def check(
@@ -254,7 +295,7 @@ def check(
     target: TargetInfo,
     *,
     progress: Progress | None = None,
-    tell: Callable[[Progress, int], None] = lambda progress, total: None,
+    tell: Tell = lambda progress, total: None,
     fresh: Callable[[], None] = lambda: None,
 ) -> Result:
     """Search, minimise, confirm, and judge.
@@ -266,24 +307,22 @@ def check(
     started = time.monotonic() - progress.seconds
     declared = tuple(RebalanceProtocol(p) for p in target.protocols)
     protocols = tuple(p for p in plan.protocols or declared if p in declared)
-    promises = tuple(Promise(p) for p in target.promises)
-    writer = writer_of(session)
-    interrupted = finished = False
     findings: dict[str, Finding] = {}
+    interrupted, stopped = False, None
     try:
-        finished = search(plan, session, protocols, promises, writer, progress, tell)
+        subject = Subject.of(session)
+        stopped = search(plan, subject, protocols, progress, tell)
         for key in sorted(progress.best):
-            scenario, found, number = progress.best[key]
-            findings[key] = _finding(plan, session, scenario, found, number, promises, writer, fresh)
+            findings[key] = _finding(plan, subject, key, progress, fresh)
     except KeyboardInterrupt:
         interrupted = True
-        for key, (scenario, found, number) in progress.best.items():
-            findings.setdefault(key, _unconfirmed(plan, scenario, found, number))
+    for key in progress.best:
+        findings.setdefault(key, _unconfirmed(plan, *progress.best[key]))
+    promises = tuple(Promise(p) for p in target.promises)
     rows = tuple(
         _row(clause, protocol, progress, findings.get(f"{clause.id}-{protocol}"), protocols, promises)
         for clause in plan.clauses
         for protocol in clause.protocols
-        if protocol in declared or plan.protocols is None
     )
     result = Result(
         suite_version=distribution_version("rebalance-verifier"),
@@ -296,60 +335,37 @@ def check(
         asked=progress.asked,
         seconds=time.monotonic() - started,
         witnesses=_merged(progress.witnesses),
-        missed=_missed(plan, protocols, progress, finished),
+        missed=_missed(plan, protocols, progress, stopped),
         quality=1 - progress.moved / progress.claims if progress.claims else None,
         interrupted=interrupted,
     )
     return judge(result)
 
 
-def judge(result: Result) -> Result:
-    """The verdict and exit code that follow from the rows of ``result``."""
-    gating = [
-        r for r in result.clauses if r.status is Status.VIOLATED and _gates(r.clause, Level(result.level))
-    ]
-    stale = result.stale_known or any(r.status is Status.FIXED for r in result.clauses)
-    if gating:
-        verdict, code = Verdict.VIOLATION, Exit.VIOLATION
-    elif result.missed or result.interrupted:
-        verdict, code = Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE
-    else:
-        verdict, code = Verdict.CONFORMANT, Exit.VIOLATION if stale else Exit.CONFORMANT
-    return replace(result, verdict=verdict, exit=Exit.INTERRUPTED if result.interrupted else code)
-
-
-def _gates(clause: Clause, level: Level) -> bool:
-    return SAFETY_FIRST.index(clause.level) <= SAFETY_FIRST.index(level)
-
-
 def _finding(
-    plan: Plan,
-    session: TargetSession,
-    scenario: Scenario,
-    found: Found,
-    number: int,
-    promises: Sequence[Promise],
-    writer: Writer | None,
-    fresh: Callable[[], None],
+    plan: Plan, subject: Subject, key: str, progress: Progress, fresh: Callable[[], None]
 ) -> Finding:
-    small = shrink(plan, session, scenario, found.clause, promises, writer)
-    fresh()
-    record = play(small, session.assign, writer, (found.clause,), promises)
-    again = record.breach_of(found.clause.id)
-    if again is None:
-        return _unconfirmed(plan, scenario, found, number)
-    return Finding(
-        found.clause,
-        small.protocol,
-        again.breach,
-        small,
-        again.round,
-        record.calls,
-        plan.seed,
-        number,
-        scenario.size,
-        confirmed=True,
-    )
+    """The counterexample of one clause, minimised unless it is expected, and confirmed."""
+    scenario, found, number = progress.best[key]
+    small = scenario if plan.expected(key) else shrink(plan, subject, scenario, found.clause)
+    for played in (small,) if small == scenario else (small, scenario):
+        fresh()
+        record = subject.play(played, (found.clause,))
+        again = record.breach_of(found.clause.id)
+        if again is not None:
+            return Finding(
+                found.clause,
+                played.protocol,
+                again.breach,
+                played,
+                again.round,
+                record.calls,
+                plan.seed,
+                number,
+                scenario.size,
+                confirmed=True,
+            )
+    return _unconfirmed(plan, scenario, found, number)
 
 
 def _unconfirmed(plan: Plan, scenario: Scenario, found: Found, number: int) -> Finding:
@@ -392,20 +408,21 @@ def _row(
 
 
 def _missed(
-    plan: Plan, protocols: Sequence[RebalanceProtocol], progress: Progress, finished: bool
+    plan: Plan, protocols: Sequence[RebalanceProtocol], progress: Progress, stopped: str | None
 ) -> tuple[str, ...]:
     total = count(plan.profile, protocols)
     if not protocols:
         return ("the target supports none of the protocols that were asked for",)
-    if not finished and progress.done < total:
-        return (f"stopped after {progress.done} of {total} scenarios",)
-    unreached = [
+    if stopped is not None:
+        return (f"stopped after {progress.done} of {total} scenarios: {stopped}",)
+    if plan.profile.each < FLOORS_FROM:
+        return ()
+    return tuple(
         f"never reached: {witness} ({protocol})"
         for protocol in protocols
         for witness in FLOORS[protocol]
         if not progress.witnesses[f"{witness}-{protocol}"]
-    ]
-    return tuple(unreached) if plan.profile.each >= 20 else ()  # smoke is too small to promise them
+    )
 
 
 def _merged(witnesses: Counter[str]) -> dict[str, int]:
@@ -434,21 +451,20 @@ def assert_conforms(target_spec: str, scenario: dict[str, object], clause_id: st
         raise violation(clause, found.breach, record.scenario)
 
 
+def describe(spec: str, hello: Hello) -> TargetInfo:
+    """The target of a report: what it said of itself, and how it was named to us."""
+    return TargetInfo(
+        spec,
+        hello.name,
+        hello.version or "",
+        hello.language or "",
+        tuple(str(p) for p in hello.protocols),
+        tuple(sorted(str(p) for p in hello.promises)),
+        hello.homepage or "",
+        hello.issues or "",
+    )
+
+
 def replay(session: TargetSession, scenario: Scenario, clause: Clause) -> Record:
     """Play one saved scenario for one clause, whatever the target promises today."""
-    return play(scenario, session.assign, writer_of(session), (clause,), frozenset(Promise))
-
-
-__all__ = [
-    "PROFILES",
-    "FailureKind",
-    "Plan",
-    "Profile",
-    "Progress",
-    "assert_conforms",
-    "check",
-    "judge",
-    "replay",
-    "search",
-    "shrink",
-]
+    return replace(Subject.of(session), promises=tuple(Promise)).play(scenario, (clause,))

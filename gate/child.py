@@ -114,11 +114,13 @@ class Child:
 
     def close(self) -> None:
         """Close its stdin, give it a moment to end by itself, then `kill` what is left."""
-        if self._pipes:
-            self._pipes[0].close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE)
-        self.kill()
+        try:
+            if self._pipes:
+                self._pipes[0].close()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_GRACE)
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """End the process, its process group and its known descendants, and close the pipes. Idempotent."""

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,7 +150,7 @@ def _target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _limit_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--call-seconds", type=_positive, default=5.0, metavar="S", help="per answer (5)")
+    parser.add_argument("--call-seconds", type=_positive, default=10.0, metavar="S", help="per answer (10)")
     parser.add_argument("--memory-mib", type=int, default=2048, metavar="N", help="of the target (2048)")
 
 
@@ -171,13 +172,18 @@ def _positive(text: str) -> float:
 
 def _check(options: argparse.Namespace) -> int:
     from rebalance.gate import resume, traces
-    from rebalance.gate.check import Progress, check
+    from rebalance.gate.check import Progress, check, describe
+    from rebalance.gate.judgement import allow
 
     formats = _formats(options.report)
-    plan, known, flaky = _plan(options), _known(options.known_failing), _known(options.known_flaky)
+    plan, known, flaky = (
+        _plan(options),
+        _known(options.known_failing, "--known-failing"),
+        _known(options.known_flaky, "--known-flaky"),
+    )
     target = _resolve(options.target, options.command)
     with _session(target, options) as session:
-        info = _info(target, session)
+        info = describe(target.spec, session.hello)
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
         progress = resume.load(saved) if options.resume else Progress()
         with _ticker(options) as tell:
@@ -186,13 +192,13 @@ def _check(options: argparse.Namespace) -> int:
         resume.save(saved, progress)
     else:
         saved.unlink(missing_ok=True)
-    result = _with_known(result, known, flaky)
+    result = allow(result, known, flaky, date.today())
     result = traces.save_all(result, ROOT)
     _report(result, formats, options)
     if options.write_known:
         from rebalance.gate import known as lists
 
-        options.write_known.write_text(lists.write(result, known))
+        options.write_known.write_text(lists.write(result.clauses, known, date.today()))
         print(f"known failures written to {options.write_known}", file=sys.stderr)
     if result.interrupted:
         print("interrupted; what was found is saved, --resume goes on from here", file=sys.stderr)
@@ -232,20 +238,13 @@ def _formats(text: str) -> list[str]:
     return formats
 
 
-def _known(options: list[str]) -> Any:
+def _known(options: list[str], name: str) -> Any:
     from rebalance.gate import known
 
     try:
-        return known.read(options)
+        return known.read(options, name)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
-
-
-def _with_known(result: Result, failing: Any, flaky: Any) -> Result:
-    from rebalance.gate import known
-    from rebalance.gate.check import judge
-
-    return judge(known.apply(result, failing, flaky, time.strftime("%Y-%m-%d")))
 
 
 def _report(result: Result, formats: list[str], options: argparse.Namespace) -> None:
@@ -254,7 +253,7 @@ def _report(result: Result, formats: list[str], options: argparse.Namespace) -> 
 
     files = [name for name in formats if name != "text"]
     if files or options.report_dir:
-        directory = options.report_dir or traces.run_directory(ROOT, time.time())
+        directory = options.report_dir or traces.run_directory(ROOT, datetime.now(UTC))
         directory.mkdir(parents=True, exist_ok=True)
         for name in files:
             file, write = WRITERS[name]
@@ -263,7 +262,8 @@ def _report(result: Result, formats: list[str], options: argparse.Namespace) -> 
     if "text" in formats:
         print(text.render(result, color=_color(options), verbose=options.verbose, unicode=_unicode()))
     if options.ci == "github":
-        github.publish(result, sys.stdout, os.environ)
+        print(*github.commands(result), sep="\n")
+        github.summarise(result)
 
 
 def _color(options: argparse.Namespace) -> bool:
@@ -325,22 +325,6 @@ def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
         yield session
 
 
-def _info(target: Target, session: Session) -> Any:
-    from rebalance.gate.result import TargetInfo
-
-    hello = session.hello
-    return TargetInfo(
-        target.spec,
-        hello.name,
-        hello.version or "",
-        hello.language or "",
-        tuple(str(p) for p in hello.protocols),
-        tuple(sorted(str(p) for p in hello.promises)),
-        hello.homepage or "",
-        hello.issues or "",
-    )
-
-
 # --- the other commands ---------------------------------------------------------------------------
 
 
@@ -367,7 +351,7 @@ def _replay(options: argparse.Namespace) -> int:
             options.as_pytest.write_text(traces.as_pytest(trace), encoding="utf-8")
             print(f"written  {options.as_pytest}")
             return 0
-        spec = options.target or trace.target_spec
+        spec = options.target or trace.target.spec
         try:
             with _session(_resolve(spec), options) as session:
                 record = replay(session, trace.scenario, trace.clause)

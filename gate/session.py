@@ -6,6 +6,8 @@ memory, talk nonsense; it is then ended with everything it started, and started 
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -57,20 +59,20 @@ class Session:
 
     A process is replaced after timeout, crash, memory, and after garbage that leaves it unclear where the
     next reply begins; it is kept after a well-formed reply, be it errored, skipped or a wrong result.
-    ``starts`` counts the processes.
+    ``starts`` counts the processes; ``call_seconds`` may be changed between calls.
     """
 
     def __init__(
         self,
         target: Target,
-        call_seconds: float = 5.0,
+        call_seconds: float = 10.0,
         start_seconds: float = 20.0,
         memory_mib: int = 2048,
         observe: Observer | None = None,
     ) -> None:
         self.target = target
         self.starts = 0
-        self._call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
+        self.call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
         self._observe = observe
         self._child: Child | None = None
         self._hello: Hello | None = None
@@ -117,7 +119,7 @@ class Session:
         return self._exchange([request], lambda result, _: decode_user_data(result))[0]
 
     def close(self) -> None:
-        """Say bye and end the target, with everything it started."""
+        """Say bye and end the target, with everything it started; another request would start it anew."""
         if self._child:
             self._say(to_line(bye_request(self._next())))
             self._child.close()
@@ -129,7 +131,9 @@ class Session:
         """Start a process and hear its hello."""
         self.starts += 1
         try:
-            self._child = Child(self.target.command, self._memory_mib)
+            # A target that depends on the hash seed does so alike in every process: traces replay.
+            environment = {"PYTHONHASHSEED": "0", **os.environ}
+            self._child = Child(self.target.command, self._memory_mib, environment)
         except OSError as error:
             return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}: {error.strerror}")
         try:
@@ -156,7 +160,7 @@ class Session:
                 self._say(*(line for _, line in waiting))
                 while waiting and self._child:
                     seq, _ = waiting.popleft()
-                    outcomes.append(self._hear(seq, self._call_seconds, decode))
+                    outcomes.append(self._hear(seq, self.call_seconds, decode))
         except BaseException:  # ours or the user's interrupt: replies may be under way
             self._end()
             raise
@@ -224,6 +228,7 @@ class InProcess:
     """
 
     def __init__(self, assignor: Any) -> None:
+        self.call_seconds = math.inf  # nothing here could end a call
         self._assignor = adopt(assignor, type(assignor).__name__)
         self.hello = describe(self._assignor)
 

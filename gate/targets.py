@@ -36,6 +36,9 @@ DEFAULT = "cooperative-sticky"
 GROUP = "rebalance.assignors"
 """Entry point group in which adapters register a ``load(spec) -> assignor``."""
 
+_COMMAND = "-- "
+"""How the spec of a program begins, so that a trace can name one."""
+
 _FORMS = "a reference name, module:attribute, ADAPTER:SPEC, or `-- COMMAND ...` for any program"
 
 
@@ -76,6 +79,8 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
             )
         return _program(tuple(command))
     spec = DEFAULT if spec is None else spec
+    if spec.startswith(_COMMAND):
+        return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
     prefix, colon, rest = spec.partition(":")
     if not colon:
         _reference(spec)
@@ -154,7 +159,8 @@ def _program(command: tuple[str, ...]) -> Target:
     if shutil.which(command[0]) is None:
         hint = "is it executable (chmod +x)?" if os.path.exists(command[0]) else "a relative path needs a ./"
         raise TargetError(f"cannot run {command[0]!r}: no such program", hint)
-    return Target(shlex.join(command), command, shlex.join(command))
+    words = shlex.join(command)
+    return Target(f"{_COMMAND}{words}", command, words)
 
 
 def _reference(spec: str) -> Any:

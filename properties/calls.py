@@ -132,8 +132,11 @@ class Call:
 
     @cached_property
     def loads(self) -> dict[str, int]:
-        """Member -> number of partitions it was given."""
-        return {member: len(self.assignment.get(member, ())) for member in self.group}
+        """Member -> number of partitions it was given; what is only given back to it does not count."""
+        return {
+            member: sum(partition in self.cluster for partition in self.assignment.get(member, ()))
+            for member in self.group
+        }
 
     @cached_property
     def revoked(self) -> dict[str, Partitions]:

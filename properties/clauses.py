@@ -216,7 +216,7 @@ def newest_claim_wins(call: Call) -> Breach | None:
             if member in claims and member not in call.holders[partition]:
                 holders = _names(call.holders[partition])
                 return Breach(
-                    f"{partition} is granted to {member} on a claim of generation {claims[member]}, "
+                    f"{partition} is granted to {member} on a claim of {_label(claims[member])}, "
                     f"over the newer claim of {holders}",
                     (*_claims_of(call, partition), f"assign() returned {_grants(call, {member})}"),
                     f"{partition} with {holders}, or with nobody until it is revoked",
@@ -247,6 +247,8 @@ def balanced_equal(call: Call) -> Breach | None:
 
 
 def balanced_per_topic(call: Call) -> Breach | None:
+    if call.withheld:
+        return None  # as above
     for topic, members in sorted(call.subscribers.items()):
         counts = {m: sum(p.topic == topic for p in call.assignment.get(m, ())) for m in members}
         if max(counts.values()) - min(counts.values()) > 1:
@@ -260,6 +262,8 @@ def balanced_per_topic(call: Call) -> Breach | None:
 
 
 def co_partitioned(call: Call) -> Breach | None:
+    if call.withheld:
+        return None  # as above
     alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for topic, members in sorted(call.subscribers.items()):
         alike.setdefault((call.cluster.partition_count(topic), members), []).append(topic)
@@ -398,12 +402,12 @@ def stale_claims_ignored(call: Call, ask: Ask) -> Breach | None:
     if not isinstance(answer, Answer):
         return None
     without = Call(call.protocol, call.cluster, group, claims, answer.assignment)
-    worse = len(call.withheld) > len(without.withheld) or call.kept < without.kept
-    if not worse:
+    lost = max(0, without.kept - call.kept)
+    delayed = max(0, len(call.withheld) - len(without.withheld))
+    if not lost and not delayed:
         return None
     return Breach(
-        f"superseded claims cost {without.kept - call.kept} valid ones and withhold "
-        f"{len(call.withheld) - len(without.withheld)} more partitions",
+        f"superseded claims cost {lost} valid ones and withhold {delayed} more partitions",
         (
             f"superseded: {_names(f'{m}: {p}' for m, p in sorted(stale))}",
             f"with them {_all(call.assignment)}",
@@ -444,6 +448,10 @@ def settles(history: History) -> Breach | None:
             f"{len(last.withheld)} partitions stranded",
             last.withheld,
         )
+    return _still_revokes(history, rounds)
+
+
+def _still_revokes(history: History, rounds: int) -> Breach:
     undisturbed = history.calls[history.settling :]
     moved = tuple(sorted({p for c in undisturbed[rounds - 1 :] for ps in c.revoked.values() for p in ps}))
     return Breach(
@@ -472,9 +480,8 @@ def settled_is_final(history: History) -> Breach | None:
 def settles_in_two(history: History) -> Breach | None:
     if history.settled is None or history.settled - history.settling < 2:
         return None
-    breach = settles(replace(history, settled=None))
-    return breach and replace(
-        breach,
+    return replace(
+        _still_revokes(history, 2),
         summary=f"the group needs {history.settled - history.settling + 1} undisturbed rounds to settle",
         expected="at most two: one to revoke, one to grant",
     )
@@ -514,22 +521,25 @@ def _holders(assignment: GroupAssignment) -> dict[TopicPartition, tuple[str, ...
 
 def _claims_of(call: Call, partition: TopicPartition) -> Iterator[str]:
     for member, generation in sorted(call.claimants[partition].items()):
-        label = f"generation {generation}" if generation >= 0 else "no generation"
-        yield f"{member} joined claiming {partition}, {label}"
+        yield f"{member} joined claiming {partition}, {_label(generation)}"
+
+
+def _label(generation: int) -> str:
+    return f"generation {generation}" if generation >= 0 else "no generation"
 
 
 def _grants(call: Call, members: Iterable[str]) -> str:
-    return "  ".join(f"{m}: {{{_names(sorted(call.assignment.get(m, ())))}}}" for m in sorted(members))
+    return "  ".join(f"{m}: {{{_names(sorted(call.assignment.get(m, ())), '')}}}" for m in sorted(members))
 
 
 def _all(assignment: GroupAssignment) -> str:
-    shown = [f"{m}: {{{_names(sorted(p))}}}" for m, p in sorted(assignment.items())]
+    shown = [f"{m}: {{{_names(sorted(p), '')}}}" for m, p in sorted(assignment.items())]
     return "  ".join(shown[:8]) + (f"  and {len(shown) - 8} more" if len(shown) > 8 else "")
 
 
-def _names(items: Iterable[Any]) -> str:
+def _names(items: Iterable[Any], none: str = "nobody") -> str:
     shown = [str(item) for item in items]
-    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or "nobody"
+    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or none
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

@@ -91,6 +91,8 @@ class Record:
     asked: int = 0
     claims: int = 0
     """Valid claims in all calls that measured stickiness: what ``Breach.gap`` is a part of."""
+    failure: Failure | None = None
+    """The missing answer that ended the history, if one did."""
 
     def breach_of(self, clause_id: str) -> Found | None:
         """The breach of one clause, if the scenario shows it."""
@@ -139,6 +141,7 @@ def play(
     for member in scenario.members:
         _join(group, member)
     calls: list[Call] = []
+    failure: Failure | None = None
     try:
         for events in scenario.rounds:
             faults = _apply(group, events)
@@ -157,9 +160,10 @@ def play(
         if settled is not None and settled > settling:
             judge.witnesses.add("follow-up rebalance")
     except _NoAnswer as stop:
-        judge.witnesses.add(f"no answer: {stop.failure.kind}")
-        if stop.failure.kind is FailureKind.SKIPPED:
-            return Record(scenario, tuple(calls), (), frozenset(), stop.failure.message, judge.asked)
+        failure = stop.failure
+        judge.witnesses.add(f"no answer: {failure.kind}")
+        if failure.kind is FailureKind.SKIPPED:
+            return Record(scenario, tuple(calls), (), frozenset(), failure.message, judge.asked)
     return Record(
         scenario,
         tuple(calls),
@@ -168,6 +172,7 @@ def play(
         None,
         judge.asked,
         judge.claims,
+        failure,
     )
 
 
@@ -304,7 +309,7 @@ def _present(
 ) -> tuple[Subscription, Claim]:
     """The member's JoinGroup metadata as the leader reads it, and the claim that is in it."""
     member = state.member
-    user_data = None if writer is None else _user_data(state, writer, judge, group.scenario.protocol)
+    user_data, since = _user_data(state, writer, judge, group.scenario.protocol)
     sent = Subscription(
         member.topics,
         user_data,
@@ -317,28 +322,30 @@ def _present(
     if group.scenario.protocol is EAGER:
         if user_data is None or writer is None or not writer.tells_claims:
             return sent, Claim((), NO_GENERATION)
-        return sent, Claim(
-            state.last, NO_GENERATION if member.user_data is UserData.STICKY_V0 else state.since
-        )
+        return sent, Claim(state.last, max(since, NO_GENERATION))
     generation = sent.generation_id
     if generation < 0 and user_data is not None and len(user_data) == 4:
         # Before KIP-792 the cooperative assignor wrote it into its userData, and nothing else.
         generation = int.from_bytes(user_data, signed=True)
-    return sent, Claim(sent.owned_partitions, generation)
+    return sent, Claim(sent.owned_partitions, max(generation, NO_GENERATION))
 
 
-def _user_data(state: _State, writer: Writer, judge: _Judge, protocol: RebalanceProtocol) -> bytes | None:
-    """The userData a member writes: its own client's, none, or that of another client's assignor."""
+def _user_data(
+    state: _State, writer: Writer | None, judge: _Judge, protocol: RebalanceProtocol
+) -> tuple[bytes | None, int]:
+    """The userData a member writes - its own client's, none, or that of another client's assignor - and
+    the generation that can be in it."""
     kind = state.member.user_data
-    if kind is UserData.NONE:
-        return None
+    if writer is None or kind is UserData.NONE:
+        return None, NO_GENERATION
     if kind is not UserData.OWN and writer.sticky_too and (protocol is COOPERATIVE or writer.tells_claims):
-        return wire.encode_sticky_user_data(state.last, None if kind is UserData.STICKY_V0 else state.since)
+        since = None if kind is UserData.STICKY_V0 else state.since
+        return wire.encode_sticky_user_data(state.last, since), NO_GENERATION if since is None else since
     written = writer.write(state.last, state.since)
     if isinstance(written, Failure):
         judge.reply(written)
         raise _NoAnswer(written)
-    return written
+    return written, state.since
 
 
 def _learn(

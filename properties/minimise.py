@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from rebalance.model.values import NO_GENERATION, Racks
 from rebalance.properties.scenarios import (
@@ -24,6 +25,8 @@ from rebalance.properties.scenarios import (
     UserData,
 )
 
+Reduction = Callable[[Scenario], Iterator[Scenario]]
+
 
 def minimise(
     scenario: Scenario, breaks: Callable[[Scenario], bool], *, may_go_on: Callable[[], bool] = lambda: True
@@ -32,29 +35,35 @@ def minimise(
 
     ``scenario`` itself must break. Stops early, with what it has, when ``may_go_on`` says no.
     """
+    before = None
+    while scenario != before:
+        before = scenario
+        for reduce in REDUCTIONS:
+            scenario = _exhaust(reduce, scenario, breaks, may_go_on)
+        if scenario == before:
+            renamed = _renamed(scenario)
+            if renamed != scenario and may_go_on() and breaks(renamed):
+                scenario = renamed  # and once more: what breaks may depend on names
+    return scenario
+
+
+def _exhaust(
+    reduce: Reduction, scenario: Scenario, breaks: Callable[[Scenario], bool], may_go_on: Callable[[], bool]
+) -> Scenario:
+    """Apply one kind of reduction while it helps. After a success go on at the same place: what comes
+    before it has just been tried, on a scenario that differs in one thing only."""
+    place = 0
     progress = True
     while progress:
         progress = False
-        for candidate in _smaller(scenario):
+        for candidate in islice(reduce(scenario), place, None):
             if not may_go_on():
                 return scenario
             if breaks(candidate):
                 scenario, progress = candidate, True
                 break
-    renamed = _renamed(scenario)
-    return renamed if renamed != scenario and may_go_on() and breaks(renamed) else scenario
-
-
-def _smaller(scenario: Scenario) -> Iterator[Scenario]:
-    """Simpler scenarios, the boldest first."""
-    yield from _fewer_rounds(scenario)
-    yield from _fewer_members(scenario)
-    yield from _fewer_topics(scenario)
-    yield from _fewer_partitions(scenario)
-    yield from _fewer_events(scenario)
-    yield from _fewer_claims(scenario)
-    yield from _plainer_members(scenario)
-    yield from _plainer_topics(scenario)
+            place += 1
+    return scenario
 
 
 def _fewer_rounds(s: Scenario) -> Iterator[Scenario]:
@@ -142,12 +151,12 @@ def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
                     ),
                 ),
             )
-    for number, events in enumerate(s.rounds):
-        for index, event in enumerate(events):
-            if isinstance(event, SetTopic) and event.partitions:
-                shorter = replace(event, partitions=event.partitions[:-1])
-                changed = (*events[:index], shorter, *events[index + 1 :])
-                yield replace(s, rounds=(*s.rounds[:number], changed, *s.rounds[number + 1 :]))
+    yield from _changed_events(s, _shorter)
+
+
+def _shorter(event: Event) -> Iterator[Event]:
+    if isinstance(event, SetTopic) and event.partitions:
+        yield replace(event, partitions=event.partitions[:-1])
 
 
 def _cut(s: Scenario, topic: str, count: int) -> Scenario:
@@ -158,29 +167,23 @@ def _cut(s: Scenario, topic: str, count: int) -> Scenario:
 
 
 def _fewer_claims(s: Scenario) -> Iterator[Scenario]:
-    for index, member in enumerate(s.members):
-        if member.owned:
-            yield _with_member(s, index, replace(member, owned=()))
-            for position in range(len(member.owned)):
-                rest = member.owned[:position] + member.owned[position + 1 :]
-                yield _with_member(s, index, replace(member, owned=rest))
+    yield from _changed_members(s, _claiming_less)
+
+
+def _claiming_less(member: Member) -> Iterator[Member]:
+    if member.owned:
+        yield replace(member, owned=())
+    for position in range(len(member.owned)):
+        yield replace(member, owned=member.owned[:position] + member.owned[position + 1 :])
 
 
 def _plainer_members(s: Scenario) -> Iterator[Scenario]:
-    for index, member in enumerate(s.members):
-        for plain in _plainer(member):
-            yield _with_member(s, index, plain)
-    for number, events in enumerate(s.rounds):
-        for index, event in enumerate(events):
-            for plainer in _plainer_event(event):
-                changed = (*events[:index], plainer, *events[index + 1 :])
-                yield replace(s, rounds=(*s.rounds[:number], changed, *s.rounds[number + 1 :]))
+    yield from _changed_members(s, _plainer)
+    yield from _changed_events(s, _narrower)
 
 
-def _plainer_event(event: Event) -> Iterator[Event]:
-    if isinstance(event, Join):
-        yield from (Join(plain) for plain in _plainer(event.member))
-    elif isinstance(event, Subscribe) and len(event.topics) > 1:
+def _narrower(event: Event) -> Iterator[Event]:
+    if isinstance(event, Subscribe) and len(event.topics) > 1:
         for topic in event.topics:
             yield replace(event, topics=tuple(t for t in event.topics if t != topic))
 
@@ -215,8 +218,21 @@ def _everybody(s: Scenario) -> list[Member]:
     return [*s.members, *(e.member for events in s.rounds for e in events if isinstance(e, Join))]
 
 
-def _with_member(s: Scenario, index: int, member: Member) -> Scenario:
-    return replace(s, members=(*s.members[:index], member, *s.members[index + 1 :]))
+def _changed_members(s: Scenario, changes: Callable[[Member], Iterator[Member]]) -> Iterator[Scenario]:
+    """One member changed at a time, those that join later included."""
+    for index, member in enumerate(s.members):
+        for changed in changes(member):
+            yield replace(s, members=(*s.members[:index], changed, *s.members[index + 1 :]))
+    yield from _changed_events(s, lambda e: map(Join, changes(e.member)) if isinstance(e, Join) else iter(()))
+
+
+def _changed_events(s: Scenario, changes: Callable[[Event], Iterator[Event]]) -> Iterator[Scenario]:
+    """One event changed at a time."""
+    for number, events in enumerate(s.rounds):
+        for index, event in enumerate(events):
+            for changed in changes(event):
+                edited = (*events[:index], changed, *events[index + 1 :])
+                yield replace(s, rounds=(*s.rounds[:number], edited, *s.rounds[number + 1 :]))
 
 
 def _each_member(s: Scenario, change: Callable[[Member], Member]) -> Scenario:
@@ -227,6 +243,18 @@ def _each_member(s: Scenario, change: Callable[[Member], Member]) -> Scenario:
             tuple(Join(change(e.member)) if isinstance(e, Join) else e for e in events) for events in s.rounds
         ),
     )
+
+
+REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
+    _fewer_rounds,
+    _fewer_members,
+    _fewer_topics,
+    _fewer_partitions,
+    _fewer_events,
+    _fewer_claims,
+    _plainer_members,
+    _plainer_topics,
+)
 
 
 def _renamed(s: Scenario) -> Scenario:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 
 import networkx as nx
 from rebalance.model.values import Racks
@@ -32,12 +33,14 @@ def rack_matters(call: Call) -> bool:
 
 
 def matched(call: Call) -> int:
-    """Placements whose member sits in the rack of a replica."""
+    """Placements of existing partitions whose member sits in the rack of a replica."""
     return sum(
         1
-        for member, partitions in call.assignment.items()
-        for topic, index in partitions
-        if call.group[member].rack_id in call.cluster.topics[topic][index]
+        for partition, members in call.granted.items()
+        for member in members
+        if partition in call.cluster
+        and member in call.group
+        and call.group[member].rack_id in call.cluster.topics[partition.topic][partition.partition]
     )
 
 
@@ -72,8 +75,9 @@ def optimum(call: Call) -> Optimum:
                     ("unit", topic, racks), ("member", member), capacity=count - held, weight=miss + keep
                 )
             reach[member] += count
+    most = _some_greatest_load(call, units)
     for member, count in reach.items():
-        for rank in range(1, count + 1):
+        for rank in range(1, min(count, most) + 1):
             graph.add_edge(("member", member), "sink", capacity=1, weight=load * rank)
     _, flow = nx.network_simplex(graph)
     loads = {m: sum(flow["member", m]["sink"].values()) for m in reach}
@@ -86,6 +90,19 @@ def optimum(call: Call) -> Optimum:
         assert count == sum(sum(f.values()) for f in flow["unit", topic, racks].values())
     vector = sorted((loads.get(member, 0) for member in call.group), reverse=True)
     return Optimum(tuple(vector), hits, kept)
+
+
+def _some_greatest_load(call: Call, units: Counter[tuple[str, Racks]]) -> int:
+    """The greatest load of a placement that is easy to find; the best one has none above it."""
+    loads = dict.fromkeys(call.group, 0)
+    for (topic, _), count in units.items():
+        poorest = [(loads[member], member) for member in call.subscribers[topic]]
+        heapify(poorest)
+        for _ in range(count):
+            load, member = poorest[0]
+            heapreplace(poorest, (load + 1, member))
+        loads.update((member, load) for load, member in poorest)
+    return max(loads.values(), default=0)
 
 
 def transferable(call: Call) -> tuple[str, str, str] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from rebalance.model.values import (
     NEWEST_VERSION,
@@ -159,7 +159,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
         topics = {str(t): _racks_in(p) for t, p in data["topics"].items()}
         members = tuple(_member_in(m) for m in data["members"])
         rounds = tuple(tuple(_event_in(e) for e in r) for r in data.get("rounds", [[]]))
-        protocol = RebalanceProtocol(data["protocol"])
+        protocol = _one_of(RebalanceProtocol, data["protocol"], "protocol")
     except KeyError as error:
         raise ValueError(f"scenario: field {error} is missing") from error
     except (TypeError, AttributeError) as error:
@@ -176,6 +176,8 @@ def _racks_out(partitions: tuple[Racks, ...]) -> Any:
 
 def _racks_in(data: Any) -> tuple[Racks, ...]:
     if isinstance(data, int):
+        if data < 0:
+            raise ValueError(f"scenario: {data} is not a number of partitions")
         return ((),) * data
     return tuple(tuple(sorted(str(rack) for rack in racks)) for racks in data)
 
@@ -194,10 +196,43 @@ def _member_in(data: Mapping[str, Any]) -> Member:
     if unknown := sorted(set(data) - known):
         raise ValueError(f"scenario: member {data.get('id')!r}: unknown field {unknown[0]!r}")
     values = dict(data)
-    values["topics"] = tuple(str(t) for t in data["topics"])
+    values["topics"] = _topics_in(data["topics"])
     values["owned"] = tuple(_partition_in(p) for p in data.get("owned", ()))
-    values["user_data"] = UserData(data.get("user_data", UserData.OWN))
-    return Member(**values)
+    values["user_data"] = _one_of(UserData, data.get("user_data", UserData.OWN), "user_data")
+    member = Member(**values)
+    for name, kind in _PLAIN.items():
+        value = getattr(member, name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"scenario: member {member.id!r}: field {name!r} cannot be {value!r}")
+    if not 0 <= member.version <= NEWEST_VERSION:
+        raise ValueError(f"scenario: member {member.id!r}: field 'version' is 0 to {NEWEST_VERSION}")
+    return member
+
+
+_PLAIN: dict[str, Any] = {
+    "id": str,
+    "generation": int,
+    "version": int,
+    "rack": str | None,
+    "instance": str | None,
+    "eager": bool,
+}
+
+
+def _topics_in(data: Any) -> tuple[str, ...]:
+    if not isinstance(data, list | tuple):
+        raise ValueError(f"scenario: {data!r} is not a list of topics")
+    return tuple(str(topic) for topic in data)
+
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def _one_of(kind: type[E], value: Any, name: str) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"scenario: field {name!r} is {value!r}; known: {', '.join(kind)}") from None
 
 
 def _partition_in(text: str) -> TopicPartition:
@@ -231,11 +266,11 @@ def _event_in(data: Mapping[str, Any]) -> Event:
         case "leave":
             return Leave(str(value))
         case "subscribe":
-            return Subscribe(str(value), tuple(data["topics"]))
+            return Subscribe(str(value), _topics_in(data["topics"]))
         case "topic":
             partitions = data["partitions"]
             return SetTopic(str(value), None if partitions is None else _racks_in(partitions))
         case "fault":
-            return Fault(FaultKind(str(value)), str(data["member"]))
+            return Fault(_one_of(FaultKind, value, "fault"), str(data["member"]))
         case _:
             raise ValueError(f"scenario: unknown event {dict(data)!r}; known: {', '.join(_EVENTS)}")

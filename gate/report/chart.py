@@ -41,7 +41,7 @@ class _Round:
     story: str
     """What happened before it and in it."""
     call: Call | None
-    """``None``: the target did not answer."""
+    """``None``: the target did not answer, or nobody wrote it down."""
     withheld: frozenset[TopicPartition] = frozenset()
 
 
@@ -55,11 +55,11 @@ def chart(finding: Finding, unicode: bool = True, width: int = 108) -> list[str]
     rounds = _rounds(finding)
     shown = rounds[slice(*_window(len(rounds), finding.round))]
     lines = _story(shown, finding.round, len(rounds), unicode, width)
+    if all(r.call is None for r in shown):
+        return lines
     everything = _concerned(finding, shown)
     partitions = everything[:MOST_PARTITIONS]
     rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]
-    if not rows:
-        return lines
     names = [(clean(str(p), unicode), clean(m, unicode)) for p, m in rows]
     first = max(columns(shorten(name, 24)) for name, _ in names)
     second = max(columns(shorten(name, 24)) for _, name in names)
@@ -88,14 +88,16 @@ def chart(finding: Finding, unicode: bool = True, width: int = 108) -> list[str]
 
 def _rounds(finding: Finding) -> list[_Round]:
     stories = list(_stories(finding.scenario))
-    unanswered = [None] if finding.round > len(finding.calls) else []
+    # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
+    recorded = bool(finding.calls) or finding.confirmed
     found = []
-    for number, call in enumerate([*finding.calls, *unanswered], 1):
-        story = stories[number - 1] if number <= len(stories) else ""
-        if call is None:
+    for index in range(max(len(finding.calls), finding.round)):
+        story = stories[index] if index < len(stories) else ""
+        call = finding.calls[index] if index < len(finding.calls) else None
+        if call is None and recorded:
             story = "; ".join(filter(None, (story, "no answer")))
         withheld = frozenset(call.withheld) if call else frozenset()
-        found.append(_Round(number, story or "left alone", call, withheld))
+        found.append(_Round(index + 1, story or "left alone", call, withheld))
     return found
 
 
@@ -242,5 +244,5 @@ def _notes(partitions: Partitions, shown: Sequence[_Round], unicode: bool, width
                 name = shorten(clean(str(partition), unicode), 40)
                 text = f"round {r.number}: {name} is given to {shorten(clean(member, unicode), 40)} {also}"
                 notes.append(cut(f"{_OVERLAP} {text}", width))
-    more = [f"and {count(len(notes) - MOST_NOTES, 'more')}"] if len(notes) > MOST_NOTES else []
+    more = [f"and {len(notes) - MOST_NOTES} more"] if len(notes) > MOST_NOTES else []
     return notes[:MOST_NOTES] + more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rebalance.gate.report.facts import counts, gates
+from rebalance.gate.report.facts import counts, gating
 from rebalance.gate.result import ClauseResult, Finding, Result, TargetInfo
 
 SCHEMA = 1
@@ -76,7 +76,7 @@ def _clause(result: Result, clause: ClauseResult) -> dict[str, Any]:
         "clause": clause.clause.id,
         "protocol": clause.protocol.value,
         "level": clause.clause.level.value,
-        "gates": gates(result, clause),
+        "gates": gating(result, clause),
         "sentence": clause.clause.sentence,
         "rule": clause.clause.rule,
         "link": clause.clause.link,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from rebalance.gate.judgement import gates
 from rebalance.gate.report.words import clean, count, cut
 from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo, Verdict
 from rebalance.properties.clauses import Level
@@ -13,19 +14,19 @@ LEVELS = tuple(Level)
 """From the worst breach to the mildest."""
 
 
-def gates(result: Result, clause: ClauseResult) -> bool:
+def gating(result: Result, clause: ClauseResult) -> bool:
     """Whether a breach of this clause fails the run."""
-    return LEVELS.index(clause.clause.level) <= LEVELS.index(Level(result.level))
+    return gates(clause.clause, Level(result.level))
 
 
 def broken(result: Result) -> list[ClauseResult]:
     """The violated clauses that fail the run, worst level first."""
-    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and gates(result, c))
+    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and gating(result, c))
 
 
 def informational(result: Result) -> list[ClauseResult]:
     """The violated clauses that do not fail the run."""
-    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and not gates(result, c))
+    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and not gating(result, c))
 
 
 def having(result: Result, *statuses: Status) -> list[ClauseResult]:
@@ -58,24 +59,22 @@ def label(target: TargetInfo) -> str:
 
 def headline(result: Result) -> str:
     """The verdict and what it rests on, in one line."""
-    return f"{result.verdict.upper()}  {label(result.target)} {_because(result)}"
+    stale = len(having(result, Status.FIXED)) + len(result.stale_known)
+    more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
+    return f"{result.verdict.upper()}  {label(result.target)} {_because(result)}{more}"
 
 
 def _because(result: Result) -> str:
     match result.verdict:
         case Verdict.VIOLATION:
-            reasons = []
-            if found := broken(result):
-                levels = Counter(c.clause.level for c in found)
-                shares = ", ".join(f"{levels[level]} {level}" for level in LEVELS if levels[level])
-                reasons.append(f"breaks {count(len(found), 'clause')} ({shares})")
-            if stale := len(having(result, Status.FIXED)) + len(result.stale_known):
-                reasons.append(f"no longer needs {count(stale, 'line')} of the known list")
-            return " and ".join(reasons) or "violates its contract"
+            found = broken(result)
+            levels = Counter(c.clause.level for c in found)
+            shares = ", ".join(f"{levels[level]} {level}" for level in LEVELS if levels[level])
+            return f"breaks {count(len(found), 'clause')} ({shares})"
         case Verdict.INCONCLUSIVE:
             reasons = ["interrupted"] * result.interrupted + list(result.missed)
-            more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-            return "is not judged: " + cut(clean(reasons[0]), 60) + more if reasons else "is not judged"
+            others = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+            return "is not judged: " + cut(clean((*reasons, "no reason given")[0]), 50) + others
         case Verdict.CONFORMANT:
             passed = count(len(having(result, Status.PASSED)), "clause")
             return f"keeps {passed} in {count(result.scenarios, 'scenario')}"

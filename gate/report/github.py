@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rebalance.gate.report import markdown
 from rebalance.gate.report.facts import broken, having, informational
-from rebalance.gate.report.words import clean, count, cut
+from rebalance.gate.report.words import clean, cut
 from rebalance.gate.result import ClauseResult, Result, Status
 
 MOST = 10
@@ -23,7 +23,7 @@ def commands(result: Result) -> list[str]:
         for c in having(result, Status.FIXED)
     ]
     errors += [
-        _command("error", "stale known failure", f"{clean(line)}: matches nothing that was run: remove line")
+        _command("error", "stale known failure", f"{clean(line)} matches no clause: remove line")
         for line in result.stale_known
     ]
     warnings = ["interrupted before the end"] * result.interrupted
@@ -66,7 +66,7 @@ def _most(kind: str, found: list[str]) -> list[str]:
     if len(found) <= MOST:
         return found
     left_out = len(found) - MOST + 1
-    return [*found[: MOST - 1], _command(kind, "more", f"and {count(left_out, 'more')}: see the report")]
+    return [*found[: MOST - 1], _command(kind, "more", f"and {left_out} more: see the report")]
 
 
 def _command(kind: str, title: str, message: str) -> str:

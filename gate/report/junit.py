@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from rebalance.gate.report.facts import gates, headline, tally
+from rebalance.gate.report.facts import gating, headline, tally
 from rebalance.gate.report.text import block, plain
 from rebalance.gate.report.words import clean, cut
 from rebalance.gate.result import ClauseResult, Exit, Result, Status
@@ -52,7 +52,7 @@ def _case(result: Result, clause: ClauseResult) -> ET.Element:
     match clause.status:
         case Status.PASSED:
             pass
-        case Status.VIOLATED if gates(result, clause):
+        case Status.VIOLATED if gating(result, clause):
             body = plain(block("VIOLATION", clause), MOST)
             _outcome(case, "failure", summary, body, f"rebalance.{clause.clause.level}")
         case Status.VIOLATED:
@@ -69,7 +69,7 @@ def _run(result: Result, failed: bool) -> ET.Element:
     """What is wrong with the run and belongs to no clause."""
     case = ET.Element("testcase", classname="rebalance.run", name="verdict", time="0")
     for line in result.stale_known:
-        message = f"{line}: matches nothing that was run: remove line"
+        message = f"{line} matches no clause: remove line"
         _outcome(case, "failure", message, "", "rebalance.stale")
     explained = result.exit is Exit.CONFORMANT or (
         result.exit is Exit.VIOLATION and (failed or result.stale_known)

@@ -71,9 +71,9 @@ def _head(result: Result) -> str:
     if found := [*broken(result), *informational(result)]:
         lines += _table(["clause", "protocol", "level", "what"], [_row(c) for c in found])
     for clause in having(result, Status.FIXED):
-        lines.append(f"- {_code(clause.id)} is on the known list and holds: remove its line")
+        lines.append(f"- {_code(clause.id)} holds, remove its line from the known list {_words(clause.note)}")
     for line in result.stale_known:
-        lines.append(f"- {_code(cut(line, 200))} matches nothing that was run: remove line")
+        lines.append(f"- {_code(cut(line, 200))} matches no clause: remove line")
     lines += [f"- not reached: {_words(cut(clean(reason), 200))}" for reason in result.missed]
     if situations := reached(result):
         lines += [

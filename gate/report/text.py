@@ -41,7 +41,7 @@ def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool 
     ``verbose`` 1 names the known, unsupported and untested clauses, 2 shows the known ones as blocks.
     Without ``unicode`` the text is pure ASCII.
     """
-    lines = [headline(result), *_header(result)]
+    lines = [*fold(headline(result), WIDTH - 1), *_header(result)]
     blocks = [("VIOLATION", c) for c in broken(result)] + [("FINDING", c) for c in informational(result)]
     if verbose > 1:
         blocks += [("KNOWN", c) for c in having(result, Status.KNOWN, Status.FLAKY) if c.finding]
@@ -51,7 +51,9 @@ def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool 
     if result.run_dir:
         lines += _labelled("reports", result.run_dir)
     lines.append(f"{tally(result)}; {result.verdict.upper()}, exit {int(result.exit)}")
-    safe = (_inert(line if unicode else clean(line, False)) for line in lines)
+    if not unicode:
+        lines = [part for line in lines for part in _ascii(line)]
+    safe = map(_inert, lines)
     return "\n".join(_paint(line) if color else line for line in safe) + "\n"
 
 
@@ -74,7 +76,7 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     for name, text in (("expected", finding.breach.expected), ("actual", finding.breach.actual)):
         if text:
             lines += _labelled(name, clean(text, unicode))
-    lines += ["", *(f"  {line}".rstrip() for line in chart(finding, unicode, WIDTH - 2)), ""]
+    lines += ["", *(f"  {line}".rstrip() for line in chart(finding, unicode, WIDTH - 3)), ""]
     return lines + _provenance(clause, finding)
 
 
@@ -95,7 +97,7 @@ def _header(result: Result) -> list[str]:
         parts.append(f"({cut(clean(target.spec), 60)})")
     parts.append(f"protocols={','.join(clean(p) for p in target.protocols) or '-'}")
     parts += [f"profile={result.profile}", f"level={result.level}", f"seed={result.seed}"]
-    return fold("  ".join(parts), WIDTH)
+    return fold("  ".join(parts), WIDTH - 1)
 
 
 def _known(result: Result, verbose: int) -> list[str]:
@@ -105,9 +107,9 @@ def _known(result: Result, verbose: int) -> list[str]:
     if flaky := having(result, Status.FLAKY):
         lines += _labelled("flaky", f"{count(len(flaky), 'clause')} on the list of flaky ones")
     for clause in having(result, Status.FIXED):
-        lines += _labelled("fixed", f"{clause.id} is on the known list and holds: remove its line")
+        lines += _labelled("fixed", f"{clause.id} holds: remove line {clean(clause.note)}".rstrip())
     for line in result.stale_known:
-        lines += _labelled("stale", f"{clean(line)}: matches nothing that was run: remove line")
+        lines += _labelled("stale", f"{clean(line)} matches no clause: remove line")
     if verbose:
         for clause in having(result, Status.KNOWN, Status.FLAKY, Status.UNSUPPORTED, Status.UNTESTED):
             lines += _labelled("", f"{clause.id}  {clause.status}  {clean(clause.note)}".rstrip())
@@ -141,15 +143,19 @@ def _figures(result: Result) -> list[str]:
 
 
 def _labelled(name: str, text: str, most: int = 6) -> list[str]:
-    first, *more = fold(clean(text), WIDTH - _LABEL, most)
+    first, *more = fold(clean(text), WIDTH - _LABEL - 1, most)
     return [f"  {name:{_LABEL - 2}}{first}".rstrip(), *(" " * _LABEL + line for line in more)]
 
 
 def _inert(line: str) -> str:
-    """GitHub's runner takes ``::error::`` at the start of a line, and ``##[error]`` anywhere, as orders."""
-    line = line.replace("##[", "#\\#[")
+    """GitHub's runner takes ``::error::`` at the start of a line for an order; a backslash stops it."""
     start = len(line) - len(line.lstrip())
     return f"{line[:start]}\\{line[start:]}" if line.startswith("::", start) else line
+
+
+def _ascii(line: str) -> list[str]:
+    plain = clean(line, unicode=False)
+    return [plain] if plain == line or len(plain) <= WIDTH else fold(plain, WIDTH - 1, most=20)
 
 
 def _paint(line: str) -> str:

@@ -18,6 +18,7 @@ def clean(text: str, unicode: bool = True) -> str:
     >>> clean("a\n\x1b[31mb")
     'a\\n\\x1b[31mb'
     """
+    text = text.replace("##[", "#\\#[")  # anywhere in a line of a CI log, GitHub's runner obeys it
     if text.isprintable() and (unicode or text.isascii()):
         return text
     return "".join(

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rebalance.model.assignor import Assignor, Promise
 from rebalance.model.assignors import ranges, roundrobin, sticky
@@ -14,6 +16,9 @@ from rebalance.model.assignors.design import Design, DesignedAssignor
 from rebalance.model.claims import owned_claim, user_data_claim
 from rebalance.model.values import Partitions, RebalanceProtocol
 from rebalance.model.wire import encode_cooperative_user_data, encode_sticky_user_data
+
+if TYPE_CHECKING:
+    from rebalance.model.switches import Switch
 
 
 def _cooperative_user_data(owned: Partitions, generation: int) -> bytes:
@@ -57,4 +62,18 @@ def reference(name: str, switches: Iterable[str] = ()) -> Assignor:
     """
     if name not in _REFERENCES:
         raise ValueError(f"unknown assignor {name!r}: there are {', '.join(NAMES)}")
-    return _REFERENCES[name]
+    assignor = _REFERENCES[name]
+    design = assignor.design
+    for id_ in switches:
+        design = _switch(name, id_).apply(design)
+    return replace(assignor, design=design)
+
+
+def _switch(name: str, id_: str) -> Switch:
+    from rebalance.model.switches import SWITCHES  # it builds on the designs of this package
+
+    fitting = [switch.id for switch in SWITCHES.values() if name in switch.fits]
+    if id_ not in fitting:
+        known = "does not fit" if id_ in SWITCHES else "is not known for"
+        raise ValueError(f"switch {id_!r} {known} assignor {name!r}: those that fit are {', '.join(fitting)}")
+    return SWITCHES[id_]

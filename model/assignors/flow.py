@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 Bits = int
 """A set of small numbers: bit n is set when n is a member of the set."""
@@ -167,7 +168,7 @@ class Flow:
             cost, reached_lots, reached_members = self._measure()
             if cost is None:
                 return reached_lots, reached_members
-            lots_at, members_at = _by_price(self.lot_price), _by_price(self.member_price)
+            lots_at, members_at = _by_value(self.lot_price), _by_value(self.member_price)
             goal = self.free & members_at.get(cost, 0)
             self._deal(cost, goal)
             while self._augment(goal & self.free, lots_at, members_at):
@@ -235,7 +236,7 @@ class Flow:
         for lot, left in enumerate(self.supply):
             if left:
                 supply |= 1 << lot
-        lots_at, members_at = _by_price(self.lot_price), _by_price(self.member_price)
+        lots_at, members_at = _by_value(self.lot_price), _by_value(self.member_price)
         seen_lots = seen_members = 0
         cost: int | None = None
         waiting: dict[int, list[Bits]] = {0: [supply, 0]} if supply else {}
@@ -287,11 +288,10 @@ class Flow:
         Claims go back in one piece; the rest is dealt one each to those with most slots left, so that
         the partitions of a topic spread. Lots with few takers choose first.
         """
-        order = sorted(
-            (lot for lot, left in enumerate(self.supply) if left),
-            key=lambda lot: (self.lots[lot].takers.bit_count(), lot),
-        )
-        for lot in order:
+        waiting = [lot for lot, left in enumerate(self.supply) if left]
+        waiting.sort(key=lambda lot: self.lots[lot].takers.bit_count())
+        with_slots = _by_value(self.slots)
+        for lot in waiting:
             takers = dict(self._takers(lot)).get(cost, 0) & goal & self.free
             if cost in (0, self.misplaced):
                 for member in elements(takers):
@@ -300,8 +300,10 @@ class Flow:
                         self._give(lot, member, count)
                 continue
             while self.supply[lot] and takers:
-                roomy = sorted(elements(takers), key=lambda member: (-self.slots[member], member))
-                for member in roomy[: self.supply[lot]]:
+                for member in _roomiest(takers, self.supply[lot], with_slots):
+                    slots, bit = self.slots[member], 1 << member
+                    with_slots[slots] &= ~bit
+                    with_slots[slots - 1] = with_slots.get(slots - 1, 0) | bit
                     self._give(lot, member, 1)
                 takers &= self.free
 
@@ -382,9 +384,17 @@ def _members(claims: Mapping[int, int]) -> Bits:
     return bits
 
 
-def _by_price(prices: Sequence[int]) -> dict[int, Bits]:
-    """Price -> the nodes that have it."""
-    nodes: dict[int, Bits] = {}
-    for node, price in enumerate(prices):
-        nodes[price] = nodes.get(price, 0) | 1 << node
-    return nodes
+def _by_value(values: Sequence[int]) -> dict[int, Bits]:
+    """Value -> the positions that hold it."""
+    positions: dict[int, Bits] = {}
+    for position, value in enumerate(values):
+        positions[value] = positions.get(value, 0) | 1 << position
+    return positions
+
+
+def _roomiest(members: Bits, most: int, with_slots: Mapping[int, Bits]) -> list[int]:
+    """Up to ``most`` of ``members``, those with most slots left first."""
+    chosen: list[int] = []
+    for slots in sorted(with_slots, reverse=True):
+        chosen += islice(elements(members & with_slots[slots]), most - len(chosen))
+    return chosen

@@ -16,11 +16,11 @@ from rebalance.model.values import GroupAssignment, Racks
 
 def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """Every partition of every subscribed topic, in the best possible way (see ``flow``)."""
-    keepable = _keepable(rebalance, held)
+    kept = keepable(rebalance, held)
     if rebalance.alike and not any(rebalance.racks):
-        rows = by_quota(rebalance, keepable)
+        rows = by_quota(rebalance, kept)
     else:
-        rows = by_flow(rebalance, keepable)
+        rows = by_flow(rebalance, kept)
     return deal.assignment(rebalance.members, rows)
 
 
@@ -33,7 +33,7 @@ def withhold(rebalance: Rebalance, held: Rows, placed: GroupAssignment) -> Group
     return result
 
 
-def _keepable(rebalance: Rebalance, held: Rows) -> Rows:
+def keepable(rebalance: Rebalance, held: Rows) -> Rows:
     """``held`` without what nobody may keep: contested partitions, and topics the holder left."""
     rows: Rows = {}
     for topic, row in held.items():
@@ -42,13 +42,12 @@ def _keepable(rebalance: Rebalance, held: Rows) -> Rows:
     return rows
 
 
-def by_quota(rebalance: Rebalance, keepable: Rows) -> Rows:
+def by_quota(rebalance: Rebalance, rows: Rows) -> Rows:
     """Equal subscriptions, no racks: everyone gets the average, rounded down or up (KAFKA-9987).
 
     With P partitions and N members, P mod N members get one more. These places go to members that keep
     one more claim through it; no other placement could keep more.
     """
-    rows = keepable
     members = [m for m, topics in enumerate(rebalance.wishes) if topics]
     if not members:
         return rows
@@ -61,25 +60,22 @@ def by_quota(rebalance: Rebalance, keepable: Rows) -> Rows:
     quota = dict.fromkeys(members, floor)
     for member in (heavy + light)[:extra]:
         quota[member] += 1
-    for member in heavy:
-        if loads[member] > quota[member]:
-            mine = {
-                p for p in rebalance.claims[member].partitions if _has(rows, p.topic, p.partition, member)
-            }
-            # Lowest indexes stay, across topics: the partitions of a topic spread (KAFKA-16277).
-            for topic, index in sorted(mine, key=lambda p: (p.partition, p.topic))[quota[member] :]:
-                rows[topic][index] = NOBODY
-            loads[member] = quota[member]
+    surplus: dict[int, list[tuple[int, str]]] = {m: [] for m in heavy if loads[m] > quota[m]}
+    if surplus:
+        for topic, row in rows.items():
+            for index, member in enumerate(row):
+                if member in surplus:
+                    surplus[member].append((index, topic))
+    for member, mine in surplus.items():
+        # Lowest indexes stay, across topics: the partitions of a topic spread (KAFKA-16277).
+        for index, topic in sorted(mine)[quota[member] :]:
+            rows[topic][index] = NOBODY
+        loads[member] = quota[member]
     deal.fill(rows, deal.round_robin([(m, quota[m] - loads[m]) for m in members]))
     return rows
 
 
-def _has(rows: Rows, topic: str, index: int, member: int) -> bool:
-    row = rows.get(topic, [])
-    return 0 <= index < len(row) and row[index] == member
-
-
-def by_flow(rebalance: Rebalance, keepable: Rows) -> Rows:
+def by_flow(rebalance: Rebalance, kept: Rows) -> Rows:
     """The general case: a least-cost flow from lots of equal partitions to members."""
     takers = dict.fromkeys(rebalance.topics, 0)
     for member, topics in enumerate(rebalance.wishes):
@@ -93,7 +89,7 @@ def by_flow(rebalance: Rebalance, keepable: Rows) -> Rows:
     contents: list[tuple[str, list[int]]] = []
     for topic in rebalance.topics:
         for matching, indexes in _alike(rebalance.topics[topic], residents).items():
-            row = keepable[topic]
+            row = kept[topic]
             claims = Counter(row[index] for index in indexes)
             del claims[NOBODY]
             # Where no rack can match, every member is as good as any other.
@@ -102,7 +98,7 @@ def by_flow(rebalance: Rebalance, keepable: Rows) -> Rows:
             contents.append((topic, indexes))
     rows: Rows = {topic: [NOBODY] * size for topic, size in rebalance.sizes.items()}
     for (topic, indexes), given in zip(contents, flow.place(lots, len(rebalance.members)), strict=True):
-        row, old = rows[topic], keepable[topic]
+        row, old = rows[topic], kept[topic]
         needs = {member: given[member] for member in sorted(given)}
         for index in indexes:
             if needs.get(old[index]):

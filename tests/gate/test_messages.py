@@ -1,5 +1,6 @@
 """What is sent is what is read, and the checks of the code and of the published schema agree."""
 
+import contextlib
 import json
 from importlib import resources
 
@@ -241,3 +242,68 @@ def test_half_a_surrogate_pair_is_no_text():
     result = messages.from_line(b'{"assignment":{"\\ud800":[]}}')
     with pytest.raises(Garbage, match="assignment: not valid Unicode"):
         messages.decode_assignment(result)
+
+
+# --- anything at all -------------------------------------------------------------------------------------
+
+scalars = st.none() | st.booleans() | st.integers(-2, 2**32) | st.sampled_from(["t", "eager", "ab", "", "a"])
+anything = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["A", "assignment", "name", "message"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+almost_runs = st.lists(
+    st.lists(st.sampled_from(["t", 1]) | st.lists(scalars, max_size=2), min_size=1, max_size=3) | anything,
+    max_size=3,
+)
+almost_results = {
+    "hello": st.fixed_dictionaries(
+        {},
+        optional={
+            "name": st.just("n") | anything,
+            "protocols": st.lists(st.sampled_from(["eager", "cooperative", "lazy"]), max_size=2) | anything,
+            "promises": st.lists(st.sampled_from(["sticky", "luck"]), max_size=2) | anything,
+            "user_data": anything,
+            "version": anything,
+            "else": anything,
+        },
+    ),
+    "assign": st.fixed_dictionaries(
+        {"assignment": st.dictionaries(st.sampled_from(["A", "B"]), almost_runs, max_size=2) | anything},
+        optional={"mutated": anything, "else": anything},
+    ),
+    "user_data": st.fixed_dictionaries({"user_data": anything})
+    | st.dictionaries(names, anything, max_size=2),
+}
+
+
+@given(st.data(), st.sampled_from(sorted(almost_results)))
+def test_code_and_schema_agree(data, kind):
+    """Whatever comes: the code takes it or calls it garbage, and the schema says the same."""
+    result = data.draw(almost_results[kind])
+    decode = getattr(messages, {"assign": "decode_assignment"}.get(kind, f"decode_{kind}"))
+    reply = over_the_wire({"seq": 0, "result": result})
+    try:
+        decode(messages.decode_reply(reply))
+        taken = True
+    except Garbage:
+        taken = False
+    assert taken == valid(f"{kind}_reply", reply)
+
+
+@given(st.dictionaries(st.sampled_from(["seq", "result", "skipped", "errored", "garbage", "x"]), anything))
+def test_code_and_schema_agree_on_refusals(reply):
+    try:
+        taken = messages.reply_seq(reply) >= 0 and isinstance(messages.decode_reply(reply), Refusal)
+    except Garbage:
+        taken = False
+    assert taken == valid("refusal", reply)
+
+
+@given(st.binary(max_size=40) | st.text(alphabet='{}[]",:0e-"\\u d', max_size=30).map(str.encode))
+def test_any_line_is_an_object_or_garbage(line):
+    with contextlib.suppress(Garbage):
+        assert isinstance(messages.from_line(line), dict)

@@ -73,10 +73,10 @@ def test_reference_switches_are_passed_on(monkeypatch):
 
 def test_program():
     target = resolve(command=[sys.executable, "-c", "x y"])
-    assert target == Target(
-        f"{sys.executable} -c 'x y'", (sys.executable, "-c", "x y"), f"{sys.executable} -c 'x y'"
-    )
+    words = f"{sys.executable} -c 'x y'"
+    assert target == Target(f"-- {words}", (sys.executable, "-c", "x y"), words)
     assert not target.hosted
+    assert resolve(target.spec) == target  # what a trace has kept of it
 
 
 def test_python_targets():
@@ -272,7 +272,10 @@ def test_smoke_says_what_is_wrong():
         "t-2 is given to nobody",
         "t-3 is given to nobody",
     )
-    assert claims.lines[2:] == ("t-0 is given to A and B",)
+    assert claims.lines[2:] == (
+        "withheld until A has revoked them: t-1 t-2 t-3",
+        "t-0 is given to A and B",
+    )
 
 
 def test_smoke_shows_failures_and_schema_violations():

@@ -60,14 +60,15 @@ def abort(cluster, group):
 @hostile
 def eat_memory(cluster, group):
     eaten = []
-    while True:
+    for _ in range(256):  # 1 GiB: enough for the limit, and no danger to the machine should it not work
         eaten.append(bytearray(b"x") * (4 * 2**20))
         time.sleep(0.0005)
+    time.sleep(60)
 
 
 @hostile
 def eat_memory_in_child(cluster, group):
-    code = "x = []\nimport time\nwhile True: x.append(bytearray(b'x') * 2**22); time.sleep(0.0005)"
+    code = "x = []\nimport time\nfor _ in range(256): x.append(bytearray(b'x') * 2**22); time.sleep(0.0005)"
     subprocess.run([sys.executable, "-c", code], check=False)
 
 
@@ -85,7 +86,7 @@ def spawn_and_exit(cluster, group):
 
 @hostile
 def spawn_in_new_session_and_hang(cluster, group):
-    subprocess.Popen(["sleep", "61.25"], start_new_session=True)
+    subprocess.Popen(["sleep", f"60.{os.getppid()}"], start_new_session=True)
     time.sleep(60)
 
 

@@ -1,0 +1,64 @@
+"""From the rows of a finished check to its verdict, with and without lists of known failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+
+from rebalance.gate.known import Entry, match, unmatched
+from rebalance.gate.result import ClauseResult, Exit, Result, Status, Verdict
+from rebalance.properties.clauses import Clause, Level
+
+_WORST_FIRST = (Level.SAFETY, Level.LIVENESS, Level.QUALITY)
+
+
+def gates(clause: Clause, level: Level) -> bool:
+    """Whether a breach of ``clause`` fails a run of this level."""
+    return _WORST_FIRST.index(clause.level) <= _WORST_FIRST.index(level)
+
+
+def judge(result: Result) -> Result:
+    """The verdict and exit code that follow from the rows of ``result``."""
+    rows = result.clauses
+    violated = any(r.status is Status.VIOLATED and gates(r.clause, Level(result.level)) for r in rows)
+    stale = bool(result.stale_known) or any(r.status is Status.FIXED for r in rows)
+    if violated:
+        verdict, code = Verdict.VIOLATION, Exit.VIOLATION
+    elif result.missed or result.interrupted:
+        verdict, code = Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE
+    else:
+        verdict, code = Verdict.CONFORMANT, Exit.VIOLATION if stale else Exit.CONFORMANT
+    return replace(result, verdict=verdict, exit=Exit.INTERRUPTED if result.interrupted else code)
+
+
+def allow(result: Result, failing: Sequence[Entry], flaky: Sequence[Entry], today: date) -> Result:
+    """``result`` judged again with these lists: known violations pass, needless entries do not.
+
+    An entry of ``failing`` is needless when something that it means was judged and all of that held;
+    one of ``flaky`` never is.
+    """
+    violated = [row.id for row in result.clauses if row.status is Status.VIOLATED]
+    needless = unmatched(failing, violated)
+    rows = tuple(_allowed(row, failing, flaky, needless, today) for row in result.clauses)
+    ran = [row.id for row in rows if row.status not in (Status.UNSUPPORTED, Status.UNTESTED)]
+    stale = tuple(str(entry) for entry in unmatched(failing, ran))
+    return judge(replace(result, clauses=rows, stale_known=stale))
+
+
+def _allowed(
+    row: ClauseResult,
+    failing: Sequence[Entry],
+    flaky: Sequence[Entry],
+    needless: Sequence[Entry],
+    today: date,
+) -> ClauseResult:
+    if row.status not in (Status.PASSED, Status.VIOLATED):
+        return row
+    if entry := match(flaky, row.id, today):
+        return replace(row, status=Status.FLAKY, note=entry.comment)
+    if row.status is Status.VIOLATED:
+        entry = match(failing, row.id, today)
+        return replace(row, status=Status.KNOWN, note=entry.comment) if entry else row
+    entry = match(needless, row.id, today)
+    return replace(row, status=Status.FIXED, note=str(entry)) if entry else row

@@ -1,0 +1,238 @@
+"""Lists of known failures: which clauses a target is allowed to break, and why.
+
+One pattern per line, then a comment that says why, best a link to an issue::
+
+    kip54/sticky/1              # https://example.org/issues/12
+    kip429/**-cooperative       # https://example.org/issues/13 until=2027-01-31
+
+A pattern is a clause id; ``*`` stands for one part of it, ``**`` for any number of parts. It means both
+protocols, or only one with ``-eager`` or ``-cooperative`` at its end. From the day after ``until`` on the
+line allows nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rebalance.gate.result import ClauseResult
+
+_SUFFIXES = ("-eager", "-cooperative")
+_PART = re.compile(r"\*{1,2}|[A-Za-z0-9_.-]+")
+_UNTIL = re.compile(r"(?<!\S)until=(\S*)")
+
+
+class KnownError(ValueError):
+    """A list that cannot be read; every wrong line is named, with what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a list. ``source`` is the file, or the option for a pattern given there.
+
+    ``until`` is the last day on which it allows anything; ``None``: for ever.
+    """
+
+    pattern: str
+    comment: str = ""
+    until: date | None = None
+    source: str = ""
+    line: int = 0
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return f"{self.source}:{self.line}" if self.line else self.source
+
+    def __str__(self) -> str:
+        return f"{self.pattern} ({self.where})" if self.where else self.pattern
+
+    def matches(self, clause_id: str) -> bool:
+        """Whether an id with its protocol, such as ``kip54/sticky/1-eager``, is meant."""
+        pattern, only = _split(self.pattern)
+        path, protocol = _split(clause_id)
+        return only in ("", protocol) and _match(pattern.split("/"), path.split("/"))
+
+    def expired(self, today: date) -> bool:
+        """Whether it allows nothing any more."""
+        return self.until is not None and today > self.until
+
+
+def _split(pattern: str) -> tuple[str, str]:
+    suffix = next((s for s in _SUFFIXES if pattern.endswith(s)), "")
+    return pattern.removesuffix(suffix), suffix
+
+
+def _match(pattern: list[str], path: list[str]) -> bool:
+    if not pattern:
+        return not path
+    if pattern[0] == "**":
+        return any(_match(pattern[1:], path[skip:]) for skip in range(len(path) + 1))
+    return bool(path) and pattern[0] in ("*", path[0]) and _match(pattern[1:], path[1:])
+
+
+def parse(text: str, source: str) -> tuple[Entry, ...]:
+    """The entries of a list. Raises ``KnownError`` naming each wrong line as ``source:line``."""
+    entries, wrong = [], []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        pattern, _, comment = (part.strip() for part in line.partition("#"))
+        if not pattern:
+            continue
+        try:
+            entries.append(_entry(pattern, comment, source, number))
+        except ValueError as error:
+            wrong.append(f"{source}:{number}: {error}")
+    first = {entry.pattern: entry.line for entry in reversed(entries)}
+    wrong += [
+        f"{source}:{e.line}: {e.pattern!r} is in line {first[e.pattern]} already: remove one"
+        for e in entries
+        if e.line != first[e.pattern]
+    ]
+    if wrong:
+        raise KnownError("\n".join(wrong))
+    return tuple(entries)
+
+
+def _entry(pattern: str, comment: str, source: str, line: int) -> Entry:
+    _check(pattern)
+    dates = _UNTIL.findall(comment)
+    reason = " ".join(_UNTIL.sub("", comment).split())
+    if not reason:
+        raise ValueError(f"{pattern!r} has no reason: add '# <issue url>' behind it")
+    if len(dates) > 1:
+        raise ValueError("more than one 'until=': keep one")
+    try:
+        until = date.fromisoformat(dates[0]) if dates else None
+    except ValueError:
+        raise ValueError(f"'until={dates[0]}' is no date: write until=YYYY-MM-DD") from None
+    return Entry(pattern, comment, until, source, line)
+
+
+def _check(pattern: str) -> None:
+    if " " in pattern or "\t" in pattern:
+        raise ValueError(f"{pattern!r} holds a space: one pattern per line, the reason behind '#'")
+    path, _ = _split(pattern)
+    for part in path.split("/"):
+        if "*" in part and part not in ("*", "**"):
+            raise ValueError(f"{part!r} in {pattern!r}: '*' and '**' stand for whole parts only")
+        if not _PART.fullmatch(part):
+            raise ValueError(f"{pattern!r} is no pattern: write a clause id, such as kip429/leader/4")
+
+
+def read(options: Sequence[str], name: str = "--known-failing") -> tuple[Entry, ...]:
+    """The entries of several options, each a pattern or ``@FILE``. Raises ``KnownError``."""
+    entries: list[Entry] = []
+    for option in options:
+        if option.startswith("@"):
+            entries += parse(_read(option[1:], name), option[1:])
+            continue
+        try:
+            _check(option)
+        except ValueError as error:
+            raise KnownError(f"{name}: {error}") from None
+        entries.append(Entry(option, source=name))
+    return tuple(entries)
+
+
+def _read(path: str, name: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise KnownError(f"{name}: no file {path!r}; --write-known {path} makes one") from None
+    except UnicodeDecodeError as error:
+        raise KnownError(f"{name}: {path!r} is not UTF-8: {error}") from None
+    except OSError as error:
+        raise KnownError(f"{name}: cannot read {path!r}: {error.strerror}") from None
+
+
+def match(entries: Iterable[Entry], clause_id: str, today: date) -> Entry | None:
+    """The first entry that allows this clause under this protocol to be broken today."""
+    return next((e for e in entries if e.matches(clause_id) and not e.expired(today)), None)
+
+
+def unmatched(entries: Iterable[Entry], clause_ids: Iterable[str]) -> tuple[Entry, ...]:
+    """The entries that mean none of these ids: misspelt, or of a clause that is gone or was not run."""
+    ids = tuple(clause_ids)
+    return tuple(e for e in entries if not any(e.matches(i) for i in ids))
+
+
+def write(results: Iterable[ClauseResult], old: Sequence[Entry] = (), today: date = date.min) -> str:
+    """The text of a list that allows exactly what is broken in ``results``, in the fewest lines.
+
+    Lines of ``old`` that are still exact stay as they are, in their order. Of a line that meant too
+    much, the narrower ones inherit the comment. A pattern stands for more than one id only if all of
+    them that the target supports were run and broken. An ``until`` before ``today`` is dropped:
+    writing the list is accepting the failure again. New lines say what is broken, for an issue link to
+    replace.
+    """
+    from rebalance.gate.result import Status
+
+    supported = [r for r in results if r.status is not Status.UNSUPPORTED]
+    broken = {r.id: r for r in supported if r.status in (Status.VIOLATED, Status.KNOWN)}
+    ids = frozenset(r.id for r in supported)
+    lines: list[tuple[str, str]] = []
+    left = frozenset(broken)
+    for entry in old:
+        meant = {i for i in ids if entry.matches(i)}
+        if meant & left and meant <= broken.keys():
+            lines.append((entry.pattern, _comment(entry, today)))
+            left -= meant
+    for pattern in sorted(_cover((), ids, left, frozenset(broken))):
+        news = sorted(i for i in left if Entry(pattern).matches(i))
+        heir = next((e for e in old if all(e.matches(i) for i in news)), None)
+        lines.append((pattern, _comment(heir, today) if heir else _summary([broken[i] for i in news])))
+    width = max((len(pattern) for pattern, _ in lines), default=0)
+    return "".join(f"{pattern:{width}}  # {comment}\n" for pattern, comment in lines)
+
+
+def _comment(entry: Entry, today: date) -> str:
+    kept = _UNTIL.sub("", entry.comment) if entry.expired(today) else entry.comment
+    return kept.strip() or "known before, no issue yet"
+
+
+def _summary(results: Sequence[ClauseResult]) -> str:
+    from rebalance.gate.report.words import clean, cut
+
+    first = next((r.finding.breach.summary for r in results if r.finding), results[0].clause.sentence)
+    others = len({r.clause.id for r in results}) - 1
+    more = f" (and {others} more)" if others else ""
+    # Names of members come from outside; none of them shall set a date.
+    return f"no issue yet: {cut(clean(first), 80).replace('until=', 'until =')}{more}"
+
+
+def _cover(
+    path: tuple[str, ...], ids: frozenset[str], left: frozenset[str], broken: frozenset[str]
+) -> list[str]:
+    """The fewest patterns at or below ``path`` that mean all of ``left`` and, of ``ids``, only ``broken``.
+
+    Of equally few the most specific ones.
+    """
+    below = frozenset(i for i in ids if _path(i)[: len(path)] == path)
+    wanted = left & below
+    if not wanted:
+        return []
+    leaf = any(_path(i) == path for i in below)
+    best: list[str] | None = None
+    if not leaf:
+        parts = sorted({_path(i)[: len(path) + 1] for i in wanted})
+        best = [p for part in parts for p in _cover(part, below, wanted, broken)]
+        if not path:
+            return best  # nobody wants a line that allows everything
+    stem = "/".join(path) + ("" if leaf else "/**")
+    for suffix in _SUFFIXES:
+        meant = frozenset(i for i in below if i.endswith(suffix))
+        if meant & wanted and meant <= broken:
+            found = [stem + suffix, *_cover(path, ids, left - meant, broken)]
+            best = found if best is None or len(found) < len(best) else best
+    if below <= broken and (best is None or len(best) > 1 or (leaf and wanted == below)):
+        best = [stem]
+    return best or []
+
+
+def _path(clause_id: str) -> tuple[str, ...]:
+    return tuple(_split(clause_id)[0].split("/"))

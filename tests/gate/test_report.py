@@ -1,0 +1,721 @@
+"""The reports on hand-made results: what they say, that hostile text stays text, that programs read them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+from rebalance.gate.report import WRITERS, chart, data, facts, github, junit, markdown, text, words
+from rebalance.gate.result import ClauseResult, Exit, Finding, Result, Status, TargetInfo, Verdict
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties.calls import Answer, Call, Claim
+from rebalance.properties.clauses import CLAUSES, TABLE, Breach, Clause, History, Level, Scope
+from rebalance.properties.generator import Seeded, generate
+from rebalance.properties.histories import play
+from rebalance.properties.scenarios import Fault, FaultKind, Join, Leave, Member, Scenario, uniform
+
+ROOT = Path(__file__).parents[2]
+EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+HOSTILE = [
+    "<b>&amp;\"'</b>]]>",
+    "two\nlines\r\n::error::injected",
+    "\x1b[31mred\x1b[0m\x00\x08\ufffe",
+    "x" * 5000,
+    "`" * 40 + "```",
+    "| a | b |",
+    "[click](javascript:alert(1)) https://evil.example @team <!--",
+    "\u202egnirts\u2066",
+    "lone \udc80 surrogate",
+    "消費者" * 30,
+    "##[error]old style",
+    "%0A%25,:",
+]
+
+
+def tps(text):
+    """``"t-0 u-1"`` -> partitions."""
+    pairs = (word.rpartition("-") for word in text.split())
+    return tuple(TopicPartition(topic, int(index)) for topic, _, index in pairs)
+
+
+def call(counts, members, protocol=COOPERATIVE):
+    """``members``: id -> (claims, generation, given); without ``given`` the member is not in the group."""
+    group = {
+        m: Subscription(tuple(counts), owned_partitions=tps(claims), generation_id=generation)
+        for m, (claims, generation, _) in members.items()
+    }
+    claims = {m: Claim(tps(claims), generation) for m, (claims, generation, _) in members.items()}
+    return Call(protocol, Cluster.of(counts), group, claims, {m: tps(g) for m, (_, _, g) in members.items()})
+
+
+def finding(clause_id, calls, at, breach, scenario=None, **fields):
+    protocol = calls[0].protocol if calls else COOPERATIVE
+    scenario = scenario or Scenario(
+        protocol, uniform({"t": 2}), (Member("A", ("t",)),), ((),) * max(1, len(calls))
+    )
+    values = {"seed": 7712, "number": 37, "found_size": (5, 9, 1, 7), "confirmed": True} | fields
+    return Finding(CLAUSES[clause_id], protocol, breach, scenario, at, tuple(calls), **values)
+
+
+def granted_while_owned(**fields):
+    """B is given t-1 in round 2 while A still owns it."""
+    calls = (
+        call({"t": 2}, {"A": ("", -1, "t-0 t-1")}),
+        call({"t": 2}, {"A": ("t-0 t-1", 1, "t-0"), "B": ("", -1, "t-1")}),
+        call({"t": 2}, {"A": ("t-0", 2, "t-0"), "B": ("t-1", 2, "t-1")}),
+    )
+    breach = Breach(
+        "t-1 is granted to B while A still owns it",
+        ("A joined claiming t-1, generation 1", "assign() returned A: {t-0}  B: {t-1}"),
+        "B without t-1; a second rebalance gives it",
+        "B: t-1",
+        tps("t-1"),
+    )
+    a, b = Member("A", ("t",)), Member("B", ("t",))
+    scenario = Scenario(COOPERATIVE, uniform({"t": 2}), (a,), ((), (Join(b),)))
+    place = {"trace_id": "f3a91c22", "path": ".rebalance/failures/f3a91c22.json"}
+    return finding("kip429/leader/4", calls, 2, breach, scenario, **place | fields)
+
+
+def row(clause_id, protocol=COOPERATIVE, status=Status.PASSED, **fields):
+    return ClauseResult(CLAUSES[clause_id], protocol, status, **{"scenarios": 300} | fields)
+
+
+def result(*rows, **fields):
+    target = TargetInfo("acme:sticky", "acme", "1.4.2", "python", ("eager", "cooperative"), ("sticky",))
+    values = {
+        "suite_version": "0.1.0",
+        "target": target,
+        "profile": "ci",
+        "seed": 7712,
+        "level": "liveness",
+        "clauses": rows,
+        "scenarios": 300,
+        "asked": 12345,
+        "seconds": 12.34,
+        "verdict": Verdict.CONFORMANT,
+        "exit": Exit.CONFORMANT,
+    }
+    return Result(**values | fields)
+
+
+def violated(**fields):
+    broken = row("kip429/leader/4", status=Status.VIOLATED, broken=12, finding=granted_while_owned())
+    return result(
+        broken,
+        row("assign/1"),
+        row("kip429/converge/1", status=Status.KNOWN, note="https://example.org/1", broken=2),
+        row("kip54/sticky/1", status=Status.UNSUPPORTED, note="not promised: sticky"),
+        **{"verdict": Verdict.VIOLATION, "exit": Exit.VIOLATION} | fields,
+    )
+
+
+def hostile(name):
+    """A result in which every text that a target can choose is ``name``."""
+    calls = (call({name: 1}, {name: ("", -1, "")}), call({name: 1}, {name: ("", -1, "")}))
+    calls[1].assignment[name] = calls[0].assignment["other" + name] = (TopicPartition(name, 0),) * 2
+    breach = Breach(name, (name, name), name, name, (TopicPartition(name, 0),))
+    scenario = Scenario(COOPERATIVE, uniform({name: 1}), (Member(name, (name,)),), ((Leave(name),), ()))
+    found = finding("assign/1", calls, 1, breach, scenario, trace_id="f3a91c22", path=name)
+    return result(
+        row("assign/1", status=Status.VIOLATED, finding=found),
+        row("assign/6", status=Status.VIOLATED, finding=replace(found, clause=CLAUSES["assign/6"])),
+        row("assign/2", status=Status.FIXED, note=name),
+        row("assign/4", status=Status.UNTESTED, note=name),
+        row("assign/5", status=Status.KNOWN, note=name),
+        target=TargetInfo(name, name, name, name, (name,), (name,), name, name),
+        witnesses={name: 3},
+        missed=(name,),
+        stale_known=(name,),
+        run_dir=name,
+        verdict=Verdict.VIOLATION,
+        exit=Exit.VIOLATION,
+    )
+
+
+def drawn(found, **options):
+    """The part of a chart that follows the story."""
+    lines = chart.chart(found, **options)
+    return "\n".join(lines[lines.index("") + 1 :]) if "" in lines else ""
+
+
+# --- the chart ------------------------------------------------------------------------------------
+
+
+def test_chart_of_a_partition_granted_while_it_is_owned():
+    assert "\n".join(chart.chart(granted_while_owned())) == (
+        """\
+round 1     A joins
+round 2*    B joins
+round 3     left alone
+
+        1           2*          3
+t-1  A  ·····█████  █████▒▒▒▒▒  ··········
+     B              ·····█████◀ ██████████
+t-0  A  ·····█████  ██████████  ██████████
+◀ round 2: t-1 is given to B while A owns it
+left half JoinGroup, right half SyncGroup
+█ owned   ▒ not given back: owned until revoked   · without it   ◀ two owners"""
+    )
+
+
+def test_chart_of_the_legal_way_has_no_overlap():
+    calls = (
+        call({"t": 1}, {"A": ("t-0", 1, ""), "B": ("", -1, "")}),
+        call({"t": 1}, {"A": ("", 2, ""), "B": ("", 2, "t-0")}),
+    )
+    assert drawn(finding("kip429/converge/2", calls, 2, Breach("x"))) == (
+        """\
+        1           2*
+t-0  A  █████▒▒▒▒▒  ··········
+     B  ··········  ·····█████
+left half JoinGroup, right half SyncGroup
+█ owned   ▒ not given back: owned until revoked   · without it"""
+    )
+
+
+def test_chart_of_a_superseded_claim_that_wins():
+    calls = (call({"t": 1}, {"A": ("t-0", 5, ""), "B": ("t-0", 3, "t-0")}),)
+    assert drawn(finding("kip792/claim/1", calls, 1, Breach("x", partitions=tps("t-0")))) == (
+        """\
+        1*
+t-0  A  █████▒▒▒▒▒
+     B  ░░░░░█████◀
+◀ round 1: t-0 is given to B while A owns it
+left half JoinGroup, right half SyncGroup
+█ owned   ▒ not given back: owned until revoked   ░ superseded claim   ◀ two owners"""
+    )
+
+
+def test_chart_of_two_owners_under_eager_knows_that_claims_are_past():
+    calls = (call({"t": 2}, {"A": ("t-0", 1, "t-1"), "B": ("t-1", 1, "t-0 t-1")}, EAGER),)
+    assert drawn(finding("assign/1", calls, 1, Breach("x", partitions=tps("t-1")))) == (
+        """\
+        1*
+t-1  B  ░░░░░█████◀
+     A  ·····█████◀
+t-0  A  ░░░░░·····
+     B  ·····█████
+◀ round 1: t-1 is given to A while B owns it
+◀ round 1: t-1 is given to B while A owns it
+left half JoinGroup, right half SyncGroup
+█ owned   ░ held before, given up to join   · without it   ◀ two owners"""
+    )
+
+
+def test_chart_of_one_member_given_the_same_twice():
+    calls = (call({"t": 1}, {"A": ("t-0", 1, "t-0 t-0")}),)
+    assert "t-0 is given to A twice" in drawn(finding("assign/1", calls, 1, Breach("x")))
+
+
+def test_chart_of_tied_claims_has_no_overlap_where_one_of_them_is_kept():
+    calls = (call({"t": 1}, {"A": ("t-0", 1, "t-0"), "B": ("t-0", 1, "")}),)
+    assert "◀" not in drawn(finding("kip54/sticky/1", calls, 1, Breach("x")))
+
+
+def test_chart_of_a_partition_with_nobody():
+    calls = (call({"t": 2}, {"A": ("", -1, "t-0")}),)
+    assert drawn(finding("kip429/leader/5", calls, 1, Breach("x", partitions=tps("t-1")))) == (
+        """\
+        1*
+t-1          -----
+t-0  A  ·····█████
+left half JoinGroup, right half SyncGroup
+█ owned   · without it   - with nobody"""
+    )
+
+
+def test_chart_shows_a_round_without_answer_and_who_was_away():
+    calls = (
+        call({"t": 1}, {"A": ("", -1, "t-0"), "B": ("", -1, "")}),
+        call({"t": 1}, {"B": ("", 1, "t-0")}),
+    )
+    members = Member("A", ("t",)), Member("B", ("t",))
+    away = ((), (Fault(FaultKind.GHOST, "A"),), (Leave("B"),))
+    found = finding(
+        "assign/4", calls, 3, Breach("hangs"), Scenario(COOPERATIVE, uniform({"t": 1}), members, away)
+    )
+    assert "\n".join(chart.chart(found)) == (
+        """\
+round 1     A joins; B joins
+round 2     A stays silent, and will come back with its claims
+round 3*    B leaves; no answer
+
+        1           2           3*
+t-0  A  ·····█████                   ?????
+     B  ··········  ·····█████       ?????
+left half JoinGroup, right half SyncGroup
+█ owned   · without it"""
+    )
+
+
+def test_chart_of_an_unconfirmed_finding_tells_the_story_only():
+    found = finding("assign/4", (), 2, Breach("hung once"), confirmed=False)
+    assert chart.chart(found) == ["round 1     A joins", "round 2*    left alone"]
+
+
+def test_chart_in_ascii():
+    lines = chart.chart(granted_while_owned(), unicode=False)
+    assert "t-1  A  .....#####  #####~~~~~  .........." in lines
+    assert "     B              .....#####< ##########" in lines
+    assert all(line.isascii() for line in lines)
+
+
+def test_chart_is_bounded_and_shows_the_breaking_round_and_partition():
+    counts = {"orders-of-the-eu": 40}
+    everything = " ".join(f"orders-of-the-eu-{i}" for i in range(40))
+    calls = [call(counts, {f"member-{i}": ("", -1, everything) for i in range(30)}) for _ in range(40)]
+    found = finding("assign/1", calls, 30, Breach("x", partitions=tps("orders-of-the-eu-33")))
+    lines = chart.chart(found)
+    assert len(lines) < 80
+    assert max(map(words.columns, lines)) <= 108
+    assert "30*" in next(line for line in lines if line.startswith("  "))
+    assert "(rounds 21 to 32 of 40)" in lines
+    assert "and 32 more partitions" in lines
+    assert next(line for line in lines if line.startswith("orders")).startswith("orders-of-the-eu-33")
+
+
+def test_chart_shows_first_what_moves_when_the_breach_names_no_partition():
+    counts = {"t": 20}
+    held = " ".join(f"t-{i}" for i in range(20))
+    calls = (call(counts, {"A": (held, 1, held.replace("t-17", "")), "B": ("", -1, "")}),)
+    rows = [line for line in chart.chart(finding("kip54/sticky/1", calls, 1, Breach("x"))) if " A " in line]
+    assert [line.split()[0] for line in rows[1:4]] == ["t-17", "t-0", "t-1"]
+
+
+def test_stories_stand_beside_their_rounds():
+    """The chart follows who takes part as ``play`` does: one story for each disturbed rebalance."""
+    names = ("membership", "faults", "ghosts", "static")
+    skipped = 0
+    for number in range(400):
+        scenario = generate(Seeded(f"stories/{number}"), COOPERATIVE, names)
+        seen: list[History] = []
+        clause = Clause("x/1", Level.SAFETY, Scope.HISTORY, "", "", "", seen.append)
+        play(scenario, lambda protocol, cluster, group: Answer({}), None, (clause,), ())
+        for history in seen:
+            assert len(list(chart._stories(scenario))) == history.settling
+            skipped += history.settling < len(scenario.rounds)
+    assert skipped > 5
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def test_text_puts_the_verdict_first_and_the_exit_code_last():
+    lines = text.render(violated()).splitlines()
+    assert lines[0] == "VIOLATION  acme 1.4.2 breaks 1 clause (1 safety)"
+    assert lines[1].startswith("rebalance 0.1.0  target=acme 1.4.2  (acme:sticky)  protocols=eager,coop")
+    assert lines[-1] == "1 new violation, 1 passed, 1 known, 1 unsupported; VIOLATION, exit 1"
+
+
+def test_block_in_full():
+    clause = row("kip429/leader/4", status=Status.VIOLATED, broken=3, finding=granted_while_owned())
+    lines = text.block("VIOLATION", clause)
+    start = lines.index("  round 1     A joins")
+    assert "\n".join(lines[:start]) == (
+        """\
+VIOLATION kip429/leader/4  t-1 is granted to B while A still owns it   [safety, cooperative]
+  rule     a partition whose owner changes is withheld until the old owner has revoked it (KIP-429, leader
+           2.4)
+  https://cwiki.apache.org/confluence/display/KAFKA/KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol
+  because  A joined claiming t-1, generation 1
+           assign() returned A: {t-0}  B: {t-1}
+  expected B without t-1; a second rebalance gives it
+  actual   B: t-1
+"""
+    )
+    assert [line[:11] for line in lines[-5:]] == [
+        f"  {w:9}" for w in ("shrunk", "found", "replay", "trace", "allow")
+    ]
+    assert [line[11:] for line in lines[-5:]] == [
+        "5 members, 9 partitions, 1 claim, 7 events -> 2 members, 2 partitions, 0 claims, 3 events",
+        "in scenario 37, seed 7712, round 2; broken in 3 of 300 scenarios; confirmed in a fresh process",
+        "rebalance replay f3a91c22",
+        ".rebalance/failures/f3a91c22.json",
+        "echo 'kip429/leader/4-cooperative  # <issue url>' >> known-failing.txt",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "word"), [("safety", "FINDING"), ("liveness", "FINDING"), ("quality", "VIOLATION")]
+)
+def test_what_does_not_gate_is_a_finding(level, word):
+    found = finding("assign/6", (), 1, Breach("differs"))
+    shown = text.render(result(row("assign/6", status=Status.VIOLATED, finding=found), level=level))
+    assert f"\n{word} assign/6  differs   [quality, cooperative]\n" in shown
+    assert ("1 new violation" if word == "VIOLATION" else "0 new violations, 1 finding") in shown
+
+
+def test_known_failures_are_one_line_unless_asked_for():
+    many = [row(c.id, status=Status.KNOWN, note="https://example.org/9") for c in TABLE]
+    few = text.render(result(*many))
+    assert "known    20 failures on the known list" in few
+    assert "assign/1" not in few
+    assert "assign/1-cooperative  known  https://example.org/9" in text.render(result(*many), verbose=1)
+    shown = replace(many[0], finding=granted_while_owned())
+    assert "KNOWN assign/1" not in text.render(result(shown), verbose=1)
+    assert "KNOWN assign/1" in text.render(result(shown), verbose=2)
+
+
+def test_stale_entries_are_named():
+    fixed = row("assign/1", status=Status.FIXED, note="assign/1 (known.txt:3)")
+    shown = text.render(result(fixed, stale_known=("assing/2 (known.txt:4)",), exit=Exit.VIOLATION))
+    assert "CONFORMANT  acme 1.4.2 keeps 0 clauses in 300 scenarios; known list out of date, 2 lines" in shown
+    assert "fixed    assign/1-cooperative holds: remove line assign/1 (known.txt:3)" in shown
+    assert "stale    assing/2 (known.txt:4) matches no clause: remove line" in shown
+    assert shown.splitlines()[-1] == "0 new violations, 1 fixed, 1 stale; CONFORMANT, exit 1"
+
+
+def test_figures():
+    shown = text.render(
+        result(
+            witnesses={"racks": 1, "stale claim": 41, "follow-up": 300, "ghost": 299},
+            missed=("never reached: tied claims",),
+            quality=0.973,
+        )
+    )
+    assert "reached  follow-up 100% | ghost >99% | stale claim 14% | racks <1%" in shown
+    assert "missed   never reached: tied claims" in shown
+    assert "quality  97% of" in shown
+    assert "played   300 scenarios, 12,345 questions, 12.3 s" in shown
+
+
+def test_table_counts_each_level():
+    lines = text.render(violated()).splitlines()
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("clauses")) :][:4]
+    assert [line.split() for line in table] == [
+        ["clauses", "passed", "violated", "known", "unsupported", "untested"],
+        ["safety", "1", "1", "0", "0", "0"],
+        ["liveness", "0", "0", "1", "0", "0"],
+        ["quality", "0", "0", "0", "1", "0"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "first", "last"),
+    [
+        ({}, "CONFORMANT  acme 1.4.2 keeps 0 clauses in 300 scenarios", "CONFORMANT, exit 0"),
+        (
+            {"verdict": Verdict.INCONCLUSIVE, "exit": Exit.INCONCLUSIVE, "missed": ("no racks", "no ties")},
+            "INCONCLUSIVE  acme 1.4.2 is not judged: no racks and 1 more",
+            "INCONCLUSIVE, exit 3",
+        ),
+        (
+            {"verdict": Verdict.INCONCLUSIVE, "exit": Exit.INTERRUPTED, "interrupted": True},
+            "INCONCLUSIVE  acme 1.4.2 is not judged: interrupted",
+            "INCONCLUSIVE, exit 130",
+        ),
+    ],
+)
+def test_verdicts_without_any_clause(fields, first, last):
+    lines = text.render(result(**fields)).splitlines()
+    assert lines[0] == first
+    assert lines[-1].endswith(last)
+
+
+def test_colour_only_where_asked_for_and_nothing_but_colour():
+    plain, painted = text.render(violated()), text.render(violated(), color=True)
+    assert "\x1b" not in plain
+    assert painted.startswith("\x1b[31;1mVIOLATION\x1b[0m")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plain
+
+
+def test_ascii_is_ascii():
+    assert text.render(violated(), unicode=False).isascii()
+    assert all(text.render(hostile(name), unicode=False, verbose=2).isascii() for name in HOSTILE)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_in_text(name):
+    for line in text.render(hostile(name), verbose=2).splitlines():
+        assert line.isprintable()
+        assert words.columns(line) <= 110 or re.fullmatch(r" *https://\S+", line)
+        assert not line.lstrip().startswith("::")  # GitHub would obey
+        assert "##[" not in line
+
+
+@pytest.mark.parametrize("line", ["::error::x", "   ::set-env name=a::b", "a ##[error]b"])
+def test_lines_of_a_targets_stderr_are_no_orders_to_a_ci(line):
+    found = finding("assign/4", (), 1, Breach("crashes", ("Traceback", line)))
+    shown = text.render(result(row("assign/4", status=Status.VIOLATED, finding=found)))
+    assert not re.search(r"^\s*::|##\[", shown, re.MULTILINE)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [8, 20, 40])
+@pytest.mark.parametrize(
+    "sample", [*(words.clean(h) for h in HOSTILE), "", "a", "a b " * 50, "word " + "y" * 99]
+)
+def test_fold_and_cut_keep_within_the_width(sample, width):
+    for line in words.fold(sample, width, most=4):
+        assert words.columns(line) <= width
+    assert len(words.fold(sample, width, most=4)) <= 4
+    assert words.columns(words.cut(sample, width)) <= width
+    assert words.columns(words.shorten(sample, width)) <= width
+
+
+def test_fold_loses_nothing_that_fits():
+    sample = "one two three four"
+    assert " ".join(words.fold(sample, 9)) == sample
+    assert words.fold("abcdefgh", 4) == ["abcd", "efgh"]
+
+
+def test_shorten_keeps_the_end_where_client_ids_differ():
+    assert words.shorten("consumer-orders-1-5f2c", 12) == "consu..-5f2c"
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def schema(name):
+    document = json.loads((ROOT / "gate" / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(document)
+    return jsonschema.Draft202012Validator(document)
+
+
+def everything():
+    statuses = [row(c.id, p, s) for c, s in zip(TABLE, [*Status] * 3, strict=False) for p in c.protocols]
+    return result(*statuses, quality=0.5, witnesses={"b": 1, "a": 2}, missed=("x",), stale_known=("y",))
+
+
+@pytest.mark.parametrize("made", [violated(), result(), everything(), *map(hostile, HOSTILE)])
+def test_json_is_as_its_schema_says(made):
+    document = json.loads(data.render(made))
+    schema("report").validate(document)
+    assert document == json.loads(json.dumps(data.to_json(made)))
+
+
+def test_json_schema_names_every_field():
+    """Fields may be added, but not without a word about them."""
+    document, published = data.to_json(violated()), schema("report").schema
+    assert list(document) == list(published["properties"])
+    assert list(document["clauses"][0]) == list(published["$defs"]["clause"]["properties"])
+    assert list(document["clauses"][0]["finding"]) == list(published["$defs"]["finding"]["properties"])
+    assert list(document["target"]) == list(published["$defs"]["target"]["properties"])
+
+
+@pytest.mark.parametrize("wrong", [{"schema": 2}, {"verdict": "fine"}, {"seed": "7"}, {"clauses": [{}]}])
+def test_json_schema_refuses(wrong):
+    with pytest.raises(jsonschema.ValidationError):
+        schema("report").validate(data.to_json(violated()) | wrong)
+
+
+def test_json_content():
+    document = data.to_json(violated())
+    assert document["counts"] == {
+        "safety": {"passed": 1, "violated": 1},
+        "liveness": {"known": 1},
+        "quality": {"unsupported": 1},
+    }
+    clause = document["clauses"][0]
+    assert (clause["id"], clause["gates"]) == ("kip429/leader/4-cooperative", True)
+    assert clause["finding"]["trace"] == "f3a91c22"
+    assert clause["finding"]["partitions"] == ["t-1"]
+    assert clause["finding"]["size"] == {"members": 2, "partitions": 2, "claims": 0, "events": 3}
+    assert document["clauses"][3]["gates"] is False
+
+
+# --- JUnit ----------------------------------------------------------------------------------------
+
+XML_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def cases(made):
+    return {case.get("name"): case for case in ET.fromstring(junit.render(made)).iter("testcase")}
+
+
+def test_junit_of_a_violation():
+    found = cases(violated())
+    case = found["kip429/leader/4-cooperative"]
+    assert case.get("classname") == "rebalance.safety"
+    assert {p.get("name"): p.get("value") for p in case.iter("property")} == {
+        "clause": "kip429/leader/4",
+        "kip": "KIP-429, leader 2.4",
+        "link": CLAUSES["kip429/leader/4"].link,
+        "trace": ".rebalance/failures/f3a91c22.json",
+    }
+    assert case.find("failure").get("message") == "t-1 is granted to B while A still owns it"
+    assert "█████▒▒▒▒▒" in case.find("failure").text
+    assert found["kip54/sticky/1-cooperative"].find("skipped").get("message") == (
+        "unsupported: not promised: sticky"
+    )
+    assert found["kip429/converge/1-cooperative"].find("skipped").get("message") == (
+        "known: https://example.org/1"
+    )
+    assert [child.tag for child in found["assign/1-cooperative"]] == ["properties"]
+
+
+def test_junit_counts():
+    suite = ET.fromstring(junit.render(violated())).find("testsuite")
+    assert [suite.get(n) for n in ("tests", "failures", "errors", "skipped")] == ["5", "1", "0", "2"]
+    assert suite.get("time") == "12.340"
+
+
+def test_junit_does_not_fail_for_what_does_not_gate():
+    found = finding("assign/6", (), 1, Breach("differs"))
+    case = cases(result(row("assign/6", status=Status.VIOLATED, finding=found)))["assign/6-cooperative"]
+    assert "quality does not gate" in case.find("skipped").get("message")
+    assert case.find("failure") is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        result(),
+        violated(),
+        result(row("assign/1"), verdict=Verdict.INCONCLUSIVE, exit=Exit.INCONCLUSIVE, missed=("ties",)),
+        result(verdict=Verdict.INCONCLUSIVE, exit=Exit.INTERRUPTED, interrupted=True),
+        result(row("assign/1", status=Status.FIXED), exit=Exit.VIOLATION),
+        result(stale_known=("gone (known.txt:1)",), exit=Exit.VIOLATION),
+        violated(exit=Exit.INTERRUPTED, interrupted=True),
+        result(exit=Exit.VIOLATION),
+    ],
+)
+def test_junit_fails_exactly_when_the_command_does(made):
+    suite = ET.fromstring(junit.render(made)).find("testsuite")
+    bad = int(suite.get("failures")) + int(suite.get("errors"))
+    assert (bad > 0) == (made.exit != 0)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_junit_with_hostile_names(name):
+    rendered = junit.render(hostile(name))
+    assert not XML_ILLEGAL.search(rendered)
+    assert "\x1b" not in rendered
+    for element in ET.fromstring(rendered.encode()).iter():
+        assert len(element.text or "") <= junit.MOST + 100
+        assert len(element.get("message", "")) <= 300
+
+
+def test_junit_bodies_are_bounded():
+    found = finding("assign/1", (), 1, Breach("x", tuple(f"line {i}" for i in range(10_000))))
+    case = cases(violated(clauses=(row("assign/1", status=Status.VIOLATED, finding=found),)))
+    assert len(case["assign/1-cooperative"].find("failure").text) <= junit.MOST + 10
+
+
+# --- Markdown and GitHub --------------------------------------------------------------------------
+
+
+def test_markdown_of_a_violation():
+    shown = markdown.render(violated())
+    assert shown.startswith("## ❌ VIOLATION  acme 1.4.2 breaks 1 clause (1 safety)\n")
+    assert "| safety | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in shown
+    assert "<details><summary>Violation kip429/leader/4 (cooperative)</summary>" in shown
+    assert "```text\nround 1     A joins\n" in shown
+    assert "- replay: `rebalance replay f3a91c22`" in shown
+    assert shown.count("<details>") == shown.count("</details>") == 1
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_markdown_with_hostile_names(name):
+    shown = markdown.render(hostile(name))
+    assert shown.count("<details>") == shown.count("</details>") == 2
+    outside, fence = [], ""
+    for line in shown.splitlines():
+        mark = re.match("`{3,}", line)
+        if mark and (not fence or line == fence):
+            fence = "" if fence else mark.group()
+        elif not fence:
+            outside.append(line)
+    assert not fence
+    for line in outside:
+        prose = re.sub(r"(?<![\\`])(`+)(?!`).+?(?<!`)\1(?!`)", "", line)  # without code spans
+        bare = re.sub(r"\\[\\`*_\[\]#!|<>&~@$:.]", "", prose)
+        ours = re.sub(r"\]\(https://(kafka|cwiki)\.apache\.org/[^)]*\)", "", bare)
+        assert "](" not in ours
+        assert "<!--" not in bare
+        assert "@team" not in bare
+        assert "https://evil" not in bare
+        if line.startswith(("| [", "| safety")):
+            assert bare.count("|") in (5, 9)
+
+
+def test_markdown_leaves_out_sections_that_do_not_fit():
+    found = violated().clauses[0]
+    many = violated(clauses=(found,) * 400)
+    limit = 200_000
+    shown = markdown.render(many, limit)
+    assert len(shown.encode()) <= limit
+    assert shown.count("<details>") == shown.count("</details>")
+    left_out = 400 - shown.count("<details>")
+    assert left_out > 0
+    assert f"*{left_out} broken clauses left out here for length" in shown
+    assert markdown.render(many, 0) == ""
+    assert len(markdown.render(many, 1001).encode()) <= 1001
+
+
+def test_annotations():
+    commands = github.commands(violated(missed=("never reached: racks",)))
+    assert commands[0].startswith(
+        "::error title=kip429/leader/4 (safety%2C cooperative)::t-1 is granted to B while A still owns it%0A"
+    )
+    assert commands[1] == "::warning title=inconclusive::not reached: never reached: racks"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_annotations_are_one_line_each(name):
+    for command in github.commands(hostile(name)):
+        assert command.isprintable()
+        kind, title, message = re.fullmatch(r"::(\w+) title=(.*?)::(.*)", command).groups()
+        assert kind in ("error", "warning", "notice")
+        assert not set(":,") & set(title)
+        assert not re.search("%(?!25|0D|0A|3A|2C)", title + message)
+
+
+def test_annotations_respect_githubs_limit():
+    broken = violated().clauses[0]
+    quality = replace(broken, clause=CLAUSES["assign/6"])
+    made = violated(clauses=(broken,) * 25 + (quality,) * 11, missed=("x",) * 10)
+    kinds = [command.split()[0] for command in github.commands(made)]
+    assert kinds == ["::error"] * 10 + ["::warning"] * 10 + ["::notice"] * 10
+    assert github.commands(made)[9] == "::error title=more::and 16 more: see the report"
+
+
+def test_step_summary_is_appended_and_bounded(tmp_path):
+    path = tmp_path / "summary.md"
+    path.write_text("before\n")
+    assert github.summarise(violated(), {"GITHUB_STEP_SUMMARY": str(path)}) == path
+    assert path.read_text(encoding="utf-8") == "before\n" + markdown.render(violated())
+    path.write_bytes(b"x" * (markdown.MOST - 500))
+    github.summarise(violated(), {"GITHUB_STEP_SUMMARY": str(path)})
+    assert path.stat().st_size <= markdown.MOST
+    assert github.summarise(violated(), {}) is None
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def test_writers():
+    assert list(WRITERS) == ["text", "json", "junit", "markdown"]
+    assert len({file for file, _ in WRITERS.values()}) == len(WRITERS)
+    for _, write in WRITERS.values():
+        assert write(violated()) == write(violated())
+        assert write(result()).endswith("\n")
+
+
+def test_schemas_are_packaged():
+    package_data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    assert "*.json" in package_data["*"]
+
+
+def test_a_thousand_findings_are_quick():
+    found = violated().clauses[0]
+    many = violated(clauses=(found,) * 1000)
+    started = time.perf_counter()
+    for _, write in WRITERS.values():
+        assert write(many)
+    github.commands(many)
+    assert time.perf_counter() - started < 5
+
+
+def test_result_with_an_unprintable_target_only():
+    assert facts.label(TargetInfo("cmd", "", "")) == "cmd"

@@ -1,0 +1,418 @@
+"""Traces on disk: what is written reads back, ids are stable, damaged files are named with their fault."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rebalance.gate import traces
+from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo
+from rebalance.gate.traces import NewerSchema, Trace, TraceError
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties.calls import Call, Claim
+from rebalance.properties.clauses import CLAUSES, Breach
+from rebalance.properties.generator import DIMENSIONS, Seeded, generate
+from rebalance.properties.scenarios import (
+    Fault,
+    FaultKind,
+    Join,
+    Leave,
+    Member,
+    Scenario,
+    SetTopic,
+    Subscribe,
+    UserData,
+    to_json,
+    uniform,
+)
+
+ROOT = Path(__file__).parents[2]
+EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+TARGET = TargetInfo("acme:sticky", "acme", "1.4", "python", ("eager", "cooperative"), ("sticky",), "", "x")
+NOON = datetime(2027, 1, 31, 12, 0, tzinfo=UTC)
+
+
+def scenario(**fields):
+    members = (
+        Member("A", ("t",), (T0, T1), 3, 1, "r1", "static-a", True, UserData.STICKY_V0),
+        Member("B", ("t", "u")),
+    )
+    events = (
+        (Join(Member("C", ("t",))), Leave("B"), Subscribe("A", ("u",))),
+        (SetTopic("u", ((), ())), SetTopic("v", (("r1", "r2"), ())), SetTopic("t", None)),
+        (Fault(FaultKind.MISSED_SYNC, "A"),),
+    )
+    topics = uniform({"t": 2}) | {"u": (("r1",), ("r1", "r2"))}
+    return Scenario(COOPERATIVE, **{"topics": topics, "members": members, "rounds": events} | fields)
+
+
+def finding(of=None, clause="kip429/leader/4", **fields):
+    group = {"A": Subscription(("t",), None, (T0, T1), 3), "B": Subscription(("t", "u"))}
+    claims = {"A": Claim((T0, T1), 3), "B": Claim((), -1)}
+    call = Call(COOPERATIVE, Cluster.of({"t": 2}), group, claims, {"A": (T0,), "B": (T1,)})
+    breach = Breach("t-1 has two owners", ("first", "then"), "one", "two", (T1,))
+    values = {"seed": 7, "number": 37, "found_size": (5, 9, 1, 7), "confirmed": True} | fields
+    return Finding(CLAUSES[clause], COOPERATIVE, breach, of or scenario(), 1, (call,), **values)
+
+
+def trace(**fields):
+    return traces.of(finding(**fields), TARGET, "ci", "0.1.0")
+
+
+def document(**changes):
+    return json.loads(traces.to_text(trace())) | changes
+
+
+def write(path, content):
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+# --- writing and reading --------------------------------------------------------------------------
+
+
+def test_what_is_saved_reads_back(tmp_path):
+    path = traces.save(trace(), tmp_path / "deep" / "failures")
+    read = traces.load(path)
+    assert read == replace(trace(), path=path)
+    assert list(path.parent.iterdir()) == [path]
+    assert path.name == f"{read.id}.json"
+
+
+def test_scenarios_of_all_kinds_read_back(tmp_path):
+    for number in range(60):
+        names = [d.name for d in DIMENSIONS if (number >> (number % 7)) & 1]
+        protocol = (EAGER, COOPERATIVE)[number % 2]
+        drawn = generate(Seeded(f"traces/{number}"), protocol, names)
+        saved = trace(of=drawn)
+        path = traces.save(saved, tmp_path)
+        schema().validate(json.loads(path.read_text()))
+        assert traces.load(path).scenario == drawn
+        assert traces.load(path).id == saved.id
+
+
+def schema():
+    published = json.loads((ROOT / "gate" / "trace.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(published)
+    return jsonschema.Draft202012Validator(published)
+
+
+def test_file_is_as_its_schema_says_and_names_every_field():
+    made = document()
+    schema().validate(made)
+    assert list(made) == list(schema().schema["properties"])
+
+
+@pytest.mark.parametrize("wrong", [{"schema": 2}, {"scenario": {}}, {"target": {}}, {"confirmed": "yes"}])
+def test_schema_refuses(wrong):
+    with pytest.raises(jsonschema.ValidationError):
+        schema().validate(document(**wrong))
+
+
+def test_file_is_made_to_be_read():
+    text = traces.to_text(trace())
+    assert '"A": {"topics": ["t"], "claims": ["t-0", "t-1"], "generation": 3}' in text
+    assert '"assignment": {"A": ["t-0"], "B": ["t-1"]}' in text
+    assert max(map(len, text.splitlines())) < 200
+    assert list(document())[:4] == ["schema", "suite", "suite_version", "clause"]
+
+
+def test_a_short_file_written_by_hand_is_enough(tmp_path):
+    made = {"schema": 1, "clause": "assign/1", "target": {"spec": "range"}, "scenario": to_json(scenario())}
+    read = traces.load(write(tmp_path / "x.json", made))
+    expected = Trace(CLAUSES["assign/1"], TargetInfo("range", ""), scenario())
+    assert replace(read, path=None) == expected
+    assert (read.protocol, read.target_spec) == (COOPERATIVE, "range")
+
+
+def test_hostile_names_read_back(tmp_path):
+    name = 'a"\n\x00\x1b[31m\udc80消"""'
+    drawn = scenario(members=(Member(name, (name,)),), topics=uniform({name: 1}))
+    assert traces.load(traces.save(trace(of=drawn), tmp_path)).scenario == drawn
+
+
+def test_a_huge_recording_is_left_out():
+    many = tuple(TopicPartition("t", i) for i in range(traces.MOST_RECORDED + 1))
+    call = Call(COOPERATIVE, Cluster.of({"t": 1}), {"A": Subscription(("t",))}, {}, {"A": many})
+    made = traces.of(replace(finding(), calls=(call,)), TARGET, "ci", "0.1.0")
+    assert made.calls == ()
+    assert len(trace().calls) == 1
+
+
+def test_save_all_says_where_the_findings_are(tmp_path):
+    clause = CLAUSES["kip429/leader/4"]
+    rows = (
+        ClauseResult(clause, COOPERATIVE, Status.VIOLATED, finding=finding()),
+        ClauseResult(CLAUSES["assign/1"], COOPERATIVE, Status.PASSED),
+    )
+    made = Result("0.1.0", TARGET, "ci", 7, "liveness", rows, 300, 1000, 1.0)
+    saved = traces.save_all(made, tmp_path)
+    found = saved.clauses[0].finding
+    assert found.trace_id == trace().id
+    assert found.path == str(tmp_path / "failures" / f"{found.trace_id}.json")
+    assert traces.load(Path(found.path)).profile == "ci"
+    assert saved.clauses[1] == rows[1]
+
+
+def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
+    path = traces.write(tmp_path / "x.json", "old")
+
+    def fail(self, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        traces.write(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# --- ids ------------------------------------------------------------------------------------------
+
+
+def test_id_is_pinned():
+    """A change of this id orphans every trace that somebody has referred to."""
+    written = (
+        '["assign/1","range",{"protocol":"eager","topics":{"t":1},'
+        '"members":[{"id":"A","topics":["t"]}],"rounds":[[]],"dimensions":[]}]'
+    )
+    made = traces.trace_id("assign/1", "range", Scenario(EAGER, uniform({"t": 1}), (Member("A", ("t",)),)))
+    assert made == hashlib.sha256(written.encode()).hexdigest()[:8] == "180c0e69"
+
+
+def test_id_depends_on_clause_target_and_scenario_only():
+    one = trace()
+    assert trace(seed=8, number=1, found_size=(1, 1, 1, 1), confirmed=False).id == one.id
+    assert trace(of=scenario(dimensions=("claims",))).id == one.id
+    assert replace(one, target=replace(TARGET, version="2", name="other")).id == one.id
+    others = [
+        trace(clause="assign/1").id,
+        replace(one, target=replace(TARGET, spec="acme:range")).id,
+        trace(of=scenario(rounds=((),))).id,
+        trace(of=scenario(members=scenario().members[::-1])).id,
+        trace(of=scenario(topics=dict(reversed(scenario().topics.items())))).id,
+    ]
+    assert len({one.id, *others}) == 6
+    assert all(len(i) == 8 and set(i) <= set("0123456789abcdef") for i in others)
+
+
+def test_id_is_the_same_in_every_process():
+    program = (
+        "from rebalance.gate.traces import trace_id\n"
+        "from rebalance.model.values import RebalanceProtocol\n"
+        "from rebalance.properties.generator import Seeded, generate, DIMENSIONS\n"
+        "s = generate(Seeded('7'), RebalanceProtocol('cooperative'), [d.name for d in DIMENSIONS])\n"
+        "print(trace_id('assign/1', 'range', s))"
+    )
+    ids = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(ids) == 1
+
+
+# --- damaged files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"schema": 1,\n  "clause" "x"}', r"x\.json:2:12: not JSON: Expecting ':' delimiter"),
+        ("", r"x\.json:1:1: not JSON"),
+        ([], "not a trace: it has no field 'schema'"),
+        ({}, "not a trace: it has no field 'schema'"),
+        ({"schema": "1"}, "field 'schema' is \"1\", expected a whole number"),
+        ({"schema": True}, "field 'schema' is true, expected a whole number"),
+        ({"schema": 0}, "schema 0 does not exist"),
+        ({"schema": 1}, "field 'clause' is missing"),
+        (document(clause="assign/99"), "clause 'assign/99' is unknown; known: assign/1, "),
+        (document(target={}), r"field 'target\.spec' is missing"),
+        (document(target={"spec": 1}), r"field 'target\.spec' is 1, expected a string"),
+        (document(scenario=None), "field 'scenario' is missing"),
+        (document(scenario={"protocol": "eager"}), "scenario: field 'topics' is missing"),
+        (document(scenario=document()["scenario"] | {"members": [5]}), "scenario"),
+        (document(scenario=document()["scenario"] | {"rounds": [[{"fly": "A"}]]}), "unknown event"),
+        (document(protocol="eager"), "protocol is 'eager' and the scenario's is 'cooperative'"),
+        (document(seed="7"), "field 'seed' is \"7\", expected a whole number"),
+        (document(because="x"), "field 'because' is \"x\", expected a list"),
+        (document(found_size={"members": "5"}), r"field 'found_size\.members' is \"5\""),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_damage_is_named(tmp_path, content, message):
+    path = write(tmp_path / "x.json", content)
+    with pytest.raises(TraceError, match=message) as caught:
+        traces.load(path)
+    assert str(caught.value).startswith(f"{path}:")
+    assert not isinstance(caught.value, NewerSchema)
+
+
+def test_files_that_are_no_text_or_not_there(tmp_path):
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe{")
+    for name, message in (("binary.json", "not JSON"), ("gone.json", "cannot be read: No such file")):
+        with pytest.raises(TraceError, match=message):
+            traces.load(tmp_path / name)
+
+
+def test_a_newer_schema_is_told_apart(tmp_path):
+    path = write(tmp_path / "x.json", {"schema": 2, "clause": {"of": "the future"}})
+    with pytest.raises(NewerSchema, match=r"x\.json: has schema 2, this suite reads up to 1"):
+        traces.load(path)
+
+
+# --- finding --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def root(tmp_path):
+    run = traces.run_directory(tmp_path, NOON)
+    for place, names in (
+        ("failures", ("aa11bb22", "aa11cc33")),
+        (run.name, ("aa11bb22", "dd44ee55", "report")),
+    ):
+        (tmp_path / place).mkdir(exist_ok=True)
+        for name in names:
+            write(tmp_path / place / f"{name}.json", {})
+    return tmp_path
+
+
+def test_find_by_id(root):
+    assert traces.find("aa11bb22", root) == [root / "failures" / "aa11bb22.json"]
+    assert traces.find("dd", root) == [root / "latest" / "dd44ee55.json"]
+    assert [p.stem for p in traces.find("aa11", root)] == ["aa11bb22", "aa11cc33"]
+
+
+def test_find_by_path(root):
+    path = root / "failures" / "aa11cc33.json"
+    assert traces.find(str(path), root) == [path]
+    (root / "failures" / "below").mkdir()
+    write(root / "failures" / "below" / "0.json", {})
+    write(root / "failures" / ".draft.json", {})
+    write(root / "failures" / "notes.txt", "")
+    found = traces.find(str(root / "failures"), root)
+    assert [str(p.relative_to(root / "failures")) for p in found] == [
+        "aa11bb22.json",
+        "aa11cc33.json",
+        "below/0.json",
+    ]
+    assert traces.find(str(root / "latest"), root)[0].stem == "aa11bb22"
+
+
+@pytest.mark.parametrize("name", ["ffff", "", "*", "report", "aa11bb22.jso", "../gone"])
+def test_find_nothing(root, name, monkeypatch):
+    monkeypatch.chdir(root / "failures")
+    with pytest.raises(
+        TraceError, match=r"neither a file, a directory, nor the id.*known ids: aa11bb22, aa11cc"
+    ):
+        traces.find(name, root)
+
+
+def test_find_in_an_empty_place(tmp_path):
+    with pytest.raises(TraceError, match="no traces"):
+        traces.find(str(tmp_path), tmp_path)
+    with pytest.raises(TraceError, match=r"'aa' is neither .* below \S+$"):
+        traces.find("aa", tmp_path / "nowhere")
+
+
+# --- tests made of traces -------------------------------------------------------------------------
+
+
+def test_as_pytest_is_a_test_that_asks_for_what_the_trace_says():
+    made = traces.as_pytest(trace())
+    tree = ast.parse(made)
+    values = {
+        node.targets[0].id: ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)
+    }
+    assert values == {
+        "TARGET": "acme:sticky",
+        "CLAUSE": "kip429/leader/4",
+        "SCENARIO": json.loads(json.dumps(to_json(scenario()))),
+    }
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert functions == [f"test_{trace().id}"]
+    imported = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert imported == ["rebalance.gate.check"]
+    assert "# t-1 has two owners" in made
+
+
+@pytest.mark.parametrize(
+    "text", ['"""; raise SystemExit', "'''\nraise SystemExit", "\\", "\udc80\x00", "#{}%"]
+)
+def test_as_pytest_runs_nothing_that_the_trace_brings(text):
+    name = Member(text, (text,))
+    hostile = replace(
+        trace(of=scenario(members=(name,), topics=uniform({text: 1}), rounds=((),))),
+        summary=text,
+        because=(text,),
+        suite_version=text,
+        target=TargetInfo(text, text),
+    )
+    made = traces.as_pytest(hostile)
+    made.encode()
+    assert [type(node).__name__ for node in ast.parse(made).body] == [
+        "Expr",
+        "ImportFrom",
+        "Assign",
+        "Assign",
+        "Assign",
+        "FunctionDef",
+    ]
+
+
+# --- run directories ------------------------------------------------------------------------------
+
+
+def test_run_directory(tmp_path):
+    root = tmp_path / ".rebalance"
+    path = traces.run_directory(root, NOON)
+    assert path == root / "20270131T120000Z"
+    assert path.is_dir()
+    assert os.readlink(root / "latest") == path.name
+    assert "\n*\n" in (root / ".gitignore").read_text()
+    assert sorted(p.name for p in root.iterdir()) == [".gitignore", "20270131T120000Z", "latest"]
+
+
+def test_two_runs_in_one_second_get_two_directories(tmp_path):
+    paths = [traces.run_directory(tmp_path, NOON + timedelta(milliseconds=i)) for i in range(3)]
+    assert [p.name for p in paths] == ["20270131T120000Z", "20270131T120000Z-2", "20270131T120000Z-3"]
+    assert os.readlink(tmp_path / "latest") == paths[-1].name
+
+
+def test_run_directory_is_named_in_utc_and_keeps_the_users_gitignore(tmp_path):
+    write(tmp_path / ".gitignore", "mine")
+    local = NOON.astimezone(timezone(timedelta(hours=9)))
+    assert traces.run_directory(tmp_path, local).name == "20270131T120000Z"
+    assert (tmp_path / ".gitignore").read_text() == "mine"
+
+
+def test_run_directory_without_links(tmp_path, monkeypatch):
+    def refuse(self, target, target_is_directory=False):
+        raise OSError("no links here")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    assert traces.run_directory(tmp_path, NOON).is_dir()
+    assert not (tmp_path / "latest").exists()
+
+
+def test_a_directory_called_latest_is_left_alone(tmp_path):
+    (tmp_path / "latest").mkdir()
+    write(tmp_path / "latest" / "mine.txt", "x")
+    traces.run_directory(tmp_path, NOON)
+    assert (tmp_path / "latest" / "mine.txt").read_text() == "x"
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".latest")] == []

@@ -1,0 +1,84 @@
+"""Mutants that break one liveness clause each, in a corner."""
+
+from __future__ import annotations
+
+import time
+
+from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
+
+from tests.mutants.spoiled import Hands, Spoiled, alike, claimants, even, solely_claimed, withheld
+
+
+class MissesMetadata(Spoiled):
+    """assign/4: looks up the size of every claimed topic, also of those without metadata."""
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        for subscription in group.values():
+            for topic, _ in subscription.owned_partitions:
+                if topic in subscription.topics:
+                    len(cluster.topics[topic])
+
+
+class NeverComesBack(Spoiled):
+    """assign/4: searches for a member to start with among three or more, none of which can take anything."""
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        """The answer of the reference, if the search ends."""
+        known = {topic for topic in cluster.topics if cluster.partition_count(topic)}
+        while len(group) > 2 and known and all(known.isdisjoint(s.topics) for s in group.values()):
+            time.sleep(0.01)
+        return self.sound.assign(cluster, group)
+
+
+class WaitsForNobody(Spoiled):
+    """kip429/leader/5: a member that still claims a deleted topic waits for a partition that is free."""
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        claimed = claimants(group)
+        for partition, member in solely_claimed(group):
+            fresh = [p for p in hands[member] if p not in claimed]
+            if partition.topic not in cluster.topics and fresh:
+                hands[member] = tuple(p for p in hands[member] if p != fresh[0])
+                return
+
+
+class RevokesOneByOne(Spoiled):
+    """kip429/converge/1: of a deleted topic, members give up one partition in each rebalance."""
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        if withheld(cluster, group, hands):
+            return
+        gone: Hands = dict.fromkeys(group, ())
+        for partition, member in solely_claimed(group):
+            if partition.topic in group[member].topics and partition.topic not in cluster.topics:
+                gone[member] += (partition,)
+        slower = {member: (*hand, *gone[member][1:]) for member, hand in hands.items()}
+        if even(slower):
+            hands.update(slower)
+
+
+class NeverSatisfied(Spoiled):
+    """kip429/converge/1: three equal members with equal loads: there is always one more to take away."""
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        loads = {len(hand) for hand in hands.values()}
+        claimed = claimants(group)
+        if len(group) != 3 or not alike(group) or len(loads) != 1 or withheld(cluster, group, hands):
+            return
+        for member in sorted(group):
+            kept = [p for p in hands[member] if claimed.get(p) == [member]]
+            if kept:
+                hands[member] = tuple(p for p in hands[member] if p != kept[0])
+                return
+
+
+class TurnsTheTable(Spoiled):
+    """kip429/converge/2: every third generation the first two seats at the table are swapped."""
+
+    of = "roundrobin"
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        first, second, *_ = [*sorted(group), "", ""]
+        turn = max(subscription.generation_id for subscription in group.values()) % 3 == 2
+        if turn and second and set(group[first].topics) == set(group[second].topics):
+            hands[first], hands[second] = hands[second], hands[first]

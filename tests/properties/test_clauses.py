@@ -1,0 +1,647 @@
+"""Each clause: calls that break it, near misses that do not, and what a breach says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+import pytest
+from rebalance.model.assignor import Promise
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties import clauses
+from rebalance.properties.calls import Answer, Call, Claim, Failure, FailureKind
+from rebalance.properties.clauses import (
+    CLAUSES,
+    TABLE,
+    Breach,
+    Clause,
+    History,
+    Level,
+    Scope,
+    Violation,
+    bound,
+    select,
+    violation,
+)
+from rebalance.properties.scenarios import Member, Scenario, uniform
+
+EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+
+
+def tps(text: str) -> tuple[TopicPartition, ...]:
+    split = [name.rpartition("-") for name in text.split()]
+    return tuple(TopicPartition(topic, int(index)) for topic, _, index in split)
+
+
+def call(
+    given: Mapping[str, str],
+    claimed: Mapping[str, tuple[str, int]] | None = None,
+    *,
+    topics: Mapping[str, int] | None = None,
+    subscribed: Mapping[str, str] | None = None,
+    cluster: Cluster | None = None,
+    racks: Mapping[str, str] | None = None,
+    protocol: RebalanceProtocol = COOPERATIVE,
+) -> Call:
+    """``given`` and ``claimed`` by member; everybody subscribes to everything unless ``subscribed`` says."""
+    cluster = cluster or Cluster.of({"t": 3} if topics is None else topics)
+    claims = {m: Claim(tps(owned), generation) for m, (owned, generation) in (claimed or {}).items()}
+    wishes = subscribed or dict.fromkeys([*given, *claims], " ".join(cluster.topics))
+    group = {
+        m: Subscription(
+            tuple(names.split()),
+            owned_partitions=claims[m].partitions if m in claims else (),
+            generation_id=claims[m].generation if m in claims else -1,
+            rack_id=(racks or {}).get(m),
+        )
+        for m, names in wishes.items()
+    }
+    full = {m: claims.get(m, Claim((), -1)) for m in group}
+    return Call(protocol, cluster, group, full, {m: tps(owned) for m, owned in given.items()})
+
+
+def racked(**topics: str) -> Cluster:
+    """Racks of the partitions of each topic: ``t="a b ab"`` is three partitions, the last in two racks."""
+    return Cluster({t: tuple(tuple(sorted(rs)) for rs in racks.split()) for t, racks in topics.items()})
+
+
+# Clause id, what it is about, the call, and what the breach must say (None: it must not be one).
+CASES: list[tuple[str, str, Call, str | None]] = [
+    ("assign/1", "two members", call({"A": "t-0", "B": "t-1 t-0", "C": "t-2"}), "t-0 is assigned to A and B"),
+    ("assign/1", "one member twice", call({"A": "t-0 t-1 t-1"}), "t-1 is assigned to A twice"),
+    ("assign/1", "all different", call({"A": "t-0 t-2", "B": "t-1"}), None),
+    ("assign/2", "a stranger", call({"A": "t-0", "X": "t-1"}, subscribed={"A": "t"}), "'X' is assigned 1"),
+    (
+        "assign/2",
+        "another topic",
+        call({"A": "t-0 t-1", "B": "t-2"}, topics={"t": 3, "u": 1}, subscribed={"A": "t", "B": "u"}),
+        "t-2 is assigned to B, which does not subscribe to t",
+    ),
+    (
+        "assign/2",
+        "nothing for a subscriber",
+        call({"A": "t-0 t-1 t-2"}, subscribed={"A": "t", "B": ""}),
+        None,
+    ),
+    (
+        "assign/2",
+        "given back, but not subscribed any more",
+        call({"A": "gone-0"}, {"A": ("gone-0", 5)}, subscribed={"A": "t"}),
+        "gone-0 is assigned to A, which does not subscribe to gone",
+    ),
+    ("assign/3", "an index too many", call({"A": "t-0 t-3"}), "t-3 is assigned to A and does not exist"),
+    ("assign/3", "an unknown topic", call({"A": "gone-0"}), "gone-0 is assigned to A and does not exist"),
+    (
+        "assign/3",
+        "an index that only a claim knows",
+        call({"A": "t-7"}, {"A": ("t-7", 5)}),
+        "t-7 is assigned to A and does not exist",
+    ),
+    (
+        "assign/3",
+        "an unknown topic to a superseded claimant",
+        call({"A": "gone-0"}, {"A": ("gone-0", 4), "B": ("gone-0", 5)}),
+        "gone-0 is assigned to A and does not exist",
+    ),
+    ("assign/3", "an unknown topic given back", call({"A": "gone-0"}, {"A": ("gone-0", 5)}), None),
+    ("assign/3", "the last index", call({"A": "t-2"}), None),
+    ("kip429/leader/5", "unclaimed", call({"A": "t-0", "B": "t-2"}), "t-1 is assigned to nobody"),
+    (
+        "kip429/leader/5",
+        "EAGER has nothing to wait for",
+        call({"A": "t-1 t-2", "B": ""}, {"A": ("t-0", 5)}, subscribed={"A": "t", "B": "t"}, protocol=EAGER),
+        "t-0 is assigned to nobody",
+    ),
+    (
+        "kip429/leader/5",
+        "another's, to be revoked",
+        call({"A": "t-0", "B": "t-1"}, {"A": ("t-0 t-2", 5)}),
+        None,
+    ),
+    ("kip429/leader/5", "a tie", call({"A": "", "B": "t-1 t-2"}, {"A": ("t-0", 5), "B": ("t-0", 5)}), None),
+    (
+        "kip429/leader/5",
+        "nobody subscribes",
+        call({"A": "t-0"}, topics={"t": 1, "u": 2}, subscribed={"A": "t"}),
+        None,
+    ),
+    (
+        "kip429/leader/5",
+        "no metadata",
+        call({"A": "t-0"}, topics={"t": 1}, subscribed={"A": "t gone"}),
+        None,
+    ),
+    (
+        "kip429/leader/4",
+        "handed over",
+        call({"A": "t-1", "B": "t-0 t-2"}, {"A": ("t-0 t-1", 5)}),
+        "t-0 is granted to B while A still owns it",
+    ),
+    (
+        "kip429/leader/4",
+        "the only claim is old",
+        call({"A": "", "B": "t-0"}, {"A": ("t-0", 1), "B": ("t-1", 9)}),
+        "t-0 is granted to B while A still owns it",
+    ),
+    (
+        "kip429/leader/4",
+        "the claimant left the topic",
+        call({"B": "t-0"}, {"A": ("t-0", 5)}, topics={"t": 1, "u": 1}, subscribed={"A": "u", "B": "t"}),
+        "t-0 is granted to B while A still owns it",
+    ),
+    (
+        "kip429/leader/4",
+        "neither of two claimants",
+        call({"C": "t-0"}, {"A": ("t-0", 4), "B": ("t-0", 5), "C": ("", 5)}),
+        "t-0 is granted to C while B still owns it",
+    ),
+    (
+        "kip429/leader/4",
+        "neither of two equal claimants",
+        call({"C": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 5), "C": ("", 5)}),
+        "t-0 is granted to C while A, B still owns it",
+    ),
+    (
+        "kip429/leader/4",
+        "an old claim honoured",
+        call({"A": "t-0"}, {"A": ("t-0", 1), "B": ("t-1", 9)}),
+        None,
+    ),
+    ("kip429/leader/4", "withheld", call({"A": "", "B": "t-1"}, {"A": ("t-0", 5)}), None),
+    ("kip429/leader/4", "one of two equals", call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 5)}), None),
+    (
+        "kip792/claim/1",
+        "the older one wins",
+        call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 6)}),
+        "t-0 is granted to A on a claim of generation 5, over the newer claim of B",
+    ),
+    (
+        "kip792/claim/1",
+        "no generation is the oldest",
+        call({"A": "t-0"}, {"A": ("t-0", -1), "B": ("t-0", 0)}),
+        "t-0 is granted to A on a claim of no generation, over the newer claim of B",
+    ),
+    ("kip792/claim/1", "the newer one wins", call({"B": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 6)}), None),
+    ("kip792/claim/1", "nobody wins", call({"A": "", "B": ""}, {"A": ("t-0", 5), "B": ("t-0", 6)}), None),
+    ("kip792/claim/1", "a tie", call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 5)}), None),
+    ("kip792/claim/1", "a claim repeated", call({"A": "t-0"}, {"A": ("t-0 t-0", 5)}), None),
+    (
+        "kip54/balance/1",
+        "two more",
+        call({"A": "t-0 t-1 t-2", "B": ""}),
+        "A has 3 partitions and B, which could take one of t, 0",
+    ),
+    ("kip54/balance/1", "one more", call({"A": "t-0 t-1", "B": "t-2"}), None),
+    (
+        "kip54/balance/1",
+        "only one may have them",
+        call({"A": "t-0 t-1 t-2", "B": ""}, topics={"t": 3, "u": 0}, subscribed={"A": "t", "B": "u"}),
+        None,
+    ),
+    (
+        "kip54/balance/1",
+        "not before the revocation",
+        call({"A": "t-0 t-1", "B": ""}, {"A": ("t-0 t-1 t-2", 5)}),
+        None,
+    ),
+    (
+        "kip54/balance/1",
+        "what is given back is no load",
+        call({"A": "t-0 t-1 gone-0", "B": "t-2"}, {"A": ("gone-0", 5)}),
+        None,
+    ),
+    (
+        "kip54/sticky/1",
+        "all swapped",
+        call(
+            {"A": "t-2 t-3", "B": "t-0 t-1"},
+            {"A": ("t-0 t-1", 5), "B": ("t-2 t-3", 5)},
+            topics={"t": 4},
+            protocol=EAGER,
+        ),
+        "4 partitions move more than needed: 0 of 4 valid claims kept, 4 possible",
+    ),
+    (
+        "kip54/sticky/1",
+        "balance needs it",
+        call(
+            {"A": "t-0 t-1", "B": "t-2 t-3"}, {"A": ("t-0 t-1 t-2 t-3", 5)}, topics={"t": 4}, protocol=EAGER
+        ),
+        None,
+    ),
+    (
+        "kip54/sticky/1",
+        "no valid claim",
+        call({"A": "t-0", "B": "t-1"}, {"A": ("t-1", 5), "B": ("t-1", 5)}, topics={"t": 2}, protocol=EAGER),
+        None,
+    ),
+    (
+        "kip54/sticky/1",
+        "not sound",
+        call({"A": "t-1", "B": "t-1"}, {"A": ("t-0", 5)}, topics={"t": 2}, protocol=EAGER),
+        None,
+    ),
+    (
+        "kip881/rack/1",
+        "crossed",
+        call({"A": "t-1", "B": "t-0"}, cluster=racked(t="a b"), racks={"A": "a", "B": "b"}),
+        "0 partitions are with a member in a replica's rack, 2 could be",
+    ),
+    (
+        "kip881/rack/1",
+        "aligned",
+        call({"A": "t-0", "B": "t-1"}, cluster=racked(t="a b"), racks={"A": "a", "B": "b"}),
+        None,
+    ),
+    (
+        "kip881/rack/1",
+        "balance comes first",
+        call({"A": "t-0", "B": "t-1"}, cluster=racked(t="a a"), racks={"A": "a", "B": "b"}),
+        None,
+    ),
+    (
+        "kip881/rack/1",
+        "given back, in no rack",
+        call(
+            {"A": "t-0 gone-0", "B": "t-1"},
+            {"A": ("gone-0", 5)},
+            cluster=racked(t="a b"),
+            racks={"A": "a", "B": "b"},
+            subscribed={"A": "t gone", "B": "t"},
+        ),
+        None,
+    ),
+    ("range/balance/1", "three and none", call({"A": "t-0 t-1 t-2", "B": ""}), "t is spread A 3, B 0"),
+    ("range/balance/1", "two and one", call({"A": "t-0 t-1", "B": "t-2"}), None),
+    (
+        "range/balance/1",
+        "uneven over all topics",
+        call({"A": "t-0 u-0", "B": ""}, topics={"t": 1, "u": 1}),
+        None,
+    ),
+    (
+        "range/balance/1",
+        "not before the revocation",
+        call({"A": "t-0 t-1", "B": ""}, {"A": ("t-0 t-1 t-2", 5)}),
+        None,
+    ),
+    (
+        "range/copartition/1",
+        "crossed",
+        call({"A": "t-0 u-1", "B": "t-1 u-0"}, topics={"t": 2, "u": 2}),
+        "t-0 and u-0 are with A and B",
+    ),
+    (
+        "range/copartition/1",
+        "three topics, one astray",
+        call({"A": "t-0 u-0", "B": "v-0"}, topics={"t": 1, "u": 1, "v": 1}),
+        "t-0 and v-0 are with A and B",
+    ),
+    (
+        "range/copartition/1",
+        "aligned",
+        call({"A": "t-0 u-0", "B": "t-1 u-1"}, topics={"t": 2, "u": 2}),
+        None,
+    ),
+    (
+        "range/copartition/1",
+        "other sizes",
+        call({"A": "t-0 u-1", "B": "t-1 u-0 u-2"}, topics={"t": 2, "u": 3}),
+        None,
+    ),
+    (
+        "range/copartition/1",
+        "other subscribers",
+        call({"A": "t-0", "B": "u-0"}, topics={"t": 1, "u": 1}, subscribed={"A": "t u", "B": "u"}),
+        None,
+    ),
+    (
+        "range/copartition/1",
+        "not before the revocation",
+        call({"A": "t-0", "B": ""}, {"A": ("u-0", 5)}, topics={"t": 1, "u": 1}),
+        None,
+    ),
+    (
+        "roundrobin/balance/1",
+        "equal subscriptions",
+        call({"A": "t-0 t-1 t-2", "B": ""}),
+        "A has 3 partitions",
+    ),
+    (
+        "roundrobin/balance/1",
+        "unequal subscriptions",
+        call({"A": "t-0 t-1 t-2", "B": ""}, topics={"t": 3, "u": 0}, subscribed={"A": "t", "B": "t u"}),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("clause_id", "asked", "says"),
+    [(c, k, s) for c, _, k, s in CASES],
+    ids=[f"{c}: {n}" for c, n, _, _ in CASES],
+)
+def test_one_call(clause_id: str, asked: Call, says: str | None):
+    clause = CLAUSES[clause_id]
+    assert clause.scope is Scope.CALL
+    breach = clause.check(asked)
+    if says is None:
+        assert breach is None
+    else:
+        assert breach is not None
+        assert says in breach.summary
+        named = {str(p) for p in breach.partitions}
+        assert all(name in breach.summary for name in named)
+        assert breach.expected
+        assert breach.actual
+
+
+def test_every_clause_of_one_call_has_a_breach_and_a_near_miss():
+    calls = {c.id for c in TABLE if c.scope is Scope.CALL}
+    assert {c for c, _, _, says in CASES if says} == calls
+    assert {c for c, _, _, says in CASES if says is None} == calls
+
+
+def test_because_lines_tell_who_claimed_what():
+    breach = CLAUSES["kip429/leader/4"].check(
+        call({"A": "", "B": "t-0 t-1"}, {"A": ("t-0", 5), "B": ("t-1", -1)})
+    )
+    assert breach.because == (
+        "A joined claiming t-0, generation 5",
+        "assign() returned A: {}  B: {t-0, t-1}",
+        "no revocation of t-0 by A comes before it: two owners from here",
+    )
+    assert breach.partitions == tps("t-0")
+
+
+def test_gap_is_the_distance_from_the_optimum():
+    sticky = CLAUSES["kip54/sticky/1"].check(
+        call({"A": "t-1", "B": "t-0"}, {"A": ("t-0", 5), "B": ("t-1", 5)}, topics={"t": 2}, protocol=EAGER)
+    )
+    rack = CLAUSES["kip881/rack/1"].check(
+        call({"A": "t-1", "B": "t-0"}, cluster=racked(t="a b"), racks={"A": "a", "B": "b"})
+    )
+    assert (sticky.gap, rack.gap) == (2, 2)
+
+
+def test_an_uneven_assignment_may_match_more_racks_than_the_best_balance():
+    uneven = call({"A": "t-0 t-1", "B": ""}, cluster=racked(t="a a"), racks={"A": "a", "B": "b"})
+    assert CLAUSES["kip881/rack/1"].check(uneven) is None
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [k for k in FailureKind if k is not FailureKind.SKIPPED])
+def test_a_failure_is_a_breach_of_assign_4_only(kind: FailureKind):
+    reply = Failure(kind, "ValueError: 3", "\n".join(f"line {i}" for i in range(20)))
+    breach = CLAUSES["assign/4"].check(reply)
+    assert "ValueError: 3" in breach.summary
+    assert breach.because == tuple(f"line {i}" for i in range(14, 20))
+    assert breach.actual == str(kind)
+    assert CLAUSES["assign/5"].check(reply) is None
+
+
+def test_a_skip_or_an_answer_is_none():
+    assert CLAUSES["assign/4"].check(Failure(FailureKind.SKIPPED, "no racks")) is None
+    assert CLAUSES["assign/4"].check(Answer({})) is None
+    assert CLAUSES["assign/5"].check(Answer({})) is None
+
+
+def test_a_changed_input_is_a_breach():
+    breach = CLAUSES["assign/5"].check(Answer({}, mutated="topics of A became []"))
+    assert "topics of A became []" in breach.summary
+
+
+# --- relations ------------------------------------------------------------------------------------
+
+
+class Asked:
+    """Answers every question alike and remembers it."""
+
+    def __init__(self, given: Mapping[str, str] | Failure) -> None:
+        self.reply = given if isinstance(given, Failure) else Answer({m: tps(p) for m, p in given.items()})
+        self.questions: list[tuple[Any, Cluster, Mapping[str, Subscription]]] = []
+
+    def __call__(self, *question: Any) -> Answer | Failure:
+        self.questions.append(question)
+        return self.reply
+
+
+@pytest.mark.parametrize("clause_id", ["assign/6", "assign/7"])
+def test_another_answer_to_the_same_question(clause_id: str):
+    check = CLAUSES[clause_id].check
+    first = call({"A": "t-0 t-1", "B": "t-2"})
+    breach = check(first, Asked({"A": "t-0", "B": "t-2 t-1"}))
+    assert breach.partitions == tps("t-1")
+    assert "1 partitions change owner (t-1)" in breach.summary
+    assert breach.because == ("once A: {t-0}  B: {t-1, t-2}", "once A: {t-0, t-1}  B: {t-2}")
+    assert check(first, Asked({"B": "t-2", "A": "t-1 t-0"})) is None, "the order in the answer means nothing"
+    assert check(call({"A": "t-0", "B": ""}), Asked({"A": "t-0"})) is None, "absent is empty"
+    assert check(first, Asked(Failure(FailureKind.CRASH, "gone"))) is None, "that is assign/4"
+    assert check(call({"A": "t-0"}), Asked({"A": "t-0 t-0"})) is not None
+
+
+def test_the_same_question_is_the_same_and_the_other_is_reversed():
+    first = call({"A": "t-0", "B": "u-0"}, {"A": ("t-0 t-1", 5)}, topics={"t": 2, "u": 1})
+    same, other = Asked({"A": "t-0", "B": "u-0"}), Asked({"A": "t-0", "B": "u-0"})
+    CLAUSES["assign/6"].check(first, same)
+    CLAUSES["assign/7"].check(first, other)
+    assert same.questions == [(first.protocol, first.cluster, first.group)]
+    [(protocol, cluster, group)] = other.questions
+    assert protocol is first.protocol
+    assert list(cluster.topics) == ["u", "t"]
+    assert list(group) == ["B", "A"]
+    assert group["A"].topics == ("u", "t")
+    assert group["A"].owned_partitions == tps("t-1 t-0")
+    assert replace(group["A"], topics=("t", "u"), owned_partitions=tps("t-0 t-1")) == first.group["A"]
+
+
+def test_superseded_claims_that_cost_something():
+    check = CLAUSES["kip792/claim/2"].check
+    claims = {"A": ("t-0 t-1", 5), "B": ("t-0 t-2", 6)}
+    ask = Asked({"A": "t-1", "B": "t-0 t-2"})
+    breach = check(call({"A": "t-1", "B": "t-2"}, claims), ask)
+    assert "cost 1 valid ones and withhold 1 more" in breach.summary
+    assert breach.partitions == tps("t-0")
+    assert "superseded: A: t-0" in breach.because[0]
+    [(_, _, group)] = ask.questions
+    assert group["A"].owned_partitions == tps("t-1")
+    assert group["B"].owned_partitions == tps("t-0 t-2")
+
+
+def test_superseded_claims_that_cost_nothing():
+    check = CLAUSES["kip792/claim/2"].check
+    claims = {"A": ("t-0 t-1", 5), "B": ("t-0 t-2", 6)}
+    fair = call({"A": "t-1", "B": "t-0 t-2"}, claims)
+    assert check(fair, Asked({"A": "t-1", "B": "t-0 t-2"})) is None
+    assert check(fair, Asked({"A": "", "B": "t-0"})) is None, "better with them than without"
+    assert check(fair, Asked(Failure(FailureKind.CRASH, "gone"))) is None
+    for no_question in (call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 5)}), call({"A": "t-0"})):
+        ask = Asked({})
+        assert check(no_question, ask) is None
+        assert not ask.questions, "a tie supersedes nobody"
+
+
+# --- histories ------------------------------------------------------------------------------------
+
+
+def history(*rounds: Call, settled: int | None = None, settling: int = 0) -> History:
+    return History(rounds, settling, settled)
+
+
+STILL = call({"A": "t-0 t-1", "B": "t-2"}, {"A": ("t-0 t-1", 5), "B": ("t-2", 5)})
+MOVES = call({"A": "t-0 t-1", "B": ""}, {"A": ("t-0 t-1 t-2", 5)})
+
+
+def test_bound_by_protocol_subscriptions_and_racks():
+    def of(one: Call) -> int:
+        return bound(history(one))
+
+    assert of(call({"A": "t-0", "B": ""}, protocol=EAGER)) == 1
+    assert of(call({"A": "t-0", "B": ""})) == 2
+    assert of(call({"A": "t-0", "B": ""}, subscribed={"A": "t", "B": ""})) == 3
+    assert of(call({"A": "t-0", "B": ""}, cluster=racked(t="a"), racks={"A": "a"})) == 3
+    assert of(call({"A": "t-0", "B": ""}, cluster=racked(t="a"), racks={"A": "b"})) == 2
+
+
+def test_settles():
+    check = CLAUSES["kip429/converge/1"].check
+    assert check(history(STILL, STILL, settled=0)) is None
+    assert check(history(MOVES, STILL, STILL, settled=1)) is None
+    assert check(history(MOVES, MOVES, STILL, STILL, settled=2, settling=1)) is None, (
+        "rounds count from settling"
+    )
+    late = check(history(MOVES, MOVES, STILL, STILL, settled=2))
+    assert "still revokes in undisturbed round 2: t-2" in late.summary
+    assert late.actual == "settled in round 3"
+    assert late.because[:3] == ("round 1: A revokes t-2", "round 2: A revokes t-2", "round 3: -")
+    assert late.partitions == tps("t-2")
+    never = check(history(*[MOVES] * 6))
+    assert never.actual == "not settled in 6 rounds"
+
+
+def test_a_settled_group_leaves_nothing_stranded():
+    stranded = call({"A": "t-0", "B": "t-2"}, {"A": ("t-0", 5), "B": ("t-2", 5)})
+    breach = CLAUSES["kip429/converge/1"].check(history(stranded, stranded, settled=0))
+    assert "settles with t-1 assigned to nobody" in breach.summary
+    assert breach.partitions == tps("t-1")
+
+
+def test_settled_is_final():
+    check = CLAUSES["kip429/converge/2"].check
+    other = call({"A": "t-0", "B": "t-1 t-2"})
+    assert check(history(STILL, STILL, settled=0)) is None
+    assert check(history(STILL, settled=0)) is None, "nothing follows"
+    assert check(history(MOVES, STILL)) is None, "not settled is another clause's"
+    breach = check(history(MOVES, STILL, other, settled=1))
+    assert breach.partitions == tps("t-1")
+
+
+def test_settles_in_two():
+    check = CLAUSES["kip429/converge/3"].check
+    assert check(history(MOVES, STILL, STILL, settled=1)) is None
+    assert check(history(*[MOVES] * 6)) is None, "never settling is converge/1"
+    unequal = [replace(c, group={**c.group, "C": Subscription(())}) for c in (MOVES, MOVES, STILL, STILL)]
+    late = history(*unequal, settled=2)
+    assert CLAUSES["kip429/converge/1"].check(late) is None
+    breach = check(late)
+    assert breach.summary == "the group needs 3 undisturbed rounds to settle"
+    assert breach.actual == "settled in round 3"
+    assert breach.partitions == tps("t-2")
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_ids_are_unique_and_well_formed():
+    assert len(CLAUSES) == len(TABLE)
+    for clause in TABLE:
+        assert re.fullmatch(r"[a-z]+\d*(/[a-z]+)?/\d+", clause.id), clause.id
+
+
+def test_rows_are_complete():
+    for clause in TABLE:
+        assert isinstance(clause.level, Level)
+        assert isinstance(clause.scope, Scope)
+        assert clause.link.startswith("https://"), clause.id
+        assert clause.rule, clause.id
+        assert clause.sentence[0].islower(), clause.id
+        assert not clause.sentence.endswith("."), clause.id
+        assert clause.protocols, clause.id
+        assert set(clause.promises) <= set(Promise), clause.id
+        if clause.promises:
+            assert clause.level is Level.QUALITY, f"{clause.id}: what is promised is a quality"
+
+
+def test_the_link_goes_with_the_rule():
+    for clause in TABLE:
+        for kip in re.findall(r"KIP-\d+", clause.rule):
+            assert kip in clause.link, clause.id
+        if family := re.fullmatch(r"kip(\d+)", clause.id.split("/")[0]):
+            assert f"KIP-{family[1]}" in clause.rule, clause.id
+
+
+def test_every_clause_function_is_in_the_table_once():
+    functions = [clause.check for clause in TABLE]
+    assert len(set(functions)) == len(functions)
+    returns_breach = {
+        f
+        for f in vars(clauses).values()
+        if isinstance(f, FunctionType)
+        and not f.__name__.startswith("_")
+        and f.__annotations__.get("return") == "Breach | None"
+    }
+    assert returns_breach == set(functions)
+
+
+def test_applies_by_protocol_and_promise():
+    hand_over, sticky = CLAUSES["kip429/leader/4"], CLAUSES["kip54/sticky/1"]
+    assert hand_over.applies(COOPERATIVE, ())
+    assert not hand_over.applies(EAGER, tuple(Promise))
+    assert sticky.applies(EAGER, (Promise.STICKY, Promise.BALANCED))
+    assert not sticky.applies(EAGER, (Promise.BALANCED,))
+    assert not CLAUSES["kip881/rack/1"].applies(COOPERATIVE, (Promise.RACK_AWARE,)), "needs both promises"
+
+
+def ids(found: Iterable[Clause]) -> list[str]:
+    return [clause.id for clause in found]
+
+
+def test_select():
+    everything = ids(TABLE)
+    assert ids(select(())) == everything
+    assert ids(select(("kip429/leader/4",))) == ["kip429/leader/4"]
+    assert ids(select(("kip429/leader",))) == [i for i in everything if i.startswith("kip429/leader/")]
+    assert ids(select(("kip54", "assign/1"))) == ["assign/1", "kip54/balance/1", "kip54/sticky/1"], (
+        "table order"
+    )
+    assert ids(select(("/kip54/",))) == ["kip54/balance/1", "kip54/sticky/1"]
+
+
+@pytest.mark.parametrize("pattern", ["kip4", "kip429/lead", "assign/1/2", "", "/", "kip429/leader/44"])
+def test_select_names_what_selects_nothing(pattern: str):
+    with pytest.raises(ValueError, match=re.escape(f"no clause is called {pattern!r}")) as error:
+        select(("assign/1", pattern))
+    assert "kip429/leader/4" in str(error.value)
+
+
+def test_violations_of_two_clauses_are_two_types():
+    scenario = Scenario(EAGER, uniform({"t": 1}), (Member("A", ("t",)),))
+    one, other = CLAUSES["assign/1"], CLAUSES["kip429/leader/4"]
+    breach = Breach("t-0 is assigned to A twice", ("assign() returned A: {t-0, t-0}",))
+    error = violation(one, breach, scenario)
+    assert isinstance(error, Violation)
+    assert isinstance(error, AssertionError)
+    assert type(error) is type(violation(one, breach, scenario))
+    assert type(error) is not type(violation(other, breach, scenario))
+    assert type(error).__name__ == "Assign1Violation"
+    assert (error.clause, error.breach, error.scenario) == (one, breach, scenario)
+    assert str(error).splitlines() == [
+        "assign/1 t-0 is assigned to A twice",
+        f"  rule     {one.sentence}",
+        "  because  assign() returned A: {t-0, t-0}",
+    ]
