@@ -20,7 +20,7 @@ from rebalance.model.values import (
     RebalanceProtocol,
 )
 from rebalance.properties.calls import Failure, FailureKind, Reply
-from rebalance.properties.clauses import TABLE, Clause, Level, Scope, violation
+from rebalance.properties.clauses import TABLE, Clause, Level, violation
 from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
 from rebalance.properties.histories import Found, Record, Writer, play
 from rebalance.properties.minimise import minimise
@@ -39,6 +39,7 @@ class TargetSession(Protocol):
     call_seconds: float
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
+    def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
     def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None: ...
     @property
     def hello(self) -> Hello: ...
@@ -64,8 +65,8 @@ PROFILES = {
     for p in (
         Profile("smoke", 4, 20, 0, 0, 150),
         Profile("ci", 60, 900, 12, 2100, 1500),
-        Profile("nightly", 2000, 30_000, 300, 2100, 6000),
-        Profile("deep", 20_000, 600_000, 3000, 4000, 20_000),
+        Profile("nightly", 1000, 10_000, 200, 2100, 6000),
+        Profile("deep", 20_000, 500_000, 3000, 4000, 20_000),
     )
 }
 
@@ -197,9 +198,10 @@ class Subject:
         writer = Writer.of(session.user_data) if hello.user_data else None
         return cls(session, writer, tuple(sorted(hello.promises)))
 
-    def play(self, scenario: Scenario, clauses: Sequence[Clause], *, curious: bool = True) -> Record:
+    def play(self, scenario: Scenario, clauses: Sequence[Clause]) -> Record:
         """Play one scenario."""
-        return play(scenario, self.session.assign, self.writer, clauses, self.promises, curious=curious)
+        session = self.session
+        return play(scenario, session.assign, self.writer, clauses, self.promises, again=session.again)
 
 
 def search(
@@ -278,7 +280,7 @@ def shrink(plan: Plan, subject: Subject, scenario: Scenario, clause: Clause) -> 
     def breaks(candidate: Scenario) -> bool:
         nonlocal left, slow
         left -= 1
-        record = subject.play(candidate, (clause,), curious=clause.scope is Scope.RELATION)
+        record = subject.play(candidate, (clause,))
         slow -= record.failure.seconds if record.failure is not None else 0
         return record.breach_of(clause.id) is not None
 

@@ -69,11 +69,18 @@ class Session:
         start_seconds: float = 20.0,
         memory_mib: int = 2048,
         observe: Observer | None = None,
+        hash_seed: str | None = None,
     ) -> None:
         self.target = target
         self.starts = 0
         self.call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
         self._observe = observe
+        # A target that depends on the hash seed does so alike in every process: traces replay.
+        self._environment = {
+            **os.environ,
+            "PYTHONHASHSEED": hash_seed or os.environ.get("PYTHONHASHSEED", "0"),
+        }
+        self._twin: Session | None = None
         self._child: Child | None = None
         self._hello: Hello | None = None
         self._lost: Failure | None = None  # why it could not be started again
@@ -102,6 +109,16 @@ class Session:
         """Ask for one assignment."""
         return self.many([(protocol, cluster, group)])[0]
 
+    def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        """Ask the same of a second process, as another leader would: one that was asked nothing else, and
+        whose sets iterate in another order."""
+        if self._twin is None:
+            limits = (self.call_seconds, self._start_seconds, self._memory_mib, self._observe)
+            self._twin = Session(self.target, *limits, hash_seed="1")
+            self._twin._hello = self._hello
+        self._twin.call_seconds = self.call_seconds
+        return self._twin.assign(protocol, cluster, group)
+
     def many(self, questions: Iterable[Question]) -> list[Reply]:
         """Ask for several assignments at once, which saves waiting; one reply for each, in order.
 
@@ -124,6 +141,8 @@ class Session:
             self._say(to_line(bye_request(self._next())))
             self._child.close()
             self._child = None
+        if self._twin:
+            self._twin.close()
 
     # --- the conversation ------------------------------------------------------------------------------
 
@@ -131,9 +150,7 @@ class Session:
         """Start a process and hear its hello."""
         self.starts += 1
         try:
-            # A target that depends on the hash seed does so alike in every process: traces replay.
-            environment = {"PYTHONHASHSEED": "0", **os.environ}
-            self._child = Child(self.target.command, self._memory_mib, environment)
+            self._child = Child(self.target.command, self._memory_mib, self._environment)
         except OSError as error:
             return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}: {error.strerror}")
         try:
@@ -248,6 +265,9 @@ class InProcess:
         if isinstance(outcome, Failure):
             return Failure(outcome.kind, outcome.message, outcome.detail, took)
         return Answer(*outcome, took)
+
+    again = assign
+    """There is no second process: the same one is asked."""
 
     def many(self, questions: Iterable[Question]) -> list[Reply]:
         """Ask for several assignments, one after the other."""

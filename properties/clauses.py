@@ -38,6 +38,7 @@ class Scope(StrEnum):
     CALL = "call"  # every answered call
     REPLY = "reply"  # every reply, answered or not
     RELATION = "relation"  # a call and further questions about it
+    REPEAT = "repeat"  # a call and the right to put it to another process of the target
     HISTORY = "history"  # all calls of a scenario, the undisturbed ones at its end included
 
 
@@ -362,7 +363,7 @@ def deterministic(call: Call, ask: Ask) -> Breach | None:
     again = ask(call.protocol, call.cluster, call.group)
     if not isinstance(again, Answer) or _same(again.assignment, call.assignment):
         return None
-    return _differs(call, again.assignment, "asked the same twice")
+    return _differs(call, again.assignment, "asked the same of two processes")
 
 
 def indifferent_to_order(call: Call, ask: Ask) -> Breach | None:
@@ -587,8 +588,8 @@ TABLE: tuple[Clause, ...] = (
         "ConsumerPartitionAssignor.assign", ASSIGNOR, input_untouched,
     ),
     Clause(
-        "assign/6", Level.QUALITY, Scope.RELATION,
-        "the same input gives the same assignment, whatever was asked in between",
+        "assign/6", Level.QUALITY, Scope.REPEAT,
+        "the same input gives the same assignment, in any process and whatever was asked before",
         "KIP-54, algorithm", KIP_54, deterministic,
     ),
     Clause(

@@ -126,17 +126,16 @@ def play(
     clauses: Sequence[Clause],
     promises: Iterable[Promise],
     *,
-    curious: bool = True,
+    again: Ask | None = None,
 ) -> Record:
     """Play ``scenario`` against a target and judge every answer.
 
-    ``ask`` puts one question to the target, ``writer`` for its userData (``None``: it has
-    none). ``curious=False`` leaves out the further questions of ``Scope.RELATION``, which is what a
-    caller that only follows one other clause wants.
+    ``ask`` puts one question to the target, ``again`` puts it to another process of the same target
+    (``None``: there is none, the same is asked). ``writer`` knows its userData (``None``: it has none).
     """
     promised = frozenset(promises)
     asked_for = [c for c in clauses if c.applies(scenario.protocol, promised)]
-    judge = _Judge(asked_for, ask, curious)
+    judge = _Judge(asked_for, ask, again or ask)
     group = _Group(scenario, dict(scenario.topics))
     for member in scenario.members:
         _join(group, member)
@@ -185,9 +184,9 @@ class _NoAnswer(Exception):
 class _Judge:
     """Holds answers against the clauses and remembers the first breach of each."""
 
-    def __init__(self, clauses: Sequence[Clause], ask: Ask, curious: bool) -> None:
+    def __init__(self, clauses: Sequence[Clause], ask: Ask, again: Ask) -> None:
         self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
-        self.target, self.curious = ask, curious
+        self._ask, self._again = ask, again
         self.found: dict[str, Found] = {}
         self.witnesses: set[str] = set()
         self.asked = self.round = self.claims = 0
@@ -201,7 +200,12 @@ class _Judge:
         return reply
 
     def ask(self, protocol: RebalanceProtocol, cluster: Cluster, group: Mapping[str, Subscription]) -> Answer:
-        return self.reply(self.target(protocol, cluster, group))
+        return self.reply(self._ask(protocol, cluster, group))
+
+    def again(
+        self, protocol: RebalanceProtocol, cluster: Cluster, group: Mapping[str, Subscription]
+    ) -> Answer:
+        return self.reply(self._again(protocol, cluster, group))
 
     def call(self, call: Call, disturbed: bool) -> None:
         self.witnesses |= _witnesses(call)
@@ -209,11 +213,11 @@ class _Judge:
         for clause in self.by_scope[Scope.CALL]:
             if clause.id not in self.found:
                 self._note(clause, clause.check(call))
-        if disturbed and self.curious:
-            # Backwards: repeating the very same question comes after others were asked in between.
-            for clause in reversed(self.by_scope[Scope.RELATION]):
-                if clause.id not in self.found:
-                    self._note(clause, clause.check(call, self.ask))
+        if disturbed:  # the repeated question last, so that others were asked in between
+            for scope, ask in ((Scope.RELATION, self.ask), (Scope.REPEAT, self.again)):
+                for clause in self.by_scope[scope]:
+                    if clause.id not in self.found:
+                        self._note(clause, clause.check(call, ask))
 
     def history(self, history: History) -> None:
         self.round = len(history.calls) if history.settled is None else history.settled + 1

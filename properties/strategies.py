@@ -20,15 +20,20 @@ class _Drawn:
         return self._draw(st.integers(low, high)) if low < high else low
 
 
-@st.composite
 def scenarios(
-    draw: st.DrawFn,
     protocol: RebalanceProtocol = RebalanceProtocol.COOPERATIVE,
     dimensions: Iterable[str] | None = None,
     size: Size = SMALL,
-) -> Scenario:
+) -> st.SearchStrategy[Scenario]:
     """Scenarios along the named dimensions of the input space; ``None``: any combination of them."""
+    return _scenarios(protocol, None if dimensions is None else tuple(dimensions), size)
+
+
+@st.composite
+def _scenarios(
+    draw: st.DrawFn, protocol: RebalanceProtocol, dimensions: tuple[str, ...] | None, size: Size
+) -> Scenario:
     if dimensions is None:
         names = [d.name for d in DIMENSIONS if protocol in d.protocols]
-        dimensions = draw(st.lists(st.sampled_from(names), unique=True, max_size=6))
+        dimensions = tuple(draw(st.lists(st.sampled_from(names), unique=True, max_size=6)))
     return generate(_Drawn(draw), protocol, dimensions, size)

@@ -11,6 +11,7 @@ CHECKED_BY = {
     Scope.CALL: "every answer",
     Scope.REPLY: "every reply, and every missing one",
     Scope.RELATION: "asking again, with the input changed in a way that must not matter",
+    Scope.REPEAT: "putting the same question to a second process, with another hash seed",
     Scope.HISTORY: "playing the group on until it settles, and once more",
 }
 

@@ -140,13 +140,11 @@ class Flow:
         self.given: list[dict[int, int]] = [{} for _ in lots]
         # Per lot: members that would keep a claim by taking one more.
         self.missed: list[Bits] = [_members(lot.claims) & lot.takers for lot in lots]
-        # Per member: lots it has something of, lots it has more of than it claimed, lots in its rack.
+        # Per member: lots it has something of, of these the ones it has more of than it claimed, and the
+        # ones that are not in its rack.
         self.has: list[Bits] = [0] * members
         self.gained: list[Bits] = [0] * members
-        self.near: list[Bits] = [0] * members
-        for number, lot in enumerate(lots):
-            for member in elements(lot.matching):
-                self.near[member] |= 1 << number
+        self.far: list[Bits] = [0] * members
         self.misplaced = sum(self.supply) + 1
         # Node potentials: least costs from the supply, so far. All costs are >= 0, so 0 is a valid start.
         self.lot_price = [0] * len(lots)
@@ -187,10 +185,9 @@ class Flow:
 
     def _giveable(self, member: int) -> Iterator[tuple[int, Bits]]:
         """What ``member`` could give back, as (cost, lots): the cost of its last placement of each."""
-        has, gained, near = self.has[member], self.gained[member], self.near[member]
-        yield 0, near & has & ~gained
-        yield -1, near & gained
-        far = has & ~near
+        has, gained, far = self.has[member], self.gained[member], self.far[member]
+        yield 0, has & ~gained & ~far
+        yield -1, gained & ~far
         if far:
             yield -self.misplaced, far & ~gained
             yield -self.misplaced - 1, far & gained
@@ -208,8 +205,11 @@ class Flow:
         bit = 1 << lot
         if now:
             self.has[member] |= bit
+            if not self.lots[lot].matching >> member & 1:
+                self.far[member] |= bit
         else:
             self.has[member] &= ~bit
+            self.far[member] &= ~bit
         if now > claimed:
             self.gained[member] |= bit
         else:

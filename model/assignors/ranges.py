@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from rebalance.model.assignors import deal
 from rebalance.model.assignors.design import Rebalance
 from rebalance.model.assignors.roundrobin import seats
@@ -38,20 +40,26 @@ def divide(
     floor, extra = divmod(size, len(members))
     row = [NOBODY] * size
     taken = dict.fromkeys(members, 0)
-    above = extra  # members that may still exceed the floor
+    larger = 0  # members that got one more than the floor
 
-    def take(member: int, indexes: list[int]) -> None:
-        nonlocal above
-        share = floor + (1 if above > 0 or taken[member] > floor else 0) - taken[member]
-        for index in indexes[:share]:
-            row[index] = member
-            taken[member] += 1
-            above -= taken[member] == floor + 1
+    def take(member: int, indexes: deque[int]) -> None:
+        """As many of ``indexes`` as are free and in the member's share."""
+        nonlocal larger
+        while indexes and taken[member] < floor + (larger < extra):
+            index = indexes.popleft()
+            if row[index] == NOBODY:
+                row[index] = member
+                taken[member] += 1
+                larger += taken[member] > floor
 
-    if any(racks[member] for member in members):
-        for member in members:
-            rack = racks[member]
-            take(member, [i for i in range(size) if row[i] == NOBODY and all(rack in t[i] for t in topics)])
+    near = {
+        rack: deque(i for i in range(size) if all(rack in partitions[i] for partitions in topics))
+        for rack in dict.fromkeys(racks[member] for member in members)
+        if rack
+    }
     for member in members:
-        take(member, [i for i in range(size) if row[i] == NOBODY])
+        take(member, near.get(racks[member] or "", deque()))
+    rest = deque(index for index in range(size) if row[index] == NOBODY)
+    for member in members:
+        take(member, rest)
     return row

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from rebalance.model.assignors import deal
 from rebalance.model.assignors.design import Rebalance
 from rebalance.model.claims import Rows
@@ -27,13 +29,13 @@ def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     Every topic here has a subscriber, so that the search ends within one turn.
     """
     order = seats(rebalance)
-    rows: Rows = {topic: [0] * size for topic, size in rebalance.sizes.items()}
+    rows: Rows = {}
     turn = 0
-    for topic in rebalance.topics:
-        row = rows[topic]
-        for index in range(len(row)):
-            while topic not in rebalance.wishes[order[turn % len(order)]]:
-                turn += 1
-            row[index] = order[turn % len(order)]
-            turn += 1
+    for topic, size in rebalance.sizes.items():
+        takers = [seat for seat, member in enumerate(order) if topic in rebalance.wishes[member]]
+        row = rows[topic] = []
+        for _ in range(size):
+            seat = takers[bisect_left(takers, turn) % len(takers)]
+            row.append(order[seat])
+            turn = seat + 1
     return deal.assignment(rebalance.members, rows)

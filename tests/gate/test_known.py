@@ -11,7 +11,7 @@ from rebalance.gate import known
 from rebalance.gate.known import Entry, KnownError
 from rebalance.gate.result import ClauseResult, Finding, Status
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.clauses import CLAUSES, TABLE, Breach, Clause
+from rebalance.properties.clauses import CLAUSES, TABLE, Breach, Clause, Level, Scope
 from rebalance.properties.scenarios import Scenario
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
@@ -26,7 +26,7 @@ kip429/**-cooperative   # https://example.org/2  until=2027-01-31
 
 
 def row(clause_id, status, protocol=COOPERATIVE, summary=None):
-    clause = CLAUSES.get(clause_id) or Clause(clause_id, "safety", "call", clause_id, "", "", print)
+    clause = CLAUSES.get(clause_id) or Clause(clause_id, Level.SAFETY, Scope.CALL, clause_id, "", "", print)
     found = None
     if summary is not None:
         scenario = Scenario(protocol, {}, ())

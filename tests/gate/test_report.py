@@ -8,6 +8,7 @@ import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import jsonschema
@@ -60,7 +61,12 @@ def finding(clause_id, calls, at, breach, scenario=None, **fields):
     scenario = scenario or Scenario(
         protocol, uniform({"t": 2}), (Member("A", ("t",)),), ((),) * max(1, len(calls))
     )
-    values = {"seed": 7712, "number": 37, "found_size": (5, 9, 1, 7), "confirmed": True} | fields
+    values: dict[str, Any] = {
+        "seed": 7712,
+        "number": 37,
+        "found_size": (5, 9, 1, 7),
+        "confirmed": True,
+    } | fields
     return Finding(CLAUSES[clause_id], protocol, breach, scenario, at, tuple(calls), **values)
 
 
@@ -90,7 +96,7 @@ def row(clause_id, protocol=COOPERATIVE, status=Status.PASSED, **fields):
 
 def result(*rows, **fields):
     target = TargetInfo("acme:sticky", "acme", "1.4.2", "python", ("eager", "cooperative"), ("sticky",))
-    values = {
+    values: dict[str, Any] = {
         "suite_version": "0.1.0",
         "target": target,
         "profile": "ci",
@@ -529,6 +535,11 @@ def test_json_content():
 XML_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+def suite_of(made):
+    (suite,) = ET.fromstring(junit.render(made))
+    return suite
+
+
 def cases(made):
     return {case.get("name"): case for case in ET.fromstring(junit.render(made)).iter("testcase")}
 
@@ -555,7 +566,7 @@ def test_junit_of_a_violation():
 
 
 def test_junit_counts():
-    suite = ET.fromstring(junit.render(violated())).find("testsuite")
+    suite = suite_of(violated())
     assert [suite.get(n) for n in ("tests", "failures", "errors", "skipped")] == ["5", "1", "0", "2"]
     assert suite.get("time") == "12.340"
 
@@ -581,8 +592,8 @@ def test_junit_does_not_fail_for_what_does_not_gate():
     ],
 )
 def test_junit_fails_exactly_when_the_command_does(made):
-    suite = ET.fromstring(junit.render(made)).find("testsuite")
-    bad = int(suite.get("failures")) + int(suite.get("errors"))
+    suite = suite_of(made)
+    bad = int(suite.get("failures", "")) + int(suite.get("errors", ""))
     assert (bad > 0) == (made.exit != 0)
 
 
@@ -665,7 +676,9 @@ def test_annotations():
 def test_annotations_are_one_line_each(name):
     for command in github.commands(hostile(name)):
         assert command.isprintable()
-        kind, title, message = re.fullmatch(r"::(\w+) title=(.*?)::(.*)", command).groups()
+        parts = re.fullmatch(r"::(\w+) title=(.*?)::(.*)", command)
+        assert parts
+        kind, title, message = parts.groups()
         assert kind in ("error", "warning", "notice")
         assert not set(":,") & set(title)
         assert not re.search("%(?!25|0D|0A|3A|2C)", title + message)

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -61,7 +62,7 @@ def finding(of=None, clause="kip429/leader/4", **fields):
     claims = {"A": Claim((T0, T1), 3), "B": Claim((), -1)}
     call = Call(COOPERATIVE, Cluster.of({"t": 2}), group, claims, {"A": (T0,), "B": (T1,)})
     breach = Breach("t-1 has two owners", ("first", "then"), "one", "two", (T1,))
-    values = {"seed": 7, "number": 37, "found_size": (5, 9, 1, 7), "confirmed": True} | fields
+    values: dict[str, Any] = {"seed": 7, "number": 37, "found_size": (5, 9, 1, 7), "confirmed": True} | fields
     return Finding(CLAUSES[clause], COOPERATIVE, breach, of or scenario(), 1, (call,), **values)
 
 
@@ -158,6 +159,7 @@ def test_save_all_says_where_the_findings_are(tmp_path):
     made = Result("0.1.0", TARGET, "ci", 7, "liveness", rows, 300, 1000, 1.0)
     saved = traces.save_all(made, tmp_path)
     found = saved.clauses[0].finding
+    assert found is not None
     assert found.trace_id == trace().id
     assert found.path == str(tmp_path / "failures" / f"{found.trace_id}.json")
     assert traces.load(Path(found.path)).profile == "ci"
@@ -337,7 +339,9 @@ def test_as_pytest_is_a_test_that_asks_for_what_the_trace_says():
     made = traces.as_pytest(trace())
     tree = ast.parse(made)
     values = {
-        node.targets[0].id: ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)
+        ast.unparse(node.targets[0]): ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
     }
     assert values == {
         "TARGET": "acme:sticky",

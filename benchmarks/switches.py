@@ -1,0 +1,63 @@
+"""Which clause finds which design switch, how soon, and how small the counterexample gets.
+
+``python benchmarks/switches.py [SEED ...]`` runs profile ci on every assignor-level switch and writes
+benchmarks/switches.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from rebalance.gate.check import PROFILES, Plan, Progress, check, describe
+from rebalance.gate.result import Status
+from rebalance.gate.session import Session
+from rebalance.gate.targets import resolve
+from rebalance.model.switches import SWITCHES
+from rebalance.properties.clauses import Level
+
+HEAD = """# Design switches, found
+
+Every assignor-level bug of the catalogue, switched on in a reference assignor and searched for with
+`rebalance check NAME+SWITCH --profile ci` (seed {seeds}), each through its own process. *Found after*:
+seconds, scenarios and questions until the first breach. *Size*: members / partitions / claims / events of the
+minimised counterexample.
+
+| switch | entry | clauses broken (scenarios that show it) | found after | whole run | size |
+|---|---|---|---|---|---|"""
+
+
+def row(spec: str, entry: str, seed: int) -> str:
+    """One line of the table."""
+    target, first = resolve(spec), []
+    began = time.monotonic()
+
+    def tell(progress: Progress, total: int) -> None:
+        if progress.best and not first:
+            first.append(f"{time.monotonic() - began:.1f} s, {progress.done}, {progress.asked:,}")
+
+    with Session(target) as session:
+        plan = Plan(profile=PROFILES["ci"], seed=seed, level=Level.QUALITY)
+        result = check(plan, session, describe(spec, session.hello), tell=tell, fresh=session.close)
+    broken = [r for r in result.clauses if r.status is Status.VIOLATED]
+    broken.sort(key=lambda r: -r.broken)
+    clauses = ", ".join(f"`{r.id}` ({r.broken})" for r in broken) or "**not found**"
+    sizes = [r.finding.scenario.size for r in broken if r.finding is not None]
+    size = " / ".join(map(str, min(sizes))) if sizes else "-"
+    soon = first[0] if first else "-"
+    return f"| `{spec}` | {entry} | {clauses} | {soon} | {result.seconds:.0f} s | {size} |"
+
+
+def main() -> None:
+    seeds = [int(word) for word in sys.argv[1:]] or [0]
+    lines = [HEAD.format(seeds=", ".join(map(str, seeds)))]
+    for switch in SWITCHES.values():
+        for seed in seeds:
+            lines.append(row(f"{switch.assignor}+{switch.id}", switch.entry, seed))
+            print(lines[-1], flush=True)
+    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""The minimiser: what it returns still breaks, nothing can be taken away from it, and it is quick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rebalance.model.assignors import reference
+from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
+from rebalance.properties.calls import Answer
+from rebalance.properties.clauses import CLAUSES
+from rebalance.properties.generator import BY_NAME, LARGE, SMALL, Seeded, Size, generate
+from rebalance.properties.histories import play
+from rebalance.properties.minimise import REDUCTIONS, minimise
+from rebalance.properties.scenarios import (
+    Fault,
+    FaultKind,
+    Join,
+    Leave,
+    Member,
+    Scenario,
+    SetTopic,
+    Subscribe,
+    UserData,
+    from_json,
+    to_json,
+    uniform,
+)
+
+COOPERATIVE = RebalanceProtocol.COOPERATIVE
+EVERYTHING = tuple(BY_NAME)
+
+Breaks = Callable[[Scenario], bool]
+
+
+def drawn(seed: int, size: Size = SMALL) -> Scenario:
+    return generate(Seeded(seed), COOPERATIVE, EVERYTHING, size)
+
+
+def has(s: Scenario, kind: type) -> bool:
+    return any(isinstance(e, kind) for events in s.rounds for e in events)
+
+
+def shared(s: Scenario) -> bool:
+    """Two members claim one partition that exists."""
+    owned = [set(m.owned) for m in s.members]
+    both = set().union(*(a & b for i, a in enumerate(owned) for b in owned[:i])) if owned else set()
+    return any(p.partition < len(s.topics.get(p.topic, ())) for p in both)
+
+
+PREDICATES: dict[str, Breaks] = {
+    "shared claim": shared,
+    "three members": lambda s: len(s.members) >= 3,
+    "fault": lambda s: has(s, Fault),
+    "join and leave": lambda s: has(s, Join) and has(s, Leave),
+    "unequal": lambda s: len({frozenset(m.topics) for m in s.members}) > 1,
+    "sticky user data": lambda s: any(m.user_data.startswith("sticky") for m in s.members),
+    "version and rack": lambda s: any(m.version == 1 and m.rack for m in s.members),
+    "odd claims": lambda s: sum(len(m.owned) for m in s.members) % 2 == 1,
+    "topic grows": lambda s: any(
+        isinstance(e, SetTopic) and len(e.partitions or ()) > 2 for events in s.rounds for e in events
+    ),
+    "resubscribe": lambda s: has(s, Subscribe) and len(s.rounds) >= 2,
+    "replica racks": lambda s: any(len(racks) == 2 for ps in s.topics.values() for racks in ps),
+    # Breaks by name only: renaming must be refused, and what is left must still be minimal.
+    "name": lambda s: any(m.id == "C" for m in s.members) and any(t == "t1" for t in s.topics),
+}
+
+
+def smaller(s: Scenario) -> list[Scenario]:
+    return [candidate for reduce in REDUCTIONS for candidate in reduce(s)]
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+def test_result_breaks_and_is_minimal(name: str):
+    breaks, found = PREDICATES[name], 0
+    for seed in range(25):
+        scenario = drawn(seed)
+        if not breaks(scenario):
+            continue
+        found += 1
+        small = minimise(scenario, breaks)
+        assert breaks(small)
+        assert small.size <= scenario.size
+        assert not [s for s in smaller(small) if breaks(s)], small
+        assert minimise(small, breaks) == small, "nothing is left to do"
+        assert to_json(minimise(scenario, breaks)) == to_json(small), "the same every time"
+        assert from_json(to_json(small)) == small
+    assert found >= 3
+
+
+EXPECTED = {
+    "shared claim": (2, 1, 2, 0),
+    "three members": (3, 0, 0, 0),
+    "fault": (0, 0, 0, 2),
+    "odd claims": (1, 0, 1, 0),
+    "unequal": (2, 0, 0, 0),
+    "resubscribe": (0, 0, 0, 3),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_result_is_the_smallest_there_is(name: str):
+    breaks = PREDICATES[name]
+    sizes = {minimise(s, breaks).size for s in map(drawn, range(25)) if breaks(s)}
+    # An event of a member that is gone does nothing, and still is an event.
+    assert min(sizes) == EXPECTED[name]
+
+
+def test_reductions_only_reduce():
+    def weight(s: Scenario) -> tuple[int, int]:
+        everyone = [*s.members, *(e.member for r in s.rounds for e in r if isinstance(e, Join))]
+        events = [e for r in s.rounds for e in r]
+        plain = sum(
+            (m.rack is not None)
+            + (m.instance is not None)
+            + m.eager
+            + (m.version != 3)
+            + {UserData.OWN: 0, UserData.NONE: 1}.get(m.user_data, 2)
+            + (m.generation != -1)
+            + len(m.topics)
+            + len(m.owned)
+            for m in everyone
+        )
+        structure = (
+            2 * len(events) + len(s.rounds) + len(everyone) + len(s.topics) + sum(map(len, s.topics.values()))
+        )
+        racks = sum(len(r) for ps in s.topics.values() for r in ps)
+        inside = sum(
+            len(e.topics) if isinstance(e, Subscribe) else len(e.partitions or ()) if isinstance(e, SetTopic) else 0
+            for e in events
+        )
+        return structure + plain + racks + inside, len(everyone)
+
+    for seed in range(15):
+        scenario = drawn(seed)
+        assert all(weight(s) < weight(scenario) for s in smaller(scenario)), "this is why it ends"
+
+
+def test_nothing_to_reduce_is_returned_as_it_is():
+    bare = Scenario(COOPERATIVE, {}, (), ())
+    assert minimise(bare, lambda s: True) == bare
+    assert minimise(drawn(1), lambda s: True) == bare, "when everything breaks, nothing is needed"
+    assert minimise(drawn(1), lambda s: False) == drawn(1)
+
+
+def test_joined_members_claims_and_labels_go_too():
+    late = Member("B", ("t",), (TopicPartition("t", 0), TopicPartition("t", 1)), 5, 1, "r", "i")
+    scenario = Scenario(COOPERATIVE, uniform({"t": 2}), (Member("A", ("t",)),), ((), (Join(late),)))
+
+    def breaks(s: Scenario) -> bool:
+        joins = [e.member for r in s.rounds for e in r if isinstance(e, Join)]
+        return any(TopicPartition("t", 1) in m.owned for m in joins)
+
+    small = minimise(scenario, lambda s: breaks(s) and "t" in s.topics)
+    assert small.members == ()
+    [[Join(member)]] = small.rounds
+    assert member == Member("A", ("t",), (TopicPartition("t", 1),), 5) or member.topics == ()
+
+
+def test_one_partition_in_the_middle_moves_the_later_ones_up():
+    owned = (TopicPartition("t", 0), TopicPartition("t", 3))
+    scenario = Scenario(COOPERATIVE, uniform({"t": 5}), (Member("A", ("t",), owned, 5),))
+    small = minimise(
+        scenario,
+        lambda s: any(len(m.owned) == 2 and all(p.partition < len(s.topics.get("t", ())) for p in m.owned) for m in s.members),
+    )
+    assert small.topics == {"t": ((), ())} or small.topics == {"t0": ((), ())}
+    assert [p.partition for p in small.members[0].owned] == [0, 1]
+
+
+def test_renamed_in_order_of_appearance():
+    scenario = Scenario(
+        COOPERATIVE,
+        uniform({"orders": 1, "users": 1}),
+        (Member("consumer-9", ("users", "orders"), instance="x"), Member("consumer-1", ("users",))),
+        ((Fault(FaultKind.SILENT, "consumer-1"), Subscribe("consumer-9", ("orders",))),),
+    )
+
+    def breaks(s: Scenario) -> bool:
+        return s.size[:2] == (2, 2) and bool(s.members[0].instance) and len(s.rounds[0]) == 2 if s.rounds else False
+
+    small = minimise(scenario, breaks)
+    assert [m.id for m in small.members] == ["A", "B"]
+    assert small.members[0].instance == "i-A"
+    assert set(small.topics) == {"t0", "t1"}
+    assert small.rounds[0][0] == Fault(FaultKind.SILENT, "B")
+
+
+def test_not_renamed_where_the_name_matters():
+    def breaks(s: Scenario) -> bool:
+        return any(m.id == "zoe" for m in s.members)
+
+    small = minimise(Scenario(COOPERATIVE, uniform({"t": 1}), (Member("amy", ("t",)), Member("zoe", ("t",)))), breaks)
+    assert [m.id for m in small.members] == ["zoe"]
+
+
+def test_stops_when_told_with_what_it_has():
+    scenario, asked = drawn(3, LARGE), 0
+
+    def breaks(s: Scenario) -> bool:
+        nonlocal asked
+        asked += 1
+        return len(s.members) >= 2
+
+    full = minimise(scenario, breaks)
+    total = asked
+    for allowed in (0, 1, 5, total - 1):
+        asked = 0
+        small = minimise(scenario, breaks, may_go_on=lambda allowed=allowed: asked < allowed)  # noqa: B023
+        assert asked == allowed, "the question is put before every attempt"
+        assert len(small.members) >= 2
+        assert small.size >= full.size
+        assert (small == scenario) or allowed
+
+
+def test_quick_on_a_large_scenario():
+    scenario = next(s for s in (drawn(seed, LARGE) for seed in range(100)) if len(s.members) == LARGE.members)
+    asked = 0
+
+    def breaks(s: Scenario) -> bool:
+        nonlocal asked
+        asked += 1
+        return sum(len(m.owned) for m in s.members) >= 12 and len(s.members) >= 4
+
+    began = time.perf_counter()
+    small = minimise(scenario, breaks)
+    assert time.perf_counter() - began < 2, "0.1 s when written"
+    assert small.size[0] == 4
+    assert small.size[2] == 12
+    assert asked < 2000, "under 600 when written; restarting from the boldest each time takes thousands"
+
+
+def test_a_real_counterexample():
+    """Handing over at once, from a large scenario: two members, two partitions, one claim list, one call."""
+    assignor = reference("sticky")
+
+    def no_withholding(protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Answer:
+        bare = {m: replace(s, user_data=None, owned_partitions=()) for m, s in group.items()}
+        return Answer(assignor.assign(cluster, bare))
+
+    clause = CLAUSES["kip429/leader/4"]
+
+    def breaks(s: Scenario) -> bool:
+        return play(s, no_withholding, None, (clause,), (), curious=False).breach_of(clause.id) is not None
+
+    scenario = generate(Seeded(1), COOPERATIVE, ("claims", "membership", "faults"), LARGE)
+    assert breaks(scenario)
+    small = minimise(scenario, breaks)
+    assert small.size <= (2, 2, 1, 1)
+    assert not [s for s in smaller(small) if breaks(s)]

@@ -1,0 +1,160 @@
+"""The oracles against brute force: every placement of a few partitions on up to three members."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import product
+
+import pytest
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties import oracles
+from rebalance.properties.calls import Call, Claim
+
+EAGER = RebalanceProtocol.EAGER
+RACKS = ("r1", "r2")
+
+
+def random_call(seed: int, *, racks: bool) -> Call:
+    """A small group, its claims, and an arbitrary placement, sound or not."""
+    rnd = random.Random(seed)
+    topics = [f"t{i}" for i in range(rnd.randint(1, 3))]
+    counts = [rnd.randint(0, 6 // len(topics)) for _ in topics]
+    cluster = Cluster(
+        {
+            topic: tuple(tuple(r for r in RACKS if racks and rnd.random() < 0.5) for _ in range(count))
+            for topic, count in zip(topics, counts, strict=True)
+        }
+    )
+    partitions = [TopicPartition(t, i) for t in topics for i in range(cluster.partition_count(t))]
+    group, claims = {}, {}
+    for member in "ABC"[: rnd.randint(1, 3)]:
+        wishes = tuple(t for t in topics if rnd.random() < 0.7)
+        rack = rnd.choice((None, *RACKS)) if racks else None
+        owned = tuple(p for p in partitions if rnd.random() < 0.4)
+        claims[member] = Claim(owned, rnd.choice((-1, 4, 5, 5)))
+        group[member] = Subscription(wishes, None, owned, claims[member].generation, rack)
+    hands: dict[str, list[TopicPartition]] = {m: [] for m in group}
+    for partition in partitions:
+        takers = [m for m in group if partition.topic in group[m].topics]
+        if takers:
+            hands[rnd.choice(takers)].append(partition)
+    return Call(EAGER, cluster, group, claims, {m: tuple(ps) for m, ps in hands.items()})
+
+
+def placements(call: Call) -> list[Call]:
+    """Every way to give each partition to one of its subscribers."""
+    wanted = [
+        (TopicPartition(topic, index), members)
+        for topic, members in call.subscribers.items()
+        for index in range(call.cluster.partition_count(topic))
+    ]
+    found = []
+    for choice in product(*(members for _, members in wanted)):
+        hands: dict[str, tuple[TopicPartition, ...]] = dict.fromkeys(call.group, ())
+        for (partition, _), member in zip(wanted, choice, strict=True):
+            hands[member] += (partition,)
+        found.append(Call(call.protocol, call.cluster, call.group, call.claims, hands))
+    return found
+
+
+def matches(call: Call) -> int:
+    return sum(
+        call.group[m].rack_id is not None
+        and call.group[m].rack_id in call.cluster.topics[p.topic][p.partition]
+        for m, ps in call.assignment.items()
+        for p in ps
+    )
+
+
+def quality(call: Call) -> tuple[tuple[int, ...], int, int]:
+    """Smaller is better: the loads first, then racks, then claims, as the contract ranks them."""
+    kept = sum(call.valid.get(p) == m for m, ps in call.assignment.items() for p in ps)
+    loads = sorted((len(ps) for ps in call.assignment.values()), reverse=True)
+    return tuple(loads), -matches(call), -kept
+
+
+@pytest.mark.parametrize("racks", [False, True], ids=["no racks", "racks"])
+def test_optimum_is_the_best_of_all_placements(racks: bool):
+    for seed in range(400):
+        call = random_call(seed, racks=racks)
+        best = oracles.optimum(call)
+        assert (best.loads, -best.matched, -best.kept) == min(map(quality, placements(call))), seed
+
+
+def test_the_seeds_cover_what_matters():
+    calls = [random_call(seed, racks=True) for seed in range(400)]
+    assert sum(not c.equal_subscriptions for c in calls) > 50
+    assert sum(oracles.rack_matters(c) for c in calls) > 50
+    assert sum(len(c.valid) > 1 for c in calls) > 50
+    assert sum(any(len(h) > 1 for h in c.holders.values()) for c in calls) > 20, "ties"
+
+
+def test_optimum_does_not_depend_on_what_was_answered():
+    for seed in range(40):
+        call = random_call(seed, racks=True)
+        nothing = Call(call.protocol, call.cluster, call.group, call.claims, {})
+        assert oracles.optimum(nothing) == oracles.optimum(call)
+
+
+def test_transferable_is_a_move_that_evens_out():
+    found = 0
+    for seed in range(400):
+        call = random_call(seed, racks=False)
+        moves = {
+            (giver, taker, p.topic)
+            for giver, ps in call.assignment.items()
+            for p in ps
+            for taker in call.group
+            if p.topic in call.group[taker].topics
+            and len(call.assignment[giver]) >= len(call.assignment[taker]) + 2
+        }
+        move = oracles.transferable(call)
+        assert (move in moves) if moves else move is None, seed
+        found += bool(moves)
+    assert 50 < found < 350
+
+
+def test_matched_and_rack_matters():
+    for seed in range(100):
+        call = random_call(seed, racks=True)
+        assert oracles.matched(call) == matches(call)
+        # Racks matter to nobody: then no placement matches anything.
+        if not oracles.rack_matters(call):
+            assert all(matches(other) == 0 for other in placements(call))
+
+
+def test_oracles_are_total_on_nonsense():
+    topics = Cluster({"t": (("r1",), ("r2",)), "empty": ()})
+    group = {"A": Subscription(("t", "gone"), rack_id="r1"), "B": Subscription(()), "C": Subscription(("t",))}
+    strange = (
+        TopicPartition("t", 0),
+        TopicPartition("t", 0),
+        TopicPartition("t", 2**31 - 1),
+        TopicPartition("t", -1),
+        TopicPartition("gone", 5),
+        TopicPartition("", 0),
+    )
+    for assignment in ({}, {"A": strange, "X": strange}, {"B": strange}):
+        call = Call(EAGER, topics, group, {"A": Claim(strange, 5)}, assignment)
+        best = oracles.optimum(call)
+        assert best.loads == (1, 1, 0)
+        assert oracles.matched(call) == (2 if "A" in assignment else 0)
+        oracles.transferable(call)
+        assert sum(call.loads.values()) == (2 if assignment else 0)
+    nobody = Call(EAGER, Cluster(), {}, {}, {})
+    assert oracles.optimum(nobody) == oracles.Optimum((), 0, 0)
+    assert oracles.transferable(nobody) is None
+
+
+def test_a_crowd_is_measured_in_seconds():
+    """Ranks are bounded by what is reachable; all of them would be 40,000 edges here, and minutes."""
+    size = 200
+    cluster = Cluster.of({"t": size})
+    ids = [f"m{i:03}" for i in range(size)]
+    group = dict.fromkeys(ids, Subscription(("t",)))
+    claims = {m: Claim((TopicPartition("t", i),), 5) for i, m in enumerate(ids)}
+    call = Call(EAGER, cluster, group, claims, {})
+    began = time.perf_counter()
+    assert oracles.optimum(call) == oracles.Optimum((1,) * size, 0, size)
+    assert time.perf_counter() - began < 0.5, "0.1 s when written"
