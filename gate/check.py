@@ -30,7 +30,10 @@ IMPATIENT = 0.5
 """Seconds that a call gets once the target is known to hang: while more is searched, and to minimise."""
 
 PATIENCE = 10.0
-"""Seconds that one search, or one minimising, may lose in calls that do not return."""
+"""Seconds that one search may lose in calls that do not return, and one minimising in slow scenarios."""
+
+QUICK = 0.1
+"""Seconds that playing a scenario may take without counting as slow, so that minimising stays repeatable."""
 
 
 class TargetSession(Protocol):
@@ -65,7 +68,7 @@ PROFILES = {
     for p in (
         Profile("smoke", 4, 20, 0, 0, 150),
         Profile("ci", 60, 900, 12, 2100, 1500),
-        Profile("nightly", 1000, 10_000, 200, 2100, 6000),
+        Profile("nightly", 500, 5000, 100, 2100, 6000),
         Profile("deep", 20_000, 500_000, 3000, 4000, 20_000),
     )
 }
@@ -280,8 +283,9 @@ def shrink(plan: Plan, subject: Subject, scenario: Scenario, clause: Clause) -> 
     def breaks(candidate: Scenario) -> bool:
         nonlocal left, slow
         left -= 1
+        began = time.monotonic()
         record = subject.play(candidate, (clause,))
-        slow -= record.failure.seconds if record.failure is not None else 0
+        slow -= max(0.0, time.monotonic() - began - QUICK)
         return record.breach_of(clause.id) is not None
 
     session.call_seconds = min(patient, IMPATIENT)
@@ -322,7 +326,15 @@ def check(
         findings.setdefault(key, _unconfirmed(plan, *progress.best[key]))
     promises = tuple(Promise(p) for p in target.promises)
     rows = tuple(
-        _row(clause, protocol, progress, findings.get(f"{clause.id}-{protocol}"), protocols, promises)
+        _row(
+            clause,
+            protocol,
+            progress,
+            findings.get(f"{clause.id}-{protocol}"),
+            declared,
+            protocols,
+            promises,
+        )
         for clause in plan.clauses
         for protocol in clause.protocols
     )
@@ -390,6 +402,7 @@ def _row(
     protocol: RebalanceProtocol,
     progress: Progress,
     finding: Finding | None,
+    declared: Sequence[RebalanceProtocol],
     protocols: Sequence[RebalanceProtocol],
     promises: Sequence[Promise],
 ) -> ClauseResult:
@@ -397,8 +410,12 @@ def _row(
     judged, broken = progress.judged[key], progress.broken[key]
     if finding is not None:
         return ClauseResult(clause, protocol, Status.VIOLATED, judged, broken, finding)
+    if protocol not in declared:
+        return ClauseResult(
+            clause, protocol, Status.UNSUPPORTED, note=f"the target does not support {protocol}"
+        )
     if protocol not in protocols:
-        return ClauseResult(clause, protocol, Status.UNSUPPORTED, note=f"{protocol} is not asked for")
+        return ClauseResult(clause, protocol, Status.UNTESTED, note=f"{protocol} was not asked for")
     if not clause.applies(protocol, promises):
         wanted = ", ".join(sorted(clause.promises - frozenset(promises)))
         return ClauseResult(clause, protocol, Status.UNSUPPORTED, note=f"not promised: {wanted}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -16,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rebalance.gate.check import Plan, Progress
+    from rebalance.gate.known import Entry
     from rebalance.gate.result import Result
     from rebalance.gate.session import Session
     from rebalance.gate.targets import Target
+    from rebalance.gate.traces import Trace
+    from rebalance.properties.histories import Record
 
 EXITS = (
     "exit codes: 0 conformant, 1 violation (or a stale known failure), 2 usage or target cannot start, "
@@ -35,7 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (``rebalance.gate.result.Exit``)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     words, command = _split(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
+            stream.reconfigure(errors="backslashreplace")
     parser = _parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        return _complain("what shall it do? `rebalance check` is a start")
     try:
         options = parser.parse_args(words)
     except SystemExit as stop:  # argparse has printed what is wrong
@@ -49,12 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        _note("interrupted")
         return 130
-    except BrokenPipeError:  # `rebalance clauses | head`
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
     except Exception as error:
         import traceback
 
@@ -71,13 +78,35 @@ def _split(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _complain(message: str) -> int:
-    print(f"rebalance: {message}", file=sys.stderr)
+    _note(f"rebalance: {message}")
     return 2
 
 
+def _say(text: str) -> None:
+    """Print to stdout. Where nobody reads any more (``| head``) the rest is dropped, the verdict is not."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _note(text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        print(text, file=sys.stderr, flush=True)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Takes options by their full names only: a beginning that is unique today is not tomorrow."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="rebalance", description="A verdict for any Kafka partition assignor.", epilog=EXITS
+    parser = _Parser(
+        prog="rebalance",
+        description="A verdict for any Kafka partition assignor.",
+        epilog=f"`rebalance COMMAND --help` shows the options of a command. {EXITS}",
     )
     parser.add_argument("--version", action="version", version=f"rebalance {version('rebalance-verifier')}")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
@@ -89,16 +118,18 @@ def _parser() -> argparse.ArgumentParser:
         description="Search for inputs and histories on which TARGET breaks the contract of an assignor.",
     )
     check.set_defaults(run=_check)
-    _target_options(check)
+    _target_option(check)
     check.add_argument("--clause", action="append", default=[], metavar="PATH", help="only clauses at or "
                        "below this path, such as kip429 or kip429/leader/4; repeatable")  # fmt: skip
     check.add_argument("--protocol", choices=("eager", "cooperative", "auto"), default="auto",
                        help="default: all that the target supports")  # fmt: skip
     check.add_argument("--level", choices=("safety", "liveness", "quality"), default="liveness",
                        help="the weakest level that fails the run; the others only inform")  # fmt: skip
-    check.add_argument("--profile", choices=("smoke", "ci", "nightly", "deep"), default="ci")
+    check.add_argument("--profile", choices=("smoke", "ci", "nightly", "deep"), default="ci",
+                       help="how much is searched: smoke (seconds), ci (about a minute, the default), "
+                       "nightly (about an hour), deep (as long as you like, with --budget)")  # fmt: skip
     check.add_argument("--seed", type=int, help="default: 0, or a new one for nightly and deep")
-    check.add_argument("--budget", type=float, metavar="SECONDS", help="stop searching after this time; "
+    check.add_argument("--budget", type=_positive, metavar="SECONDS", help="stop searching after this time; "
                        "an unfinished search is inconclusive")  # fmt: skip
     check.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     check.add_argument("--known-failing", action="append", default=[], metavar="PATTERN|@FILE",
@@ -113,19 +144,23 @@ def _parser() -> argparse.ArgumentParser:
                        help="github: annotations and a step summary")  # fmt: skip
     check.add_argument("--resume", action="store_true", help="go on where the last interrupted check of "
                        "this target, profile and seed stopped")  # fmt: skip
+    _limit_options(check)
     _text_options(check)
+    check.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
 
     replay = commands.add_parser("replay", help="run saved counterexamples again", epilog=EXITS)
     replay.set_defaults(run=_replay)
     replay.add_argument("traces", nargs="*", metavar="ID|FILE|DIR", help="default: all saved failures")
     replay.add_argument("--target", metavar="TARGET", help="instead of the target named in the trace")
-    replay.add_argument("--as-pytest", type=Path, metavar="OUT.py", help="write a stand-alone test")
+    replay.add_argument("--as-pytest", type=Path, metavar="OUT.py",
+                        help="write one counterexample as a stand-alone test instead")  # fmt: skip
     _limit_options(replay)
     _text_options(replay)
 
     smoke = commands.add_parser("smoke", help="try an adapter: handshake and three assignments", epilog=EXITS)
     smoke.set_defaults(run=_smoke)
-    _target_options(smoke)
+    _target_option(smoke)
+    _limit_options(smoke)
     smoke.add_argument("--validate", action="store_true", help="hold every message against the JSON Schema")
 
     clauses = commands.add_parser("clauses", help="list the clauses, or show some", epilog=EXITS)
@@ -138,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _target_options(parser: argparse.ArgumentParser) -> None:
+def _target_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target",
         nargs="?",
@@ -146,67 +181,110 @@ def _target_options(parser: argparse.ArgumentParser) -> None:
         help="a reference assignor (default: cooperative-sticky), +SWITCH to break it, module:attribute, "
         "ADAPTER:NAME such as kafka-python:sticky; or `-- COMMAND ...` that speaks the JSON-lines protocol",
     )
-    _limit_options(parser)
 
 
 def _limit_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--call-seconds", type=_positive, default=10.0, metavar="S", help="per answer (10)")
-    parser.add_argument("--memory-mib", type=int, default=2048, metavar="N", help="of the target (2048)")
+    parser.add_argument("--call-seconds", type=_positive, default=10.0, metavar="S",
+                        help="how long the target may take for one answer (10)")  # fmt: skip
+    parser.add_argument("--memory-mib", type=_positive, default=2048, metavar="N",
+                        help="how much memory the target may use (2048)")  # fmt: skip
 
 
 def _text_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-v", "--verbose", action="count", default=0)
-    parser.add_argument("--no-color", action="store_true")
-    parser.add_argument("--no-progress", action="store_true")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice: still more")
+    parser.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
 
 
 def _positive(text: str) -> float:
-    value = float(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
-    return value
+    with contextlib.suppress(ValueError):
+        if 0 < (value := float(text)) < float("inf"):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
 
 
 # --- check ----------------------------------------------------------------------------------------
 
 
 def _check(options: argparse.Namespace) -> int:
-    from rebalance.gate import resume, traces
+    from rebalance.gate import resume
     from rebalance.gate.check import Progress, check, describe
     from rebalance.gate.judgement import allow
 
     formats = _formats(options.report)
-    plan, known, flaky = (
-        _plan(options),
-        _known(options.known_failing, "--known-failing"),
-        _known(options.known_flaky, "--known-flaky"),
-    )
+    failing = _known(options.known_failing, "--known-failing")
+    flaky = _known(options.known_flaky, "--known-flaky")
+    plan = _plan(options, (*failing, *flaky))
     target = _resolve(options.target, options.command)
+    if options.write_known and not options.write_known.parent.is_dir():
+        raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
+    directory = _directory(formats, options)
     with _session(target, options) as session:
         info = describe(target.spec, session.hello)
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
-        progress = resume.load(saved) if options.resume else Progress()
+        progress = _resumed(saved) if options.resume else Progress()
         with _ticker(options) as tell:
             result = check(plan, session, info, progress=progress, tell=tell, fresh=session.close)
-    if result.interrupted or result.missed:
-        resume.save(saved, progress)
-    else:
-        saved.unlink(missing_ok=True)
-    result = allow(result, known, flaky, date.today())
-    result = traces.save_all(result, ROOT)
-    _report(result, formats, options)
+    result = allow(result, failing, flaky, date.today())
+    result = _save(result)
+    _report(result, formats, directory, options)
     if options.write_known:
-        from rebalance.gate import known as lists
-
-        options.write_known.write_text(lists.write(result.clauses, known, date.today()))
-        print(f"known failures written to {options.write_known}", file=sys.stderr)
-    if result.interrupted:
-        print("interrupted; what was found is saved, --resume goes on from here", file=sys.stderr)
+        _write_known(result, failing, options.write_known)
+    _keep(saved, progress, result, resume.unfinished(progress, plan, info))
     return int(result.exit)
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _resumed(saved: Path) -> Progress:
+    from rebalance.gate import resume
+
+    try:
+        progress = resume.load(saved)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    _note(f"going on after scenario {progress.done}" if progress.done else "nothing to resume: a new start")
+    return progress
+
+
+def _keep(saved: Path, progress: Progress, result: Result, unfinished: bool) -> None:
+    """Leave behind where an unfinished search stands, and nothing of a finished one."""
+    from rebalance.gate import resume
+
+    try:
+        if not (result.interrupted or unfinished):
+            saved.unlink(missing_ok=True)
+            return
+        resume.save(saved, progress)
+        _note("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
+    except OSError as error:
+        _note(f"where the search stands cannot be saved: {error}")
+
+
+def _save(result: Result) -> Result:
+    """Save the counterexamples; a place that cannot be written to does not cost the verdict."""
+    from rebalance.gate import traces
+
+    try:
+        return traces.save_all(result, ROOT)
+    except OSError as error:
+        _note(f"the counterexamples cannot be saved: {error}")
+        return result
+
+
+def _write_known(result: Result, old: Sequence[Entry], path: Path) -> None:
+    from rebalance.gate import known
+
+    if result.interrupted or result.missed:
+        _note(f"{path} is not written: the search did not come to its end")
+        return
+    try:
+        path.write_text(known.write(result.clauses, old, date.today()), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--write-known: {error}") from error
+    _note(f"known failures written to {path}")
+
+
+def _plan(options: argparse.Namespace, expected: Sequence[Entry]) -> Plan:
     from rebalance.gate.check import PROFILES, Plan
+    from rebalance.gate.known import match
     from rebalance.model.values import RebalanceProtocol
     from rebalance.properties.clauses import Level, select
 
@@ -216,7 +294,8 @@ def _plan(options: argparse.Namespace) -> Plan:
     try:
         clauses = select(options.clause)
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(f"--clause: {error}") from error
+    today = date.today()
     return Plan(
         clauses,
         None if options.protocol == "auto" else (RebalanceProtocol(options.protocol),),
@@ -225,6 +304,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         Level(options.level),
         options.budget,
         options.fail_fast,
+        lambda key: match(expected, key, today) is not None,
     )
 
 
@@ -238,7 +318,22 @@ def _formats(text: str) -> list[str]:
     return formats
 
 
-def _known(options: list[str], name: str) -> Any:
+def _directory(formats: Sequence[str], options: argparse.Namespace) -> Path | None:
+    """Where reports go, made before the search: that it cannot be made is better known now."""
+    from rebalance.gate import traces
+
+    directory: Path | None = options.report_dir
+    try:
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+        elif any(name != "text" for name in formats):
+            directory = traces.run_directory(ROOT, datetime.now(UTC))
+    except OSError as error:
+        raise UsageError(f"no directory for reports: {error}") from error
+    return directory
+
+
+def _known(options: list[str], name: str) -> tuple[Entry, ...]:
     from rebalance.gate import known
 
     try:
@@ -247,23 +342,27 @@ def _known(options: list[str], name: str) -> Any:
         raise UsageError(str(error)) from error
 
 
-def _report(result: Result, formats: list[str], options: argparse.Namespace) -> None:
-    from rebalance.gate import traces
+def _report(
+    result: Result, formats: Sequence[str], directory: Path | None, options: argparse.Namespace
+) -> None:
     from rebalance.gate.report import WRITERS, github, text
 
-    files = [name for name in formats if name != "text"]
-    if files or options.report_dir:
-        directory = options.report_dir or traces.run_directory(ROOT, datetime.now(UTC))
-        directory.mkdir(parents=True, exist_ok=True)
-        for name in files:
-            file, write = WRITERS[name]
-            (directory / file).write_text(write(result), encoding="utf-8")
-        print(f"reports: {directory}", file=sys.stderr)
+    result = replace(result, run_dir=str(directory or ""))
     if "text" in formats:
-        print(text.render(result, color=_color(options), verbose=options.verbose, unicode=_unicode()))
-    if options.ci == "github":
-        print(*github.commands(result), sep="\n")
-        github.summarise(result)
+        shown = text.render(result, color=_color(options), verbose=options.verbose, unicode=_unicode())
+        _say(shown.rstrip("\n"))
+    try:
+        if directory:
+            for name in formats:
+                file, write = WRITERS[name]
+                (directory / file).write_text(write(result), encoding="utf-8")
+            if "text" not in formats:
+                _note(f"reports: {directory}")
+        if options.ci == "github":
+            _say("\n".join(github.commands(result)))
+            github.summarise(result)
+    except OSError as error:
+        raise UsageError(f"a report cannot be written: {error}") from error
 
 
 def _color(options: argparse.Namespace) -> bool:
@@ -318,7 +417,7 @@ def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
     from rebalance.gate.targets import TargetError
 
     try:
-        session = Session(target, options.call_seconds, memory_mib=options.memory_mib).__enter__()
+        session = Session(target, options.call_seconds, memory_mib=int(options.memory_mib)).__enter__()
     except TargetError as error:
         raise UsageError(str(error)) from error
     with contextlib.closing(session):
@@ -330,8 +429,6 @@ def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
 
 def _replay(options: argparse.Namespace) -> int:
     from rebalance.gate import traces
-    from rebalance.gate.check import replay
-    from rebalance.gate.targets import TargetError
 
     paths = [path for name in options.traces or [str(ROOT / "failures")] for path in _find(name)]
     if options.as_pytest and len(paths) != 1:
@@ -341,34 +438,80 @@ def _replay(options: argparse.Namespace) -> int:
         try:
             trace = traces.load(path)
         except traces.NewerSchema as error:
-            print(f"skipped  {error}", file=sys.stderr)
+            _note(f"skipped  {error}")
             continue
         except ValueError as error:
-            print(f"error    {error}")
+            _say(f"error    {error}")
             worst = max(worst, 2)
             continue
         if options.as_pytest:
-            options.as_pytest.write_text(traces.as_pytest(trace), encoding="utf-8")
-            print(f"written  {options.as_pytest}")
-            return 0
-        spec = options.target or trace.target.spec
-        try:
-            with _session(_resolve(spec), options) as session:
-                record = replay(session, trace.scenario, trace.clause)
-        except (UsageError, TargetError) as error:
-            print(f"error    {trace.id}  {trace.clause.id}  {spec}: {error}")
-            worst = max(worst, 2)
-            continue
-        found = record.breach_of(trace.clause.id)
-        if record.skipped is not None:
-            print(f"error    {trace.id}  {trace.clause.id}  {spec} declined: {record.skipped}")
-            worst = max(worst, 2)
-        elif found:
-            print(f"failing  {trace.id}  {trace.clause.id}  {spec}: {found.breach.summary}")
-            worst = max(worst, 1)
-        else:
-            print(f"fixed    {trace.id}  {trace.clause.id}  {spec}")
+            if options.target:
+                trace = replace(trace, target=replace(trace.target, spec=options.target))
+            return _as_pytest(trace, options.as_pytest)
+        worst = max(worst, _replay_one(trace, options))
     return worst
+
+
+def _as_pytest(trace: Trace, out: Path) -> int:
+    from rebalance.gate import traces
+
+    try:
+        out.write_text(traces.as_pytest(trace), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--as-pytest: {error}") from error
+    _say(f"written  {out}")
+    return 0
+
+
+def _replay_one(trace: Trace, options: argparse.Namespace) -> int:
+    """Play a trace again, say what came of it; the exit code it deserves."""
+    from rebalance.gate.check import replay
+    from rebalance.gate.report.words import clean
+
+    spec = options.target or trace.target.spec
+    name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
+    try:
+        with _session(_resolve(spec), options) as session:
+            record = replay(session, trace.scenario, trace.clause)
+    except UsageError as error:
+        _say(f"error    {name}: {error}")
+        return 2
+    if record.skipped is not None:
+        _say(f"error    {name} declined: {clean(record.skipped)}")
+        return 2
+    found = record.breach_of(trace.clause.id)
+    if found is None:
+        _say(f"fixed    {name}")
+        return 0
+    _say(f"failing  {name}: {clean(found.breach.summary)}")
+    if options.verbose:
+        _say("\n".join(_shown(trace, record)) + "\n")
+    return 1
+
+
+def _shown(trace: Trace, record: Record) -> list[str]:
+    """What happened in a replay, as in the report of the check that found it."""
+    from rebalance.gate.report.text import block
+    from rebalance.gate.result import ClauseResult, Finding, Status
+
+    found = record.breach_of(trace.clause.id)
+    assert found is not None
+    finding = Finding(
+        clause=trace.clause,
+        protocol=trace.protocol,
+        breach=found.breach,
+        scenario=record.scenario,
+        round=found.round,
+        calls=record.calls,
+        seed=trace.seed,
+        number=trace.number,
+        found_size=trace.found_size,
+        confirmed=True,
+        trace_id=trace.id,
+        path=str(trace.path or ""),
+    )
+    row = ClauseResult(trace.clause, trace.protocol, Status.VIOLATED, finding=finding)
+    return ["", *block("VIOLATION", row, _unicode())]
 
 
 def _find(name: str) -> list[Path]:
@@ -384,12 +527,10 @@ def _smoke(options: argparse.Namespace) -> int:
     from rebalance.gate.smoke import smoke
 
     target = _resolve(options.target, options.command)
-    limits = {"call_seconds": options.call_seconds, "memory_mib": options.memory_mib}
+    limits = {"call_seconds": options.call_seconds, "memory_mib": int(options.memory_mib)}
     steps = smoke(target, options.validate, **limits)
     for step in steps:
-        print(f"{'ok  ' if step.ok else 'FAIL'}  {step.title}")
-        for line in step.lines:
-            print(f"      {line}")
+        _say("\n      ".join([f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]))
     return 0 if all(step.ok for step in steps) else 1
 
 
@@ -402,9 +543,9 @@ def _clauses(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     if options.format == "json":
-        print(json.dumps(catalogue.to_json(chosen), indent=2))
+        _say(json.dumps(catalogue.to_json(chosen), indent=2))
     else:
-        print(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.paths)))
+        _say(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.paths)))
     return 0
 
 
@@ -412,11 +553,10 @@ def _targets(options: argparse.Namespace) -> int:
     from rebalance.gate.targets import known
     from rebalance.model.switches import SWITCHES
 
-    for name in known():
-        print(name)
-    print("\ndesign switches, added to a reference assignor as NAME+SWITCH:")
-    for switch in SWITCHES.values():
-        print(f"  {switch.assignor}+{switch.id}  [{switch.entry}] {switch.sentence} ({switch.shipped})")
+    switches = [f"  {s.assignor}+{s.id}  [{s.entry}] {s.sentence} ({s.shipped})" for s in SWITCHES.values()]
+    _say("\n".join(known()))
+    _say("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
+    _say("\n".join(switches))
     return 0
 
 

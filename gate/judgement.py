@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import date
 
 from rebalance.gate.known import Entry, match, unmatched
-from rebalance.gate.result import ClauseResult, Exit, Result, Status, Verdict
-from rebalance.properties.clauses import Clause, Level
+from rebalance.gate.result import ClauseResult, Exit, Result, Status, TargetInfo, Verdict
+from rebalance.model.assignor import Promise
+from rebalance.properties.clauses import TABLE, Clause, Level
 
 _WORST_FIRST = (Level.SAFETY, Level.LIVENESS, Level.QUALITY)
 
@@ -35,15 +36,25 @@ def judge(result: Result) -> Result:
 def allow(result: Result, failing: Sequence[Entry], flaky: Sequence[Entry], today: date) -> Result:
     """``result`` judged again with these lists: known violations pass, needless entries do not.
 
-    An entry of ``failing`` is needless when something that it means was judged and all of that held;
-    one of ``flaky`` never is.
+    An entry of ``failing`` is needless when something that it means was judged and all of that held in
+    a search that came to its end; it is stale when it means no clause that applies to the target, run
+    today or not. One of ``flaky`` is neither.
     """
     violated = [row.id for row in result.clauses if row.status is Status.VIOLATED]
-    needless = unmatched(failing, violated)
+    needless = () if result.interrupted or result.missed else unmatched(failing, violated)
     rows = tuple(_allowed(row, failing, flaky, needless, today) for row in result.clauses)
-    ran = [row.id for row in rows if row.status not in (Status.UNSUPPORTED, Status.UNTESTED)]
-    stale = tuple(str(entry) for entry in unmatched(failing, ran))
+    stale = tuple(str(entry) for entry in unmatched(failing, _applicable(result.target)))
     return judge(replace(result, clauses=rows, stale_known=stale))
+
+
+def _applicable(target: TargetInfo) -> list[str]:
+    promises = tuple(Promise(p) for p in target.promises)
+    return [
+        f"{clause.id}-{protocol}"
+        for clause in TABLE
+        for protocol in clause.protocols
+        if protocol in target.protocols and clause.applies(protocol, promises)
+    ]
 
 
 def _allowed(

@@ -224,14 +224,15 @@ def _cover(
         if not path:
             return best  # nobody wants a line that allows everything
     stem = "/".join(path) + ("" if leaf else "/**")
+    if wanted == below <= broken and (best is None or len(best) > 1):
+        return [stem]
     for suffix in _SUFFIXES:
         meant = frozenset(i for i in below if i.endswith(suffix))
         if meant & wanted and meant <= broken:
             found = [stem + suffix, *_cover(path, ids, left - meant, broken)]
             best = found if best is None or len(found) < len(best) else best
-    if below <= broken and (best is None or len(best) > 1 or (leaf and wanted == below)):
-        best = [stem]
-    return best or []
+    assert best is not None  # at a leaf, what is left is broken, so a suffix was found
+    return best
 
 
 def _path(clause_id: str) -> tuple[str, ...]:

@@ -5,14 +5,16 @@
     test_contract = conformance("my_package.assignors:MyAssignor")
 
 gives ``test_contract[kip429/leader/4-cooperative]`` and its siblings. The search runs once for all of
-them, with the first. This module is loaded into every pytest run of every project that has the suite
-installed, so it imports no engine until a test asks for one.
+them, with the first; with pytest-xdist, once per worker. This module is loaded into every pytest run of
+every project that has the suite installed, so it imports no engine until a test asks for one.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+import os
+import sys
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from rebalance.gate.check import Plan
+    from rebalance.gate.known import Entry
     from rebalance.gate.result import ClauseResult, Result
 
 OPTIONS = {
@@ -32,9 +36,16 @@ OPTIONS = {
 }
 DEFAULTS = {"profile": "ci", "seed": "0", "level": "liveness", "report-dir": ".rebalance"}
 SEARCHED = "search/complete"
-"""Id of the test that fails when the search was inconclusive."""
+"""Id of the test that fails when the search was inconclusive, or the list of known failures out of date."""
 
-_results = pytest.StashKey[dict[int, "Result"]]()
+_TARGET = "rebalance_target"
+"""Attribute that tells a test of ours from all others."""
+
+_results = pytest.StashKey[dict[Hashable, "Result | str"]]()
+"""The finished checks by target, or why there is none."""
+
+_story = pytest.StashKey[str]()
+"""The counterexample, to be shown below the failure."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,19 +62,39 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    given = [
-        f"{name}={value}" for name in OPTIONS if (value := _option(config, name)) and _is_set(config, name)
-    ]
+    given = [f"{name}={value}" for name in OPTIONS if (value := _given(config, name))]
     return f"rebalance-verifier: {', '.join(given)}" if given else None
 
 
-def _is_set(config: pytest.Config, name: str) -> bool:
-    return bool(config.getoption(f"--rebalance-{name}") or config.getini(f"rebalance-{name}"))
+@pytest.hookimpl(trylast=True)  # behind -k and -m: what was not chosen needs no target
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Refuse what cannot run at all, once and not test by test."""
+    absent = object()
+    ours = [(item, getattr(getattr(item, "obj", None), _TARGET, absent)) for item in items]
+    ours = [(item, target) for item, target in ours if target is not absent]
+    if not ours:
+        return
+    _plan(config)
+    for item, target in ours:
+        if not (target or _option(config, "target")):
+            where = item.nodeid.partition("[")[0]
+            raise pytest.UsageError(f"{where}: conformance() names no target, nor does --rebalance-target")
+
+
+def _given(config: pytest.Config, name: str) -> str:
+    """The option, else the ini value, else nothing. Paths in an ini file are relative to it."""
+    if value := config.getoption(f"--rebalance-{name}"):
+        return str(value)
+    value = str(config.getini(f"rebalance-{name}") or "")
+    if name == "report-dir" and value:
+        return str(config.rootpath / value)
+    if name == "known-failing" and value.startswith("@"):
+        return f"@{config.rootpath / value[1:]}"
+    return value
 
 
 def _option(config: pytest.Config, name: str) -> str:
-    given = config.getoption(f"--rebalance-{name}") or config.getini(f"rebalance-{name}")
-    return str(given or DEFAULTS.get(name, ""))
+    return _given(config, name) or DEFAULTS.get(name, "")
 
 
 def conformance(target: Any = None) -> Callable[..., None]:
@@ -81,10 +112,10 @@ def conformance(target: Any = None) -> Callable[..., None]:
         pytest.param(
             f"{clause.id}-{protocol}",
             id=f"{clause.id}-{protocol}",
-            marks=[
-                pytest.mark.clause(clause.id),
-                pytest.mark.protocol(str(protocol)),
-                pytest.mark.level(str(clause.level)),
+            marks=[  # by keyword, as in -m "clause(id='assign/1')"
+                pytest.mark.clause(id=clause.id),
+                pytest.mark.protocol(name=str(protocol)),
+                pytest.mark.level(name=str(clause.level)),
             ],
         )
         for clause in TABLE
@@ -94,55 +125,121 @@ def conformance(target: Any = None) -> Callable[..., None]:
     @pytest.mark.parametrize("rebalance_case", [*cases, pytest.param(SEARCHED, id=SEARCHED)])
     def test(rebalance_case: str, request: pytest.FixtureRequest) -> None:
         result = _result(request.config, target)
+        if isinstance(result, str):
+            pytest.fail(result, pytrace=False)
         if rebalance_case == SEARCHED:
-            if result.missed:
-                pytest.fail(f"inconclusive: {'; '.join(result.missed)}", pytrace=False)
-            return
-        row = next(r for r in result.clauses if r.id == rebalance_case)
-        _settle(row, result, request)
+            _settle_search(result)
+        else:
+            row = next(r for r in result.clauses if r.id == rebalance_case)
+            _settle(row, result, request.node)
 
+    setattr(test, _TARGET, target)
     return test
 
 
-def _result(config: pytest.Config, target: Any) -> Result:
-    """The finished check of ``target``, run on the first request."""
-    from rebalance.gate import known, traces
-    from rebalance.gate.check import PROFILES, Plan, check, describe
-    from rebalance.gate.judgement import allow
-    from rebalance.gate.session import InProcess, Session
-    from rebalance.gate.targets import resolve
+def _plan(config: pytest.Config) -> Plan:
+    """The plan that the options ask for. Raises ``pytest.UsageError``."""
+    from rebalance.gate.check import PROFILES, Plan
+    from rebalance.gate.known import match
     from rebalance.properties.clauses import Level
 
-    target = target if target is not None else _option(config, "target")
-    if not target:
-        raise pytest.UsageError("conformance() names no target: give it one, or --rebalance-target")
+    failing, today = _failing(config), date.today()
+    words = {"profile": tuple(PROFILES), "level": tuple(Level)}
+    for name, known in words.items():
+        if _option(config, name) not in known:
+            raise pytest.UsageError(
+                f"--rebalance-{name}: {_option(config, name)!r} is none of {', '.join(known)}"
+            )
+    try:
+        seed = int(_option(config, "seed"))
+    except ValueError:
+        raise pytest.UsageError(f"--rebalance-seed: {_option(config, 'seed')!r} is no number") from None
+    return Plan(
+        profile=PROFILES[_option(config, "profile")],
+        seed=seed,
+        level=Level(_option(config, "level")),
+        expected=lambda key: match(failing, key, today) is not None,
+    )
+
+
+def _failing(config: pytest.Config) -> tuple[Entry, ...]:
+    from rebalance.gate import known
+
+    given = _given(config, "known-failing")
+    try:
+        return known.read([given] if given else [], "--rebalance-known-failing")
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _result(config: pytest.Config, target: Any) -> Result | str:
+    """The finished check of ``target``, run on the first request, or why there is none."""
+    target = target or _option(config, "target")
+    key = target if isinstance(target, str) else id(target)
     done = config.stash[_results]
-    key = hash(target) if isinstance(target, str) else id(target)
     if key not in done:
-        plan = Plan(
-            profile=PROFILES[_option(config, "profile")],
-            seed=int(_option(config, "seed")),
-            level=Level(_option(config, "level")),
-        )
-        failing = known.read([_option(config, "known-failing")] if _is_set(config, "known-failing") else [])
-        spec = target if isinstance(target, str) else f"{type(target).__name__} (in process)"
-        with Session(resolve(target)) if isinstance(target, str) else InProcess(target) as session:
-            result = check(plan, session, describe(spec, session.hello), fresh=session.close)
-        result = allow(result, failing, (), date.today())
-        with contextlib.suppress(OSError):  # a read-only checkout still gets its verdict
-            result = traces.save_all(result, Path(_option(config, "report-dir")))
-        done[key] = result
+        done[key] = _check(config, target)
     return done[key]
 
 
-def _settle(row: ClauseResult, result: Result, request: pytest.FixtureRequest) -> None:
+def _check(config: pytest.Config, target: Any) -> Result | str:
+    from rebalance.gate import traces
+    from rebalance.gate.check import check, describe
+    from rebalance.gate.judgement import allow
+    from rebalance.gate.session import InProcess, Session
+    from rebalance.gate.targets import TargetError, resolve
+
+    spec = target if isinstance(target, str) else _name(target)
+    try:
+        with (
+            _python_path(),
+            Session(resolve(target)) if isinstance(target, str) else InProcess(target) as session,
+        ):
+            result = check(_plan(config), session, describe(spec, session.hello), fresh=session.close)
+    except TargetError as error:
+        return str(error)
+    result = allow(result, _failing(config), (), date.today())
+    with contextlib.suppress(OSError):  # a read-only checkout still gets its verdict
+        result = traces.save_all(result, Path(_option(config, "report-dir")))
+    return result
+
+
+def _name(target: Any) -> str:
+    """An object as ``module:attribute``, the way ``rebalance replay`` may find it again."""
+    named = target if hasattr(target, "__qualname__") else type(target)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+@contextlib.contextmanager
+def _python_path() -> Iterator[None]:
+    """Let the target's process find what this one finds: pytest adds the folders of the tests to the path."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def _settle_search(result: Result) -> None:
+    """Turn what belongs to no clause into what pytest says of its test."""
+    if result.stale_known:
+        lines = "; ".join(result.stale_known)
+        pytest.fail(f"the list of known failures matches no clause of the target: {lines}", pytrace=False)
+    if result.missed:
+        pytest.fail(f"inconclusive: {'; '.join(result.missed)}", pytrace=False)
+
+
+def _settle(row: ClauseResult, result: Result, item: pytest.Item) -> None:
     """Turn one row of the clause matrix into what pytest says of its test."""
     from rebalance.gate.judgement import gates
-    from rebalance.gate.report.chart import chart
+    from rebalance.gate.report.text import block
     from rebalance.gate.result import Status
-    from rebalance.properties.clauses import Level, violation
+    from rebalance.properties.clauses import Level
 
-    item = request.node
     item.user_properties += [("clause", row.clause.id), ("kip", row.clause.rule)]
     finding = row.finding
     if finding is not None and finding.path:
@@ -151,31 +248,26 @@ def _settle(row: ClauseResult, result: Result, request: pytest.FixtureRequest) -
         case Status.UNSUPPORTED | Status.UNTESTED:
             pytest.skip(row.note)
         case Status.FIXED:
-            pytest.fail(f"{row.id} is on the list of known failures and holds: {row.note}", pytrace=False)
+            pytest.fail(f"{row.id} holds: remove {row.note} from the known failures", pytrace=False)
         case Status.KNOWN | Status.FLAKY if finding is not None:
             pytest.xfail(f"known: {finding.breach.summary}")
         case Status.VIOLATED if finding is not None:
             if not gates(row.clause, Level(result.level)):
                 pytest.xfail(f"{row.clause.level}, informational: {finding.breach.summary}")
-            error = violation(row.clause, finding.breach, finding.scenario)
-            error.add_note("\n".join(chart(finding)))
-            if finding.trace_id:
-                error.add_note(f"replay: rebalance replay {finding.trace_id}    trace: {finding.path}")
-            item.stash[_chart] = "\n".join(chart(finding))
-            raise error
-
-
-_chart = pytest.StashKey[str]()
+            first, *rest = block("VIOLATION", row)
+            item.stash[_story] = "\n".join(rest)
+            replay = f"\nreplay: rebalance replay {finding.trace_id}" if finding.trace_id else ""
+            pytest.fail(first + replay, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the ownership chart as a section of its own."""
+    """Show the counterexample below the failure, as a section of its own."""
     report = yield
-    if report.when == "call" and report.failed and _chart in item.stash:
-        report.sections.append(("ownership", item.stash[_chart]))
+    if report.when == "call" and report.failed and _story in item.stash:
+        report.sections.append(("counterexample", item.stash[_story]))
     return report
 
 

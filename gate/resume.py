@@ -8,8 +8,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.check import Plan, Progress
+from rebalance.gate.check import Plan, Progress, count
 from rebalance.gate.result import TargetInfo
+from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.clauses import CLAUSES, Breach
 from rebalance.properties.histories import Found
 from rebalance.properties.scenarios import from_json, to_json
@@ -29,6 +30,12 @@ def key(target: TargetInfo, plan: Plan) -> str:
         [c.id for c in plan.clauses],
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+
+
+def unfinished(progress: Progress, plan: Plan, target: TargetInfo) -> bool:
+    """Whether scenarios of the plan are left to play."""
+    protocols = [p for p in RebalanceProtocol if p in target.protocols and p in (plan.protocols or [p])]
+    return progress.done < count(plan.profile, protocols)
 
 
 def save(path: Path, progress: Progress) -> None:
@@ -52,10 +59,19 @@ def save(path: Path, progress: Progress) -> None:
 
 
 def load(path: Path) -> Progress:
-    """What ``save`` wrote, or a new start when there is nothing to resume."""
+    """What ``save`` wrote, or a new start when there is nothing to resume.
+
+    Raises ``ValueError`` for a file that is damaged or of another version of the suite.
+    """
     if not path.exists():
         return Progress()
-    data = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return _parse(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} cannot be resumed, delete it: {error!r}") from error
+
+
+def _parse(data: dict[str, Any]) -> Progress:
     progress = Progress(**{name: data[name] for name in NUMBERS})
     for name in COUNTERS:
         setattr(progress, name, Counter(data[name]))

@@ -291,8 +291,8 @@ def sticky(call: Call) -> Breach | None:
     if call.kept >= best.kept:
         return None
     return Breach(
-        f"{best.kept - call.kept} partitions move more than needed: {call.kept} of {len(call.valid)} valid "
-        f"claims kept, {best.kept} possible",
+        f"{_count(best.kept - call.kept, 'partition')} moved more than needed: {call.kept} of "
+        f"{len(call.valid)} valid claims kept, {best.kept} possible",
         (
             f"loads are {_loads(call)}, the best possible are {', '.join(map(str, best.loads))}",
             f"moved: {_names(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))}",
@@ -446,7 +446,7 @@ def settles(history: History) -> Breach | None:
             f"the group settles with {_names(last.withheld)} assigned to nobody",
             ("nobody revokes anything in that round, so no rebalance follows it",),
             "every partition of a subscribed topic owned",
-            f"{len(last.withheld)} partitions stranded",
+            f"{_count(len(last.withheld), 'partition')} stranded",
             last.withheld,
         )
     return _still_revokes(history, rounds)
@@ -475,7 +475,12 @@ def settled_is_final(history: History) -> Breach | None:
     before, after = history.calls[history.settled], history.calls[history.settled + 1]
     if before.withheld or _same(before.assignment, after.assignment):
         return None
-    return _differs(after, before.assignment, "after the rebalance before it")
+    breach = _differs(after, before.assignment, "after the rebalance before it")
+    # Members that claim nothing, EAGER ones beside COOPERATIVE ones, cannot be known to have held
+    # anything: what only they exchange may move once more while the claims beside theirs still change.
+    if before.claims != after.claims and not any(p in after.claimants for p in breach.partitions):
+        return None
+    return breach
 
 
 def settles_in_two(history: History) -> Breach | None:
@@ -504,10 +509,10 @@ def _differs(call: Call, other: GroupAssignment, how: str) -> Breach:
     here, there = _holders(call.assignment), _holders(other)
     changed = tuple(sorted(p for p in here.keys() | there.keys() if here.get(p) != there.get(p)))
     return Breach(
-        f"{len(changed)} partitions change owner ({_names(changed)}): {how}",
+        f"{_count(len(changed), 'partition')} with another owner ({_names(changed)}): {how}",
         (f"once {_all(other)}", f"once {_all(call.assignment)}"),
         "the same assignment",
-        f"{len(changed)} differences",
+        _count(len(changed), "difference"),
         changed,
     )
 
@@ -536,6 +541,10 @@ def _grants(call: Call, members: Iterable[str]) -> str:
 def _all(assignment: GroupAssignment) -> str:
     shown = [f"{m}: {{{_names(sorted(p), '')}}}" for m, p in sorted(assignment.items())]
     return "  ".join(shown[:8]) + (f"  and {len(shown) - 8} more" if len(shown) > 8 else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _names(items: Iterable[Any], none: str = "nobody") -> str:

@@ -241,7 +241,8 @@ def _join(group: _Group, member: Member) -> None:
 
 
 def _eager(group: _Group, member: Member) -> bool:
-    return member.eager or group.scenario.protocol is EAGER
+    """Whether it gives up all before joining; so does who cannot even say what it owns (version 0)."""
+    return member.eager or member.version == 0 or group.scenario.protocol is EAGER
 
 
 def _apply(group: _Group, events: Sequence[Event]) -> dict[str, FaultKind]:
@@ -317,7 +318,7 @@ def _present(
     sent = Subscription(
         member.topics,
         user_data,
-        state.owned if member.version >= 1 else (),
+        state.owned,
         state.joined if member.version >= 2 else NO_GENERATION,
         member.rack if member.version >= 3 else None,
         member.instance,

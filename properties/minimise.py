@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from rebalance.model.values import NO_GENERATION, Racks
+from rebalance.model.values import NO_GENERATION, Racks, TopicPartition
 from rebalance.properties.scenarios import (
     Event,
     Fault,
@@ -200,6 +200,11 @@ def _plainer(member: Member) -> Iterator[Member]:
     for topic in member.topics:
         if len(member.topics) > 1:
             yield replace(member, topics=tuple(t for t in member.topics if t != topic))
+    owned = set(member.owned)
+    for position, (topic, index) in enumerate(member.owned):  # lower indexes, so that partitions can go
+        free = (p for p in (TopicPartition(topic, i) for i in range(index)) if p not in owned)
+        if lower := next(free, None):
+            yield replace(member, owned=(*member.owned[:position], lower, *member.owned[position + 1 :]))
 
 
 def _plainer_topics(s: Scenario) -> Iterator[Scenario]:

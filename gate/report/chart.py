@@ -7,8 +7,9 @@ until it has revoked it, so two bars side by side in a right half are two owners
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rebalance.gate.report.words import clean, columns, count, cut, fold, happens, joins, pad, shorten
 from rebalance.gate.result import Finding
@@ -23,6 +24,7 @@ MOST_MEMBERS = 6  # of one partition
 MOST_NOTES = 4
 
 _OWNED, _LEAVING, _STALE, _WITHOUT, _NOBODY, _OVERLAP = "█▒░·-◀"
+_ALONE = "left alone"
 _ASCII = str.maketrans({_OWNED: "#", _LEAVING: "~", _STALE: ":", _WITHOUT: ".", _OVERLAP: "<"})
 _COOPERATIVE_LEGEND = {
     _OWNED: "owned",
@@ -60,7 +62,7 @@ def chart(finding: Finding, unicode: bool = True, width: int = 108) -> list[str]
     everything = _concerned(finding, shown)
     partitions = everything[:MOST_PARTITIONS]
     rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]
-    names = [(clean(str(p), unicode), clean(m, unicode)) for p, m in rows]
+    names = [(clean(str(p), unicode), clean(m, unicode) or "(nobody)") for p, m in rows]
     first = max(columns(shorten(name, 24)) for name, _ in names)
     second = max(columns(shorten(name, 24)) for _, name in names)
     half = min(max((width - first - second - 4) // len(shown) - 2, 2) // 2, 5)
@@ -87,7 +89,7 @@ def chart(finding: Finding, unicode: bool = True, width: int = 108) -> list[str]
 
 
 def _rounds(finding: Finding) -> list[_Round]:
-    stories = list(_stories(finding.scenario))
+    stories = _stories(finding.scenario)
     # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
     recorded = bool(finding.calls) or finding.confirmed
     found = []
@@ -97,16 +99,17 @@ def _rounds(finding: Finding) -> list[_Round]:
         if call is None and recorded:
             story = "; ".join(filter(None, (story, "no answer")))
         withheld = frozenset(call.withheld) if call else frozenset()
-        found.append(_Round(index + 1, story or "left alone", call, withheld))
+        found.append(_Round(index + 1, story or _ALONE, call, withheld))
     return found
 
 
-def _stories(scenario: Scenario) -> Iterator[str]:
-    """For each rebalance that takes place, what precedes it.
+def _stories(scenario: Scenario) -> list[str]:
+    """What precedes each disturbed rebalance that takes place, and the first undisturbed one.
 
     A round in which nobody joins is none, so the group is followed as ``histories.play`` does; events
     about members that are not there are left out.
     """
+    stories = []
     static = {m.id: m.instance is not None for m in scenario.members}
     stored: set[str] = set()  # static members that the coordinator remembers
     story = [joins(m) for m in scenario.members]
@@ -132,8 +135,9 @@ def _stories(scenario: Scenario) -> Iterator[str]:
         taking_part = present or [m for m in absent if m in stored]
         stored.update(m for m in present if static[m])
         if taking_part:
-            yield "; ".join(story)
+            stories.append("; ".join(story))
             story = []
+    return [*stories, "; ".join(story)]
 
 
 def _matters(event: Event, members: dict[str, bool]) -> bool:
@@ -154,10 +158,12 @@ def _window(total: int, breaking: int) -> tuple[int, int]:
 
 def _story(shown: Sequence[_Round], breaking: int, total: int, unicode: bool, width: int) -> list[str]:
     lines = []
-    for r in shown:
-        story = fold(clean(r.story, unicode), width - 12, most=3)
-        lines.append(f"round {pad(_number(r.number, breaking), 5)} {story[0]}")
-        lines += [" " * 12 + line for line in story[1:]]
+    for _, group in groupby(shown, key=lambda r: r.story if r.story == _ALONE else (r.number, r.story)):
+        first, *others = group
+        number = f"{first.number}-{others[-1].number}" if others else _number(first.number, breaking)
+        text = fold(clean(first.story, unicode), width - 12, most=3)
+        lines.append(f"round {pad(number, 5)} {text[0]}")
+        lines += [" " * 12 + line for line in text[1:]]
     if len(shown) < total:
         lines.append(f"(rounds {shown[0].number} to {shown[-1].number} of {total})")
     return lines

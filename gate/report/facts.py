@@ -77,7 +77,9 @@ def _because(result: Result) -> str:
             return "is not judged: " + cut(clean((*reasons, "no reason given")[0]), 50) + others
         case Verdict.CONFORMANT:
             passed = count(len(having(result, Status.PASSED)), "clause")
-            return f"keeps {passed} in {count(result.scenarios, 'scenario')}"
+            weaker = len(informational(result))
+            more = f", with {count(weaker, 'finding')} below the level" if weaker else ""
+            return f"keeps {passed} in {count(result.scenarios, 'scenario')}{more}"
 
 
 def tally(result: Result) -> str:

@@ -61,11 +61,12 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     """Everything about one broken clause; the first line says it all in short."""
     finding = clause.finding
     summary = clean(finding.breach.summary if finding else clause.clause.sentence, unicode)
-    where = f"   [{clause.clause.level}, {clause.protocol}]"
+    where = f"{clause.clause.level}, {clause.protocol}"
     start = f"{word} {clause.clause.id}  "
-    room = WIDTH - len(start) - len(where)
-    lines = [start + cut(summary, room) + where]
-    if columns(summary) > room:
+    lines = [f"{start}{summary}   [{where}]"]
+    if columns(lines[0]) > WIDTH:
+        lines = [start + cut(summary, WIDTH - len(start)), *_labelled("level", where)]
+    if columns(start + summary) > WIDTH:
         lines += _labelled("what", summary)
     lines += _labelled("rule", f"{clause.clause.sentence} ({clause.clause.rule})")
     lines.append(f"  {clause.clause.link}")

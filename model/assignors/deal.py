@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import repeat
 
 from rebalance.model.claims import NOBODY, Rows
-from rebalance.model.values import GroupAssignment, Partitions, TopicPartition
+from rebalance.model.values import GroupAssignment, TopicPartition
 
 _partition = partial(tuple.__new__, TopicPartition)  # twice as fast as TopicPartition(topic, index)
 
@@ -20,12 +20,6 @@ def assignment(members: Sequence[str], rows: Rows) -> GroupAssignment:
         for partition, member in zip(map(_partition, zip(repeat(topic), range(len(row)))), row, strict=True):
             hands[member].append(partition)
     return {member: tuple(hand) for member, hand in zip(members, hands, strict=False)}
-
-
-def without(partitions: Partitions, dropped: Iterable[TopicPartition]) -> Partitions:
-    """``partitions`` less ``dropped``, in the same order."""
-    gone = frozenset(dropped)
-    return tuple(p for p in partitions if p not in gone) if gone else partitions
 
 
 def round_robin(needs: Sequence[tuple[int, int]]) -> Iterator[int]:

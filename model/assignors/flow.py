@@ -300,12 +300,23 @@ class Flow:
                         self._give(lot, member, count)
                 continue
             while self.supply[lot] and takers:
-                for member in _roomiest(takers, self.supply[lot], with_slots):
+                for member in self._roomiest(takers, self.supply[lot], with_slots):
                     slots, bit = self.slots[member], 1 << member
-                    with_slots[slots] &= ~bit
+                    with_slots[slots] ^= bit
                     with_slots[slots - 1] = with_slots.get(slots - 1, 0) | bit
+                    if not with_slots[slots]:
+                        del with_slots[slots]
                     self._give(lot, member, 1)
                 takers &= self.free
+
+    def _roomiest(self, members: Bits, most: int, with_slots: Mapping[int, Bits]) -> list[int]:
+        """Up to ``most`` of ``members``, those with most slots left first."""
+        if members.bit_count() <= len(with_slots):
+            return sorted(elements(members), key=lambda member: -self.slots[member])[:most]
+        chosen: list[int] = []
+        for slots in sorted(with_slots, reverse=True):
+            chosen += islice(elements(members & with_slots[slots]), most - len(chosen))
+        return chosen
 
     def _give(self, lot: int, member: int, count: int) -> None:
         self._shift(lot, member, count)
@@ -390,11 +401,3 @@ def _by_value(values: Sequence[int]) -> dict[int, Bits]:
     for position, value in enumerate(values):
         positions[value] = positions.get(value, 0) | 1 << position
     return positions
-
-
-def _roomiest(members: Bits, most: int, with_slots: Mapping[int, Bits]) -> list[int]:
-    """Up to ``most`` of ``members``, those with most slots left first."""
-    chosen: list[int] = []
-    for slots in sorted(with_slots, reverse=True):
-        chosen += islice(elements(members & with_slots[slots]), most - len(chosen))
-    return chosen

@@ -190,6 +190,7 @@ def test_read_names_what_is_wrong(tmp_path):
         ("a/1-e x a/1-c u", ["a/1"]),  # what is not supported did not run
         ("a/1-e x a/1-c ?", ["a/1-eager"]),  # nobody knows
         ("a/1-c x", ["a/1"]),
+        ("a/1-c x a/2-c x b/1 .", ["a/**"]),
         ("a/1 x a/2 x b/1 .", ["a/**"]),
         ("a/1 x a/2 . b/1 .", ["a/1"]),
         ("a/1 x a/2 u b/1 .", ["a/1"]),

@@ -230,9 +230,9 @@ def test_chart_of_a_partition_with_nobody():
     calls = (call({"t": 2}, {"A": ("", -1, "t-0")}),)
     assert drawn(finding("kip429/leader/5", calls, 1, Breach("x", partitions=tps("t-1")))) == (
         """\
-        1*
-t-1          -----
-t-0  A  ·····█████
+               1*
+t-1  (nobody)       -----
+t-0  A         ·····█████
 left half JoinGroup, right half SyncGroup
 █ owned   · without it   - with nobody"""
     )
@@ -265,6 +265,13 @@ left half JoinGroup, right half SyncGroup
 def test_chart_of_an_unconfirmed_finding_tells_the_story_only():
     found = finding("assign/4", (), 2, Breach("hung once"), confirmed=False)
     assert chart.chart(found) == ["round 1     A joins", "round 2*    left alone"]
+
+
+def test_story_of_a_scenario_without_rounds_tells_who_joins():
+    calls = [call({"t": 1}, {"A": ("t-0", 5, "t-0")})] * 4
+    scenario = Scenario(COOPERATIVE, uniform({"t": 1}), (Member("A", ("t",), tps("t-0"), 5),), ())
+    lines = chart.chart(finding("assign/6", calls, 3, Breach("x"), scenario))
+    assert lines[:3] == ["round 1     A joins claiming t-0 (generation 5)", "round 2-4   left alone", ""]
 
 
 def test_chart_in_ascii():
@@ -300,13 +307,15 @@ def test_stories_stand_beside_their_rounds():
     """The chart follows who takes part as ``play`` does: one story for each disturbed rebalance."""
     names = ("membership", "faults", "ghosts", "static")
     skipped = 0
-    for number in range(400):
-        scenario = generate(Seeded(f"stories/{number}"), COOPERATIVE, names)
+    static = Member("A", ("t",), instance="a")
+    back = (Leave("A"), Join(static), Fault(FaultKind.GHOST, "A"))  # the coordinator has forgotten A
+    forgotten = Scenario(COOPERATIVE, uniform({"t": 1}), (static,), ((), back, ()))
+    for scenario in (forgotten, *(generate(Seeded(f"{i}"), COOPERATIVE, names) for i in range(400))):
         seen: list[History] = []
         clause = Clause("x/1", Level.SAFETY, Scope.HISTORY, "", "", "", seen.append)
         play(scenario, lambda protocol, cluster, group: Answer({}), None, (clause,), ())
         for history in seen:
-            assert len(list(chart._stories(scenario))) == history.settling
+            assert len(chart._stories(scenario)) == history.settling + 1
             skipped += history.settling < len(scenario.rounds)
     assert skipped > 5
 
@@ -350,6 +359,28 @@ VIOLATION kip429/leader/4  t-1 is granted to B while A still owns it   [safety, 
 
 
 @pytest.mark.parametrize(
+    ("length", "start"),
+    [
+        (50, ["VIOLATION assign/1  " + "x" * 50 + "   [safety, cooperative]", "  rule     a"]),
+        (80, ["VIOLATION assign/1  " + "x" * 80, "  level    safety, cooperative", "  rule     a"]),
+        (
+            95,
+            [
+                "VIOLATION assign/1  " + "x" * 87 + "...",
+                "  level    safety, cooperative",
+                "  what     " + "x" * 95,
+                "  rule     a",
+            ],
+        ),
+    ],
+)
+def test_first_line_of_a_block_is_as_complete_as_fits(length, start):
+    found = finding("assign/1", (), 1, Breach("x" * length))
+    lines = text.block("VIOLATION", row("assign/1", status=Status.VIOLATED, finding=found))
+    assert [line[: len(s)] for line, s in zip(lines, start, strict=False)] == start
+
+
+@pytest.mark.parametrize(
     ("level", "word"), [("safety", "FINDING"), ("liveness", "FINDING"), ("quality", "VIOLATION")]
 )
 def test_what_does_not_gate_is_a_finding(level, word):
@@ -357,6 +388,15 @@ def test_what_does_not_gate_is_a_finding(level, word):
     shown = text.render(result(row("assign/6", status=Status.VIOLATED, finding=found), level=level))
     assert f"\n{word} assign/6  differs   [quality, cooperative]\n" in shown
     assert ("1 new violation" if word == "VIOLATION" else "0 new violations, 1 finding") in shown
+    assert ("scenarios, with 1 finding below the level\n" in shown) == (word == "FINDING")
+
+
+def test_the_worst_level_comes_first():
+    found = finding("assign/1", (), 1, Breach("x"))
+    ids = ("kip429/converge/1", "assign/1", "kip429/leader/5", "assign/2")
+    made = result(*(row(i, status=Status.VIOLATED, finding=found) for i in ids), verdict=Verdict.VIOLATION)
+    shown = [line.split()[1] for line in text.render(made).splitlines() if line.startswith("VIOLATION ")]
+    assert shown[1:] == ["assign/1", "assign/2", "kip429/converge/1", "kip429/leader/5"]
 
 
 def test_known_failures_are_one_line_unless_asked_for():
@@ -467,6 +507,12 @@ def test_fold_and_cut_keep_within_the_width(sample, width):
     assert len(words.fold(sample, width, most=4)) <= 4
     assert words.columns(words.cut(sample, width)) <= width
     assert words.columns(words.shorten(sample, width)) <= width
+
+
+def test_wide_characters_take_two_columns():
+    assert words.columns("消費者") == 6
+    assert words.columns("e\u0301") == 1
+    assert words.pad("消", 4) == "消  "
 
 
 def test_fold_loses_nothing_that_fits():
@@ -650,6 +696,12 @@ def test_markdown_with_hostile_names(name):
             assert bare.count("|") in (5, 9)
 
 
+def test_markdown_fences_are_longer_than_what_they_hold():
+    assert markdown._fenced("a\n```")[0] == "````text"
+    assert markdown._code("a``b") == "```a``b```"
+    assert markdown._code("`") == "`` ` ``"
+
+
 def test_markdown_leaves_out_sections_that_do_not_fit():
     found = violated().clauses[0]
     many = violated(clauses=(found,) * 400)
@@ -682,6 +734,8 @@ def test_annotations_are_one_line_each(name):
         assert kind in ("error", "warning", "notice")
         assert not set(":,") & set(title)
         assert not re.search("%(?!25|0D|0A|3A|2C)", title + message)
+    if name.startswith("%"):
+        assert any("%250A%2525" in command for command in github.commands(hostile(name)))
 
 
 def test_annotations_respect_githubs_limit():

@@ -147,6 +147,24 @@ def random_input(
     return cluster, group
 
 
+def racked_input(rng: random.Random) -> tuple[Cluster, dict[str, Subscription]]:
+    """Few replicas and tight subscriptions: racks, balance and claims all pull in other directions."""
+    names, racks = [f"t{n}" for n in range(rng.randint(2, 5))], "abc"
+    cluster = Cluster({name: tuple((rng.choice(racks),) for _ in range(rng.randint(2, 7))) for name in names})
+    everything = [TopicPartition(t, p) for t in names for p in range(cluster.partition_count(t))]
+    claimed = {p: rng.randrange(8) for p in everything}
+    group = {
+        f"m{number}": Subscription(
+            tuple(rng.sample(names, rng.randint(1, 3 if len(names) > 2 else 2))),
+            owned_partitions=tuple(p for p in everything if claimed[p] == number),
+            generation_id=1,
+            rack_id=rng.choice([*racks, None]),
+        )
+        for number in range(rng.randint(3, 8))
+    }
+    return cluster, group
+
+
 def after(group: GroupSubscription, assignment: GroupAssignment, generation: int) -> dict[str, Subscription]:
     """The group's next subscriptions when everyone took what it was assigned."""
     return {
@@ -189,6 +207,14 @@ def test_no_flow_is_better(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(40):
         cluster, group = random_input(rng, members=9, topics=8, most=9)
+        assert score(cluster, group, pairs(target(cluster, group))) == by_network_flow(cluster, group)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_flow_is_better_where_racks_are_scarce(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(120):
+        cluster, group = racked_input(rng)
         assert score(cluster, group, pairs(target(cluster, group))) == by_network_flow(cluster, group)
 
 
@@ -339,7 +365,7 @@ CLAIMS = {
     "user data of another layout has no generation": (
         {
             "a": member("t", "t-0", -1, user_data=encode_sticky_user_data(tps("t-0"), 9)),
-            "b": member("t", "t-0", 8),
+            "b": member("t", "t-0", 0),  # 1, the number of topics, would be newer
         },
         {"a": "t-1", "b": "t-0"},
     ),
@@ -442,6 +468,13 @@ def test_range_prefers_racks_within_its_share() -> None:
     cluster = Cluster({"t": (("b",), ("a",), ("b",), ("a",), ("b",))})
     group = {"m0": member("t", rack_id="a"), "m1": member("t", rack_id="b")}
     assert show(reference("range").assign(cluster, group)) == {"m0": "t-1 t-3", "m1": "t-0 t-2 t-4"}
+
+
+def test_range_asks_the_racks_of_all_equal_topics() -> None:
+    """Index 0 is near both members in t alone, index 1 in both topics: it goes first, to the first member."""
+    cluster = Cluster({"t": (("b",), ("b",)), "u": (("a",), ("b",))})
+    group = {"m0": member("t u", rack_id="b"), "m1": member("t u", rack_id="b")}
+    assert show(reference("range").assign(cluster, group)) == {"m0": "t-1 u-1", "m1": "t-0 u-0"}
 
 
 def test_range_keeps_equal_topics_together_whatever_their_racks() -> None:

@@ -6,7 +6,7 @@ import time
 
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
 
-from tests.mutants.spoiled import Hands, Spoiled, alike, claimants, even, solely_claimed, withheld
+from tests.mutants.spoiled import Hands, Spoiled, alike, claimants, solely_claimed, withheld
 
 
 class MissesMetadata(Spoiled):
@@ -43,18 +43,15 @@ class WaitsForNobody(Spoiled):
 
 
 class RevokesOneByOne(Spoiled):
-    """kip429/converge/1: of a deleted topic, members give up one partition in each rebalance."""
+    """kip429/converge/1: of a deleted topic, a member gives up one partition in each rebalance."""
 
     def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
-        if withheld(cluster, group, hands):
-            return
-        gone: Hands = dict.fromkeys(group, ())
+        given_up = set()
         for partition, member in solely_claimed(group):
             if partition.topic in group[member].topics and partition.topic not in cluster.topics:
-                gone[member] += (partition,)
-        slower = {member: (*hand, *gone[member][1:]) for member, hand in hands.items()}
-        if even(slower):
-            hands.update(slower)
+                if member in given_up:
+                    hands[member] = (*hands[member], partition)
+                given_up.add(member)
 
 
 class NeverSatisfied(Spoiled):

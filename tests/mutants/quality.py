@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from itertools import pairwise
 
@@ -23,20 +22,14 @@ from tests.mutants.spoiled import (
 )
 
 
-class RemembersTheLastCall(Spoiled):
-    """assign/6: when a new group is asked about again, the two ends of the table swap their hands."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: deque[object] = deque(maxlen=2)
+class LowestHashFirst(Spoiled):
+    """assign/6: in a new group the one partition more goes to a member that the hash seed chooses."""
 
     def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
-        question = (list(cluster.topics.items()), list(group.items()))
-        new = all(newcomer({member: subscription}) for member, subscription in group.items())
-        first, last = min(group), max(group)
-        if question in self.asked and new and nobody_claims(group) and _twins(group, first, last):
-            hands[first], hands[last] = hands[last], hands[first]
-        self.asked.append(question)
+        lucky = min(sorted(group), key=hash)
+        rich = max(sorted(group), key=lambda member: len(hands[member]))
+        if nobody_claims(group) and alike(group) and _twins(group, lucky, rich):
+            hands[lucky], hands[rich] = hands[rich], hands[lucky]
 
 
 class FirstComeFirstServed(Spoiled):

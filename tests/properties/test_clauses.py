@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -61,6 +61,16 @@ def call(
     }
     full = {m: claims.get(m, Claim((), -1)) for m in group}
     return Call(protocol, cluster, group, full, {m: tps(owned) for m, owned in given.items()})
+
+
+Check = Callable[..., Any]  # a breach, or None: what is asked of it says which
+
+
+def broken(clause_id: str, *shown: object) -> Breach:
+    """The breach of a clause that must not hold."""
+    breach = CLAUSES[clause_id].check(*shown)
+    assert breach is not None
+    return breach
 
 
 def racked(**topics: str) -> Cluster:
@@ -170,6 +180,12 @@ CASES: list[tuple[str, str, Call, str | None]] = [
         call({"A": "t-0"}, {"A": ("t-0", 1), "B": ("t-1", 9)}),
         None,
     ),
+    (
+        "kip429/leader/4",
+        "to the older claimant is kip792/claim/1",
+        call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 6)}),
+        None,
+    ),
     ("kip429/leader/4", "withheld", call({"A": "", "B": "t-1"}, {"A": ("t-0", 5)}), None),
     ("kip429/leader/4", "one of two equals", call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 5)}), None),
     (
@@ -222,7 +238,7 @@ CASES: list[tuple[str, str, Call, str | None]] = [
             topics={"t": 4},
             protocol=EAGER,
         ),
-        "4 partitions move more than needed: 0 of 4 valid claims kept, 4 possible",
+        "4 partitions moved more than needed: 0 of 4 valid claims kept, 4 possible",
     ),
     (
         "kip54/sticky/1",
@@ -236,6 +252,18 @@ CASES: list[tuple[str, str, Call, str | None]] = [
         "kip54/sticky/1",
         "no valid claim",
         call({"A": "t-0", "B": "t-1"}, {"A": ("t-1", 5), "B": ("t-1", 5)}, topics={"t": 2}, protocol=EAGER),
+        None,
+    ),
+    (
+        "kip54/sticky/1",
+        "not subscribed any more",
+        call(
+            {"A": "u-0", "B": "t-0"},
+            {"A": ("t-0", 5)},
+            topics={"t": 1, "u": 1},
+            subscribed={"A": "u", "B": "t"},
+            protocol=EAGER,
+        ),
         None,
     ),
     (
@@ -365,9 +393,7 @@ def test_every_clause_of_one_call_has_a_breach_and_a_near_miss():
 
 
 def test_because_lines_tell_who_claimed_what():
-    breach = CLAUSES["kip429/leader/4"].check(
-        call({"A": "", "B": "t-0 t-1"}, {"A": ("t-0", 5), "B": ("t-1", -1)})
-    )
+    breach = broken("kip429/leader/4", call({"A": "", "B": "t-0 t-1"}, {"A": ("t-0", 5), "B": ("t-1", -1)}))
     assert breach.because == (
         "A joined claiming t-0, generation 5",
         "assign() returned A: {}  B: {t-0, t-1}",
@@ -377,18 +403,33 @@ def test_because_lines_tell_who_claimed_what():
 
 
 def test_gap_is_the_distance_from_the_optimum():
-    sticky = CLAUSES["kip54/sticky/1"].check(
-        call({"A": "t-1", "B": "t-0"}, {"A": ("t-0", 5), "B": ("t-1", 5)}, topics={"t": 2}, protocol=EAGER)
+    sticky = broken(
+        "kip54/sticky/1",
+        call({"A": "t-1", "B": "t-0"}, {"A": ("t-0", 5), "B": ("t-1", 5)}, topics={"t": 2}, protocol=EAGER),
     )
-    rack = CLAUSES["kip881/rack/1"].check(
-        call({"A": "t-1", "B": "t-0"}, cluster=racked(t="a b"), racks={"A": "a", "B": "b"})
+    rack = broken(
+        "kip881/rack/1", call({"A": "t-1", "B": "t-0"}, cluster=racked(t="a b"), racks={"A": "a", "B": "b"})
     )
     assert (sticky.gap, rack.gap) == (2, 2)
 
 
-def test_an_uneven_assignment_may_match_more_racks_than_the_best_balance():
-    uneven = call({"A": "t-0 t-1", "B": ""}, cluster=racked(t="a a"), racks={"A": "a", "B": "b"})
+@pytest.mark.parametrize("racks", ["a a", "b a"], ids=["more matches", "fewer matches"])
+def test_racks_are_only_compared_at_the_best_balance(racks: str):
+    uneven = call({"A": "t-0 t-1", "B": ""}, cluster=racked(t=racks), racks={"A": "a", "B": "b"})
     assert CLAUSES["kip881/rack/1"].check(uneven) is None
+
+
+def test_valid_claims():
+    """The newest sole claimant, if the partition exists and it subscribes; whatever else it is, it is not."""
+    asked = call(
+        {},
+        {"A": ("t-0 t-1 u-0 t-9 gone-0 t-2", 5), "B": ("t-1 t-2", 6), "C": ("t-1", 6), "D": ("t-3 t-3", -1)},
+        topics={"t": 4, "u": 1},
+        subscribed={"A": "t gone", "B": "t", "C": "t", "D": "t u"},
+    )
+    assert asked.valid == {tps("t-0")[0]: "A", tps("t-2")[0]: "B", tps("t-3")[0]: "D"}
+    assert asked.holders[tps("t-1")[0]] == ("B", "C")
+    assert asked.revoked == {m: tuple(sorted(set(c.partitions))) for m, c in asked.claims.items()}
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -397,7 +438,7 @@ def test_an_uneven_assignment_may_match_more_racks_than_the_best_balance():
 @pytest.mark.parametrize("kind", [k for k in FailureKind if k is not FailureKind.SKIPPED])
 def test_a_failure_is_a_breach_of_assign_4_only(kind: FailureKind):
     reply = Failure(kind, "ValueError: 3", "\n".join(f"line {i}" for i in range(20)))
-    breach = CLAUSES["assign/4"].check(reply)
+    breach = broken("assign/4", reply)
     assert "ValueError: 3" in breach.summary
     assert breach.because == tuple(f"line {i}" for i in range(14, 20))
     assert breach.actual == str(kind)
@@ -411,7 +452,7 @@ def test_a_skip_or_an_answer_is_none():
 
 
 def test_a_changed_input_is_a_breach():
-    breach = CLAUSES["assign/5"].check(Answer({}, mutated="topics of A became []"))
+    breach = broken("assign/5", Answer({}, mutated="topics of A became []"))
     assert "topics of A became []" in breach.summary
 
 
@@ -432,11 +473,11 @@ class Asked:
 
 @pytest.mark.parametrize("clause_id", ["assign/6", "assign/7"])
 def test_another_answer_to_the_same_question(clause_id: str):
-    check = CLAUSES[clause_id].check
+    check: Check = CLAUSES[clause_id].check
     first = call({"A": "t-0 t-1", "B": "t-2"})
     breach = check(first, Asked({"A": "t-0", "B": "t-2 t-1"}))
     assert breach.partitions == tps("t-1")
-    assert "1 partitions change owner (t-1)" in breach.summary
+    assert "1 partition with another owner (t-1)" in breach.summary
     assert breach.because == ("once A: {t-0}  B: {t-1, t-2}", "once A: {t-0, t-1}  B: {t-2}")
     assert check(first, Asked({"B": "t-2", "A": "t-1 t-0"})) is None, "the order in the answer means nothing"
     assert check(call({"A": "t-0", "B": ""}), Asked({"A": "t-0"})) is None, "absent is empty"
@@ -460,7 +501,7 @@ def test_the_same_question_is_the_same_and_the_other_is_reversed():
 
 
 def test_superseded_claims_that_cost_something():
-    check = CLAUSES["kip792/claim/2"].check
+    check: Check = CLAUSES["kip792/claim/2"].check
     claims = {"A": ("t-0 t-1", 5), "B": ("t-0 t-2", 6)}
     ask = Asked({"A": "t-1", "B": "t-0 t-2"})
     breach = check(call({"A": "t-1", "B": "t-2"}, claims), ask)
@@ -473,15 +514,16 @@ def test_superseded_claims_that_cost_something():
 
 
 def test_superseded_claims_that_cost_nothing():
-    check = CLAUSES["kip792/claim/2"].check
+    check: Check = CLAUSES["kip792/claim/2"].check
     claims = {"A": ("t-0 t-1", 5), "B": ("t-0 t-2", 6)}
     fair = call({"A": "t-1", "B": "t-0 t-2"}, claims)
     assert check(fair, Asked({"A": "t-1", "B": "t-0 t-2"})) is None
     assert check(fair, Asked({"A": "", "B": "t-0"})) is None, "better with them than without"
     assert check(fair, Asked(Failure(FailureKind.CRASH, "gone"))) is None
-    for no_question in (call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 5)}), call({"A": "t-0"})):
+    tie = {"A": ("t-0", 5), "B": ("t-0", 5)}
+    for nothing in (call({"A": ""}, tie), call({"A": ""}, {**tie, "C": ("t-0", 4)}), call({"A": "t-0"})):
         ask = Asked({})
-        assert check(no_question, ask) is None
+        assert check(nothing, ask) is None
         assert not ask.questions, "a tie supersedes nobody"
 
 
@@ -508,7 +550,7 @@ def test_bound_by_protocol_subscriptions_and_racks():
 
 
 def test_settles():
-    check = CLAUSES["kip429/converge/1"].check
+    check: Check = CLAUSES["kip429/converge/1"].check
     assert check(history(STILL, STILL, settled=0)) is None
     assert check(history(MOVES, STILL, STILL, settled=1)) is None
     assert check(history(MOVES, MOVES, STILL, STILL, settled=2, settling=1)) is None, (
@@ -525,23 +567,37 @@ def test_settles():
 
 def test_a_settled_group_leaves_nothing_stranded():
     stranded = call({"A": "t-0", "B": "t-2"}, {"A": ("t-0", 5), "B": ("t-2", 5)})
-    breach = CLAUSES["kip429/converge/1"].check(history(stranded, stranded, settled=0))
+    breach = broken("kip429/converge/1", history(stranded, stranded, settled=0))
     assert "settles with t-1 assigned to nobody" in breach.summary
     assert breach.partitions == tps("t-1")
 
 
 def test_settled_is_final():
-    check = CLAUSES["kip429/converge/2"].check
-    other = call({"A": "t-0", "B": "t-1 t-2"})
+    check: Check = CLAUSES["kip429/converge/2"].check
+    other = replace(STILL, assignment=call({"A": "t-0", "B": "t-1 t-2"}).assignment)
     assert check(history(STILL, STILL, settled=0)) is None
     assert check(history(STILL, settled=0)) is None, "nothing follows"
     assert check(history(MOVES, STILL)) is None, "not settled is another clause's"
     breach = check(history(MOVES, STILL, other, settled=1))
     assert breach.partitions == tps("t-1")
+    stranded = call({"A": "t-0"}, {"A": ("t-0", 5)})
+    assert check(history(stranded, STILL, settled=0)) is None, "that is converge/1"
+
+
+def test_what_members_without_claims_exchange_is_not_held_against_a_settled_group():
+    check: Check = CLAUSES["kip429/converge/2"].check
+    before = call({"A": "t-0", "B": "t-1", "C": "t-2"}, {"C": ("", 5)})
+    swapped = {"A": "t-1", "B": "t-0", "C": "t-2"}
+    claimed_since = call(swapped, {"C": ("t-2", 6)})
+    assert check(history(before, claimed_since, settled=0)) is None, "A and B say nothing, C claims more"
+    same_input = replace(claimed_since, claims=before.claims)
+    assert check(history(before, same_input, settled=0)), "no reason for another answer"
+    moved = call({"A": "t-1", "B": "t-2", "C": "t-0"}, {"C": ("t-2", 6)})
+    assert check(history(before, moved, settled=0)), "t-2 was claimed"
 
 
 def test_settles_in_two():
-    check = CLAUSES["kip429/converge/3"].check
+    check: Check = CLAUSES["kip429/converge/3"].check
     assert check(history(MOVES, STILL, STILL, settled=1)) is None
     assert check(history(*[MOVES] * 6)) is None, "never settling is converge/1"
     unequal = [replace(c, group={**c.group, "C": Subscription(())}) for c in (MOVES, MOVES, STILL, STILL)]

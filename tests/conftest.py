@@ -1,0 +1,12 @@
+"""What all tests share: pytest wants plugins named here, and Hypothesis its settings."""
+
+from hypothesis import settings
+
+pytest_plugins = ["pytester"]
+
+# The same examples on every machine, and no verdict by the clock: both set here, not inherited from
+# the profile that Hypothesis loads under CI.
+settings.register_profile(
+    "suite", settings.get_profile("default"), derandomize=True, database=None, deadline=None, print_blob=True
+)
+settings.load_profile("suite")

@@ -1,0 +1,491 @@
+"""The check engine, on tiny assignors in this process: what it finds, when it stops, what it concludes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rebalance.gate import resume
+from rebalance.gate.check import (
+    IMPATIENT,
+    PATIENCE,
+    PROFILES,
+    Plan,
+    Profile,
+    Progress,
+    Subject,
+    check,
+    count,
+    describe,
+    numbered,
+)
+from rebalance.gate.messages import Skipped
+from rebalance.gate.result import ClauseResult, Exit, Result, Status, Verdict
+from rebalance.gate.session import InProcess
+from rebalance.model.assignor import Promise
+from rebalance.model.assignors import reference
+from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol, TopicPartition
+from rebalance.properties.calls import Failure, FailureKind, Reply
+from rebalance.properties.clauses import Level
+from rebalance.properties.scenarios import to_json
+
+EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+TINY = Profile("tiny", each=2, mixed=10, large=0, crowd=0, shrink=200)
+
+Hands = Mapping[str, Partitions]
+
+
+class Tiny:
+    """An EAGER assignor that promises balance: every partition goes to some subscriber.
+
+    ``choose`` gets the sorted subscribers of a partition and the partition.
+    """
+
+    protocols = ("eager",)
+    promises: tuple[str, ...] = ("balanced",)
+
+    def __init__(self, choose: Callable[[list[str], TopicPartition], str] = lambda members, _: members[0]):
+        self.choose = choose
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> Hands:
+        hands: dict[str, list[TopicPartition]] = {member: [] for member in group}
+        for topic in sorted(cluster.topics):
+            members = sorted(m for m in group if topic in group[m].topics)
+            for index in range(cluster.partition_count(topic) if members else 0):
+                partition = TopicPartition(topic, index)
+                hands[self.choose(members, partition)].append(partition)
+        return {member: tuple(hand) for member, hand in hands.items()}
+
+
+class Doubling(Tiny):
+    """Gives the second partition of a topic to two members, if there are two: breaks assign/1."""
+
+    promises = ()
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> Hands:
+        hands = dict(super().assign(cluster, group))
+        for topic in sorted(cluster.topics):
+            members = sorted(m for m in group if topic in group[m].topics)
+            if cluster.partition_count(topic) > 1 and len(members) > 1:
+                hands[members[1]] = (*hands[members[1]], TopicPartition(topic, 1))
+        return hands
+
+
+class Interrupted(InProcess):
+    """Ctrl-C at the n-th question."""
+
+    def __init__(self, assignor: Any, at: int) -> None:
+        super().__init__(assignor)
+        self.left = at
+
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return super().assign(protocol, cluster, group)
+
+    again = assign
+
+
+def run(assignor: Any, session: InProcess | None = None, **options: Any) -> Result:
+    """A tiny check of an assignor; ``options`` are the plan's, but for those of ``check`` itself."""
+    mine = {name: options.pop(name) for name in ("progress", "tell", "fresh") if name in options}
+    session = session or InProcess(assignor)
+    plan = Plan(**{"profile": TINY, **options})
+    return check(plan, session, describe("tiny", session.hello), **mine)
+
+
+def row(result: Result, clause: str, protocol: RebalanceProtocol = EAGER) -> ClauseResult:
+    return next(r for r in result.clauses if r.id == f"{clause}-{protocol}")
+
+
+def violated(result: Result) -> set[str]:
+    return {r.id for r in result.clauses if r.status is Status.VIOLATED}
+
+
+def total(plan: Plan) -> int:
+    return count(plan.profile, (EAGER,))
+
+
+def timeless(result: Result) -> Result:
+    return replace(result, seconds=0.0)
+
+
+def digest(result: Result) -> list[object]:
+    """All that a result says, but for the time, as text."""
+    rows: list[object] = []
+    for r in result.clauses:
+        f = r.finding
+        shown = f and (to_json(f.scenario), f.breach, f.round, f.number, f.found_size, f.calls, f.confirmed)
+        rows.append((r.id, str(r.status), r.scenarios, r.broken, r.note, repr(shown)))
+    return [*rows, result.scenarios, result.asked, result.witnesses, result.missed, result.verdict.value]
+
+
+# --- scenarios ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocols", [(EAGER,), (COOPERATIVE,), (COOPERATIVE, EAGER)])
+@pytest.mark.parametrize("profile", [TINY, PROFILES["smoke"], Profile("odd", 1, 3, 2, 20, 0)])
+def test_count_is_the_number_of_scenarios(profile, protocols):
+    scenarios = list(numbered(Plan(profile=profile), protocols))
+    assert len(scenarios) == count(profile, protocols)
+    assert {s.protocol for s in scenarios} == set(protocols)
+
+
+def test_seed_and_number_make_the_scenario():
+    def first(seed):
+        return list(islice(numbered(Plan(seed=seed), (COOPERATIVE, EAGER)), 100))
+
+    assert first(1) == first(1)
+    assert first(1) != first(2)
+
+
+def test_a_short_search_varies_along_every_dimension():
+    every = [s.dimensions for s in numbered(Plan(profile=replace(TINY, each=1, mixed=0)), (EAGER,))]
+    assert len(set(every)) == len(every)
+
+
+# --- determinism ----------------------------------------------------------------------------------
+
+
+def test_equal_seeds_give_equal_results():
+    one, other = run(Doubling(), seed=5), run(Doubling(), seed=5)
+    assert timeless(one) == timeless(other)
+    assert digest(run(Doubling(), seed=6)) != digest(one)
+
+
+def test_results_do_not_depend_on_the_hash_seed():
+    code = "import test_check as t; print(t.digest(t.run(t.Doubling(), seed=5)))"
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for hash_seed in ("1", "2")
+    }
+    assert printed == {str(digest(run(Doubling(), seed=5)))}
+
+
+# --- findings -------------------------------------------------------------------------------------
+
+
+def test_a_sound_target_conforms():
+    result = run(reference("roundrobin"))
+    assert violated(result) == set()
+    assert (result.verdict, result.exit, result.missed) == (Verdict.CONFORMANT, Exit.CONFORMANT, ())
+    assert result.scenarios == total(Plan(profile=TINY))
+    assert row(result, "assign/1").scenarios == result.scenarios
+
+
+def test_a_finding_is_minimal_confirmed_and_complete():
+    result = run(Doubling())
+    assert violated(result) == {"assign/1-eager"}
+    assert (result.verdict, result.exit) == (Verdict.VIOLATION, Exit.VIOLATION)
+    finding = row(result, "assign/1").finding
+    assert finding is not None
+    assert finding.scenario.size[:2] == (2, 2)
+    assert finding.confirmed
+    assert finding.breach.partitions == (TopicPartition("t0", 1),)
+    assert finding.calls[finding.round - 1].assignment["B"] == (TopicPartition("t0", 1),)
+
+
+def test_minimising_starts_from_the_smallest_scenario_found():
+    plan = Plan(profile=TINY)
+    subject = Subject.of(InProcess(Doubling()))
+    breaking = [
+        (scenario.size, number)
+        for number, scenario in enumerate(numbered(plan, (EAGER,)))
+        if subject.play(scenario, plan.clauses).breach_of("assign/1")
+    ]
+    result = row(run(Doubling()), "assign/1")
+    assert result.finding is not None
+    assert (result.finding.found_size, result.finding.number) == min(breaking)
+    assert result.broken == len(breaking)
+
+
+def test_target_is_started_afresh_before_a_finding_counts():
+    started: list[int] = []
+    run(Doubling(), fresh=lambda: started.append(1))
+    assert len(started) == 1
+
+
+def test_what_happens_only_once_is_reported_as_unconfirmed():
+    class Once(Tiny):
+        calls = 0
+
+        def assign(self, cluster, group):
+            Once.calls += 1
+            if Once.calls == 30:
+                raise RuntimeError("the moon was full")
+            return super().assign(cluster, group)
+
+    result = run(Once(), level=Level.SAFETY)
+    finding = row(result, "assign/4").finding
+    assert finding is not None
+    assert not finding.confirmed
+    assert "the moon was full" in finding.breach.summary
+    assert row(result, "assign/4").broken == 1
+    assert result.verdict is Verdict.CONFORMANT  # assign/4 is liveness
+    assert row(result, "assign/4").status is Status.VIOLATED
+
+
+def test_scenario_as_found_is_shown_when_the_minimised_one_does_not_hold():
+    class Restarted(Doubling):
+        """Behaves in small groups, once it was restarted."""
+
+        least = 0
+
+        def assign(self, cluster, group):
+            sound = len(group) <= self.least
+            return Tiny.assign(self, cluster, group) if sound else super().assign(cluster, group)
+
+    target = Restarted()
+    finding = row(run(target, fresh=lambda: setattr(target, "least", 2)), "assign/1").finding
+    assert finding is not None
+    if finding.found_size[0] > 2:
+        assert finding.confirmed
+        assert finding.scenario.size == finding.found_size
+    else:
+        assert not finding.confirmed
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+def test_quality_is_reported_and_fails_only_when_asked_for():
+    default, strict = run(Tiny()), run(Tiny(), level=Level.QUALITY)
+    assert violated(default) == violated(strict) == {"kip54/balance/1-eager"}
+    assert (default.verdict, default.exit) == (Verdict.CONFORMANT, Exit.CONFORMANT)
+    assert (strict.verdict, strict.exit) == (Verdict.VIOLATION, Exit.VIOLATION)
+
+
+def test_liveness_fails_by_default_and_not_at_level_safety():
+    class Lazy(Tiny):
+        promises = ()
+
+        def assign(self, cluster, group):
+            return {member: hand[1:] for member, hand in super().assign(cluster, group).items()}
+
+    assert run(Lazy()).verdict is Verdict.VIOLATION
+    safe = run(Lazy(), level=Level.SAFETY)
+    assert safe.verdict is Verdict.CONFORMANT
+    assert "kip429/leader/5-eager" in violated(safe)
+
+
+# --- early ends -----------------------------------------------------------------------------------
+
+
+def test_spent_budget_is_inconclusive():
+    result = run(Tiny(), budget=0.0)
+    assert (result.verdict, result.exit) == (Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE)
+    assert result.scenarios == 1
+    assert "budget" in result.missed[0]
+
+
+def test_spent_budget_does_not_hide_a_violation():
+    result = run(Doubling(), budget=0.0)
+    assert result.scenarios == 1
+    assert (result.verdict, result.exit) == (Verdict.VIOLATION, Exit.VIOLATION)
+
+
+def test_enough_budget_changes_nothing():
+    assert timeless(run(Doubling(), budget=3600.0)) == timeless(run(Doubling()))
+
+
+def test_fail_fast_stops_at_the_first_breach_that_counts():
+    fast = run(Doubling(), fail_fast=True)
+    assert fast.scenarios < run(Doubling()).scenarios
+    assert row(fast, "assign/1").broken == 1
+    assert fast.verdict is Verdict.VIOLATION
+    assert "first violation" in fast.missed[0]
+
+
+def test_fail_fast_passes_over_weaker_and_expected_breaches():
+    everything = total(Plan(profile=TINY))
+    assert run(Tiny(), fail_fast=True).scenarios == everything
+    assert run(Tiny(), fail_fast=True, level=Level.QUALITY).scenarios < everything
+    known = run(Doubling(), fail_fast=True, expected=lambda key: key == "assign/1-eager")
+    assert known.scenarios == everything
+
+
+def test_expected_breaches_are_not_minimised():
+    finding = row(run(Doubling(), expected=lambda key: True), "assign/1").finding
+    assert finding is not None
+    assert finding.scenario.size == finding.found_size
+    assert finding.confirmed
+
+
+def test_a_target_that_hangs_again_and_again_ends_the_search():
+    class Hanging(InProcess):
+        """Says that it timed out, without the wait."""
+
+        allowed: list[float]
+
+        def __init__(self, assignor: Any) -> None:
+            super().__init__(assignor)
+            self.call_seconds, self.allowed = 4.0, []
+
+        def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+            self.allowed.append(self.call_seconds)
+            return Failure(FailureKind.TIMEOUT, "no reply", "", self.call_seconds)
+
+        again = assign
+
+    session = Hanging(Tiny())
+    result = run(None, session, profile=replace(TINY, shrink=0))
+    assert session.allowed[:3] == [4.0, IMPATIENT, IMPATIENT]
+    assert result.scenarios == 1 + PATIENCE // IMPATIENT + 1
+    assert session.call_seconds == 4.0
+    assert violated(result) == {"assign/4-eager"}
+    assert "do not return" in result.missed[0]
+
+
+# --- what was not judged --------------------------------------------------------------------------
+
+
+def declining(condition: Callable[[Cluster, GroupSubscription], bool]) -> Tiny:
+    class Declining(Tiny):
+        promises = ()
+
+        def assign(self, cluster, group):
+            if condition(cluster, group):
+                raise Skipped("not on a Friday", "https://example.org/1")
+            return super().assign(cluster, group)
+
+    return Declining()
+
+
+def test_situations_that_were_never_reached_make_it_inconclusive():
+    def unequal(cluster: Cluster, group: GroupSubscription) -> bool:
+        return len({frozenset(s.topics) for s in group.values()}) > 1
+
+    profile = replace(TINY, each=20, mixed=60)
+    assert run(declining(lambda *_: False), profile=profile).missed == ()
+    result = run(declining(unequal), profile=profile)
+    assert "never reached: unequal subscriptions (eager)" in result.missed
+    assert (result.verdict, result.exit) == (Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE)
+
+
+def test_a_small_search_owes_no_situations():
+    assert run(Tiny()).missed == ()
+
+
+def test_declined_scenarios_judge_nothing():
+    result = run(declining(lambda cluster, group: len(group) > 1))
+    judged = row(result, "assign/1")
+    assert 0 < judged.scenarios < result.scenarios
+    assert judged.status is Status.PASSED
+
+
+def test_a_target_that_declines_everything_is_untested():
+    result = run(declining(lambda *_: True))
+    untested = row(result, "assign/1")
+    assert untested.status is Status.UNTESTED
+    assert untested.note == "declined: not on a Friday"
+    assert violated(result) == set()
+
+
+def test_clauses_beyond_promises_and_protocols_are_unsupported():
+    result = run(Tiny())
+    rack, sticky = row(result, "kip881/rack/1"), row(result, "kip54/sticky/1")
+    assert (rack.status, rack.note) == (Status.UNSUPPORTED, "not promised: rack-aware")
+    assert (sticky.status, sticky.note) == (Status.UNSUPPORTED, f"not promised: {Promise.STICKY}")
+    other = row(result, "assign/1", COOPERATIVE)
+    assert other.status is Status.UNSUPPORTED
+    assert "cooperative" in other.note
+
+
+def test_a_protocol_that_was_not_asked_for_is_untested():
+    result = run(reference("cooperative-sticky"), protocols=(EAGER,))
+    assert row(result, "assign/1").status is Status.PASSED
+    other = row(result, "assign/1", COOPERATIVE)
+    assert (other.status, other.note) == (Status.UNTESTED, "cooperative was not asked for")
+
+
+def test_asking_for_a_protocol_that_the_target_has_not():
+    result = run(Tiny(), protocols=(COOPERATIVE,))
+    assert result.scenarios == 0
+    assert (result.verdict, result.exit) == (Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE)
+    assert "none of the protocols" in result.missed[0]
+
+
+# --- interrupt and resume -------------------------------------------------------------------------
+
+
+def test_an_interrupt_keeps_what_was_found():
+    result = run(None, Interrupted(Doubling(), 200))
+    assert result.interrupted
+    assert (result.verdict, result.exit) == (Verdict.VIOLATION, Exit.INTERRUPTED)
+    assert 0 < result.scenarios < total(Plan(profile=TINY))
+    finding = row(result, "assign/1").finding
+    assert finding is not None
+    assert not finding.confirmed
+
+
+def test_an_interrupt_of_a_sound_target_is_inconclusive():
+    result = run(None, Interrupted(reference("roundrobin"), 50))
+    assert (result.verdict, result.exit) == (Verdict.INCONCLUSIVE, Exit.INTERRUPTED)
+
+
+def test_an_interrupt_while_minimising_keeps_every_finding():
+    searched = run(Doubling(), profile=replace(TINY, shrink=0)).asked
+    result = run(None, Interrupted(Doubling(), searched + 5))
+    assert result.interrupted
+    assert result.scenarios == total(Plan(profile=TINY))
+    finding = row(result, "assign/1").finding
+    assert finding is not None
+    assert not finding.confirmed
+
+
+@pytest.mark.parametrize("assignor", [Doubling, Tiny, lambda: reference("sticky")])
+def test_resuming_ends_as_if_never_interrupted(assignor, tmp_path):
+    path = tmp_path / "deep" / "state.json"
+    for at in (40, 70, 100):  # interrupted three times
+        progress = resume.load(path)
+        done = progress.done
+        assert run(None, Interrupted(assignor(), at), progress=progress).interrupted
+        resume.save(path, progress)
+        assert progress.done > done
+    resumed = run(assignor(), progress=resume.load(path))
+    assert timeless(resumed) == timeless(run(assignor()))
+
+
+def test_resuming_counts_the_time_before():
+    done: list[float] = []
+    progress = Progress(seconds=100.0)
+    result = run(Tiny(), progress=progress, tell=lambda p, _: done.append(p.seconds))
+    assert result.seconds > 100
+    assert done[0] > 100
+
+
+def test_resume_keys_tell_searches_apart():
+    info = describe("tiny", InProcess(Tiny()).hello)
+    plan = Plan(profile=TINY)
+    others = [
+        resume.key(info, replace(plan, seed=1)),
+        resume.key(info, replace(plan, profile=PROFILES["ci"])),
+        resume.key(info, replace(plan, protocols=(EAGER,))),
+        resume.key(info, replace(plan, clauses=plan.clauses[1:])),
+        resume.key(replace(info, spec="other"), plan),
+        resume.key(replace(info, version="2"), plan),
+    ]
+    assert len({resume.key(info, plan), *others}) == 1 + len(others)
+    assert resume.key(info, replace(plan, budget=1.0)) == resume.key(info, plan)
+
+
+def test_progress_is_told_after_every_scenario():
+    told: list[tuple[int, int]] = []
+    run(Tiny(), tell=lambda progress, whole: told.append((progress.done, whole)))
+    expected = total(Plan(profile=TINY))
+    assert told == [(number, expected) for number in range(1, expected + 1)]

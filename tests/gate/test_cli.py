@@ -1,0 +1,655 @@
+"""The command line from end to end: every command and option, and every exit code, reached for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
+
+import pytest
+from rebalance.gate import cli
+
+ROOT = Path(__file__).parents[2]
+ADAPTER = ROOT / "examples" / "adapters" / "python_stdio.py"
+
+RIGHT = "roundrobin"
+BROKEN = "roundrobin+topics_beyond_members_ignored"
+UNASSIGNED = "kip429/leader/5"
+"""A clause that BROKEN breaks, and profile smoke finds."""
+
+SMOKE = ("--profile", "smoke")
+QUICK = (*SMOKE, "--clause", "assign/1")
+"""The least there is to check."""
+FINDS = ("check", BROKEN, *SMOKE, "--clause", UNASSIGNED)
+"""The quickest way to one violation."""
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Rebalance = Callable[..., Ran]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current directory, and none of the variables that change what is printed."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "GITHUB_STEP_SUMMARY", "PYTHONIOENCODING"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def rebalance(here: Path, capfd: pytest.CaptureFixture[str]) -> Rebalance:
+    """The command, in this process: a program of its own costs half a second more."""
+
+    def run(*words: object) -> Ran:
+        code = cli.main([str(word) for word in words])
+        return Ran(code, *capfd.readouterr())
+
+    return run
+
+
+def command(*words: object) -> list[str]:
+    """The command as a process."""
+    return [sys.executable, "-m", "rebalance.gate.cli", *map(str, words)]
+
+
+def process(
+    *words: object, cwd: Path | None = None, encoding: str = "utf-8", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.run(
+        command(*words), cwd=cwd, env=environment, capture_output=True, encoding=encoding, timeout=120
+    )
+
+
+def report(directory: Path) -> dict[str, Any]:
+    data = json.loads((directory / "report.json").read_text())
+    assert isinstance(data, dict)
+    return data
+
+
+def without_times(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in ("seconds", "run_dir")}
+
+
+# --- the verdict and its exit code ----------------------------------------------------------------
+
+
+def test_conformant_is_0_and_leaves_nothing_behind(rebalance: Rebalance, here: Path) -> None:
+    ran = rebalance("check", RIGHT, *QUICK)
+    assert ran.code == 0
+    assert ran.out.startswith("CONFORMANT  roundrobin keeps 1 clause in 100 scenarios\n")
+    assert ran.out.endswith("CONFORMANT, exit 0\n")
+    assert ran.err == ""
+    assert list(here.iterdir()) == []
+
+
+def test_violation_is_1_with_a_counterexample_that_replays(rebalance: Rebalance, here: Path) -> None:
+    ran = rebalance(*FINDS)
+    assert ran.code == 1
+    assert ran.out.startswith("VIOLATION  roundrobin breaks 1 clause (1 liveness)\n")
+    (trace,) = (here / ".rebalance" / "failures").glob("*.json")
+    assert f"rebalance replay {trace.stem}" in ran.out
+    assert f".rebalance/failures/{trace.name}" in ran.out
+
+
+def test_unfinished_is_3(rebalance: Rebalance) -> None:
+    ran = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001")
+    assert ran.code == 3
+    assert "budget" in ran.out
+    assert "INCONCLUSIVE" in ran.out
+    assert "--resume" in ran.err
+
+
+@pytest.mark.slow
+def test_no_protocol_in_common_is_3(rebalance: Rebalance) -> None:
+    ran = rebalance("check", RIGHT, *QUICK, "--protocol", "cooperative")
+    assert ran.code == 3
+    assert "supports none of the protocols" in ran.out
+    assert "--resume" not in ran.err
+
+
+def test_a_bug_of_ours_is_4(rebalance: Rebalance, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("rebalance.gate.targets.known", broken)
+    ran = rebalance("targets")
+    assert ran.code == 4
+    assert "internal error" in ran.err
+
+
+def test_interrupt_before_the_search_is_130(rebalance: Rebalance, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rebalance.gate.targets.resolve", interrupted)
+    assert rebalance("check") == Ran(130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "rebalance check"),
+        (("chekc",), "invalid choice: 'chekc'"),
+        (("check", "cooperative-stiky"), "did you mean cooperative-sticky?"),
+        (("check", "range+nonsense"), "switch 'nonsense' is not known"),
+        (("check", "no_such_module:thing"), "no module and no adapter is called 'no_such_module'"),
+        (("check", "kafka-python:stick"), "it has: cooperative-sticky, range, roundrobin, sticky"),
+        (("check", "os:nothing"), "there is no 'nothing'"),
+        (("check", "os:path"), "a module is no assignor"),
+        (("check", "my.py"), "no target is called 'my.py'"),
+        (("check", "range", "--", "true"), "two targets"),
+        (("check", "--", "no-such-program"), "cannot run 'no-such-program'"),
+        (("check", "--", "true"), "target does not start: true"),
+        (("clauses", "--", "true"), "goes with check and smoke only"),
+        (("check", "--clause", "kip999"), "--clause: no clause is called 'kip999'"),
+        (("check", "--se", "1"), "unrecognized arguments: --se 1"),
+        (("check", "--profile", "huge"), "'smoke', 'ci', 'nightly', 'deep'"),
+        (("check", "--report", "text,pdf"), "no format is called 'pdf'"),
+        (("check", "--budget", "-1"), "'-1' is not a positive number"),
+        (("check", "--call-seconds", "soon"), "'soon' is not a positive number"),
+        (("check", "--known-failing", "@none.txt"), "--write-known none.txt makes one"),
+        (("check", "--known-failing", "kip*/leader/4"), "'*' and '**' stand for whole parts only"),
+        (("check", "--write-known", "no/such/place.txt"), "no directory 'no/such'"),
+        (("check", "--report-dir", "/dev/null/x"), "no directory for reports"),
+        (("clauses", "kip999"), "no clause is called 'kip999'"),
+        (("replay", "abcd"), "neither a file, a directory, nor the id of a trace"),
+        (("replay",), "nor the id of a trace"),
+        (("replay", "--as-pytest"), "expected one argument"),
+    ],
+)
+def test_wrong_usage_is_2_and_says_what_is_wrong(
+    rebalance: Rebalance, words: Sequence[str], said: str
+) -> None:
+    ran = rebalance(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_help_names_commands_and_exit_codes(rebalance: Rebalance) -> None:
+    ran = rebalance("--help")
+    assert ran.code == 0
+    for word in ("check", "replay", "smoke", "clauses", "targets", "130 interrupted"):
+        assert word in ran.out
+    assert rebalance("--version").out.startswith("rebalance ")
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_attribute_of_a_module_in_the_current_directory(rebalance: Rebalance, here: Path) -> None:
+    (here / "mine.py").write_text(
+        "def assign(cluster, group):\n"
+        "    first = {t: m for m in reversed(sorted(group)) for t in group[m].topics}\n"
+        "    result = {m: [] for m in group}\n"
+        "    for t, replicas in cluster.topics.items():\n"
+        "        if t in first:\n"
+        "            result[first[t]] += [(t, i) for i in range(len(replicas))]\n"
+        "    return result\n"
+    )
+    ran = rebalance("check", "mine:assign", *QUICK, "--protocol", "eager")
+    assert ran.code == 0
+    assert "(mine:assign)" in ran.out
+
+
+@pytest.mark.slow
+def test_an_adapter(rebalance: Rebalance) -> None:
+    ran = rebalance("check", "kafka-python:range", *QUICK)
+    assert ran.code == 0
+    assert "(kafka-python:range)" in ran.out
+
+
+def test_any_program(rebalance: Rebalance) -> None:
+    ran = rebalance("check", *QUICK, "--", sys.executable, ADAPTER)
+    assert ran.code == 0
+    assert "plain-round-robin 1.0" in ran.out
+
+
+# --- selection ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_clause_takes_paths(rebalance: Rebalance, here: Path) -> None:
+    words = ("--clause", "kip54", "--clause", "assign/1", "--report", "json", "--report-dir", "out")
+    rebalance("check", RIGHT, *SMOKE, *words)
+    ids = {clause["clause"] for clause in report(here / "out")["clauses"]}
+    assert ids == {"assign/1", "kip54/balance/1", "kip54/sticky/1"}
+
+
+@pytest.mark.slow
+def test_protocol_limits_what_is_asked(rebalance: Rebalance, here: Path) -> None:
+    rebalance("check", "sticky", *QUICK, "--protocol", "eager", "--report", "json", "--report-dir", "out")
+    status = {clause["id"]: clause["status"] for clause in report(here / "out")["clauses"]}
+    assert status == {"assign/1-eager": "passed", "assign/1-cooperative": "unsupported"}
+
+
+@pytest.mark.slow
+def test_level_quality_makes_quality_findings_fail(rebalance: Rebalance) -> None:
+    words = ("check", "range+rack_breaks_copartition", *SMOKE, "--clause", "range")
+    lenient, strict = rebalance(*words), rebalance(*words, "--level", "quality")
+    assert (lenient.code, strict.code) == (0, 1)
+    assert "FINDING range/copartition/1" in lenient.out
+    assert "VIOLATION range/copartition/1" in strict.out
+    assert rebalance(*FINDS, "--level", "safety").code == 0
+
+
+@pytest.mark.slow
+def test_another_seed_is_another_search(rebalance: Rebalance, here: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        rebalance("check", RIGHT, *QUICK, "--seed", seed, "--report", "json", "--report-dir", name)
+    a, b, c = (without_times(report(here / name)) for name in "abc")
+    assert a == b
+    assert (a["seed"], c["seed"]) == (1, 2)
+    assert a["questions"] != c["questions"]
+
+
+@pytest.mark.slow
+def test_fail_fast_stops_at_the_first_violation(rebalance: Rebalance, here: Path) -> None:
+    rebalance(*FINDS, "--fail-fast", "--report", "json", "--report-dir", "out")
+    found = report(here / "out")
+    assert found["exit"] == 1
+    assert found["scenarios"] < 100
+    assert "stopped at the first violation" in found["missed"][0]
+
+
+@pytest.mark.slow
+def test_limits_reach_the_target(rebalance: Rebalance) -> None:
+    ran = rebalance("check", RIGHT, *QUICK, "--memory-mib", "2")
+    assert ran.code == 2
+    assert "limit 2 MiB" in ran.err
+
+
+# --- known failures -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_known_failure_passes_by_pattern_and_by_file(rebalance: Rebalance, here: Path) -> None:
+    (here / "known.txt").write_text(f"{UNASSIGNED}-eager  # https://example.org/1\n")
+    for given in (UNASSIGNED, "kip429/**", "@known.txt"):
+        ran = rebalance(*FINDS, "--known-failing", given)
+        assert ran.code == 0
+        assert "0 new violations, 1 known" in ran.out
+
+
+@pytest.mark.slow
+def test_a_known_failure_does_not_stop_a_fail_fast_run(rebalance: Rebalance, here: Path) -> None:
+    words = ("--fail-fast", "--known-failing", UNASSIGNED, "--report", "json", "--report-dir", "out")
+    assert rebalance(*FINDS, *words).code == 0
+    assert report(here / "out")["scenarios"] == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["assign/1", "no/such/clause", "kip54/sticky/1"])
+def test_a_needless_line_fails_and_is_named(rebalance: Rebalance, here: Path, line: str) -> None:
+    (here / "known.txt").write_text(f"# why\n{line}  # https://example.org/1\n")
+    ran = rebalance("check", RIGHT, *QUICK, "--known-failing", "@known.txt")
+    assert ran.code == 1
+    assert f"{line} (known.txt:2)" in ran.out
+    assert "remove line" in ran.out
+
+
+@pytest.mark.slow
+def test_a_line_for_what_was_not_run_is_not_needless(rebalance: Rebalance) -> None:
+    assert rebalance("check", RIGHT, *QUICK, "--known-failing", UNASSIGNED).code == 0
+
+
+@pytest.mark.slow
+def test_an_unfinished_search_calls_no_line_needless(rebalance: Rebalance) -> None:
+    ran = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001", "--known-failing", "assign/1")
+    assert ran.code == 3
+    assert "remove line" not in ran.out
+
+
+@pytest.mark.slow
+def test_a_line_allows_nothing_when_it_has_expired(rebalance: Rebalance, here: Path) -> None:
+    (here / "known.txt").write_text(f"{UNASSIGNED}  # https://example.org/1 until=2020-01-01\n")
+    ran = rebalance(*FINDS, "--known-failing", "@known.txt")
+    assert ran.code == 1
+    assert f"VIOLATION {UNASSIGNED}" in ran.out
+
+
+@pytest.mark.slow
+def test_a_known_flaky_clause_may_hold_or_not(rebalance: Rebalance) -> None:
+    assert rebalance(*FINDS, "--known-flaky", UNASSIGNED).code == 0
+    assert rebalance("check", RIGHT, *QUICK, "--known-flaky", "assign/1").code == 0
+
+
+@pytest.mark.slow
+def test_write_known_writes_the_list_that_lets_the_same_run_pass(rebalance: Rebalance, here: Path) -> None:
+    words = ("check", BROKEN, *SMOKE, "--clause", "kip429", "--clause", "assign/1")
+    assert rebalance(*words, "--write-known", "known.txt").code == 1
+    assert "leader/5" in (here / "known.txt").read_text()
+    again = rebalance(*words, "--known-failing", "@known.txt", "--write-known", "again.txt")
+    assert again.code == 0, again.out
+    assert (here / "again.txt").read_text() == (here / "known.txt").read_text()
+
+
+@pytest.mark.slow
+def test_an_unfinished_run_writes_no_list(rebalance: Rebalance, here: Path) -> None:
+    ran = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001", "--write-known", "known.txt")
+    assert not (here / "known.txt").exists()
+    assert "not written" in ran.err
+
+
+# --- reports --------------------------------------------------------------------------------------
+
+
+def test_reports_go_where_latest_points(rebalance: Rebalance, here: Path) -> None:
+    ran = rebalance(*FINDS, "--report", "text,json,junit,markdown")
+    latest = here / ".rebalance" / "latest"
+    assert {p.name for p in latest.iterdir()} == {"report.txt", "report.json", "junit.xml", "report.md"}
+    assert f".rebalance/{latest.resolve().name}" in ran.out
+    assert report(latest)["exit"] == 1
+    assert ET.parse(latest / "junit.xml").getroot().find(".//failure") is not None
+    assert UNASSIGNED in (latest / "report.md").read_text()
+    assert (latest / "report.txt").read_text().rstrip() == ran.out.rstrip()
+
+
+@pytest.mark.slow
+def test_report_dir_and_no_text(rebalance: Rebalance, here: Path) -> None:
+    ran = rebalance("check", RIGHT, *QUICK, "--report", "junit", "--report-dir", "a/b")
+    assert [p.name for p in (here / "a" / "b").iterdir()] == ["junit.xml"]
+    assert ran.out == ""
+    assert "reports: a/b" in ran.err
+    assert not (here / ".rebalance").exists()
+
+
+@pytest.mark.slow
+def test_ci_github_annotates_and_summarises(
+    rebalance: Rebalance, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "summary.md"))
+    ran = rebalance(*FINDS, "--ci", "github")
+    assert f"\n::error title={UNASSIGNED}" in ran.out
+    assert UNASSIGNED in (here / "summary.md").read_text()
+
+
+@pytest.mark.slow
+def test_verbose_names_what_was_not_judged(rebalance: Rebalance) -> None:
+    words = ("check", RIGHT, *QUICK)
+    assert "assign/1-cooperative" not in rebalance(*words).out
+    assert "assign/1-cooperative" in rebalance(*words, "-v").out
+
+
+@pytest.mark.slow
+def test_no_terminal_no_colours_no_progress(rebalance: Rebalance) -> None:
+    ran = rebalance(*FINDS)
+    assert "\x1b" not in ran.out + ran.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["", "NO_COLOR"])
+def test_colours_on_a_terminal_unless_refused(here: Path, variable: str) -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, **({variable: "1"} if variable else {})}
+    words = command("check", RIGHT, *QUICK)
+    ran = subprocess.Popen(words, cwd=here, env=environment, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b"".join(iter(lambda: _read(ours), b""))
+    os.close(ours)
+    assert ran.wait() == 0
+    assert (b"\x1b[32;1mCONFORMANT" in shown) is (variable == "")
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # Linux tells the end of a terminal in this way
+        return b""
+
+
+@pytest.mark.slow
+def test_a_terminal_that_knows_ascii_only(here: Path) -> None:
+    ran = process(*FINDS, cwd=here, encoding="ascii", PYTHONIOENCODING="ascii")
+    assert ran.returncode == 1
+    assert "t0-0" in ran.stdout
+
+
+@pytest.mark.slow
+def test_the_plainest_locale(here: Path) -> None:
+    ran = process(*FINDS, cwd=here, LANG="C", LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
+    assert ran.returncode == 1
+    assert "VIOLATION" in ran.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("clauses",), FINDS])
+def test_a_reader_that_leaves_changes_no_verdict(here: Path, words: Sequence[str]) -> None:
+    expected = 1 if words is FINDS else 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run(command(*words), cwd=here, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (expected, "")
+
+
+@pytest.mark.slow
+def test_a_place_that_cannot_be_written_does_not_cost_the_verdict(rebalance: Rebalance, here: Path) -> None:
+    (here / ".rebalance").write_text("a file where a directory is needed")
+    ran = rebalance(*FINDS)
+    assert ran.code == 1
+    assert f"VIOLATION {UNASSIGNED}" in ran.out
+    assert "cannot be saved" in ran.err
+    assert rebalance("check", RIGHT, *QUICK, "--report", "json").code == 2
+    late = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001")
+    assert late.code == 3
+    assert "cannot be saved" in late.err
+
+
+# --- replay ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of BROKEN."""
+    directory = tmp_path_factory.mktemp("found")
+    assert process(*FINDS, cwd=directory).returncode == 1
+    (trace,) = (directory / ".rebalance" / "failures").glob("*.json")
+    return trace
+
+
+@pytest.fixture
+def trace(found: Path, here: Path) -> Path:
+    """The same, saved below the current directory."""
+    (here / ".rebalance" / "failures").mkdir(parents=True)
+    return Path(shutil.copy(found, here / ".rebalance" / "failures" / found.name))
+
+
+def test_replay_by_id_file_directory_and_without(rebalance: Rebalance, trace: Path) -> None:
+    for name in ([trace.stem], [trace.stem[:4]], [trace], [trace.parent], []):
+        ran = rebalance("replay", *name)
+        assert ran.code == 1
+        assert ran.out.startswith(f"failing  {trace.stem}  {UNASSIGNED}  {BROKEN}: ")
+        assert ran.out.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_replay_on_another_target(rebalance: Rebalance, trace: Path) -> None:
+    assert rebalance("replay", "--target", RIGHT) == Ran(
+        0, f"fixed    {trace.stem}  {UNASSIGNED}  {RIGHT}\n", ""
+    )
+    ran = rebalance("replay", "--target", "no_such_module:thing")
+    assert ran.code == 2
+    assert ran.out.startswith(f"error    {trace.stem}")
+
+
+@pytest.mark.slow
+def test_replay_verbose_shows_what_happens(rebalance: Rebalance, trace: Path) -> None:
+    ran = rebalance("replay", trace.stem, "-v")
+    assert f"VIOLATION {UNASSIGNED}" in ran.out
+    assert "round 1" in ran.out
+
+
+def test_replay_goes_on_behind_files_that_it_cannot_read(rebalance: Rebalance, trace: Path) -> None:
+    data = json.loads(trace.read_text())
+    (trace.parent / "a.json").write_text("{")
+    (trace.parent / "b.json").write_text(json.dumps({**data, "schema": 99}))
+    ran = rebalance("replay")
+    assert ran.code == 2
+    assert "error    .rebalance/failures/a.json:1:2: not JSON" in ran.out
+    assert "skipped  " in ran.err
+    assert "schema 99" in ran.err
+    assert f"failing  {trace.stem}" in ran.out
+
+
+def test_as_pytest_takes_one_trace(rebalance: Rebalance, trace: Path) -> None:
+    shutil.copy(trace, trace.parent / "copy.json")
+    assert rebalance("replay", "--as-pytest", "x.py").code == 2
+    assert rebalance("replay", trace, "--as-pytest", "no/such/x.py").code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "code"), [(BROKEN, 1), (RIGHT, 0)])
+def test_as_pytest_writes_a_test_that_stands_alone(
+    rebalance: Rebalance, trace: Path, tmp_path_factory: pytest.TempPathFactory, target: str, code: int
+) -> None:
+    out = tmp_path_factory.mktemp("elsewhere") / "test_found.py"
+    assert rebalance("replay", trace, "--target", target, "--as-pytest", out).code == 0
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", out.name]
+    ran = subprocess.run(words, cwd=out.parent, capture_output=True, text=True)
+    assert ran.returncode == code, ran.stdout
+
+
+# --- smoke, clauses, targets ----------------------------------------------------------------------
+
+
+def test_smoke_of_a_good_program(rebalance: Rebalance) -> None:
+    ran = rebalance("smoke", "--validate", "--", sys.executable, ADAPTER)
+    assert ran.code == 0, ran.out
+    assert ran.out.startswith("ok    hello from plain-round-robin 1.0\n")
+    assert "against the schema" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("import json", 'print("hello")\nimport json', "not one line of JSON"),
+        ('"assignment": assign', '"assigned": assign', "assignment"),
+        ("range(len(topics[topic]))", "range(1)", "t-1"),
+    ],
+)
+def test_smoke_of_a_bad_program(rebalance: Rebalance, here: Path, old: str, new: str, said: str) -> None:
+    good = ADAPTER.read_text()
+    assert old in good
+    (here / "bad.py").write_text(good.replace(old, new, 1))
+    ran = rebalance("smoke", "--validate", "--", sys.executable, "bad.py")
+    assert ran.code == 1, ran.out
+    assert "FAIL" in ran.out
+    assert said in ran.out
+
+
+def test_clauses_as_text_json_and_markdown(rebalance: Rebalance) -> None:
+    table = json.loads(rebalance("clauses", "--format", "json").out)
+    text, markdown = rebalance("clauses").out, rebalance("clauses", "--format", "md").out
+    assert len(table) == text.count("\n") == markdown.count("\n") - 2
+    for clause in table:
+        assert clause["id"] in text
+        assert f"`{clause['id']}`" in markdown
+    one = rebalance("clauses", "kip429/leader/4").out
+    assert "https://" in one
+    assert "checked by" in one
+
+
+def test_targets_names_references_adapters_and_switches(rebalance: Rebalance) -> None:
+    ran = rebalance("targets")
+    for name in ("cooperative-sticky", "kafka-python:", "aiokafka:", BROKEN):
+        assert name in ran.out
+
+
+# --- interruption ---------------------------------------------------------------------------------
+
+SLOW = """
+import os, time
+from rebalance.model.assignors import reference
+
+class Slow:
+    protocols, promises = ("eager",), ()
+    def __init__(self):
+        self.inner = reference("roundrobin", ("topics_beyond_members_ignored",))
+    def assign(self, cluster, group):
+        with open("calls", "a") as calls:
+            print(os.getpid(), file=calls)
+        time.sleep(0.004)
+        return self.inner.assign(cluster, group)
+"""
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def gone(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calls", [40, 160])
+def test_ctrl_c_then_resume_is_the_same_as_no_interruption(here: Path, calls: int) -> None:
+    (here / "slow.py").write_text(SLOW)
+    words = ("check", "slow:Slow", *SMOKE, "--clause", "kip429", "--report", "text,json", "--report-dir")
+    with subprocess.Popen(
+        command(*words, "first"), cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        while len(lines(here / "calls")) < calls:
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "--resume goes on from here" in err
+    assert "interrupted" in out
+    assert "exit 130" in out
+    first = report(here / "first")
+    assert first["interrupted"]
+    assert 0 < first["scenarios"] < 100
+    assert all(gone(pid) for pid in set(lines(here / "calls")))
+
+    resumed = process(*words, "resumed", "--resume", cwd=here)
+    assert f"going on after scenario {first['scenarios']}" in resumed.stderr
+    whole = process(*words, "whole", cwd=here)
+    assert resumed.returncode == whole.returncode == 1
+    assert without_times(report(here / "resumed")) == without_times(report(here / "whole"))
+    assert list((here / ".rebalance" / "resume").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_resume_without_anything_to_resume_or_with_a_damaged_file(rebalance: Rebalance, here: Path) -> None:
+    words = ("check", RIGHT, *QUICK)
+    assert "nothing to resume" in rebalance(*words, "--resume").err
+    rebalance(*words, "--budget", "0.000001")
+    (saved,) = (here / ".rebalance" / "resume").iterdir()
+    for text in ("{", "[]", '{"done": 1}'):
+        saved.write_text(text)
+        ran = rebalance(*words, "--resume")
+        assert ran.code == 2
+        assert "delete it" in ran.err
+
+
+@pytest.mark.slow
+def test_the_hash_seed_changes_nothing(here: Path) -> None:
+    words = ("check", "cooperative-sticky+no_withhold", *SMOKE, "--report", "json", "--report-dir")
+    for seed in ("0", "1", "2"):
+        assert process(*words, seed, cwd=here, PYTHONHASHSEED=seed).returncode == 1
+    first, *others = (without_times(report(here / seed)) for seed in ("0", "1", "2"))
+    assert all(other == first for other in others)

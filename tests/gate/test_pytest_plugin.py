@@ -1,0 +1,248 @@
+"""The pytest plugin, as users meet it: in test runs of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+BROKEN = "roundrobin+topics_beyond_members_ignored"
+UNASSIGNED = "kip429/leader/5-eager"
+"""A test that BROKEN fails."""
+
+WASTEFUL = "range+rack_breaks_copartition"
+"""Breaks a quality clause only."""
+
+SUITE = """
+from rebalance.gate.pytest_plugin import conformance
+test_contract = conformance({target})
+"""
+
+Ran = subprocess.CompletedProcess[str]
+
+
+def pytest_in(directory: Path, target: str, *options: str) -> Ran:
+    """Run a suite of one test file in ``directory``; ``target`` as in the source of that file."""
+    (directory / "test_it.py").write_text(SUITE.format(target=target))
+    return run_pytest(directory, "--rebalance-profile", "smoke", *options)
+
+
+def run_pytest(directory: Path, *options: str) -> Ran:
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "CI", "GITHUB"))}
+    environment["COLUMNS"] = "200"
+    return subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True)
+
+
+def outcomes(ran: Ran) -> dict[str, str]:
+    """Test -> outcome, from the short summary; skipped ones have no names there."""
+    found = {}
+    for line in ran.stdout.splitlines():
+        word, _, rest = line.partition(" ")
+        if word in ("PASSED", "FAILED", "XFAIL", "ERROR") and "test_contract[" in rest:
+            found[rest.partition("[")[2].partition("]")[0]] = word
+    return found
+
+
+def test_a_good_target_passes_and_what_it_does_not_promise_is_skipped(tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, "'cooperative-sticky'")
+    assert ran.returncode == 0, ran.stdout
+    tests = outcomes(ran)
+    assert set(tests.values()) == {"PASSED"}
+    assert {"assign/1-eager", "kip429/leader/4-cooperative", "search/complete"} <= tests.keys()
+    assert "not promised: balanced-per-topic" in ran.stdout
+    assert "rebalance-verifier: profile=smoke" in ran.stdout
+
+
+def test_a_broken_target_fails_with_the_counterexample(tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, repr(BROKEN), "--junit-xml", "junit.xml", "-o", "junit_family=xunit1")
+    assert ran.returncode == 1
+    assert outcomes(ran)[UNASSIGNED] == "FAILED"
+    assert outcomes(ran)["assign/1-eager"] == "PASSED"
+    assert f"FAILED test_it.py::test_contract[{UNASSIGNED}] - Failed: VIOLATION kip429/leader/5" in ran.stdout
+    (trace,) = (
+        path
+        for path in (tmp_path / ".rebalance" / "failures").iterdir()
+        if '"clause": "kip429/leader/5"' in path.read_text()
+    )
+    assert f"replay: rebalance replay {trace.stem}" in ran.stdout
+    shown = ran.stdout.partition("= FAILURES =")[2].partition("short test summary")[0]
+    assert "- counterexample -" in shown
+    assert "because" in shown
+    assert "█ owned" in shown
+    assert "Traceback" not in shown
+    assert "pytest_plugin.py" not in shown
+
+    cases = {case.get("name"): case for case in ET.parse(tmp_path / "junit.xml").iter("testcase")}
+    case = cases[f"test_contract[{UNASSIGNED}]"]
+    properties = {p.get("name"): p.get("value") or "" for p in case.iter("property")}
+    assert properties["clause"] == "kip429/leader/5"
+    assert properties["kip"].startswith("KIP-429")
+    assert properties["trace"].endswith(trace.name)
+    assert "VIOLATION" in (case.find("failure").get("message") or "")  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("choice", "chosen"),
+    [
+        (["-k", "leader and eager"], {"kip429/leader/5-eager"}),
+        (["-m", "clause(id='assign/1')"], {"assign/1-eager", "assign/1-cooperative"}),
+        (["-m", "level(name='liveness') and protocol(name='eager') and not clause(id='assign/4')"], {
+            "kip429/leader/5-eager", "kip429/converge/1-eager", "kip429/converge/2-eager"}),
+        (["test_it.py::test_contract[kip792/claim/1-cooperative]"], {"kip792/claim/1-cooperative"}),
+    ],
+)  # fmt: skip
+def test_clauses_can_be_chosen(tmp_path: Path, choice: list[str], chosen: set[str]) -> None:
+    ran = pytest_in(tmp_path, "'cooperative-sticky'", "--strict-markers", *choice)
+    assert ran.returncode == 0, ran.stdout
+    assert outcomes(ran).keys() == chosen
+
+
+@pytest.mark.slow
+def test_quality_is_informational_unless_the_level_says_so(tmp_path: Path) -> None:
+    name = "range/copartition/1-eager"
+    lenient = pytest_in(tmp_path, repr(WASTEFUL))
+    assert (lenient.returncode, outcomes(lenient)[name]) == (0, "XFAIL")
+    strict = pytest_in(tmp_path, repr(WASTEFUL), "--rebalance-level", "quality")
+    assert (strict.returncode, outcomes(strict)[name]) == (1, "FAILED")
+
+
+@pytest.mark.slow
+def test_known_failures_xfail_and_needless_entries_fail(tmp_path: Path) -> None:
+    (tmp_path / "known.txt").write_text("kip429/**  # https://example.org/1\n")
+    options = ("--rebalance-known-failing", "@known.txt")
+    known = pytest_in(tmp_path, repr(BROKEN), *options)
+    assert (known.returncode, outcomes(known)[UNASSIGNED]) == (0, "XFAIL")
+    fixed = pytest_in(tmp_path, "'roundrobin'", *options)
+    assert (fixed.returncode, outcomes(fixed)[UNASSIGNED]) == (1, "FAILED")
+    assert "remove kip429/** (known.txt:1)" in fixed.stdout
+    (tmp_path / "known.txt").write_text("kip54/sticky/1  # https://example.org/1\n")
+    stale = pytest_in(tmp_path, "'roundrobin'", *options)
+    assert {name for name, word in outcomes(stale).items() if word == "FAILED"} == {"search/complete"}
+
+
+@pytest.mark.slow
+def test_options_may_stand_in_the_ini_file(tmp_path: Path) -> None:
+    (tmp_path / "known.txt").write_text("kip429/**  # https://example.org/1\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = --strict-config\nrebalance-profile = smoke\nrebalance-report-dir = out\n"
+        "rebalance-known-failing = @known.txt\n"
+    )
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "test_it.py").write_text(SUITE.format(target=repr(BROKEN)))
+    ran = run_pytest(below)
+    assert ran.returncode == 0, ran.stdout
+    assert outcomes(ran)[UNASSIGNED] == "XFAIL"
+    assert list((tmp_path / "out" / "failures").glob("*.json"))
+
+
+@pytest.mark.slow
+def test_an_object_is_judged_in_this_process(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import os\n"
+        "from rebalance.gate.pytest_plugin import conformance\n"
+        "from rebalance.model.assignors import reference\n"
+        "class Mine:\n"
+        "    name, protocols, promises = 'mine', ('eager',), ()\n"
+        "    here = os.getpid()\n"
+        "    def assign(self, cluster, group):\n"
+        "        assert os.getpid() == self.here\n"
+        "        return reference('roundrobin').assign(cluster, group)\n"
+        "def broken(cluster, group):\n"
+        "    raise LookupError('lost')\n"
+        "test_contract = conformance(Mine)\n"
+        "test_instance = conformance(Mine())\n"
+        "test_broken = conformance(broken)\n"
+    )
+    ran = run_pytest(tmp_path, "--rebalance-profile", "smoke", "-k", "assign")
+    assert set(outcomes(ran).values()) == {"PASSED"}
+    assert "PASSED test_it.py::test_instance[assign/4-eager]" in ran.stdout
+    assert "FAILED test_it.py::test_broken[assign/4-eager] - Failed: VIOLATION assign/4" in ran.stdout
+    assert "LookupError: lost" in ran.stdout
+
+
+@pytest.mark.slow
+def test_a_module_beside_the_test_is_found_wherever_pytest_is_started(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "mine.py").write_text("from rebalance.model.assignors.roundrobin import *\nNAME = 'mine'\n")
+    (below / "mine.py").write_text(
+        "class Mine:\n"
+        "    protocols, promises = ('eager',), ()\n"
+        "    def assign(self, cluster, group):\n"
+        "        return {m: [] for m in group}\n"
+    )
+    (below / "test_it.py").write_text(SUITE.format(target="'mine:Mine'"))
+    ran = run_pytest(tmp_path, "--rebalance-profile", "smoke", "-k", "assign/1")
+    assert outcomes(ran) == {"assign/1-eager": "PASSED"}, ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ("", [], "conformance() names no target"),
+        ("'range'", ["--rebalance-profile", "huge"], "'huge' is none of smoke, ci, nightly, deep"),
+        ("'range'", ["--rebalance-level", "best"], "'best' is none of safety, liveness, quality"),
+        ("'range'", ["--rebalance-seed", "x"], "'x' is no number"),
+        ("'range'", ["--rebalance-known-failing", "@none.txt"], "no file 'none.txt'"),
+    ],
+)
+def test_what_cannot_run_is_a_usage_error(
+    pytester: pytest.Pytester, target: str, options: list[str], said: str
+) -> None:
+    pytester.makepyfile(SUITE.format(target=target))
+    ran = pytester.inline_run_with_output(*options) if False else pytester.runpytest_inprocess(*options)
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    ran.stderr.fnmatch_lines([f"ERROR: *{glob(said)}*"])
+
+
+def glob(text: str) -> str:
+    """``text`` as a pattern that means just that."""
+    return text.replace("[", "[[]")
+
+
+def test_a_target_may_be_named_on_the_command_line(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(SUITE.format(target=""))
+    ran = pytester.runpytest_inprocess("--rebalance-target", "no_such:thing", "-k", "assign/1")
+    ran.stdout.fnmatch_lines(["*no module and no adapter is called 'no_such'*", "*2 failed*"])
+
+
+# --- other people's test runs ---------------------------------------------------------------------
+
+
+def test_a_project_without_assignors_sees_nothing_of_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+        def test_light():
+            heavy = {"hypothesis", "networkx", "z3", "pyspark", "rebalance.properties", "rebalance.gate.check"}
+            loaded = heavy & sys.modules.keys()
+            assert not loaded, loaded
+        """
+    )
+    ran = pytester.runpytest_subprocess("-p", "no:hypothesispytest", "--strict-markers")
+    assert ran.ret == 0, ran.stdout.str()
+    shown = ran.stdout.str().replace("rebalance-verifier-", "", 1)  # pytest's own list of plugins
+    assert "rebalance" not in shown
+
+
+def test_it_can_be_switched_off(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "def test(pytestconfig): assert not pytestconfig.pluginmanager.hasplugin('rebalance')"
+    )
+    assert pytester.runpytest_subprocess("-p", "no:rebalance").ret == 0
+
+
+@pytest.mark.slow
+def test_with_xdist(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    ran = pytest_in(tmp_path, repr(BROKEN), "-n", "2", "-k", "assign/1 or leader or search")
+    assert ran.returncode == 1
+    assert outcomes(ran) == {"assign/1-eager": "PASSED", UNASSIGNED: "FAILED", "search/complete": "PASSED"}
+    assert "- counterexample -" in ran.stdout
