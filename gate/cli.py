@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")
+    _end_like_ctrl_c()
     parser = _parser()
     if not words:
         parser.print_help(sys.stderr)
@@ -68,6 +70,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print(f"internal error: {error!r}; this is a bug of the suite, please report it", file=sys.stderr)
         return 4
+
+
+def _end_like_ctrl_c() -> None:
+    """Let the signals of a closed terminal and a cancelled job end the target and save what was found."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        with contextlib.suppress(ValueError):  # not in the main thread
+            if number and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
 
 
 def _split(words: list[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -31,7 +31,7 @@ OPTIONS = {
     "profile": "smoke, ci, nightly or deep (default: ci)",
     "seed": "seed of the search (default: 0)",
     "level": "weakest level that fails a test: safety, liveness or quality (default: liveness)",
-    "known-failing": "PATTERN or @FILE of violations to expect",
+    "known-failing": "violations to expect: PATTERN, or @FILE (written with an equals sign: =@FILE)",
     "report-dir": "where counterexamples are saved (default: .rebalance)",
 }
 DEFAULTS = {"profile": "ci", "seed": "0", "level": "liveness", "report-dir": ".rebalance"}

@@ -154,5 +154,6 @@ class Call:
 
     @cached_property
     def equal_subscriptions(self) -> bool:
-        """Whether all members subscribe to the same topics."""
-        return len({frozenset(s.topics) for s in self.group.values()}) <= 1
+        """Whether all members subscribe to the same of the topics that the leader knows."""
+        known = frozenset(self.cluster.topics)
+        return len({frozenset(s.topics) & known for s in self.group.values()}) <= 1

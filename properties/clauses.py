@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from rebalance.model.assignor import Promise
@@ -228,8 +229,8 @@ def newest_claim_wins(call: Call) -> Breach | None:
 
 
 def balanced(call: Call) -> Breach | None:
-    if call.withheld:
-        return None  # the round after it is judged instead
+    if not _final(call):
+        return None
     move = oracles.transferable(call)
     if move is None:
         return None
@@ -248,8 +249,8 @@ def balanced_equal(call: Call) -> Breach | None:
 
 
 def balanced_per_topic(call: Call) -> Breach | None:
-    if call.withheld:
-        return None  # as above
+    if not _final(call):
+        return None
     for topic, members in sorted(call.subscribers.items()):
         counts = {m: sum(p.topic == topic for p in call.assignment.get(m, ())) for m in members}
         if max(counts.values()) - min(counts.values()) > 1:
@@ -263,8 +264,8 @@ def balanced_per_topic(call: Call) -> Breach | None:
 
 
 def co_partitioned(call: Call) -> Breach | None:
-    if call.withheld:
-        return None  # as above
+    if not _final(call):
+        return None
     alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for topic, members in sorted(call.subscribers.items()):
         alike.setdefault((call.cluster.partition_count(topic), members), []).append(topic)
@@ -304,7 +305,7 @@ def sticky(call: Call) -> Breach | None:
 
 
 def rack_aligned(call: Call) -> Breach | None:
-    if call.withheld or not oracles.rack_matters(call) or not _well_placed(call):
+    if not _final(call) or not oracles.rack_matters(call):
         return None
     found = oracles.matched(call)
     if found == sum(call.loads.values()):
@@ -483,6 +484,26 @@ def settled_is_final(history: History) -> Breach | None:
     return breach
 
 
+def withheld_in_vain(history: History) -> Breach | None:
+    undisturbed = history.calls[history.settling :]
+    for before, after in pairwise(undisturbed):
+        for partition in before.withheld:
+            holder = before.valid.get(partition)
+            if holder is not None and after.granted.get(partition) == (holder,):
+                return Breach(
+                    f"{partition} is taken from {holder} and given back in the next round",
+                    (
+                        *_claims_of(before, partition),
+                        f"assign() returned {_grants(before, {holder})}",
+                        f"and after the revocation {_grants(after, {holder})}",
+                    ),
+                    f"{partition} with {holder} in both rounds",
+                    f"{partition} revoked for nobody",
+                    (partition,),
+                )
+    return None
+
+
 def settles_in_two(history: History) -> Breach | None:
     if history.settled is None or history.settled - history.settling < 2:
         return None
@@ -499,6 +520,11 @@ def settles_in_two(history: History) -> Breach | None:
 def _well_placed(call: Call) -> bool:
     """Quality is measured on sound assignments only; an unsound one is reported as that."""
     return not (exclusive(call) or only_to_subscribers(call) or only_existing(call) or complete(call))
+
+
+def _final(call: Call) -> bool:
+    """Whether the result is to be judged: nothing withheld (else the round after it is), and sound."""
+    return not call.withheld and _well_placed(call)
 
 
 def _same(one: GroupAssignment, other: GroupAssignment) -> bool:
@@ -605,6 +631,11 @@ TABLE: tuple[Clause, ...] = (
         "assign/7", Level.QUALITY, Scope.RELATION,
         "the order of members, topics and claims changes nothing",
         "KIP-54, algorithm", KIP_54, indifferent_to_order,
+    ),
+    Clause(
+        "kip429/leader/3", Level.QUALITY, Scope.HISTORY,
+        "only a partition that changes owner is withheld",
+        "KIP-429, leader 2.3", KIP_429, withheld_in_vain, ONLY_COOPERATIVE,
     ),
     Clause(
         "kip429/leader/4", Level.SAFETY, Scope.CALL,

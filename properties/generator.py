@@ -62,6 +62,9 @@ SMALL = Size()
 LARGE = Size(members=24, topics=8, partitions=60, rounds=3)
 
 
+RACKS = ("r1", "r2", "r3")
+
+
 @dataclass(slots=True)
 class _Plan:
     """A scenario while its dimensions are drawn one after the other."""
@@ -73,6 +76,7 @@ class _Plan:
     members: list[Member]
     rounds: list[list[Event]] = field(default_factory=lambda: [[]])
     generation: int = 5
+    racks: bool = False
 
     def chance(self, one_in: int) -> bool:
         return self.draw.integer(0, one_in - 1) == one_in - 1
@@ -218,12 +222,15 @@ def _user_data(plan: _Plan) -> None:
 
 def _racks(plan: _Plan) -> None:
     """Racks of replicas and members, some unknown."""
-    racks = ("r1", "r2", "r3")
+    plan.racks = True
     plan.topics = {
-        topic: tuple(tuple(sorted({plan.pick(racks), plan.pick(racks)})) for _ in partitions)
-        for topic, partitions in plan.topics.items()
+        topic: tuple(_some_racks(plan) for _ in partitions) for topic, partitions in plan.topics.items()
     }
-    plan.each_member(lambda m: replace(m, rack=None if plan.chance(4) else plan.pick(racks)))
+    plan.each_member(lambda m: replace(m, rack=None if plan.chance(4) else plan.pick(RACKS)))
+
+
+def _some_racks(plan: _Plan) -> Racks:
+    return tuple(sorted({plan.pick(RACKS), plan.pick(RACKS)}))
 
 
 def _static(plan: _Plan) -> None:
@@ -268,8 +275,10 @@ def _topics(plan: _Plan) -> None:
     plan.each_member(lambda m: replace(m, topics=(*m.topics, "new")) if plan.chance(2) else m)
     for _ in range(plan.draw.integer(1, 3)):
         topic = plan.pick(everything)
-        count = plan.draw.integer(-1, plan.size.partitions)
-        plan.round().append(SetTopic(topic, None if count < 0 else ((),) * count))
+        count = plan.draw.integer(0, plan.size.partitions)
+        gone = plan.chance(4)
+        racks = tuple(_some_racks(plan) if plan.racks else () for _ in range(count))
+        plan.round().append(SetTopic(topic, None if gone else racks))
 
 
 def _faults(plan: _Plan) -> None:

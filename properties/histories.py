@@ -90,7 +90,7 @@ class Record:
     """Why the target declined, if it did; such a scenario judges nothing."""
     asked: int = 0
     claims: int = 0
-    """Valid claims in all calls that measured stickiness: what ``Breach.gap`` is a part of."""
+    """Claims that could be kept, in all calls that stickiness was measured on; ``Breach.gap`` were not."""
     failure: Failure | None = None
     """The missing answer that ended the history, if one did."""
 
@@ -145,6 +145,8 @@ def play(
         for events in scenario.rounds:
             faults = _apply(group, events)
             _rebalance(group, faults, judge, writer, calls, disturbed=True)
+        if calls:
+            judge.repeat(calls[-1])
         settling = len(calls)
         settled = None
         while len(calls) - settling < MOST_ROUNDS:
@@ -209,15 +211,20 @@ class _Judge:
 
     def call(self, call: Call, disturbed: bool) -> None:
         self.witnesses |= _witnesses(call)
-        self.claims += len(call.valid)
         for clause in self.by_scope[Scope.CALL]:
             if clause.id not in self.found:
-                self._note(clause, clause.check(call))
-        if disturbed:  # the repeated question last, so that others were asked in between
-            for scope, ask in ((Scope.RELATION, self.ask), (Scope.REPEAT, self.again)):
-                for clause in self.by_scope[scope]:
-                    if clause.id not in self.found:
-                        self._note(clause, clause.check(call, ask))
+                breach = clause.check(call)
+                self._note(clause, breach)
+                if Promise.STICKY in clause.promises:
+                    self.claims += call.kept + (breach.gap if breach else 0)
+        for clause in self.by_scope[Scope.RELATION] if disturbed else ():
+            if clause.id not in self.found:
+                self._note(clause, clause.check(call, self.ask))
+
+    def repeat(self, call: Call) -> None:
+        """Put one question of a history again, to a process that was not asked the others."""
+        for clause in self.by_scope[Scope.REPEAT]:
+            self._note(clause, clause.check(call, self.again))
 
     def history(self, history: History) -> None:
         self.round = len(history.calls) if history.settled is None else history.settled + 1

@@ -62,6 +62,8 @@ def chart(finding: Finding, unicode: bool = True, width: int = 108) -> list[str]
     everything = _concerned(finding, shown)
     partitions = everything[:MOST_PARTITIONS]
     rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]
+    if not rows:
+        return lines  # the target failed before anybody held anything
     names = [(clean(str(p), unicode), clean(m, unicode) or "(nobody)") for p, m in rows]
     first = max(columns(shorten(name, 24)) for name, _ in names)
     second = max(columns(shorten(name, 24)) for _, name in names)
@@ -112,13 +114,15 @@ def _stories(scenario: Scenario) -> list[str]:
     stories = []
     static = {m.id: m.instance is not None for m in scenario.members}
     stored: set[str] = set()  # static members that the coordinator remembers
-    story = [joins(m) for m in scenario.members]
+    joined = [e.member for events in scenario.rounds for e in events if isinstance(e, Join)]
+    alike = len({frozenset(m.topics) for m in (*scenario.members, *joined)}) <= 1
+    story = [joins(m, alike) for m in scenario.members]
     for events in scenario.rounds:
         absent = set()
         for event in events:
             if not _matters(event, static):
                 continue
-            story.append(happens(event))
+            story.append(happens(event, alike))
             match event:
                 case Join(member):
                     static[member.id] = member.instance is not None

@@ -9,7 +9,18 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from rebalance.properties.scenarios import Event, Fault, FaultKind, Join, Leave, Member, SetTopic, Subscribe
+from rebalance.model.values import NEWEST_VERSION, NO_GENERATION
+from rebalance.properties.scenarios import (
+    Event,
+    Fault,
+    FaultKind,
+    Join,
+    Leave,
+    Member,
+    SetTopic,
+    Subscribe,
+    UserData,
+)
 
 
 def clean(text: str, unicode: bool = True) -> str:
@@ -115,11 +126,11 @@ def listed(items: Iterable[object], most: int = 8) -> str:
     return ", ".join(names[:most]) + more
 
 
-def happens(event: Event) -> str:
-    """One event or fault as half a sentence."""
+def happens(event: Event, alike: bool = True) -> str:
+    """One event or fault as half a sentence; ``alike`` as in ``joins``."""
     match event:
         case Join(member):
-            return joins(member)
+            return joins(member, alike)
         case Leave(member):
             return f"{member} leaves"
         case Subscribe(member, topics):
@@ -132,10 +143,20 @@ def happens(event: Event) -> str:
             return f"{member} {_FAULTS[kind]}"
 
 
-def joins(member: Member) -> str:
-    """How a member arrives."""
-    claims = f" claiming {listed(member.owned)} (generation {member.generation})" if member.owned else ""
-    return f"{member.id} joins{claims}"
+def joins(member: Member, alike: bool = True) -> str:
+    """How a member arrives: what sets it apart; its topics unless the members subscribe ``alike``."""
+    topics = "" if alike else f" for {listed(member.topics) or 'nothing'}"
+    since = f"generation {member.generation}" if member.generation != NO_GENERATION else "no generation"
+    claims = f" claiming {listed(member.owned)} ({since})" if member.owned else ""
+    apart = [
+        f"rack {member.rack}" if member.rack else "",
+        "static" if member.instance is not None else "",
+        "eager" if member.eager else "",
+        f"metadata version {member.version}" if member.version != NEWEST_VERSION else "",
+        f"user data {member.user_data}" if member.user_data is not UserData.OWN else "",
+    ]
+    facts = ", ".join(filter(None, apart))
+    return f"{member.id} joins{topics}{claims}" + (f" [{facts}]" if facts else "")
 
 
 _FAULTS = {

@@ -419,8 +419,7 @@ def topic_by_topic(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 def modulo_eligible(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """L6, #3159: the next seat is counted modulo the topic's subscribers, among the seats of all members.
 
-    It was an endless loop where none of the seats so reached subscribes; here the first subscriber takes
-    the partition then.
+    Where none of the seats so reached subscribes, the original never returned. Raises RuntimeError there.
     """
     order = roundrobin.seats(rebalance)
     rows: Rows = {topic: [NOBODY] * size for topic, size in rebalance.sizes.items()}
@@ -428,10 +427,11 @@ def modulo_eligible(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     for topic, row in rows.items():
         eligible = [m for m in order if topic in rebalance.wishes[m]]
         for index in range(len(row)):
-            row[index] = eligible[0]
             for _ in eligible:
                 seat = (seat + 1) % len(eligible)
                 if order[seat] in eligible:
                     row[index] = order[seat]
                     break
+            else:
+                raise RuntimeError(f"endless loop: no seat that is ever reached subscribes to {topic}")
     return deal.assignment(rebalance.members, rows)

@@ -242,22 +242,20 @@ def test_what_happens_only_once_is_reported_as_unconfirmed():
 
 def test_scenario_as_found_is_shown_when_the_minimised_one_does_not_hold():
     class Restarted(Doubling):
-        """Behaves in small groups, once it was restarted."""
+        """Behaves with two partitions, once it was restarted."""
 
-        least = 0
+        restarted = False
 
         def assign(self, cluster, group):
-            sound = len(group) <= self.least
-            return Tiny.assign(self, cluster, group) if sound else super().assign(cluster, group)
+            small = sum(map(cluster.partition_count, cluster.topics)) <= 2
+            return (Tiny if small and self.restarted else Doubling).assign(self, cluster, group)
 
     target = Restarted()
-    finding = row(run(target, fresh=lambda: setattr(target, "least", 2)), "assign/1").finding
+    finding = row(run(target, fresh=lambda: setattr(target, "restarted", True)), "assign/1").finding
     assert finding is not None
-    if finding.found_size[0] > 2:
-        assert finding.confirmed
-        assert finding.scenario.size == finding.found_size
-    else:
-        assert not finding.confirmed
+    assert finding.confirmed
+    assert finding.scenario.size == finding.found_size
+    assert finding.found_size[1] > 2
 
 
 # --- levels ---------------------------------------------------------------------------------------

@@ -402,7 +402,7 @@ def test_the_worst_level_comes_first():
 def test_known_failures_are_one_line_unless_asked_for():
     many = [row(c.id, status=Status.KNOWN, note="https://example.org/9") for c in TABLE]
     few = text.render(result(*many))
-    assert "known    20 failures on the known list" in few
+    assert f"known    {len(TABLE)} failures on the known list" in few
     assert "assign/1" not in few
     assert "assign/1-cooperative  known  https://example.org/9" in text.render(result(*many), verbose=1)
     shown = replace(many[0], finding=granted_while_owned())

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -313,6 +317,32 @@ def test_order_does_not_matter(name: str) -> None:
             for m in members
         }
         assert reference(name).assign(Cluster({t: cluster.topics[t] for t in topics}), shuffled) == expected
+
+
+HASHED = """
+import random, sys
+sys.path.insert(0, sys.argv[1])
+from test_reference_assignors import NAMES, random_input, reference
+rng = random.Random(1)
+for _ in range(60):
+    cluster, group = random_input(rng, members=6, topics=4, most=4)
+    print([reference(name).assign(cluster, group) for name in NAMES])
+"""
+
+
+def test_hash_seeds_do_not_matter() -> None:
+    here = str(Path(__file__).parent)
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", HASHED, here],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(outputs) == 1
 
 
 CLAIMS = {

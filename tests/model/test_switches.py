@@ -294,7 +294,7 @@ def test_small_groups_do_not_notice(id_: str) -> None:
 
 
 @pytest.mark.parametrize("id_", ["quadratic_general", "is_balanced_off_by_one"])
-@pytest.mark.parametrize("seconds", [0.5, pytest.param(30.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(30.0, marks=pytest.mark.nightly)])
 def test_large_groups_wait_in_vain(id_: str, seconds: float) -> None:
     cluster, group = crowd()
     name = SWITCHES[id_].assignor

@@ -42,6 +42,9 @@ def _mutant(clause: str, target: str, protocol: str, size: str, *implies: str, *
     )
 
 
+IN_VAIN = ("kip54/sticky/1", "kip429/leader/3")
+"""What is broken when an owner revokes a valid claim for nobody."""
+
 MUTANTS: tuple[Mutant, ...] = (
     _mutant("assign/1", "safety:BothKeepIt", COOPERATIVE, "4x4"),
     _mutant("assign/2", "safety:KeepsWhatItLeft", COOPERATIVE, "1x1"),
@@ -51,15 +54,20 @@ MUTANTS: tuple[Mutant, ...] = (
     _mutant("assign/5", "safety:TidiesTheInput", COOPERATIVE, "1x1"),
     _mutant("assign/6", "quality:LowestHashFirst", COOPERATIVE, "2x1", apart=True),
     _mutant("assign/7", "quality:FirstComeFirstServed", COOPERATIVE, "2x1"),
+    # What is revoked in vain is a valid claim that the best balance would have kept.
+    _mutant("kip429/leader/3", "quality:HoldsBackOneMore", COOPERATIVE, "3x6", "kip54/sticky/1"),
     _mutant("kip429/leader/4", "safety:WaitsOnlyForTheYoung", COOPERATIVE, "3x3"),
     _mutant("kip429/leader/5", "liveness:WaitsForNobody", COOPERATIVE, "1x1"),
     _mutant("kip792/claim/1", "safety:LastButOneWins", COOPERATIVE, "2x3"),
     # What is withheld from its owner, or moved, is a valid claim that the best balance would have kept.
-    _mutant("kip792/claim/2", "quality:SupersededClaimsCount", COOPERATIVE, "3x1", "kip54/sticky/1"),
+    _mutant("kip792/claim/2", "quality:SupersededClaimsCount", COOPERATIVE, "3x1", *IN_VAIN),
     # It settles at last, in more than two rounds.
-    _mutant("kip429/converge/1", "liveness:RevokesOneByOne", COOPERATIVE, "1x0", "kip429/converge/3"),
-    # A group that never settles has in every round an owner that gives up what it could have kept.
-    _mutant("kip429/converge/1", "liveness:NeverSatisfied", COOPERATIVE, "3x18", "kip54/sticky/1"),
+    _mutant("kip429/converge/1", "liveness:RevokesOneByOne", COOPERATIVE, "1x3", "kip429/converge/3"),
+    # A group that never settles has in every round an owner that revokes what it could have kept. One
+    # in which nobody claims anything settles at once, and is disturbed by the next rebalance.
+    _mutant(
+        "kip429/converge/1", "liveness:NeverSatisfied", COOPERATIVE, "3x18", *IN_VAIN, "kip429/converge/2"
+    ),
     _mutant("kip429/converge/2", "liveness:TurnsTheTable", EAGER, "2x1"),
     _mutant("kip429/converge/3", "quality:OneAfterTheOther", COOPERATIVE, "4x6"),
     _mutant("kip54/balance/1", "quality:CloseEnough", COOPERATIVE, "3x3"),

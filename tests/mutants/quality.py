@@ -19,6 +19,7 @@ from tests.mutants.spoiled import (
     designed,
     newcomer,
     nobody_claims,
+    withheld,
 )
 
 
@@ -42,6 +43,19 @@ class FirstComeFirstServed(Spoiled):
             hands[first], hands[rich] = hands[rich], hands[first]
 
 
+class HoldsBackOneMore(Spoiled):
+    """kip429/leader/3: whoever gives something up while somebody is new has to revoke one more, in vain."""
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        claimed = claimants(group)
+        for partition in withheld(cluster, group, hands) if newcomer(group) else ():
+            for owner in claimed.get(partition, ()):
+                kept = [p for p in hands[owner] if claimed.get(p) == [owner]]
+                if kept:
+                    hands[owner] = tuple(p for p in hands[owner] if p != kept[0])
+                    return
+
+
 class SupersededClaimsCount(Spoiled):
     """kip792/claim/2: an owner loses a partition to somebody's older claim when there are three to it."""
 
@@ -56,7 +70,7 @@ def one_after_the_other(rebalance: Rebalance, held: Rows, placed: GroupAssignmen
     """kip429/converge/3: with unequal subscriptions, of two partitions to move one is moved later."""
     result = dict(withhold(rebalance, held, placed))
     moving = [(p, m) for m, hand in placed.items() for p in hand if p not in result[m]]
-    if len(moving) == 2 and not alike(rebalance.group):
+    if len(moving) == 2 and len(set(rebalance.wishes)) > 1:
         partition, _ = max(moving)
         owner = held[partition.topic][partition.partition]
         if owner >= 0 and partition.topic in rebalance.wishes[owner]:
@@ -88,7 +102,8 @@ class SwapsForNothing(Spoiled):
     def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
         if not newcomer(group) or not alike(group):
             return
-        settled = [member for member in sorted(group) if hands[member]]
+        # Only those who will tell that they have it now: the next rebalance shall not undo it.
+        settled = [member for member in sorted(group) if hands[member] and group[member].user_data]
         for one, other in pairwise(settled):
             if _twins(group, one, other) and hands[one][0].topic == hands[other][0].topic:
                 hands[one], hands[other] = (

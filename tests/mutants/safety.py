@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rebalance.model.assignors.design import Rebalance
 from rebalance.model.assignors.sticky import withhold
-from rebalance.model.claims import Rows
+from rebalance.model.claims import Rows, owned_claim
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
 
 from tests.mutants.spoiled import Hands, Spoiled, claimants, designed, even, solely_claimed, withheld
@@ -18,10 +18,11 @@ class BothKeepIt(Spoiled):
     def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
         match withheld(cluster, group, hands):
             case [only]:
-                rivals = [m for m in claimants(group).get(only, []) if only.topic in group[m].topics]
+                rivals = claimants(group).get(only, [])
+                subscribed = all(only.topic in group[member].topics for member in rivals)
+                equal = len({owned_claim(group[member]).generation for member in rivals}) == 1
                 both = {**hands, **{m: tuple(sorted((*hands[m], only))) for m in rivals}}
-                generations = {group[m].generation_id for m in claimants(group).get(only, [])}
-                if len(rivals) == 2 and len(generations) == 1 and even(both):
+                if len(rivals) == 2 and subscribed and equal and even(both):
                     hands.update(both)
 
 

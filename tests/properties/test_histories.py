@@ -412,8 +412,8 @@ def failing_at(number: int, failure: Failure) -> Ask:
 
 def test_a_failure_ends_the_history_with_assign_4_only():
     failure = Failure(FailureKind.CRASH, "exit code 1")
-    # Each disturbed call is followed by the two further questions of assign/7 and assign/6.
-    for number, complete in ((1, 0), (2, 1), (3, 1), (4, 1), (7, 2), (8, 3)):
+    # Each disturbed call is followed by the further question of assign/7, the last by that of assign/6.
+    for number, complete in ((1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3)):
         record = play(GROUP, failing_at(number, failure), COOPERATIVE_WRITER, TABLE, Promise)
         assert [f.clause.id for f in record.found] == ["assign/4"], number
         assert len(record.calls) == complete, number
@@ -484,8 +484,8 @@ def test_further_questions_follow_disturbed_rounds_only_and_go_where_they_belong
 
     record = play(GROUP, counting("first"), None, TABLE, Promise, again=counting("second"))
     assert len(record.calls) == 4
-    assert asked == {"first": 4 + 2, "second": 2}, "assign/7 asks the first process, assign/6 the second"
-    assert record.asked == 8
+    assert asked == {"first": 4 + 2, "second": 1}, "assign/7 asks the first process, assign/6 the second"
+    assert record.asked == 7
     asked.clear()
     play(GROUP, counting("first"), None, [CLAUSES["assign/1"]], Promise, again=counting("second"))
     assert asked == {"first": 4}
@@ -600,14 +600,14 @@ def ask_reference(protocol: RebalanceProtocol, cluster: Cluster, group: GroupSub
 def test_contract_kept_means_one_owner():
     promises = reference("cooperative-sticky").promises
     moved = late = 0
-    for seed in range(200):
+    for seed in range(120):
         record = play(honest_scenario(seed), ask_reference, COOPERATIVE_WRITER, TABLE, promises)
         assert record.found == (), seed
         assert list(two_owners(record)) == [], seed
         moved += "partition withheld" in record.witnesses
         late += bool({"missed-sync with claims", "lost-join with claims"} & record.witnesses)
-    assert moved > 60, "hand-overs did happen"
-    assert late > 40, "and members did miss them"
+    assert moved > 36, "hand-overs did happen"
+    assert late > 24, "and members did miss them"
 
 
 def deal_at_once(protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
@@ -637,7 +637,7 @@ def test_contract_broken_means_two_owners():
 def test_nonsense_is_judged_never_fatal():
     """Answers that are well-typed and nothing else: breaches come out of it, exceptions do not."""
     found: Counter[str] = Counter()
-    for seed in range(250):
+    for seed in range(150):
         rnd = random.Random(seed)
         draw = Seeded(seed)
         protocol = rnd.choice((EAGER, COOPERATIVE))
@@ -659,8 +659,8 @@ def test_nonsense_is_judged_never_fatal():
         found.update(f.clause.id for f in record.found)
         assert len({f.clause.id for f in record.found}) == len(record.found)
         assert record.failure is None
-    applicable = {c.id for c in TABLE} - {"assign/4"}
-    assert set(found) >= applicable - {"kip792/claim/1", "kip792/claim/2", "kip881/rack/1"}
+    unsound = {c.id for c in TABLE if c.level is not Level.QUALITY} - {"assign/4", "kip792/claim/1"}
+    assert set(found) >= unsound  # quality is judged on sound answers only
 
 
 @pytest.mark.parametrize("name", ["cooperative-sticky", "sticky", "range", "roundrobin"])

@@ -1,0 +1,190 @@
+"""Every command in README.md and docs/ is run, and what it prints is compared with what they show.
+
+A ```console block holds ``$ command`` lines, each followed by its output. The blocks of a file run in
+one directory each, which holds a copy of ``examples/`` and the files that the document itself shows. An
+HTML comment in the line before a block says more about it::
+
+    <!-- slow -->                 not in the fast loop
+    <!-- needs: node -->          skipped where there is no such program, or module
+    <!-- file: NAME -->           not a command but a file, written for the blocks of the document
+
+A line ``...`` in the output stands for any number of lines. What differs from run to run or from machine
+to machine (durations, versions) is not compared. ``UPDATE_DOCS=1 pytest tests/test_readme.py`` puts the
+real output in place, shortened at the same place if there is one ``...``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"(?:^<!-- (?P<note>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+REWRITE = bool(os.environ.get("UPDATE_DOCS"))
+
+VARIABLE = [
+    (re.compile(r"\b\d+(\.\d+)? s\b"), "<seconds>"),
+    (re.compile(r"\d+(\.\d+){2,}"), "<version>"),
+    (re.compile(r"\.rebalance/\d{8}T\d{6}Z(-\d+)?"), ".rebalance/<time>"),
+    (re.compile(r"\b\d+\.\d+s\b"), "<seconds>"),  # as pytest writes it
+    (re.compile(r"[ \t]+$", re.M), ""),
+]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a document."""
+
+    document: Path
+    line: int
+    note: str
+    kind: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.document.name}:{self.line}"
+
+    def steps(self) -> Iterator[tuple[str, str]]:
+        """Each command with the output that is shown for it."""
+        for part in re.split(r"^\$ ", self.text, flags=re.M)[1:]:
+            command, _, output = part.partition("\n")
+            while command.endswith("\\"):
+                more, _, output = output.partition("\n")
+                command = f"{command}\n{more}"
+            yield command, output
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    text = document.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        yield Block(document, line, found["note"] or "", found["kind"], found["text"])
+
+
+def cases() -> Iterator[object]:
+    for document in DOCUMENTS:
+        for block in blocks(document):
+            if block.kind == "console":
+                marks = [pytest.mark.slow] if "slow" in block.note else []
+                yield pytest.param(block, id=block.name, marks=marks)
+
+
+def plain(text: str) -> str:
+    for pattern, word in VARIABLE:
+        text = pattern.sub(word, text)
+    return text.strip("\n")
+
+
+def same(shown: str, printed: str) -> bool:
+    wanted = "\n".join(
+        r"(?:.*\n)*?.*" if line.strip() == "..." else re.escape(line) for line in plain(shown).split("\n")
+    )
+    return re.fullmatch(wanted, plain(printed)) is not None
+
+
+def skip_without(note: str) -> None:
+    if found := re.search(r"needs: (\S+)", note):
+        needed = found[1]
+        if not shutil.which(needed) and not importlib.util.find_spec(needed):
+            pytest.skip(f"needs {needed}")
+
+
+def prepare(directory: Path, document: Path) -> None:
+    shutil.copytree(
+        ROOT / "examples", directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__*")
+    )
+    for block in blocks(document):
+        if found := re.search(r"file: (\S+)", block.note):
+            (directory / found[1]).write_text(block.text, encoding="utf-8")
+
+
+def run(command: str, directory: Path) -> str:
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "CI", "GITHUB", "PYTHON"))
+    }
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
+    environment["LC_ALL"] = "C.UTF-8"
+    environment["COLUMNS"] = "100"
+    ran = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=300,
+    )
+    return ran.stdout
+
+
+@pytest.mark.parametrize("block", list(cases()))
+def test_commands_print_what_the_document_shows(block: Block, tmp_path: Path) -> None:
+    skip_without(block.note)
+    prepare(tmp_path, block.document)
+    real, wrong = "", []
+    for command, shown in block.steps():
+        printed = run(command, tmp_path)
+        if not same(shown, printed):
+            wrong.append(f"$ {command}\n{printed}")
+            shown = shortened(printed, shown)
+        real += f"$ {command}\n{shown}"
+    if wrong and REWRITE:
+        whole = block.document.read_text(encoding="utf-8")
+        block.document.write_text(whole.replace(block.text, real), encoding="utf-8")
+    elif wrong:
+        pytest.fail(f"{block.name}: prints something else now:\n\n" + "\n\n".join(wrong), pytrace=False)
+
+
+def shortened(printed: str, shown: str) -> str:
+    """What is printed now, cut where ``shown`` was cut."""
+    lines, before = printed.strip("\n").split("\n"), shown.strip("\n").split("\n")
+    if "..." in before:
+        head, tail = before.index("..."), len(before) - before.index("...") - 1
+        lines = [*lines[:head], "...", *lines[len(lines) - tail :]]
+    gap = "\n\n" if shown.endswith("\n\n") else "\n"
+    return "\n".join(lines) + gap
+
+
+def test_the_table_of_clauses_is_the_one_of_the_suite(tmp_path: Path) -> None:
+    document = ROOT / "docs" / "clauses.md"
+    table = run("rebalance clauses --format md", tmp_path)
+    text = document.read_text(encoding="utf-8")
+    start = text.index("| clause |")
+    if REWRITE:
+        document.write_text(text[:start] + table, encoding="utf-8")
+    assert document.read_text(encoding="utf-8")[start:] == table, (
+        "stale: UPDATE_DOCS=1 pytest tests/test_readme.py"
+    )
+
+
+def test_shell_blocks_name_targets_of_the_makefile() -> None:
+    """The ``sh`` blocks are set-up, which a test cannot run: what they call exists at least."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    for document in DOCUMENTS:
+        for block in blocks(document):
+            assert block.kind != "sh" or not block.text.count("$ ")
+            for target in re.findall(r"^make (\w+)", block.text if block.kind == "sh" else "", re.M):
+                assert target in targets, block.name
+
+
+def test_links_lead_somewhere() -> None:
+    for document in DOCUMENTS:
+        for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text(encoding="utf-8")):
+            assert (document.parent / link).exists() or link == "benchmarks/results.md", (
+                f"{document.name}: {link}"
+            )
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 200
