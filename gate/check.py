@@ -22,15 +22,15 @@ from rebalance.model.values import (
 from rebalance.properties.calls import Failure, FailureKind, Reply
 from rebalance.properties.clauses import TABLE, Clause, Level, violation
 from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
-from rebalance.properties.histories import Found, Record, Writer, play
+from rebalance.properties.histories import Found, Record, Writer, from_round, play
 from rebalance.properties.minimise import minimise
 from rebalance.properties.scenarios import Join, Member, Scenario, uniform
 
 IMPATIENT = 0.5
 """Seconds that a call gets once the target is known to hang: while more is searched, and to minimise."""
 
-PATIENCE = 10.0
-"""Seconds that one search may lose in calls that do not return, and one minimising in slow scenarios."""
+PATIENCE = 8.0
+"""Seconds that a search may lose in calls that do not return, and all minimising in slow scenarios."""
 
 QUICK = 0.1
 """Seconds that playing a scenario may take without counting as slow, so that minimising stays repeatable."""
@@ -90,6 +90,14 @@ class Plan:
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
 
 
+PAIRS = (
+    ("unequal", "membership"),
+    ("unequal", "claims"),
+    ("unequal", "faults"),
+    ("racks", "membership"),
+)
+"""Dimensions that do most together: moving partitions is hard only where not everybody may have them."""
+
 FLOORS_FROM = 20
 """Scenarios per dimension from which on a search must reach every situation of ``FLOORS``."""
 
@@ -145,6 +153,13 @@ class Progress:
     seconds: float = 0.0
 
 
+@dataclass(slots=True)
+class Patience:
+    """What is left of ``PATIENCE`` for all minimising of one check."""
+
+    left: float = PATIENCE
+
+
 Tell = Callable[[Progress, int], None]
 """Called after every scenario with where the search stands, and the total."""
 
@@ -155,12 +170,9 @@ def numbered(plan: Plan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Sce
     The n-th scenario depends on the seed and n alone.
     """
     profile = plan.profile
-    for protocol in protocols:
-        if profile.crowd:
-            yield crowd(protocol, profile.crowd)
     for index in range(profile.each):
         for protocol in protocols:
-            for names in ((), *((d.name,) for d in DIMENSIONS if protocol in d.protocols)):
+            for names in along(protocol):
                 draw = Seeded(f"{plan.seed}/{protocol}/{'+'.join(names)}/{index}")
                 yield generate(draw, protocol, names)
     for index in range(profile.mixed + profile.large):
@@ -169,12 +181,20 @@ def numbered(plan: Plan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Sce
             one_in = draw.integer(2, 6)  # swarm: few dimensions at once now, many then
             names = tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1)
             yield generate(draw, protocol, names, SMALL if index < profile.mixed else LARGE)
+    for protocol in protocols if profile.crowd else ():
+        yield crowd(protocol, profile.crowd)
+
+
+def along(protocol: RebalanceProtocol) -> list[tuple[str, ...]]:
+    """What is searched systematically: nothing special, every single dimension, and some pairs."""
+    single = [(d.name,) for d in DIMENSIONS if protocol in d.protocols]
+    return [(), *single, *PAIRS]
 
 
 def count(profile: Profile, protocols: Sequence[RebalanceProtocol]) -> int:
     """How many scenarios ``numbered`` yields."""
-    dimensions = sum(1 + sum(p in d.protocols for d in DIMENSIONS) for p in protocols)
-    return profile.each * dimensions + len(protocols) * (profile.mixed + profile.large + bool(profile.crowd))
+    systematic = profile.each * sum(len(along(p)) for p in protocols)
+    return systematic + len(protocols) * (profile.mixed + profile.large + bool(profile.crowd))
 
 
 def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:
@@ -275,22 +295,38 @@ def _count(
             progress.best[key] = (record.scenario, found, number)
 
 
-def shrink(plan: Plan, subject: Subject, scenario: Scenario, clause: Clause) -> Scenario:
-    """The smallest scenario found that still breaks ``clause`` on the target."""
-    session, patient = subject.session, subject.session.call_seconds
-    left, slow = plan.profile.shrink, PATIENCE
+def shrink(plan: Plan, subject: Subject, scenario: Scenario, clause: Clause, patience: Patience) -> Scenario:
+    """The smallest scenario found that still breaks ``clause`` on the target.
 
-    def breaks(candidate: Scenario) -> bool:
-        nonlocal left, slow
+    Starts from the scenario as it was found, and from the round of it that breaks.
+    """
+    session, patient = subject.session, subject.session.call_seconds
+    left = plan.profile.shrink
+
+    def played(candidate: Scenario) -> Record:
+        nonlocal left
         left -= 1
         began = time.monotonic()
         record = subject.play(candidate, (clause,))
-        slow -= max(0.0, time.monotonic() - began - QUICK)
-        return record.breach_of(clause.id) is not None
+        patience.left -= max(0.0, time.monotonic() - began - QUICK)
+        return record
+
+    def breaks(candidate: Scenario) -> bool:
+        return played(candidate).breach_of(clause.id) is not None
+
+    def small(start: Scenario) -> Scenario:
+        return minimise(start, breaks, may_go_on=lambda: left > 0 and patience.left > 0)
 
     session.call_seconds = min(patient, IMPATIENT)
     try:
-        return minimise(scenario, breaks, may_go_on=lambda: left > 0 and slow > 0)
+        best = small(scenario)
+        record = played(best)
+        found = record.breach_of(clause.id)
+        if found is not None and 1 < found.round <= len(record.calls):
+            shorter = from_round(record, found.round)
+            if breaks(shorter):
+                best = min(best, small(shorter), key=lambda s: s.size)
+        return best
     finally:
         session.call_seconds = patient
 
@@ -318,8 +354,9 @@ def check(
     try:
         subject = Subject.of(session)
         stopped = search(plan, subject, protocols, progress, tell)
+        patience = Patience()
         for key in sorted(progress.best):
-            findings[key] = _finding(plan, subject, key, progress, fresh)
+            findings[key] = _finding(plan, subject, key, progress, patience, fresh)
     except KeyboardInterrupt:
         interrupted = True
     for key in progress.best:
@@ -357,11 +394,16 @@ def check(
 
 
 def _finding(
-    plan: Plan, subject: Subject, key: str, progress: Progress, fresh: Callable[[], None]
+    plan: Plan,
+    subject: Subject,
+    key: str,
+    progress: Progress,
+    patience: Patience,
+    fresh: Callable[[], None],
 ) -> Finding:
     """The counterexample of one clause, minimised unless it is expected, and confirmed."""
     scenario, found, number = progress.best[key]
-    small = scenario if plan.expected(key) else shrink(plan, subject, scenario, found.clause)
+    small = scenario if plan.expected(key) else shrink(plan, subject, scenario, found.clause, patience)
     for played in (small,) if small == scenario else (small, scenario):
         fresh()
         record = subject.play(played, (found.clause,))
@@ -432,6 +474,8 @@ def _missed(
     total = count(plan.profile, protocols)
     if not protocols:
         return ("the target supports none of the protocols that were asked for",)
+    if progress.done and progress.skipped.total() == progress.done:
+        return (f"the target declined all {progress.done} scenarios",)
     if stopped is not None:
         return (f"stopped after {progress.done} of {total} scenarios: {stopped}",)
     if plan.profile.each < FLOORS_FROM:

@@ -257,12 +257,13 @@ def _resumed(saved: Path) -> Progress:
 
 def _keep(saved: Path, progress: Progress, result: Result, unfinished: bool) -> None:
     """Leave behind where an unfinished search stands, and nothing of a finished one."""
-    from rebalance.gate import resume
+    from rebalance.gate import resume, traces
 
     try:
         if not (result.interrupted or unfinished):
             saved.unlink(missing_ok=True)
             return
+        traces.make_root(ROOT)
         resume.save(saved, progress)
         _note("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
     except OSError as error:

@@ -183,7 +183,16 @@ def save_all(result: Result, root: Path) -> Result:
 
     Raises ``OSError`` when they cannot be written.
     """
+    if any(row.finding for row in result.clauses) and not root.exists():
+        make_root(root)
     return replace(result, clauses=tuple(_saved(row, result, root / FAILURES) for row in result.clauses))
+
+
+def make_root(root: Path) -> None:
+    """Make the directory that everything is saved in, with a ``.gitignore``. Raises ``OSError``."""
+    root.mkdir(parents=True, exist_ok=True)
+    if not (root / ".gitignore").exists():
+        write(root / ".gitignore", "# made by rebalance\n*\n")
 
 
 def _saved(row: ClauseResult, result: Result, directory: Path) -> ClauseResult:
@@ -362,9 +371,7 @@ def run_directory(root: Path, now: datetime) -> Path:
 
     The first one puts a ``.gitignore`` into ``root``. Raises ``OSError`` when it cannot be made.
     """
-    root.mkdir(parents=True, exist_ok=True)
-    if not (root / ".gitignore").exists():
-        write(root / ".gitignore", "# made by rebalance\n*\n")
+    make_root(root)
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     number = 1
     while True:

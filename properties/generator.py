@@ -113,7 +113,9 @@ def _unequal(plan: _Plan) -> None:
     names = tuple(plan.topics)
 
     def change(member: Member) -> Member:
-        return replace(member, topics=plan.some(names) or (plan.pick(names),))
+        # A pattern that matches no topic is a subscription to nothing.
+        topics = plan.some(names) or (() if plan.chance(4) else (plan.pick(names),))
+        return replace(member, topics=topics)
 
     plan.each_member(change)
 

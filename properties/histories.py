@@ -177,6 +177,30 @@ def play(
     )
 
 
+def from_round(record: Record, number: int) -> Scenario:
+    """The scenario that begins where the ``number``-th call of ``record`` (from 1) was made: what its
+    members claimed there are the claims they arrive with. A shorter story of the same breach, if it
+    still shows it."""
+    scenario, call = record.scenario, record.calls[number - 1]
+    joined = (e.member for events in scenario.rounds for e in events if isinstance(e, Join))
+    known = {m.id: m for m in (*scenario.members, *joined)}
+    members = tuple(
+        replace(
+            known[member],
+            topics=subscription.topics,
+            owned=call.claims[member].partitions,
+            generation=call.claims[member].generation,
+        )
+        for member, subscription in call.group.items()
+    )
+    return replace(
+        scenario,
+        topics=dict(call.cluster.topics),
+        members=members,
+        rounds=((), *scenario.rounds[number:]),
+    )
+
+
 class _NoAnswer(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)

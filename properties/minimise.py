@@ -134,10 +134,21 @@ def _topics_named(s: Scenario) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+EVERY_COUNT_BELOW = 16
+"""Topics smaller than this are tried with every smaller number of partitions, others by halving."""
+
+
 def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
+    largest = max(map(len, s.topics.values()), default=0)
+    for count in _counts(largest):  # all topics at once: those of one size stay so
+        together = s
+        for topic, partitions in s.topics.items():
+            if len(partitions) > count:
+                together = _cut(together, topic, count)
+        yield together
     for topic, partitions in s.topics.items():
-        for count in sorted({0, len(partitions) // 2, len(partitions) - 1} - {len(partitions), -1}):
-            yield _cut(replace(s, topics={**s.topics, topic: partitions[:count]}), topic, count)
+        for count in _counts(len(partitions)):
+            yield _cut(s, topic, count)
         for index in range(len(partitions) - 1):  # one in the middle: the later ones move up
             rest = partitions[:index] + partitions[index + 1 :]
             yield _each_member(
@@ -159,9 +170,14 @@ def _shorter(event: Event) -> Iterator[Event]:
         yield replace(event, partitions=event.partitions[:-1])
 
 
+def _counts(size: int) -> list[int]:
+    """Smaller sizes to try, the boldest first."""
+    return list(range(size)) if size < EVERY_COUNT_BELOW else [0, size // 2, size - 1]
+
+
 def _cut(s: Scenario, topic: str, count: int) -> Scenario:
     return _each_member(
-        s,
+        replace(s, topics={**s.topics, topic: s.topics[topic][:count]}),
         lambda m: replace(m, owned=tuple(p for p in m.owned if p.topic != topic or p.partition < count)),
     )
 

@@ -144,7 +144,11 @@ def happens(event: Event, alike: bool = True) -> str:
 
 
 def joins(member: Member, alike: bool = True) -> str:
-    """How a member arrives: what sets it apart; its topics unless the members subscribe ``alike``."""
+    """How a member arrives: what sets it apart; its topics unless the members subscribe ``alike``.
+
+    >>> joins(Member("A", ("t",), instance="i-A", version=1), alike=False)
+    'A joins for t [static, metadata version 1]'
+    """
     topics = "" if alike else f" for {listed(member.topics) or 'nothing'}"
     since = f"generation {member.generation}" if member.generation != NO_GENERATION else "no generation"
     claims = f" claiming {listed(member.owned)} ({since})" if member.owned else ""

@@ -104,6 +104,7 @@ def test_violation_is_1_with_a_counterexample_that_replays(rebalance: Rebalance,
     (trace,) = (here / ".rebalance" / "failures").glob("*.json")
     assert f"rebalance replay {trace.stem}" in ran.out
     assert f".rebalance/failures/{trace.name}" in ran.out
+    assert (here / ".rebalance" / ".gitignore").read_text().endswith("*\n")
 
 
 def test_unfinished_is_3(rebalance: Rebalance) -> None:

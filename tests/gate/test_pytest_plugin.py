@@ -197,7 +197,7 @@ def test_what_cannot_run_is_a_usage_error(
     pytester: pytest.Pytester, target: str, options: list[str], said: str
 ) -> None:
     pytester.makepyfile(SUITE.format(target=target))
-    ran = pytester.runpytest_inprocess(*options)
+    ran = pytester.runpytest_subprocess(*options)
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines([f"ERROR: *{glob(said)}*"])
 
@@ -209,7 +209,7 @@ def glob(text: str) -> str:
 
 def test_a_target_may_be_named_on_the_command_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE.format(target=""))
-    ran = pytester.runpytest_inprocess("--rebalance-target", "no_such:thing", "-k", "assign/1")
+    ran = pytester.runpytest_subprocess("--rebalance-target", "no_such:thing", "-k", "assign/1")
     ran.stdout.fnmatch_lines(["*no module and no adapter is called 'no_such'*", "*2 failed*"])
 
 
