@@ -20,7 +20,7 @@ from rebalance.model.values import (
     RebalanceProtocol,
 )
 from rebalance.properties.calls import Failure, FailureKind, Reply
-from rebalance.properties.clauses import TABLE, Clause, Level, violation
+from rebalance.properties.clauses import TABLE, Clause, Level, Scope, violation
 from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
 from rebalance.properties.histories import Found, Record, Writer, from_round, play
 from rebalance.properties.minimise import minimise
@@ -355,7 +355,8 @@ def check(
         subject = Subject.of(session)
         stopped = search(plan, subject, protocols, progress, tell)
         patience = Patience()
-        for key in sorted(progress.best):
+        for key in sorted(progress.best, key=lambda k: (progress.best[k][1].clause.scope is Scope.REPLY, k)):
+            # Those that can take long last: patience is for all.
             findings[key] = _finding(plan, subject, key, progress, patience, fresh)
     except KeyboardInterrupt:
         interrupted = True
