@@ -40,8 +40,8 @@ def measure(target: str, case: str, limit: float) -> dict[str, float] | str:
 
 
 def assignors(limit: float) -> list[str]:
-    sys.path.insert(0, str(HERE))
-    from measure import CASES
+    sys.path.insert(0, str(HERE.parent))
+    from benchmarks.measure import CASES
 
     rows = [
         f"| case | {SUBJECT} | peak MiB | {PEER} {version('kafka-python')} | peak MiB | ratio |",

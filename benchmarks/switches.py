@@ -30,7 +30,8 @@ minimised counterexample.
 
 def row(spec: str, entry: str, seed: int) -> str:
     """One line of the table."""
-    target, first = resolve(spec), []
+    target = resolve(spec)
+    first: list[str] = []
     began = time.monotonic()
 
     def tell(progress: Progress, total: int) -> None:

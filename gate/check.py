@@ -240,14 +240,15 @@ def search(
     """
     total = count(plan.profile, protocols)
     session, patient = subject.session, subject.session.call_seconds
-    started = time.monotonic() - progress.seconds
-    lost = 0.0
+    began = time.monotonic()
+    before, lost = progress.seconds, 0.0
     try:
         for number, scenario in enumerate(numbered(plan, protocols)):
             if number < progress.done:
                 continue
             record = subject.play(scenario, plan.clauses)
-            _count(progress, record, number, plan.clauses, subject.promises, time.monotonic() - started)
+            spent = time.monotonic() - began
+            _count(progress, record, number, plan.clauses, subject.promises, before + spent)
             tell(progress, total)
             if record.failure is not None and record.failure.kind is FailureKind.TIMEOUT:
                 lost += record.failure.seconds
@@ -256,7 +257,7 @@ def search(
                     return f"{lost:.0f} s went by in calls that do not return"
             if plan.fail_fast and any(_counts(plan, f.clause, scenario.protocol) for f in record.found):
                 return "stopped at the first violation"
-            if plan.budget is not None and progress.seconds > plan.budget and progress.done < total:
+            if plan.budget is not None and spent > plan.budget and progress.done < total:
                 return f"the budget of {plan.budget:g} s is spent"
     finally:
         session.call_seconds = patient
@@ -387,7 +388,7 @@ def check(
         asked=progress.asked,
         seconds=time.monotonic() - started,
         witnesses=_merged(progress.witnesses),
-        missed=_missed(plan, protocols, progress, stopped),
+        missed=() if interrupted else _missed(plan, protocols, progress, stopped),
         quality=1 - progress.moved / progress.claims if progress.claims else None,
         interrupted=interrupted,
     )

@@ -75,7 +75,7 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
         if spec:
             raise TargetError(
                 f"two targets: {spec!r} and the command {shlex.join(command)!r}",
-                "give either --target or `-- COMMAND ...`",
+                "give either a TARGET or `-- COMMAND ...`",
             )
         return _program(tuple(command))
     spec = DEFAULT if spec is None else spec

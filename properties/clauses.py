@@ -181,7 +181,7 @@ def complete(call: Call) -> Breach | None:
             return Breach(
                 f"{partition} is assigned to nobody, and nobody has to revoke it first",
                 (
-                    f"{_names(call.subscribers[partition.topic])} subscribe to {partition.topic}",
+                    f"subscribers of {partition.topic}: {_names(call.subscribers[partition.topic])}",
                     f"no member claims {partition}",
                 ),
                 f"{partition} with one of {_names(call.subscribers[partition.topic])}",
@@ -197,8 +197,9 @@ def revoke_first(call: Call) -> Breach | None:
         for member in members:
             if claims and member not in claims:
                 holders = _names(call.holders[partition])
+                own = "still owns" if len(call.holders[partition]) == 1 else "still own"
                 return Breach(
-                    f"{partition} is granted to {member} while {holders} still owns it",
+                    f"{partition} is granted to {member} while {holders} {own} it",
                     (
                         *_claims_of(call, partition),
                         f"assign() returned {_grants(call, {member, *call.holders[partition]})}",
@@ -328,7 +329,9 @@ def rack_aligned(call: Call) -> Breach | None:
 def total(reply: Answer | Failure) -> Breach | None:
     if isinstance(reply, Answer) or reply.kind is FailureKind.SKIPPED:
         return None
-    detail = tuple(reply.detail.strip().splitlines()[-6:])
+    lines = reply.detail.strip().splitlines()
+    # Where it hangs is said first, by faulthandler; why it raised is said last, by a traceback.
+    detail = tuple(lines[:6] if reply.kind is FailureKind.TIMEOUT else lines[-6:])
     return Breach(
         f"{_FAILED[reply.kind]}: {reply.message}",
         detail,

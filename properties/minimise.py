@@ -215,7 +215,11 @@ def _plainer(member: Member) -> Iterator[Member]:
         yield replace(member, generation=NO_GENERATION)
     for topic in member.topics:
         if len(member.topics) > 1:
-            yield replace(member, topics=tuple(t for t in member.topics if t != topic))
+            yield replace(
+                member,
+                topics=tuple(t for t in member.topics if t != topic),
+                owned=tuple(p for p in member.owned if p.topic != topic),
+            )
     owned = set(member.owned)
     for position, (topic, index) in enumerate(member.owned):  # lower indexes, so that partitions can go
         free = (p for p in (TopicPartition(topic, i) for i in range(index)) if p not in owned)

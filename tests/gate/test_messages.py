@@ -48,6 +48,12 @@ def over_the_wire(message):
     return messages.from_line(line)
 
 
+def result_of(reply):
+    result = messages.decode_reply(reply)
+    assert not isinstance(result, Refusal), result
+    return result
+
+
 def test_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     hello = SCHEMA["$defs"]["hello"]["properties"]
@@ -77,7 +83,7 @@ def test_assign_reply(assignment, mutated):
     assert valid("assign_reply", reply)
     assert valid("reply", reply)
     assert messages.reply_seq(reply) == 7
-    read, read_mutated = messages.decode_assignment(messages.decode_reply(reply))
+    read, read_mutated = messages.decode_assignment(result_of(reply))
     assert list(read.items()) == list(assignment.items())
     assert read_mutated == mutated
 
@@ -89,7 +95,7 @@ def test_user_data(owned, generation, data):
     assert messages.decode_user_data_request(request) == (owned, generation)
     reply = over_the_wire({"seq": 1, "result": {"user_data": messages.encode_bytes(data)}})
     assert valid("user_data_reply", reply)
-    assert messages.decode_user_data(messages.decode_reply(reply)) == data
+    assert messages.decode_user_data(result_of(reply)) == data
 
 
 @given(
@@ -108,7 +114,7 @@ def test_user_data(owned, generation, data):
 def test_hello(hello):
     reply = over_the_wire({"seq": 0, "result": messages.encode_hello(hello)})
     assert valid("hello_reply", reply)
-    assert messages.decode_hello(messages.decode_reply(reply)) == hello
+    assert messages.decode_hello(result_of(reply)) == hello
 
 
 def test_hello_needs_only_name_and_protocols():

@@ -13,6 +13,7 @@ from rebalance.gate.smoke import smoke
 from rebalance.gate.targets import Target, TargetError, describe, known, load, resolve
 from rebalance.model.assignors import NAMES
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties.calls import Answer
 
 HERE = Path(__file__).parent
 HOSTILE = HERE / "hostile"
@@ -63,9 +64,12 @@ def test_references(name):
 
 def test_reference_switches_are_passed_on(monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        "rebalance.model.assignors.reference", lambda name, switches: asked.append((name, switches)) or name
-    )
+
+    def reference(name, switches):
+        asked.append((name, switches))
+        return name
+
+    monkeypatch.setattr("rebalance.model.assignors.reference", reference)
     load("cooperative-sticky+max_generation_only+steal_once")
     load("range")
     assert asked == [("cooperative-sticky", ("max_generation_only", "steal_once")), ("range", ())]
@@ -227,6 +231,7 @@ def test_references_in_a_session_answer_as_in_process():
         assert (session.hello.name, session.hello.protocols) == (local.name, tuple(local.protocols))
         assert session.hello.promises == local.promises
         reply = session.assign(RebalanceProtocol.COOPERATIVE, cluster, group)
+        assert isinstance(reply, Answer), reply
         assert reply.assignment == local.assign(cluster, group)
         assert reply.mutated is None
         owned = (TopicPartition("t", 0),)
@@ -249,6 +254,7 @@ def test_plain_program_skips_topics_without_subscribers():
     with Session(resolve(command=[sys.executable, str(PLAIN)])) as session:
         group = {"B": Subscription(("u",)), "A": Subscription(("t", "u"))}
         reply = session.assign(RebalanceProtocol.EAGER, Cluster.of({"none": 1, "t": 2, "u": 3}), group)
+    assert isinstance(reply, Answer), reply
     found = {member: " ".join(map(str, partitions)) for member, partitions in reply.assignment.items()}
     assert found == {"B": "u-0 u-2", "A": "t-0 t-1 u-1"}
 

@@ -55,6 +55,7 @@ class Frame:
         self.data, self.at = data, 0
 
     def number(self, form: str) -> int:
+        value: int
         (value,) = struct.unpack_from(form, self.data, self.at)
         self.at += struct.calcsize(form)
         return value

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -38,7 +39,7 @@ def tps(text: str) -> Partitions:
     return tuple(TopicPartition(topic, int(index)) for topic, index in names)
 
 
-def member(topics: str, own: str = "", generation: int = -1, **more: object) -> Subscription:
+def member(topics: str, own: str = "", generation: int = -1, **more: Any) -> Subscription:
     return replace(
         Subscription(tuple(topics.split()), owned_partitions=tps(own), generation_id=generation), **more
     )

@@ -50,7 +50,7 @@ def after(group: GroupSubscription, assignment: GroupAssignment, generation: int
     return {m: replace(s, owned_partitions=assignment[m], generation_id=generation) for m, s in group.items()}
 
 
-Wants = dict[str, int] | dict[str, tuple[Racks, ...]]
+Wants = dict[str, int | tuple[Racks, ...]]
 Scenario = tuple[Wants, dict[str, Subscription], dict[str, str] | type[Exception], dict[str, str]]
 
 # Switch -> topics, group, what it makes of them, what the reference does. Groups are in map order.

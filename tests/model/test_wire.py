@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,7 +47,7 @@ subscriptions = st.builds(
 
 def groups(flat, make=lambda topic, of_topic: (topic, of_topic)):
     """Partitions grouped by topic, in the order of first appearance."""
-    by_topic = {}
+    by_topic: dict[str, list[int]] = {}
     for topic, partition in flat:
         by_topic.setdefault(topic, []).append(partition)
     return [make(topic, of_topic) for topic, of_topic in by_topic.items()]
@@ -163,7 +164,7 @@ def test_sticky_user_data_of_kafka_python_has_a_version_in_front(owned, generati
 
 
 @pytest.fixture(scope="module")
-def librdkafka_bytes() -> list[dict]:
+def librdkafka_bytes() -> list[dict[str, Any]]:
     """Requests of real librdkafka consumers; the script ends by itself, at the latest after 20 s."""
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     tap = [sys.executable, str(Path(__file__).with_name("librdkafka_tap.py"))]
@@ -195,6 +196,7 @@ def test_librdkafka_claims(librdkafka_bytes):
     assert rejoin.topics == ("t",)
     assert rejoin.owned_partitions == ALL[:3]
     assert rejoin.generation_id > 0
+    assert rejoin.user_data is not None
     owned, generation = decode_sticky_user_data(rejoin.user_data)
     assert owned == ALL
     assert encode_sticky_user_data(owned, generation) == rejoin.user_data
