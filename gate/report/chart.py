@@ -250,7 +250,8 @@ def _notes(partitions: Partitions, shown: Sequence[_Round], unicode: bool, width
                     continue
                 who = " and ".join(shorten(clean(m, unicode), 40) for m in others if m != member)
                 same = "twice" if member in others else ""
-                also = " ".join(filter(None, (same, who and f"while {who} own{'' if ' and ' in who else 's'} it")))
+                own = "own" if " and " in who else "owns"
+                also = " ".join(filter(None, (same, who and f"while {who} {own} it")))
                 name = shorten(clean(str(partition), unicode), 40)
                 text = f"round {r.number}: {name} is given to {shorten(clean(member, unicode), 40)} {also}"
                 notes.append(cut(f"{_OVERLAP} {text}", width))
