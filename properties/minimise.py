@@ -99,6 +99,14 @@ def _fewer_members(s: Scenario) -> Iterator[Scenario]:
         yield _without_events_of(replace(s, members=s.members[:index] + s.members[index + 1 :]), {member.id})
 
 
+def _smaller_group(s: Scenario) -> Iterator[Scenario]:
+    """A member less and partitions less at once: either alone would change who has too many."""
+    for index, member in enumerate(s.members):
+        fewer = replace(s, members=s.members[:index] + s.members[index + 1 :])
+        for count in _counts(max(map(len, s.topics.values()), default=0)):
+            yield _without_events_of(_cut_all(fewer, count), {member.id})
+
+
 def _without_events_of(s: Scenario, gone: set[str]) -> Scenario:
     def about(event: Event) -> bool:
         return isinstance(event, Leave | Subscribe | Fault) and event.id in gone
@@ -141,11 +149,7 @@ EVERY_COUNT_BELOW = 16
 def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
     largest = max(map(len, s.topics.values()), default=0)
     for count in _counts(largest):  # all topics at once: those of one size stay so
-        together = s
-        for topic, partitions in s.topics.items():
-            if len(partitions) > count:
-                together = _cut(together, topic, count)
-        yield together
+        yield _cut_all(s, count)
     for topic, partitions in s.topics.items():
         for count in _counts(len(partitions)):
             yield _cut(s, topic, count)
@@ -173,6 +177,13 @@ def _shorter(event: Event) -> Iterator[Event]:
 def _counts(size: int) -> list[int]:
     """Smaller sizes to try, the boldest first."""
     return list(range(size)) if size < EVERY_COUNT_BELOW else [0, size // 2, size - 1]
+
+
+def _cut_all(s: Scenario, count: int) -> Scenario:
+    for topic, partitions in s.topics.items():
+        if len(partitions) > count:
+            s = _cut(s, topic, count)
+    return s
 
 
 def _cut(s: Scenario, topic: str, count: int) -> Scenario:
@@ -279,6 +290,7 @@ REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
     _fewer_claims,
     _plainer_members,
     _plainer_topics,
+    _smaller_group,
 )
 
 
