@@ -146,6 +146,19 @@ def test_commands_print_what_the_document_shows(block: Block, tmp_path: Path) ->
         pytest.fail(f"{block.name}: prints something else now:\n\n" + "\n\n".join(wrong), pytrace=False)
 
 
+FINDINGS = re.findall(r"^\| `rebalance (check [^`]+)` \| .* \|$", (ROOT / "README.md").read_text(), re.M)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [c for c in FINDINGS if "kafka" in c])
+def test_what_it_has_found_is_found(command: str, tmp_path: Path) -> None:
+    skip_without("needs: " + ("aiokafka" if "aiokafka" in command else "kafka"))
+    words = [sys.executable, "-m", "rebalance.gate.cli", *command.split(), "--fail-fast"]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert "confirmed in a fresh process" in found.stdout
+
+
 def shortened(printed: str, shown: str) -> str:
     """What is printed now, cut where ``shown`` was cut."""
     lines, before = printed.strip("\n").split("\n"), shown.strip("\n").split("\n")
