@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from rebalance.gate.check import PROFILES, Plan, Progress, check, describe
+from rebalance.gate.check import Progress, check, describe
+from rebalance.gate.plan import PROFILES, Plan
 from rebalance.gate.result import Status
 from rebalance.gate.session import Session
 from rebalance.gate.targets import resolve

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rebalance.gate.check import Plan, Progress
+    from rebalance.gate.check import Progress
     from rebalance.gate.known import Entry
+    from rebalance.gate.plan import Plan
     from rebalance.gate.result import Result
     from rebalance.gate.session import Session
     from rebalance.gate.targets import Target
@@ -295,8 +296,8 @@ def _write_known(result: Result, old: Sequence[Entry], path: Path) -> None:
 
 
 def _plan(options: argparse.Namespace, expected: Sequence[Entry]) -> Plan:
-    from rebalance.gate.check import PROFILES, Plan
     from rebalance.gate.known import match
+    from rebalance.gate.plan import PROFILES, Plan
     from rebalance.model.values import RebalanceProtocol
     from rebalance.properties.clauses import Level, select
 

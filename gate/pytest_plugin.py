@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from rebalance.gate.check import Plan
     from rebalance.gate.known import Entry
+    from rebalance.gate.plan import Plan
     from rebalance.gate.result import ClauseResult, Result
 
 OPTIONS = {
@@ -139,8 +139,8 @@ def conformance(target: Any = None) -> Callable[..., None]:
 
 def _plan(config: pytest.Config) -> Plan:
     """The plan that the options ask for. Raises ``pytest.UsageError``."""
-    from rebalance.gate.check import PROFILES, Plan
     from rebalance.gate.known import match
+    from rebalance.gate.plan import PROFILES, Plan
     from rebalance.properties.clauses import Level
 
     failing, today = _failing(config), date.today()

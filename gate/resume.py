@@ -8,7 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.check import Plan, Progress, count
+from rebalance.gate.check import Progress
+from rebalance.gate.plan import Plan, count
 from rebalance.gate.result import TargetInfo
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.clauses import CLAUSES, Breach

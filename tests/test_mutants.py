@@ -15,7 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `tests.mutants` is also what users would write
 
 import pytest
-from rebalance.gate.check import PROFILES, Plan, Profile, check, describe
+from rebalance.gate.check import check, describe
+from rebalance.gate.plan import PROFILES, Plan, Profile
 from rebalance.gate.result import Finding, Result, Status
 from rebalance.gate.session import InProcess, Session
 from rebalance.gate.targets import load, resolve

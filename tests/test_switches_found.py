@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.gate.check import PROFILES, Plan, check, describe
+from rebalance.gate.check import check, describe
+from rebalance.gate.plan import PROFILES, Plan
 from rebalance.gate.result import Status
 from rebalance.gate.session import Session
 from rebalance.gate.targets import resolve

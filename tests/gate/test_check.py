@@ -13,20 +13,9 @@ from typing import Any
 
 import pytest
 from rebalance.gate import resume
-from rebalance.gate.check import (
-    IMPATIENT,
-    PATIENCE,
-    PROFILES,
-    Plan,
-    Profile,
-    Progress,
-    Subject,
-    check,
-    count,
-    describe,
-    numbered,
-)
+from rebalance.gate.check import IMPATIENT, PATIENCE, Progress, Subject, check, describe
 from rebalance.gate.messages import Skipped
+from rebalance.gate.plan import PROFILES, Plan, Profile, count, numbered
 from rebalance.gate.result import ClauseResult, Exit, Result, Status, Verdict
 from rebalance.gate.session import InProcess
 from rebalance.model.assignor import Promise

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from rebalance.gate import cli
-from rebalance.gate.check import PROFILES, count
+from rebalance.gate.plan import PROFILES, count
 from rebalance.model.values import RebalanceProtocol
 
 ROOT = Path(__file__).parents[2]
