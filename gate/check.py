@@ -29,7 +29,7 @@ from rebalance.properties.scenarios import Scenario
 IMPATIENT = 0.5
 """Seconds that a call gets once the target is known to hang: while more is searched, and to minimise."""
 
-PATIENCE = 8.0
+PATIENCE = 5.0
 """Seconds that a search may lose in calls that do not return, and all minimising in slow scenarios."""
 
 QUICK = 0.1
@@ -123,7 +123,8 @@ def search(
             if record.failure is not None and record.failure.kind is FailureKind.TIMEOUT:
                 lost += record.failure.seconds
                 session.call_seconds = min(patient, IMPATIENT)  # that it can hang is known by now
-                if lost > patient + PATIENCE:
+                hopeless = not plan.expected(f"assign/4-{scenario.protocol}")
+                if hopeless and lost > patient + PATIENCE:
                     return f"{lost:.0f} s went by in calls that do not return"
             if plan.fail_fast and any(_counts(plan, f.clause, scenario.protocol) for f in record.found):
                 return "stopped at the first violation"
@@ -166,11 +167,12 @@ def _count(
             progress.best[key] = (record.scenario, found, number)
 
 
-def shrink(plan: Plan, subject: Subject, scenario: Scenario, clause: Clause, patience: Patience) -> Scenario:
-    """The smallest scenario found that still breaks ``clause`` on the target.
+def shrink(plan: Plan, subject: Subject, scenario: Scenario, broken: Found, patience: Patience) -> Scenario:
+    """The smallest scenario found that still breaks the clause of ``broken`` on the target.
 
     Starts from the scenario as it was found, and from the round of it that breaks.
     """
+    clause, hangs = broken.clause, broken.breach.actual == FailureKind.TIMEOUT
     session, patient = subject.session, subject.session.call_seconds
     left = plan.profile.shrink
 
@@ -188,7 +190,8 @@ def shrink(plan: Plan, subject: Subject, scenario: Scenario, clause: Clause, pat
     def small(start: Scenario) -> Scenario:
         return minimise(start, breaks, may_go_on=lambda: left > 0 and patience.left > 0)
 
-    session.call_seconds = min(patient, IMPATIENT)
+    if hangs:
+        session.call_seconds = min(patient, IMPATIENT)
     try:
         best = small(scenario)
         record = played(best)
@@ -275,7 +278,7 @@ def _finding(
 ) -> Finding:
     """The counterexample of one clause, minimised unless it is expected, and confirmed."""
     scenario, found, number = progress.best[key]
-    small = scenario if plan.expected(key) else shrink(plan, subject, scenario, found.clause, patience)
+    small = scenario if plan.expected(key) else shrink(plan, subject, scenario, found, patience)
     for played in (small,) if small == scenario else (small, scenario):
         fresh()
         record = subject.play(played, (found.clause,))

@@ -117,6 +117,7 @@ class Child:
 
     def close(self) -> None:
         """Close its stdin, give it a moment to end by itself, then `kill` what is left."""
+        family = self._family()[1:] if self._pipes else []  # who outlives it is not found afterwards
         try:
             if self._pipes:
                 self._pipes[0].close()
@@ -124,6 +125,9 @@ class Child:
                     self._process.wait(_GRACE)
         finally:
             self.kill()
+            for pid in family:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """End the process, its process group and its known descendants, and close the pipes. Idempotent."""

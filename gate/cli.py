@@ -41,11 +41,14 @@ class UsageError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (``rebalance.gate.result.Exit``)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    words, command = _split(words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")
     _end_like_ctrl_c()
+    try:
+        words, command = _split(words)
+    except UsageError as error:
+        return _complain(str(error))
     parser = _parser()
     if not words:
         parser.print_help(sys.stderr)
@@ -86,6 +89,8 @@ def _split(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
     if "--" not in words:
         return words, ()
     at = words.index("--")
+    if at + 1 == len(words):
+        raise UsageError("nothing follows `--`: it takes a command, such as `-- java -jar adapter.jar`")
     return words[:at], tuple(words[at + 1 :])
 
 
@@ -104,7 +109,14 @@ def _say(text: str) -> None:
 
 def _note(text: str) -> None:
     with contextlib.suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
+        print(_clean(text), file=sys.stderr, flush=True)
+
+
+def _clean(text: str) -> str:
+    """Without the escapes by which names and messages from outside could steer the terminal."""
+    from rebalance.gate.report.words import clean
+
+    return "\n".join(clean(line) for line in text.splitlines())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -198,7 +210,7 @@ def _target_option(parser: argparse.ArgumentParser) -> None:
 def _limit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--call-seconds", type=_positive, default=10.0, metavar="S",
                         help="how long the target may take for one answer (10)")  # fmt: skip
-    parser.add_argument("--memory-mib", type=_positive, default=2048, metavar="N",
+    parser.add_argument("--memory-mib", type=_whole, default=2048, metavar="N",
                         help="how much memory the target may use (2048)")  # fmt: skip
 
 
@@ -212,6 +224,12 @@ def _positive(text: str) -> float:
         if 0 < (value := float(text)) < float("inf"):
             return value
     raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+
+
+def _whole(text: str) -> int:
+    if (value := int(_positive(text))) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 1")
+    return value
 
 
 # --- check ----------------------------------------------------------------------------------------
@@ -284,12 +302,18 @@ def _save(result: Result) -> Result:
 
 def _write_known(result: Result, old: Sequence[Entry], path: Path) -> None:
     from rebalance.gate import known
+    from rebalance.gate.judgement import gates
+    from rebalance.gate.result import Status
+    from rebalance.properties.clauses import Level
 
     if result.interrupted or result.missed:
         _note(f"{path} is not written: the search did not come to its end")
         return
     try:
-        path.write_text(known.write(result.clauses, old, date.today()), encoding="utf-8")
+        # What only informs passes without being on the list.
+        level = Level(result.level)
+        rows = [r for r in result.clauses if r.status is not Status.VIOLATED or gates(r.clause, level)]
+        path.write_text(known.write(rows, old, date.today()), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--write-known: {error}") from error
     _note(f"known failures written to {path}")
@@ -543,7 +567,8 @@ def _smoke(options: argparse.Namespace) -> int:
     limits = {"call_seconds": options.call_seconds, "memory_mib": int(options.memory_mib)}
     steps = smoke(target, options.validate, **limits)
     for step in steps:
-        _say("\n      ".join([f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]))
+        lines = [f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]
+        _say("\n      ".join(map(_clean, lines)))
     return 0 if all(step.ok for step in steps) else 1
 
 

@@ -69,18 +69,16 @@ class Session:
         start_seconds: float = 20.0,
         memory_mib: int = 2048,
         observe: Observer | None = None,
-        hash_seed: str | None = None,
+        hash_seed: str = "0",
     ) -> None:
         self.target = target
         self.starts = 0
         self.call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
         self._observe = observe
-        # A target that depends on the hash seed does so alike in every process: traces replay.
-        self._environment = {
-            **os.environ,
-            "PYTHONHASHSEED": hash_seed or os.environ.get("PYTHONHASHSEED", "0"),
-        }
+        # A target that depends on the hash seed does so alike in every run: traces replay.
+        self._environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         self._twin: Session | None = None
+        self._alone = False
         self._child: Child | None = None
         self._hello: Hello | None = None
         self._lost: Failure | None = None  # why it could not be started again
@@ -111,11 +109,16 @@ class Session:
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask the same of a second process, as another leader would: one that was asked nothing else, and
-        whose sets iterate in another order."""
-        if self._twin is None:
+        whose sets iterate in another order. A target that cannot run twice at once (a fixed port, a lock)
+        is asked in its one process."""
+        if self._twin is None and not self._alone:
             limits = (self.call_seconds, self._start_seconds, self._memory_mib, self._observe)
-            self._twin = Session(self.target, *limits, hash_seed="1")
-            self._twin._hello = self._hello
+            twin = Session(self.target, *limits, hash_seed="1")
+            twin._hello = self._hello
+            self._alone = isinstance(twin._start(), Failure)
+            self._twin = None if self._alone else twin
+        if self._twin is None:
+            return self.assign(protocol, cluster, group)
         self._twin.call_seconds = self.call_seconds
         return self._twin.assign(protocol, cluster, group)
 

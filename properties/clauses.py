@@ -135,8 +135,10 @@ def exclusive(call: Call) -> Breach | None:
 def only_to_subscribers(call: Call) -> Breach | None:
     for member, partitions in sorted(call.assignment.items()):
         if member not in call.group:
+            if not partitions:
+                continue  # the broker ignores it
             return Breach(
-                f"{member!r} is assigned {len(partitions)} partitions and is not in the group",
+                f"{member!r} is assigned {_count(len(partitions), 'partition')} and is not in the group",
                 (f"the group is {_names(call.group)}",),
                 f"only {_names(call.group)}",
                 f"an assignment for {member!r}",
@@ -161,7 +163,9 @@ def only_existing(call: Call) -> Breach | None:
             if partition in call.cluster:
                 continue
             count = call.cluster.partition_count(partition.topic)
-            # KIP-429, leader 2.6: what is claimed but unknown to the leader may be given back as it is.
+            # KIP-429, leader 2.6: what is claimed of a topic that the leader does not know may be given
+            # back as it is. Of a topic that it knows it also knows the number: the rest is gone, and who
+            # is told to consume it gets errors for ever.
             if partition.topic not in call.cluster.topics and member in call.holders.get(partition, ()):
                 continue
             return Breach(
@@ -172,6 +176,21 @@ def only_existing(call: Call) -> Breach | None:
                 (partition,),
             )
     return None
+
+
+def answered(call: Call) -> Breach | None:
+    left_out = [member for member in call.group if member not in call.assignment]
+    if not left_out:
+        return None
+    return Breach(
+        f"{_names(left_out)} left out of the answer",
+        (
+            "the broker sends empty bytes to a member that the leader does not mention",
+            "the Java client cannot read these: IllegalStateException in the member's poll()",
+        ),
+        "an assignment for every member of the group, possibly an empty one",
+        f"assignments for {_names(sorted(call.assignment))}",
+    )
 
 
 def complete(call: Call) -> Breach | None:
@@ -192,6 +211,8 @@ def complete(call: Call) -> Breach | None:
 
 
 def revoke_first(call: Call) -> Breach | None:
+    # A grant to one of several members with the newest claim is left alone: they may both own it
+    # already, nobody can tell who does, and no owner is added.
     for partition, members in sorted(call.granted.items()):
         claims = call.claimants.get(partition, {})
         for member in members:
@@ -219,7 +240,7 @@ def newest_claim_wins(call: Call) -> Breach | None:
             if member in claims and member not in call.holders[partition]:
                 holders = _names(call.holders[partition])
                 return Breach(
-                    f"{partition} is granted to {member} on a claim of {_label(claims[member])}, "
+                    f"{partition} is granted to {member}, whose claim is of {_label(claims[member])}, "
                     f"over the newer claim of {holders}",
                     (*_claims_of(call, partition), f"assign() returned {_grants(call, {member})}"),
                     f"{partition} with {holders}, or with nobody until it is revoked",
@@ -428,16 +449,24 @@ def stale_claims_ignored(call: Call, ask: Ask) -> Breach | None:
 
 
 def bound(history: History) -> int:
-    """Undisturbed rounds within which a group must settle.
+    """Undisturbed rounds within which a COOPERATIVE group must settle.
 
-    EAGER: nobody holds anything when it joins, so the first assignment is final. COOPERATIVE, equal
-    subscriptions: one round to revoke, one to grant. Unequal subscriptions or racks: one more, which
-    every shipped implementation needs now and then (KAFKA-8767).
+    Equal subscriptions: one round to revoke, one to grant. Unequal subscriptions or racks: one more,
+    which every shipped implementation needs now and then (KAFKA-8767). One more again beside EAGER
+    members, which hide in each round what they were given in the one before.
     """
     last = history.calls[-1]
-    if last.protocol is EAGER:
-        return 1
-    return 2 if last.equal_subscriptions and not oracles.rack_matters(last) else 3
+    rounds = 2 if last.equal_subscriptions and not oracles.rack_matters(last) else 3
+    return rounds + _hides(history.calls[history.settling :])
+
+
+def _hides(calls: Sequence[Call]) -> bool:
+    """Whether a member claims nothing although the call before gave it something."""
+    return any(
+        before.assignment.get(member) and not claim.partitions
+        for before, after in pairwise(calls)
+        for member, claim in after.claims.items()
+    )
 
 
 def settles(history: History) -> Breach | None:
@@ -479,12 +508,11 @@ def settled_is_final(history: History) -> Breach | None:
     before, after = history.calls[history.settled], history.calls[history.settled + 1]
     if before.withheld or _same(before.assignment, after.assignment):
         return None
-    breach = _differs(after, before.assignment, "after the rebalance before it")
-    # Members that claim nothing, EAGER ones beside COOPERATIVE ones, cannot be known to have held
-    # anything: what only they exchange may move once more while the claims beside theirs still change.
-    if before.claims != after.claims and not any(p in after.claimants for p in breach.partitions):
+    # What EAGER members hold beside COOPERATIVE ones nobody can see: until the claims of the others
+    # are the same twice, it may move once more.
+    if before.claims != after.claims and _hides((before, after)):
         return None
-    return breach
+    return _differs(after, before.assignment, "after the rebalance before it")
 
 
 def withheld_in_vain(history: History) -> Breach | None:
@@ -611,8 +639,8 @@ TABLE: tuple[Clause, ...] = (
         "ConsumerPartitionAssignor.assign", ASSIGNOR, only_to_subscribers,
     ),
     Clause(
-        "assign/3", Level.SAFETY, Scope.CALL,
-        "only partitions that exist are assigned; what only a member knows may be given back to it",
+        "assign/3", Level.LIVENESS, Scope.CALL,
+        "only partitions that exist are assigned; those of unknown topics may be given back to their owner",
         "KIP-429, leader 2.6", KIP_429, only_existing,
     ),
     Clause(
@@ -634,6 +662,11 @@ TABLE: tuple[Clause, ...] = (
         "assign/7", Level.QUALITY, Scope.RELATION,
         "the order of members, topics and claims changes nothing",
         "KIP-54, algorithm", KIP_54, indifferent_to_order,
+    ),
+    Clause(
+        "assign/8", Level.LIVENESS, Scope.CALL,
+        "every member of the group gets an assignment, possibly an empty one",
+        "ConsumerCoordinator.onJoinComplete", ASSIGNOR, answered,
     ),
     Clause(
         "kip429/leader/3", Level.QUALITY, Scope.HISTORY,
@@ -662,13 +695,13 @@ TABLE: tuple[Clause, ...] = (
     ),
     Clause(
         "kip429/converge/1", Level.LIVENESS, Scope.HISTORY,
-        "left alone, the group settles: 1 round EAGER, 2 with equal subscriptions, else 3, nothing stranded",
-        "KIP-429, member 3.3", KIP_429, settles,
+        "left alone, the group settles: in 2 rounds, 3 if unequal or racked, one more beside EAGER members",
+        "KIP-429, member 3.3", KIP_429, settles, ONLY_COOPERATIVE,
     ),
     Clause(
         "kip429/converge/2", Level.LIVENESS, Scope.HISTORY,
         "once settled, a further rebalance changes nothing",
-        "KIP-429, member 3.3", KIP_429, settled_is_final,
+        "KIP-429, member 3.3", KIP_429, settled_is_final, ONLY_COOPERATIVE,
     ),
     Clause(
         "kip429/converge/3", Level.QUALITY, Scope.HISTORY,

@@ -52,12 +52,15 @@ class Writer:
     """What members of the target's kind write into userData, and what can be read from it.
 
     ``tells_claims``: it says what was owned, as the sticky assignor's does, so that an EAGER leader
-    can be sticky. ``sticky_too``: members of another client may write StickyAssignor userData into
-    the same group (librdkafka does, on cooperative-sticky); true unless the format is the target's own.
+    can be sticky. ``tells_generation``: it is the four bytes of the cooperative assignor before KIP-792,
+    the age of the claims beside it. ``sticky_too``: members of another client may write StickyAssignor
+    userData into the same group (librdkafka does, on cooperative-sticky); true unless the format is the
+    target's own.
     """
 
     write: WriteUserData
     tells_claims: bool
+    tells_generation: bool
     sticky_too: bool
 
     @classmethod
@@ -65,8 +68,9 @@ class Writer:
         """Find out by asking for the userData of two members that differ in what they owned."""
         owned = (TopicPartition("t", 0),)
         some, none = write(owned, 1), write((), 1)
-        known = (None, wire.encode_cooperative_user_data(1), wire.encode_sticky_user_data(owned, 1))
-        return cls(write, some != none, some in known)
+        generation = wire.encode_cooperative_user_data(1)
+        known = (None, generation, wire.encode_sticky_user_data(owned, 1))
+        return cls(write, some != none, some == generation, some in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,9 +364,9 @@ def _present(
             return sent, Claim((), NO_GENERATION)
         return sent, Claim(state.last, max(since, NO_GENERATION))
     generation = sent.generation_id
-    if generation < 0 and user_data is not None and len(user_data) == 4:
-        # Before KIP-792 the cooperative assignor wrote it into its userData, and nothing else.
-        generation = int.from_bytes(user_data, signed=True)
+    own = member.user_data is UserData.OWN
+    if generation < 0 and own and writer is not None and writer.tells_generation:
+        generation = since  # before KIP-792 the cooperative assignor wrote it into its userData
     return sent, Claim(sent.owned_partitions, max(generation, NO_GENERATION))
 
 

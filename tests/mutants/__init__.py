@@ -54,8 +54,12 @@ MUTANTS: tuple[Mutant, ...] = (
     _mutant("assign/5", "safety:TidiesTheInput", COOPERATIVE, "1x1"),
     _mutant("assign/6", "quality:LowestHashFirst", COOPERATIVE, "2x1", apart=True),
     _mutant("assign/7", "quality:FirstComeFirstServed", COOPERATIVE, "2x1"),
-    # What is revoked in vain is a valid claim that the best balance would have kept.
-    _mutant("kip429/leader/3", "quality:HoldsBackOneMore", COOPERATIVE, "3x6", "kip54/sticky/1"),
+    _mutant("assign/8", "liveness:ForgetsTheIdle", COOPERATIVE, "2x1"),
+    # What is revoked in vain is a valid claim that the best balance would have kept, with or without
+    # older claims beside it.
+    _mutant(
+        "kip429/leader/3", "quality:HoldsBackOneMore", COOPERATIVE, "3x6", "kip54/sticky/1", "kip792/claim/2"
+    ),
     _mutant("kip429/leader/4", "safety:WaitsOnlyForTheYoung", COOPERATIVE, "3x3"),
     _mutant("kip429/leader/5", "liveness:WaitsForNobody", COOPERATIVE, "1x1"),
     _mutant("kip792/claim/1", "safety:LastButOneWins", COOPERATIVE, "2x3"),
@@ -68,7 +72,16 @@ MUTANTS: tuple[Mutant, ...] = (
     _mutant(
         "kip429/converge/1", "liveness:NeverSatisfied", COOPERATIVE, "3x18", *IN_VAIN, "kip429/converge/2"
     ),
-    _mutant("kip429/converge/2", "liveness:TurnsTheTable", EAGER, "2x1"),
+    # What it takes it may well give back, and a group that it disturbs needs longer to settle.
+    _mutant(
+        "kip429/converge/2",
+        "liveness:TurnsTheTable",
+        COOPERATIVE,
+        "2x2",
+        "kip429/leader/3",
+        "kip429/converge/1",
+        "kip429/converge/3",
+    ),
     _mutant("kip429/converge/3", "quality:OneAfterTheOther", COOPERATIVE, "4x6"),
     _mutant("kip54/balance/1", "quality:CloseEnough", COOPERATIVE, "3x3"),
     _mutant("kip54/sticky/1", "quality:SwapsForNothing", EAGER, "3x2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
 
 from tests.mutants.spoiled import Hands, Spoiled, alike, claimants, solely_claimed, withheld
@@ -70,12 +71,22 @@ class NeverSatisfied(Spoiled):
 
 
 class TurnsTheTable(Spoiled):
-    """kip429/converge/2: every third generation the first two seats at the table are swapped."""
+    """kip429/converge/2: once all is in hand, the first two members have to swap one partition each."""
 
-    of = "roundrobin"
+    def __init__(self) -> None:
+        super().__init__()
+        self.promises = frozenset({Promise.BALANCED})  # it is not called sticky
 
     def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
-        first, second, *_ = [*sorted(group), "", ""]
-        turn = max(subscription.generation_id for subscription in group.values()) % 3 == 2
-        if turn and second and set(group[first].topics) == set(group[second].topics):
-            hands[first], hands[second] = hands[second], hands[first]
+        settled = all(set(hands[m]) == set(s.owned_partitions) for m, s in group.items())
+        first, second, *_ = [*(m for m in sorted(hands) if hands[m]), "", ""]
+        if settled and second and set(group[first].topics) == set(group[second].topics):
+            hands[first], hands[second] = hands[first][1:], hands[second][1:]
+
+
+class ForgetsTheIdle(Spoiled):
+    """assign/8: a member that loses everything it had is not mentioned any more."""
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        for member in [m for m, hand in hands.items() if not hand and group[m].owned_partitions]:
+            del hands[member]

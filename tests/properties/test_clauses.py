@@ -144,6 +144,9 @@ CASES: list[tuple[str, str, Call, str | None]] = [
         call({"A": "t-0"}, topics={"t": 1}, subscribed={"A": "t gone"}),
         None,
     ),
+    ("assign/8", "left out", call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("", 5)}), "B left out of the answer"),
+    ("assign/8", "nothing for B", call({"A": "t-0", "B": ""}, {"A": ("t-0", 5), "B": ("", 5)}), None),
+    ("assign/2", "nothing for a stranger", call({"A": "t-0", "X": ""}, subscribed={"A": "t"}), None),
     (
         "kip429/leader/4",
         "handed over",
@@ -192,13 +195,13 @@ CASES: list[tuple[str, str, Call, str | None]] = [
         "kip792/claim/1",
         "the older one wins",
         call({"A": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 6)}),
-        "t-0 is granted to A on a claim of generation 5, over the newer claim of B",
+        "t-0 is granted to A, whose claim is of generation 5, over the newer claim of B",
     ),
     (
         "kip792/claim/1",
         "no generation is the oldest",
         call({"A": "t-0"}, {"A": ("t-0", -1), "B": ("t-0", 0)}),
-        "t-0 is granted to A on a claim of no generation, over the newer claim of B",
+        "t-0 is granted to A, whose claim is of no generation, over the newer claim of B",
     ),
     ("kip792/claim/1", "the newer one wins", call({"B": "t-0"}, {"A": ("t-0", 5), "B": ("t-0", 6)}), None),
     ("kip792/claim/1", "nobody wins", call({"A": "", "B": ""}, {"A": ("t-0", 5), "B": ("t-0", 6)}), None),
@@ -543,11 +546,12 @@ def test_bound_by_protocol_subscriptions_and_racks():
     def of(one: Call) -> int:
         return bound(history(one))
 
-    assert of(call({"A": "t-0", "B": ""}, protocol=EAGER)) == 1
     assert of(call({"A": "t-0", "B": ""})) == 2
     assert of(call({"A": "t-0", "B": ""}, subscribed={"A": "t", "B": ""})) == 3
     assert of(call({"A": "t-0", "B": ""}, cluster=racked(t="a"), racks={"A": "a"})) == 3
     assert of(call({"A": "t-0", "B": ""}, cluster=racked(t="a"), racks={"A": "b"})) == 2
+    hiding = call({"A": "t-0", "B": "t-1"}, {"B": ("t-1", 5)})
+    assert bound(history(hiding, hiding)) == 3, "A does not say that it was given t-0"
 
 
 def test_settles():
@@ -593,8 +597,8 @@ def test_what_members_without_claims_exchange_is_not_held_against_a_settled_grou
     assert check(history(before, claimed_since, settled=0)) is None, "A and B say nothing, C claims more"
     same_input = replace(claimed_since, claims=before.claims)
     assert check(history(before, same_input, settled=0)), "no reason for another answer"
-    moved = call({"A": "t-1", "B": "t-2", "C": "t-0"}, {"C": ("t-2", 6)})
-    assert check(history(before, moved, settled=0)), "t-2 was claimed"
+    seen = {"A": ("t-0", 6), "B": ("t-1", 6), "C": ("t-2", 6)}
+    assert check(history(before, call(swapped, seen), settled=0)), "nobody hides anything"
 
 
 def test_settles_in_two():

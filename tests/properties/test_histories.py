@@ -444,7 +444,7 @@ def test_a_failing_user_data_is_a_failure_to_answer():
     def write(owned: Partitions, generation: int) -> bytes | Failure:
         return Failure(FailureKind.ERRORED, "RuntimeError: second call") if generation > 0 and owned else b""
 
-    record = play(GROUP, script(FAIR), Writer(write, True, False), TABLE, ())
+    record = play(GROUP, script(FAIR), Writer(write, True, False, False), TABLE, ())
     assert [f.clause.id for f in record.found] == ["assign/4"]
     assert len(record.calls) == 1
     assert record.breach_of("assign/4") is not None
@@ -653,6 +653,8 @@ def test_nonsense_is_judged_never_fatal():
                 strange = TopicPartition(topic, rnd.choice((0, 1, 2**31 - 1, -1)))
                 rnd.choice((hand.clear, hand.sort, lambda hand=hand, strange=strange: hand.append(strange)))()
                 hand += rnd.sample(claimed, min(len(claimed), rnd.randint(0, 2)))
+            if rnd.random() < 0.05:
+                hands.pop(rnd.choice(sorted(hands)))
             return Answer({m: tuple(ps) for m, ps in hands.items()}, rnd.choice((None, "topics of A")))
 
         record = play(scenario, ask, writer, TABLE, Promise)
