@@ -159,6 +159,8 @@ def test_interrupt_before_the_search_is_130(rebalance: Rebalance, monkeypatch: p
         (("check", "os:path"), "a module is no assignor"),
         (("check", "my.py"), "no target is called 'my.py'"),
         (("check", "range", "--", "true"), "two targets"),
+        (("check", "--profile", "smoke", "--"), "nothing follows `--`"),  # an empty variable in CI
+        (("check", "--memory-mib", "0.5"), "'0.5' is less than 1"),
         (("check", "--", "no-such-program"), "cannot run 'no-such-program'"),
         (("check", "--", "true"), "target does not start: true"),
         (("clauses", "--", "true"), "goes with check and smoke only"),

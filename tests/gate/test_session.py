@@ -219,6 +219,35 @@ def test_descendants_in_other_sessions_are_ended(session):
     assert not [pid for pid, _, _ in running() if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
+def test_descendants_of_a_target_that_ends_well_are_ended_too():
+    with Session(resolve("hostile_assignors:spawn_in_new_session")) as opened:
+        assert isinstance(ask(opened, BAD), Answer)
+    mark = f"61.{os.getpid()}".encode()
+    assert not [pid for pid, _, _ in running() if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_a_target_that_cannot_run_twice_at_once_is_asked_in_its_one_process(session, tmp_path):
+    lock = tmp_path / "lock"
+    opened = session(*program("alone", str(lock)))
+    first = opened.assign(COOPERATIVE, CLUSTER, GOOD)
+    again = opened.again(COOPERATIVE, CLUSTER, GOOD)
+    assert isinstance(again, Answer), again
+    assert isinstance(first, Answer)
+    assert again.assignment == first.assignment
+    assert opened.starts == 1
+
+
+def test_a_second_process_hashes_differently_whatever_the_environment_says(session, monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "1")
+    opened = session("hostile_assignors:hash_seed")
+    seeds = [
+        answer.assignment["A"]
+        for answer in (ask(opened, GOOD), opened.again(COOPERATIVE, CLUSTER, GOOD))
+        if isinstance(answer, Answer)
+    ]
+    assert seeds == [(TopicPartition("t", 0),), (TopicPartition("t", 1),)]
+
+
 def test_printing_does_not_reach_the_protocol(session):
     opened = session("hostile_assignors:print_things")
     for _ in range(3):

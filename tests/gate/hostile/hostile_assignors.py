@@ -85,6 +85,12 @@ def spawn_and_exit(cluster, group):
 
 
 @hostile
+def spawn_in_new_session(cluster, group):
+    subprocess.Popen(["sleep", f"61.{os.getppid()}"], start_new_session=True)
+    return {}
+
+
+@hostile
 def spawn_in_new_session_and_hang(cluster, group):
     subprocess.Popen(["sleep", f"60.{os.getppid()}"], start_new_session=True)
     time.sleep(60)
@@ -278,3 +284,8 @@ class WrongProtocols(Reporting):
 
 
 not_an_assignor = 42
+
+
+def hash_seed(cluster, group):
+    """Gives away the seed that the process was started with."""
+    return {"A": [("t", int(os.environ["PYTHONHASHSEED"]))]}

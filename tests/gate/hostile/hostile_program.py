@@ -8,6 +8,8 @@ import sys
 import time
 
 MODE = sys.argv[1]
+if MODE == "alone":  # as with a fixed port or a lock file; the first one cleans up behind itself
+    lock = os.open(sys.argv[2], os.O_CREAT | os.O_EXCL)
 OUT = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
 
 
