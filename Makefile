@@ -17,7 +17,7 @@ ifneq ($(OURS),True)
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help gate test check bench nightly format doctor clean
+.PHONY: help gate test check bench switches nightly format doctor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
@@ -37,8 +37,11 @@ check: $(STAMP) .ns/rebalance ## lint, format, types and the fast tests: the loo
 	$(BIN)/mypy tests $(wildcard benchmarks)
 	$(PYTEST) -m "not slow and not nightly"
 
-bench: $(STAMP) ## the benchmarks
+bench: $(STAMP) ## the benchmarks, into benchmarks/results.md
 	$(BIN)/python -m benchmarks.run
+
+switches: $(STAMP) ## how soon each design switch is found, into benchmarks/switches.md
+	$(BIN)/python -m benchmarks.switches
 
 nightly: $(STAMP) ## every test, the nightly ones too
 	@$(NEED) java 2>&1 >/dev/null || true

@@ -90,7 +90,7 @@ def gate() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit", type=float, default=60, help="seconds for one measurement")
+    parser.add_argument("--limit", type=float, default=40, help="seconds for one measurement")
     options = parser.parse_args()
     machine = f"{platform.machine()}, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
     lines = [

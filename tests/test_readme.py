@@ -194,9 +194,7 @@ def test_shell_blocks_name_targets_of_the_makefile() -> None:
 def test_links_lead_somewhere() -> None:
     for document in DOCUMENTS:
         for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text(encoding="utf-8")):
-            assert (document.parent / link).exists() or link == "benchmarks/results.md", (
-                f"{document.name}: {link}"
-            )
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
 
 
 def test_readme_is_short() -> None:
