@@ -1,5 +1,6 @@
 """A session survives whatever a target does, says what it was, and leaves nothing running."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -223,7 +224,18 @@ def test_descendants_of_a_target_that_ends_well_are_ended_too():
     with Session(resolve("hostile_assignors:spawn_in_new_session")) as opened:
         assert isinstance(ask(opened, BAD), Answer)
     mark = f"61.{os.getpid()}".encode()
-    assert not [pid for pid, _, _ in running() if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def left():
+        found = []
+        for pid, _, _ in running():
+            with contextlib.suppress(OSError):  # it has ended since it was listed
+                found += [pid] if mark in Path(f"/proc/{pid}/cmdline").read_bytes() else []
+        return found
+
+    until = time.monotonic() + 3  # a killed process takes a moment to go
+    while left() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not left()
 
 
 def test_a_target_that_cannot_run_twice_at_once_is_asked_in_its_one_process(session, tmp_path):
