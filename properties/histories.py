@@ -2,8 +2,8 @@
 
 The group here is the assignor's view of one, no more: who joins with which claims, and who learns
 which part of the answer. Claims become stale for the reasons that make them stale in the field: a
-SyncGroup that fails, a JoinGroup response that is lost, a member that stays silent (``protocol.md``
-1.2, 1.7, 2.2). The full protocol is the executable model's business.
+SyncGroup that fails, a JoinGroup response that is lost, a member that stays silent
+(``ConsumerCoordinator``, ``ClassicGroup``). The full protocol is the executable model's business.
 """
 
 from __future__ import annotations
@@ -326,7 +326,7 @@ def _rebalance(
         if fault in (FaultKind.SILENT, FaultKind.GHOST):
             if state.member.instance is None or state.stored is None:
                 continue
-            # 2.2: a static member that misses the join phase is kept as it last presented itself.
+            # KIP-345: a static member that misses the join phase is kept as it last presented itself.
             judge.witnesses.add("silent static member")
         else:
             state.stored = _present(group, state, writer, judge)

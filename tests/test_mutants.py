@@ -104,7 +104,7 @@ def test_short_search_names_the_clause(mutant, monkeypatch):
 def test_profile_ci_names_the_clause(mutant, monkeypatch):
     monkeypatch.chdir(ROOT)
     began = time.monotonic()
-    # Without the crowd, which comes first: what breaks there among thousands is not minimised in seconds.
+    # Without the crowd: what breaks only there, among thousands, is not minimised in seconds.
     result = in_its_own(mutant, until_found(mutant, replace(PROFILES["ci"], crowd=0), seed=0))
     assert time.monotonic() - began < SECONDS
     assert_names(mutant, result)

@@ -457,7 +457,7 @@ def test_two_rounds_settle_any_history(seed: int) -> None:
 
 
 def test_kafka_8767_needs_no_third_round() -> None:
-    """The group of bugs.md J23, where the Java assignor needs three rounds."""
+    """The group of J23 (KAFKA-8767), where the Java assignor needs three rounds."""
     cluster = Cluster.of({"t0": 4, "t1": 4, "t2": 1, "t3": 6})
     group = {
         "m0": member("t0 t1", "t0-1 t0-2 t0-3 t1-0 t1-1 t1-2 t1-3", 5),
