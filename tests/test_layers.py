@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "model": Row(set(), set(), set()),
     "properties": Row({"model"}, {"hypothesis", "networkx"}, set()),
     "specs": Row({"model", "properties"}, {"z3"}, set()),
-    "explore": Row({"model", "properties"}, {"networkx"}, set()),
+    "explore": Row({"model", "properties"}, {"networkx", "numpy"}, set()),
     "pipeline": Row({"model", "properties", "specs", "explore"}, {"pyspark"}, set()),
     "gate": Row(
         {"model", "properties", "specs", "explore", "pipeline"},

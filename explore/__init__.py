@@ -1,0 +1,1 @@
+"""Exhaustive and random search of a machine: verdicts, shortest counterexamples, lassos."""

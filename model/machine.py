@@ -1,0 +1,200 @@
+"""A state machine as data: named components, actions with a declared footprint, views.
+
+A state is one immutable value per component. An action reads some components, is a plain function of
+their values, and writes some components; everything it may depend on is in ``reads``. That is what lets
+one readable definition run in two engines: one that calls every action on every state, and one that calls
+it once per distinct value of what it reads (``rebalance.explore``).
+
+Nothing here knows of Kafka. The consumer group is built in ``rebalance.model.protocol``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import NamedTuple
+
+Value = Hashable
+"""The value of one component."""
+
+State = tuple[Value, ...]
+"""One value per component, in the order of ``Machine.components``."""
+
+NOBODY = -1
+"""``who`` of an action that is about no member in particular."""
+
+
+class Fairness(IntEnum):
+    """What may be assumed of an action in a run that never ends.
+
+    WEAK: it is not for ever enabled and never taken. STRONG: it is not enabled again and again for ever
+    and taken only finitely often. NONE: nothing; faults have none.
+    """
+
+    NONE = 0
+    WEAK = 1
+    STRONG = 2
+
+
+class Event(NamedTuple):
+    """One step: an action, the member it is about, and which of its outcomes."""
+
+    action: str
+    who: int = NOBODY
+    choice: str = ""
+
+
+class Outcome(NamedTuple):
+    """What one step does: new values for ``Action.writes``, and what could be observed on the way.
+
+    ``choice`` tells apart the outcomes of one action in one state; it never contains a generation.
+    ``seen`` is what a listener, a broker log or a test would have seen, in order.
+    """
+
+    values: tuple[Value, ...]
+    choice: str = ""
+    seen: tuple[Hashable, ...] = ()
+
+
+class Action(NamedTuple):
+    """One kind of step. (``name``, ``who``) is unique in a machine.
+
+    ``run`` is called with the values of ``reads`` and yields the outcomes, none when it is not enabled,
+    in an order that follows from the values alone. ``guard``, where given, is asked with the value of
+    ``reads[0]`` only: false means that there are no outcomes, whatever the rest is.
+    ``fault`` marks what the environment does to the group; when no fault happens any more, the group has
+    to settle.
+    """
+
+    name: str
+    who: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    run: Callable[..., Iterable[Outcome]]
+    guard: Callable[[Value], bool] | None = None
+    fault: bool = False
+    fairness: Fairness = Fairness.WEAK
+
+
+class View(NamedTuple):
+    """A small value that follows from some components; what rules are asked about."""
+
+    name: str
+    reads: tuple[str, ...]
+    of: Callable[..., Value]
+
+
+class Labels(NamedTuple):
+    """Numbers of which only order and equality matter (generations), so that states can be normalised.
+
+    ``used`` is the set of labels >= 0 in one component's value, as a bit mask. ``relabel`` renames them,
+    label ``n`` to ``names[n]`` (only labels in use are looked up). A state is normal when its labels are
+    0, 1, 2 ... without a gap.
+    """
+
+    used: Callable[[Value], int]
+    relabel: Callable[[Value, Mapping[int, int]], Value]
+
+
+class Permutation(NamedTuple):
+    """One symmetry: component ``i`` moves to position ``columns[i]``, its value renamed by ``rename``."""
+
+    columns: tuple[int, ...]
+    rename: Callable[[Value], Value]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A whole machine. ``symmetries`` is a group under composition, the identity first, or empty."""
+
+    components: tuple[str, ...]
+    initial: tuple[State, ...]
+    actions: tuple[Action, ...]
+    views: tuple[View, ...] = ()
+    labels: Labels | None = None
+    symmetries: tuple[Permutation, ...] = ()
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Component name -> its place in a state."""
+        return {name: place for place, name in enumerate(self.components)}
+
+    @cached_property
+    def by_name(self) -> Mapping[tuple[str, int], Action]:
+        """(action name, member) -> action."""
+        return {(action.name, action.who): action for action in self.actions}
+
+    @cached_property
+    def view(self) -> Mapping[str, View]:
+        """View name -> view."""
+        return {view.name: view for view in self.views}
+
+    def read(self, state: State, names: Iterable[str]) -> list[Value]:
+        """The values of the components ``names`` in ``state``."""
+        return [state[self.position[name]] for name in names]
+
+    def look(self, state: State, view: str) -> Value:
+        """The value of ``view`` in ``state``."""
+        return self.view[view].of(*self.read(state, self.view[view].reads))
+
+    def outcomes(self, state: State, *, faults: bool = True) -> Iterator[tuple[Event, Outcome]]:
+        """Every step that is possible in ``state``, in a fixed order."""
+        for action in self.actions:
+            if action.fault and not faults:
+                continue
+            values = self.read(state, action.reads)
+            if action.guard is not None and not action.guard(values[0]):
+                continue
+            for outcome in action.run(*values):
+                yield Event(action.name, action.who, outcome.choice), outcome
+
+    def apply(self, state: State, event: Event, outcome: Outcome) -> State:
+        """``state`` after ``outcome``; not normalised, so that labels read as they were given."""
+        after = list(state)
+        for name, value in zip(self.by_name[event.action, event.who].writes, outcome.values, strict=True):
+            after[self.position[name]] = value
+        return tuple(after)
+
+    def enabled(self, state: State) -> tuple[Event, ...]:
+        """The events that can happen in ``state``."""
+        return tuple(event for event, _ in self.outcomes(state))
+
+    def step(self, state: State, event: Event) -> State:
+        """``state`` after ``event``.
+
+        Raises ValueError when the event is not enabled; the text names those that are.
+        """
+        for candidate, outcome in self.outcomes(state):
+            if candidate == event:
+                return self.apply(state, event, outcome)
+        raise ValueError(f"{event} is not enabled; enabled are {self.enabled(state)}")
+
+    def normal(self, state: State) -> State:
+        """``state`` with its labels renamed to 0, 1, 2 ... in the same order."""
+        if self.labels is None:
+            return state
+        used = 0
+        for value in state:
+            used |= self.labels.used(value)
+        if used & (used + 1) == 0:
+            return state
+        names = dense(used)
+        return tuple(self.labels.relabel(value, names) for value in state)
+
+    def permuted(self, state: State, symmetry: Permutation) -> State:
+        """``state`` under one symmetry."""
+        after = list(state)
+        for place, value in enumerate(state):
+            after[symmetry.columns[place]] = symmetry.rename(value)
+        return tuple(after)
+
+
+def dense(used: int) -> Mapping[int, int]:
+    """New names for the labels in the bit mask ``used``: 0, 1, 2 ... in the same order.
+
+    >>> dense(0b10110)
+    {1: 0, 2: 1, 4: 2}
+    """
+    return {label: name for name, label in enumerate(b for b in range(used.bit_length()) if used >> b & 1)}

@@ -1,0 +1,1 @@
+"""The consumer group as a state machine: members, coordinator, leader, network, environment."""
