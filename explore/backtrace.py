@@ -1,0 +1,60 @@
+"""Shortest traces, from the levels of a breadth-first search: no engine stores where a state came from.
+
+Going back from the goal, an engine finds in every level the states that lie on a shortest way to it.
+Going forward from the initial states, ``unfold`` follows them on the machine itself, with the labels as
+the machine gives them. So every trace is a run of the machine, replayed while it is found, and no search
+leads into a dead end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+
+from rebalance.explore.search import Trace
+from rebalance.model.machine import Event, Machine, State
+
+Shows = Callable[[Event, tuple[Hashable, ...]], bool]
+
+
+def unfold(
+    machine: Machine, depth: int, on_way: Callable[[State, int], bool], shows: Shows | None
+) -> Iterator[Trace]:
+    """Every run of ``depth`` steps through states that are ``on_way`` at their depth.
+
+    The last state must be on the way too, or the last step must be one that ``shows``.
+    """
+    for initial in dict.fromkeys(machine.initial):
+        if not on_way(initial, 0):
+            continue
+        if depth == 0:
+            yield Trace(initial, ())
+            continue
+        events: list[Event] = []
+        branches = [_steps(machine, initial, 0, depth, on_way, shows)]
+        while branches:
+            step = next(branches[-1], None)
+            if step is None:
+                branches.pop()
+                if events:
+                    events.pop()
+            elif len(branches) == depth:
+                yield Trace(initial, (*events, step[0]))
+            else:
+                events.append(step[0])
+                branches.append(_steps(machine, step[1], len(events), depth, on_way, shows))
+
+
+def _steps(
+    machine: Machine,
+    state: State,
+    here: int,
+    depth: int,
+    on_way: Callable[[State, int], bool],
+    shows: Shows | None,
+) -> Iterator[tuple[Event, State]]:
+    for event, outcome in machine.outcomes(state):
+        after = machine.apply(state, event, outcome)
+        if (here + 1 == depth and shows is not None and shows(event, outcome.seen)) or on_way(
+            after, here + 1
+        ):
+            yield event, after

@@ -1,0 +1,268 @@
+"""What must happen once faults stop: that a goal is reached and kept, that something happens rarely.
+
+The graph is that of all reachable states, faults included, with the steps that are no faults: faults may
+stop in any state. All of this needs the whole graph, and no symmetry: a cycle of merged states need not
+be a cycle of states, and fairness tells members apart. ``Exploration.graph`` raises when asked for it.
+
+A run may stay in a state for ever when nothing fair is enabled there. So the runs that break ``Finally``
+are those that stay so where the goal fails, and those that go round a fair cycle that leaves the goal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from rebalance.explore.digraph import Flags, Ints, components, core, induced, rows
+from rebalance.explore.fairness import Marks, Steps, fair_parts, round_trip, winding
+from rebalance.explore.lasso import Lasso
+from rebalance.explore.search import Exploration, Graph, Trace
+from rebalance.model.machine import Event, Fairness, Machine, State, Value
+from rebalance.properties.rules import Bounded, Finally
+
+EFFORT = 1_000_000
+"""How many (state, debts) the search for a least cycle may look at: some seconds."""
+
+
+class Settling(NamedTuple):
+    """The verdict on ``Finally``. It holds when there is no lasso.
+
+    ``asked``: of how many states the goal had to be asked. ``left``: how many were left to the search for
+    cycles after trimming. ``stuck``: in how many a run can stay though the goal fails. ``parts``: in how
+    many separate regions a fair run can go round and leave the goal. ``least``: no fair lasso has fewer
+    steps (stem and cycle together); when false, the search for the shortest was cut short.
+    """
+
+    clause: str
+    lasso: Lasso | None
+    least: bool
+    asked: int
+    left: int
+    stuck: int
+    parts: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every fair run settles."""
+        return self.lasso is None
+
+
+class Count(NamedTuple):
+    """The verdict on ``Bounded``. ``reached`` is None when there is no bound: ``lasso`` counts for ever.
+
+    ``fair``: there is such a lasso that is fair, and it is one. Runs need not be.
+    ``trace`` reaches the maximum and stops there: a shortest trace to the nearest state from which it can
+    be reached, then as few steps as possible; the first ``faulty`` events lead to that state.
+    """
+
+    clause: str
+    most: int
+    reached: int | None
+    trace: Trace | None
+    faulty: int
+    lasso: Lasso | None
+    fair: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether no run counts more than it may."""
+        return self.reached is not None and self.reached <= self.most
+
+
+class DeadEnds(NamedTuple):
+    """How many ``states`` there are that no step but a fault changes, and a shortest trace to one, if any."""
+
+    states: int
+    nearest: Trace | None
+
+
+def settles(machine: Machine, rule: Finally, search: Exploration, *, effort: int = EFFORT) -> Settling:
+    """Whether every fair run without further faults reaches the goal and stays there.
+
+    Raises ValueError when the search was not complete or used symmetry.
+    """
+    graph = search.graph()
+    depth = _depths(graph)
+    steps = _steps(machine, graph)
+    fair = (steps.weak | steps.strong)[graph.action]
+    resting = np.bincount(graph.source[fair], minlength=graph.states) == 0
+    cyclic = core(graph.states, graph.source, graph.target)
+    asked = np.flatnonzero(resting | cyclic)
+    fails = np.zeros(graph.states, np.bool_)
+    fails[asked] = ~_holds(machine, rule, graph, asked)
+    stuck = np.flatnonzero(resting & fails)
+    marks = Marks(fails, np.zeros(len(steps.weak), np.bool_))
+    left = winding(steps, fails, cyclic)
+    places = np.flatnonzero(left[graph.source])
+    inner = steps._replace(
+        source=graph.source[places], target=graph.target[places], action=graph.action[places]
+    )
+    parts = fair_parts(inner, marks, left)
+    below = int(depth[stuck[0]]) if len(stuck) else None
+    trip = round_trip(inner, marks, parts, depth, below=below, effort=effort)
+    lasso = None
+    if trip is not None:
+        lasso = _lasso(machine, search, graph, trip.entry, places[list(trip.edges)])
+    elif len(stuck):
+        lasso = _lasso(machine, search, graph, int(stuck[0]), places[:0])
+    least = lasso is not None and (trip is None or trip.least)
+    return Settling(rule.clause, lasso, least, len(asked), int(left.sum()), len(stuck), len(parts))
+
+
+def counts(machine: Machine, rule: Bounded, search: Exploration) -> Count:
+    """The greatest number of steps that count in a run without further faults, fair or not.
+
+    Whether a step counts may depend on its action and member, not on its choice. Raises ValueError when
+    the search was not complete or used symmetry, or when a step on the reported run counts otherwise.
+    """
+    graph = search.graph()
+    counting = np.array([rule.counts(Event(action.name, action.who)) for action in machine.actions])
+    part = _parts(graph)
+    forever = counting[graph.action] & (part[graph.source] == part[graph.target])
+    if forever.any():
+        lasso, fair = _for_ever(machine, search, graph, counting, np.isin(part, part[graph.source[forever]]))
+        return Count(rule.clause, rule.most, None, None, len(lasso.stem), lasso, fair)
+    best = _heaviest(part, graph, counting)[part]
+    start = int(np.argmax(best))
+    trace = next(search.traces_to(start))
+    events = _along(machine, graph, _end(machine, trace), _tight(graph, counting, best, start))
+    if sum(map(rule.counts, events)) != best[start]:
+        raise ValueError(f"{rule.clause} counts steps by their choice; only action and member are known here")
+    whole = Trace(trace.initial, trace.events + events)
+    return Count(rule.clause, rule.most, int(best[start]), whole, len(trace.events), None)
+
+
+def _for_ever(
+    machine: Machine, search: Exploration, graph: Graph, counting: Flags, where: Flags
+) -> tuple[Lasso, bool]:
+    """A short lasso inside ``where`` that takes a counting step, and whether it is fair; fair, if one is."""
+    steps = _steps(machine, graph)
+    nobody = np.zeros(len(counting), np.bool_)
+    marks = Marks(np.zeros(graph.states, np.bool_), counting)
+    for asked in (steps, steps._replace(weak=nobody, strong=nobody)):
+        parts = fair_parts(asked, marks, where)
+        trip = round_trip(asked, marks, parts, _depths(graph), effort=EFFORT)
+        if trip is not None:
+            return _lasso(machine, search, graph, trip.entry, np.array(trip.edges)), asked is steps
+    raise AssertionError("a counting step within a strong component is on a cycle")
+
+
+def dead_ends(machine: Machine, search: Exploration, goal: Finally | None = None) -> DeadEnds:
+    """States that no step but a fault changes, and in which ``goal``, where given, does not hold.
+
+    Raises ValueError when the search was not complete or used symmetry.
+    """
+    graph = search.graph()
+    moves = graph.source != graph.target
+    ends = np.flatnonzero(np.bincount(graph.source[moves], minlength=graph.states) == 0)
+    if goal is not None:
+        ends = ends[~_holds(machine, goal, graph, ends)]
+    return DeadEnds(len(ends), next(search.traces_to(int(ends[0]))) if len(ends) else None)
+
+
+def _depths(graph: Graph) -> Ints:
+    return np.repeat(np.arange(len(graph.sizes)), graph.sizes)
+
+
+def _steps(machine: Machine, graph: Graph) -> Steps:
+    """The graph with what is assumed of its actions."""
+    weak, strong = (
+        np.array([action.fairness is kind and not action.fault for action in machine.actions], np.bool_)
+        for kind in (Fairness.WEAK, Fairness.STRONG)
+    )
+    return Steps(graph.states, graph.source, graph.target, graph.action, weak, strong)
+
+
+def _holds(machine: Machine, rule: Finally, graph: Graph, states: Ints) -> Flags:
+    """In which of ``states`` the goal holds; asked once per value of what its views read."""
+    places = sorted({machine.position[name] for view in rule.views for name in machine.view[view].reads})
+    known: dict[tuple[Value, ...], bool] = {}
+    answers = np.zeros(len(states), np.bool_)
+    for place, index in enumerate(states.tolist()):
+        state = graph.state(index)
+        key = tuple([state[position] for position in places])
+        if key not in known:
+            known[key] = rule.holds(*[machine.look(state, view) for view in rule.views])
+        answers[place] = known[key]
+    return answers
+
+
+def _parts(graph: Graph) -> Ints:
+    """The strong component of each state, as any number; only what trimming leaves is searched."""
+    part = np.arange(graph.states)
+    names, _, source, target = induced(
+        graph.source, graph.target, core(graph.states, graph.source, graph.target)
+    )
+    label = components(len(names), source, target)
+    if len(names):
+        first = np.unique(label, return_index=True)[1]
+        part[names] = names[first][label]
+    return part
+
+
+def _heaviest(part: Ints, graph: Graph, counting: Flags) -> Ints:
+    """By part: the most that can be counted from there on. Backwards from the sinks, level by level."""
+    out, into = part[graph.source], part[graph.target]
+    between = out != into
+    out, into, weight = out[between], into[between], counting[graph.action[between]].astype(np.int64)
+    best = np.zeros(len(part), np.int64)
+    ahead = np.bincount(out, minlength=len(part))
+    behind = rows(len(part), into)
+    frontier = np.flatnonzero(ahead == 0)
+    while len(frontier):
+        edges = behind.of(frontier)
+        np.maximum.at(best, out[edges], best[into[edges]] + weight[edges])
+        nodes, settled = np.unique(out[edges], return_counts=True)
+        ahead[nodes] -= settled
+        frontier = nodes[ahead[nodes] == 0]
+    return best
+
+
+def _tight(graph: Graph, counting: Flags, best: Ints, start: int) -> Ints:
+    """The edges of a shortest path from ``start`` that counts all that can be counted from there."""
+    tight = np.flatnonzero(best[graph.source] == best[graph.target] + counting[graph.action])
+    source, target = graph.source[tight], graph.target[tight]
+    out = rows(graph.states, source)
+    came = np.full(graph.states, -1)
+    frontier = np.array([start])
+    while best[frontier].all():
+        edges = out.of(frontier)
+        edges = edges[(came[target[edges]] < 0) & (target[edges] != start)]
+        frontier, first = np.unique(target[edges], return_index=True)
+        came[frontier] = edges[first]
+    node = int(frontier[np.argmin(best[frontier])])
+    path: list[int] = []
+    while node != start:
+        path.append(int(tight[came[node]]))
+        node = int(source[came[node]])
+    return np.array(path[::-1], np.int64)
+
+
+def _end(machine: Machine, trace: Trace) -> State:
+    state = trace.initial
+    for event in trace.events:
+        state = machine.step(state, event)
+    return state
+
+
+def _along(machine: Machine, graph: Graph, state: State, edges: Ints) -> tuple[Event, ...]:
+    """Events that lead from ``state`` along ``edges``, whose states are normal forms."""
+    events: list[Event] = []
+    for edge in edges.tolist():
+        action = machine.actions[graph.action[edge]]
+        goal = graph.state(int(graph.target[edge]))
+        for event, outcome in machine.outcomes(state, faults=False):
+            if (event.action, event.who) == (action.name, action.who):
+                after = machine.apply(state, event, outcome)
+                if machine.normal(after) == goal:
+                    break
+        else:
+            raise AssertionError(f"the machine has no step of the graph: {action.name} by {action.who}")
+        events.append(event)
+        state = after
+    return tuple(events)
+
+
+def _lasso(machine: Machine, search: Exploration, graph: Graph, entry: int, edges: Ints) -> Lasso:
+    stem = next(search.traces_to(entry))
+    return Lasso(stem.initial, stem.events, _along(machine, graph, _end(machine, stem), edges))

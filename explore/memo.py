@@ -1,0 +1,238 @@
+"""Actions, views and rules, each called once for every distinct value of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rebalance.explore.tables import Array, Column, Growing, Lookup
+from rebalance.model.machine import Action, Event, Machine, Value
+from rebalance.properties.rules import Always, Rules
+
+Columns = list[Array]
+"""States as a struct of arrays: for each component the numbers of its values."""
+
+
+class Remark(NamedTuple):
+    """What the rules say of a step: (clause, sentence) of those it breaks, clauses that it shows."""
+
+    breaches: tuple[tuple[str, str], ...] = ()
+    shows: tuple[str, ...] = ()
+
+
+class Steps(NamedTuple):
+    """The outcomes of one action on a block of states: whence, and which of the remembered outcomes.
+
+    ``states`` are the states that have outcomes, ``each`` says how many each of them has.
+    """
+
+    source: NDArray[np.int64]
+    outcome: NDArray[np.int64]
+    states: NDArray[np.int64]
+    each: NDArray[np.int64] | None
+    """None when every state has one."""
+
+
+class Numbered:
+    """Values of any kind, numbered in order of discovery."""
+
+    def __init__(self, *values: Value) -> None:
+        self.values: list[Value] = list(values)
+        self.ids: dict[Value, int] = {value: number for number, value in enumerate(values)}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def id(self, value: Value) -> int:
+        """The number of ``value``."""
+        found = self.ids.setdefault(value, len(self.values))
+        if found == len(self.values):
+            self.values.append(value)
+        return found
+
+
+class ActionTable:
+    """An action with its outcomes, remembered for each value of what it reads."""
+
+    def __init__(self, action: Action, machine: Machine, columns: Sequence[Column], rules: Rules) -> None:
+        self.action, self.rules, self.columns = action, rules, columns
+        self.reads = [machine.position[name] for name in action.reads]
+        self.writes = [machine.position[name] for name in action.writes]
+        # What is written without being read: its old value is not known to the memory.
+        self.blind = [place for place in self.writes if place not in self.reads]
+        # An action that reads nothing is looked up by some column, and called without it.
+        self.keyed = self.reads or [0]
+        self.lookup = Lookup([columns[place] for place in self.keyed], self._ask)
+        self.allowed: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self.start, self.count = Growing(np.int64), Growing(np.int32)
+        self.start.extend([0])
+        self.count.extend([0])
+        self.delta = Growing(np.uint64)
+        self.written = [Growing(np.uint32) for _ in self.writes]
+        self.remark = Growing(np.int32)
+        self.remarks = Numbered(Remark())
+        self.most = 0
+
+    def steps(self, states: Columns) -> Steps | None:
+        """What the action does in each of ``states``; None when it does nothing in any."""
+        first = states[self.keyed[0]]
+        if self.action.guard is None:
+            chosen = None
+            ids = [states[place] for place in self.keyed]
+        else:
+            chosen = np.flatnonzero(self._guarded()[first])
+            if not chosen.size:
+                return None
+            ids = [states[place][chosen] for place in self.keyed]
+        rows = self.lookup.find(ids)
+        count = self.count.room[rows]
+        able = np.flatnonzero(count)
+        if not able.size:
+            return None
+        rows = rows[able]
+        here = able if chosen is None else chosen[able]
+        start = self.start.room[rows]
+        if self.most == 1:
+            return Steps(here, start, here, None)
+        each = count[able].astype(np.int64)
+        ends = np.cumsum(each)
+        outcome = np.repeat(start - (ends - each), each)
+        outcome += np.arange(len(outcome))
+        return Steps(np.repeat(here, each), outcome, here, each)
+
+    def change(self, states: Columns, steps: Steps) -> NDArray[np.uint64]:
+        """By how much each step changes the hash of the state."""
+        delta: NDArray[np.uint64] = self.delta.room[steps.outcome]
+        for place in self.blind:
+            delta -= self.columns[place].random[states[place][steps.source]]
+        return delta
+
+    def remarked(self, steps: Steps) -> list[tuple[Remark, int]]:
+        """What the rules say of the steps, and of how many."""
+        if len(self.remarks) == 1:
+            return []
+        counts = np.bincount(self.remark.room[steps.outcome], minlength=len(self.remarks)).tolist()
+        remarks = zip(self.remarks.values, counts, strict=True)
+        return [(r, n) for r, n in remarks if n and isinstance(r, Remark) and r != Remark()]
+
+    def _guarded(self) -> NDArray[np.bool_]:
+        values, guard = self.columns[self.keyed[0]].values, self.action.guard
+        known = len(self.allowed)
+        if guard is not None and known < len(values):
+            new = [bool(guard(value)) for value in values[known:]]
+            self.allowed = np.concatenate((self.allowed, np.array(new, np.bool_)))
+        return self.allowed
+
+    def _ask(self, tuples: list[list[int]]) -> list[int]:
+        """Call the action for new values of what it reads; the answers are rows."""
+        action, columns = self.action, self.columns
+        reads = [columns[place] for place in self.reads]
+        writes = [columns[place] for place in self.writes]
+        old_at = [self.reads.index(place) if place in self.reads else -1 for place in self.writes]
+        rows, starts, counts = [], [], []
+        deltas, remarks = [], []
+        written: list[list[int]] = [[] for _ in writes]
+        start = self.delta.size
+        for ids in tuples:
+            begin = start + len(deltas)
+            for values, choice, seen in action.run(
+                *[column.values[i] for column, i in zip(reads, ids, strict=False)]
+            ):
+                delta = 0
+                for column, value, old, into in zip(writes, values, old_at, written, strict=True):
+                    new = column.id(value)
+                    into.append(new)
+                    if old < 0:
+                        delta += int(column.random[new])
+                    elif new != ids[old]:
+                        delta += int(column.random[new]) - int(column.random[ids[old]])
+                deltas.append(delta & 0xFFFFFFFFFFFFFFFF)
+                remarks.append(self._remark(Event(action.name, action.who, choice), seen))
+            count = start + len(deltas) - begin
+            rows.append(self.start.size + len(starts) if count else 0)
+            if count:
+                starts.append(begin)
+                counts.append(count)
+                self.most = max(self.most, count)
+        self.start.extend(starts)
+        self.count.extend(counts)
+        self.delta.extend(np.array(deltas, np.uint64))
+        self.remark.extend(remarks)
+        for column_, new_ids in zip(self.written, written, strict=True):
+            column_.extend(new_ids)
+        return rows
+
+    def _remark(self, event: Event, seen: tuple[Value, ...]) -> int:
+        sentences = [(rule.clause, rule.breach(event, seen)) for rule in self.rules.each_step]
+        breaches = tuple((clause, sentence) for clause, sentence in sentences if sentence is not None)
+        shows = tuple(rule.clause for rule in self.rules.sometimes if rule.shows(event, seen))
+        return self.remarks.id(Remark(breaches, shows)) if breaches or shows else 0
+
+
+class Judge:
+    """The ``Always`` rules, remembered for each value of the views they are asked with."""
+
+    def __init__(self, machine: Machine, columns: Sequence[Column], rules: Rules) -> None:
+        self.machine, self.columns = machine, columns
+        self.values: dict[str, Numbered] = {}
+        self.views: dict[str, tuple[list[int], Lookup]] = {}
+        self.groups: list[tuple[tuple[str, ...], Numbered, Lookup]] = []
+        used = dict.fromkeys(view for rule in rules.always for view in rule.views)
+        for name in used:
+            numbers = self.values[name] = Numbered()
+            places = [machine.position[read] for read in machine.view[name].reads] or [0]
+            look = Lookup([columns[place] for place in places], self._look(name, numbers))
+            self.views[name] = places, look
+        for views, rules_ in groupby(sorted(rules.always, key=_views), key=_views):
+            verdicts = Numbered(())
+            judge = self._judge(tuple(rules_), verdicts)
+            parts: list[Numbered | Column] = [self.values[view] for view in views]
+            self.groups.append((views, verdicts, Lookup(parts or [columns[0]], judge)))
+
+    def breaches(self, states: Columns) -> list[tuple[str, str, NDArray[np.int64]]]:
+        """Clause, sentence and the places of the states, for each way in which some of them break a rule."""
+        seen = {name: look.find([states[p] for p in places]) for name, (places, look) in self.views.items()}
+        found = []
+        for views, verdicts, lookup in self.groups:
+            verdict = lookup.find([seen[view] for view in views] or [states[0]])
+            if len(verdicts) == 1 or not (bad := np.flatnonzero(verdict)).size:
+                continue
+            numbers = verdict[bad]
+            for number in np.flatnonzero(np.bincount(numbers)).tolist():
+                where = bad[numbers == number]
+                sentences = verdicts.values[number]
+                assert isinstance(sentences, tuple)
+                found += [(clause, sentence, where) for clause, sentence in sentences]
+        return found
+
+    def _look(self, name: str, numbers: Numbered) -> Callable[[list[list[int]]], list[int]]:
+        view = self.machine.view[name]
+        reads = [self.columns[self.machine.position[read]] for read in view.reads]
+
+        def ask(tuples: list[list[int]]) -> list[int]:
+            return [
+                numbers.id(view.of(*[column.values[i] for column, i in zip(reads, ids, strict=False)]))
+                for ids in tuples
+            ]
+
+        return ask
+
+    def _judge(self, rules: tuple[Always, ...], verdicts: Numbered) -> Callable[[list[list[int]]], list[int]]:
+        numbers = [self.values[view] for view in rules[0].views]
+
+        def ask(tuples: list[list[int]]) -> list[int]:
+            answers = []
+            for ids in tuples:
+                values = [part.values[i] for part, i in zip(numbers, ids, strict=False)]
+                sentences = [(rule.clause, rule.breach(*values)) for rule in rules]
+                answers.append(verdicts.id(tuple(pair for pair in sentences if pair[1] is not None)))
+            return answers
+
+        return ask
+
+
+def _views(rule: Always) -> tuple[str, ...]:
+    return rule.views

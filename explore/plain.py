@@ -1,0 +1,153 @@
+"""The plain engine: a set of states and a loop. It is the oracle of the fast one.
+
+Breadth-first over normal forms, one state after the other, every action called on every state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+from rebalance.explore.backtrace import Shows, unfold
+from rebalance.explore.memory import resident
+from rebalance.explore.search import DEADLOCK, Exploration, Graph, Limits, Stop, Trace
+from rebalance.explore.tally import Tally
+from rebalance.model.machine import Event, Machine, State
+from rebalance.properties.rules import Rules
+
+NO_LIMITS = Limits()
+
+
+def explore(machine: Machine, rules: Rules, limits: Limits = NO_LIMITS) -> Exploration:
+    """Search ``machine`` and ask ``rules`` of every state and step.
+
+    On Ctrl-C (KeyboardInterrupt) the level being searched is dropped and what is known is returned.
+    """
+    started, taken_before = time.process_time(), resident()
+    tally = Tally.of(machine, rules)
+    frontier = list(dict.fromkeys(machine.normal(state) for state in machine.initial))
+    levels = [frontier]
+    tally.level(len(frontier), len(frontier))
+    _check(machine, rules, frontier, tally, 0)
+    seen = set(frontier)
+    while (stop := tally.stop(len(frontier), limits)) is None:
+        before = tally.copy()
+        try:
+            frontier = _next_level(machine, rules, levels[-1], seen, tally, len(levels))
+        except KeyboardInterrupt:
+            stop = Stop.INTERRUPTED
+        tally.memory = max(tally.memory, resident() - taken_before)
+        if limits.memory is not None and tally.memory > limits.memory:
+            stop = Stop.MEMORY
+        if stop is not None:
+            tally = before
+            break
+        if frontier:
+            levels.append(frontier)
+            tally.level(len(frontier), len(frontier))
+            _check(machine, rules, frontier, tally, len(levels) - 1)
+    return tally.result(stop, PlainHistory(machine, rules, levels), time.process_time() - started)
+
+
+def _next_level(
+    machine: Machine, rules: Rules, frontier: list[State], seen: set[State], tally: Tally, depth: int
+) -> list[State]:
+    """The states one step further that are not in ``seen``, which they are added to."""
+    found: list[State] = []
+    number = {(action.name, action.who): place for place, action in enumerate(machine.actions)}
+    for state in frontier:
+        outcomes = list(machine.outcomes(state))
+        tally.expand(1, len(outcomes), len(outcomes), len(outcomes), not outcomes, depth - 1)
+        taken = [number[event.action, event.who] for event, _ in outcomes]
+        for action in dict.fromkeys(taken):
+            tally.take(action, 1, taken.count(action))
+        for event, outcome in outcomes:
+            for step in rules.each_step:
+                sentence = step.breach(event, outcome.seen)
+                if sentence is not None:
+                    tally.breach(step.clause, sentence, depth)
+            for sometimes in rules.sometimes:
+                if sometimes.shows(event, outcome.seen):
+                    tally.witness(sometimes.clause, depth)
+            after = machine.normal(machine.apply(state, event, outcome))
+            if after not in seen:
+                seen.add(after)
+                found.append(after)
+    return found
+
+
+def _check(machine: Machine, rules: Rules, states: list[State], tally: Tally, depth: int) -> None:
+    for state in states:
+        for rule in rules.always:
+            sentence = rule.breach(*(machine.look(state, view) for view in rule.views))
+            if sentence is not None:
+                tally.breach(rule.clause, sentence, depth)
+
+
+class PlainHistory:
+    """The levels of a search, and the questions that can be asked of them (``search.History``)."""
+
+    def __init__(self, machine: Machine, rules: Rules, levels: list[list[State]]) -> None:
+        self.machine, self.rules, self.levels = machine, rules, levels
+
+    def traces(self, clause: str, depth: int) -> Iterator[Trace]:
+        """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
+        machine, always = self.machine, [rule for rule in self.rules.always if rule.clause == clause]
+
+        def goal(state: State) -> bool:
+            if clause == DEADLOCK:
+                return next(machine.outcomes(state), None) is None
+            return any(r.breach(*(machine.look(state, v) for v in r.views)) is not None for r in always)
+
+        def shows(event: Event, seen: tuple[Hashable, ...]) -> bool:
+            return any(
+                rule.breach(event, seen) is not None for rule in self.rules.each_step if rule.clause == clause
+            ) or any(rule.shows(event, seen) for rule in self.rules.sometimes if rule.clause == clause)
+
+        last = self.levels[depth] if depth < len(self.levels) else []
+        return self._traces({state for state in last if goal(state)}, depth, shows)
+
+    def traces_to(self, index: int) -> Iterator[Trace]:
+        """Every shortest trace to the state with this index."""
+        depth = 0
+        while index >= len(self.levels[depth]):
+            index -= len(self.levels[depth])
+            depth += 1
+        return self._traces({self.levels[depth][index]}, depth, lambda event, seen: False)
+
+    def _traces(self, goals: set[State], depth: int, shows: Shows) -> Iterator[Trace]:
+        machine, ways = self.machine, [goals]
+        for level in reversed(self.levels[:depth]):
+            first = len(ways) == 1
+            ways.append(
+                {
+                    state
+                    for state in level
+                    if any(
+                        (first and shows(event, outcome.seen))
+                        or machine.normal(machine.apply(state, event, outcome)) in ways[-1]
+                        for event, outcome in machine.outcomes(state)
+                    )
+                }
+            )
+        ways.reverse()
+        return unfold(machine, depth, lambda state, here: machine.normal(state) in ways[here], shows)
+
+    def graph(self) -> Graph:
+        """The steps that are no faults."""
+        machine, states = self.machine, [state for level in self.levels for state in level]
+        index = {state: place for place, state in enumerate(states)}
+        number = {(action.name, action.who): place for place, action in enumerate(machine.actions)}
+        edges = [
+            (
+                place,
+                index[machine.normal(machine.apply(state, event, outcome))],
+                number[event.action, event.who],
+            )
+            for place, state in enumerate(states)
+            for event, outcome in machine.outcomes(state, faults=False)
+        ]
+        source, target, action = np.array(edges, dtype=np.int64).reshape(-1, 3).T
+        sizes = tuple(len(level) for level in self.levels)
+        return Graph(len(states), source, target, action, sizes, states.__getitem__)

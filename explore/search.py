@@ -1,0 +1,290 @@
+"""What every engine is given and gives back: limits, progress, the result, the graph.
+
+The engines differ in how they search, never in what they say: ``distinct``, ``generated``, ``depth``, the
+sizes of the levels, coverage, breaches and witnesses are equal, whichever ran. ``rebalance.explore.plain``
+is the one to read, ``rebalance.explore.fast`` the one to run.
+
+Depth counts steps: an initial state has depth 0, a step out of a state of depth d arrives at depth d + 1,
+and what is wrong with the step is found at depth d + 1 too. So the depth of a breach is the length of its
+shortest trace.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from rebalance.model.machine import Event, State
+
+DEADLOCK = "deadlock"
+"""Name of the goal "a state out of which no step leads", for ``Exploration.traces``."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop before everything has been seen. None is no limit.
+
+    ``depth``: states this deep are checked and not expanded. ``states``: no further level is begun once
+    so many distinct states are known. ``memory``: bytes that the search may take; the level in which
+    they run out is dropped. ``go_on``: search to the end even when a clause is broken; else the level of
+    the first breach is the last, so that every clause broken at that depth is reported.
+    """
+
+    depth: int | None = None
+    states: int | None = None
+    memory: int | None = None
+    go_on: bool = False
+
+
+class Stop(StrEnum):
+    """Why a search ended."""
+
+    COMPLETE = "complete"
+    BREACH = "breach"
+    DEPTH = "depth bound"
+    STATES = "state bound"
+    MEMORY = "memory bound"
+    INTERRUPTED = "interrupted"
+
+
+class Trace(NamedTuple):
+    """A run: an initial state of the machine, as given there, and the events that follow."""
+
+    initial: State
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A clause that does not hold.
+
+    ``depth`` is the length of the shortest traces that break it, ``sentence`` the least (as a string) of
+    what the clause says about them. ``count`` is how many distinct states (``Always``) and generated
+    steps (``EachStep``) break it, in all that was searched.
+    """
+
+    clause: str
+    sentence: str
+    depth: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A ``Sometimes`` clause: how many generated steps show it, and the length of the shortest trace.
+
+    Not reached: ``count`` is 0 and ``depth`` is -1.
+    """
+
+    clause: str
+    depth: int
+    count: int
+
+
+class Taken(NamedTuple):
+    """How often an action could be taken: in how many expanded states, with how many outcomes."""
+
+    states: int = 0
+    outcomes: int = 0
+
+
+class Progress(NamedTuple):
+    """Where a search stands after a level."""
+
+    depth: int
+    frontier: int
+    distinct: int
+    generated: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Distinct states per second."""
+        return self.distinct / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The steps that are no faults, over all reachable states; a state's index is its order of discovery.
+
+    The arrays have one entry per outcome: from ``source`` to ``target`` by ``machine.actions[action]``.
+    Steps that lead back to the same state are among them. The first ``sizes[0]`` states are the initial
+    ones; the states of depth d follow those of depth d - 1. ``state`` gives a state's normal form.
+    """
+
+    states: int
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    action: NDArray[np.int64]
+    sizes: tuple[int, ...]
+    state: Callable[[int], State] = field(repr=False, compare=False)
+
+    def depth(self, index: int) -> int:
+        """Distance of a state from the nearest initial state."""
+        return bisect_right(list(accumulate(self.sizes)), index)
+
+
+class History(Protocol):
+    """What an engine keeps of a search, so that questions can be asked afterwards."""
+
+    def traces(self, clause: str, depth: int) -> Iterator[Trace]:
+        """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
+
+    def traces_to(self, index: int) -> Iterator[Trace]:
+        """Every shortest trace to the state with this index."""
+
+    def graph(self) -> Graph:
+        """The steps that are no faults. Raises ValueError when states are merged by symmetry."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What a search found.
+
+    ``levels``: how many states have depth 0, 1, 2 ... ``expanded``: of how many states the steps are
+    known (all, unless the search stopped early). ``least`` and ``most``: out-degrees among them.
+    ``unreduced``: how many states the ``distinct`` ones stand for, equal unless symmetry was used.
+    ``collision``: an upper bound of the probability that two states were taken for one. ``memory``:
+    bytes that the search took, at most. ``cpu``: seconds of processor time.
+    """
+
+    distinct: int
+    generated: int
+    stop: Stop
+    levels: tuple[int, ...]
+    expanded: int
+    least: int
+    most: int
+    deadlocks: int
+    deadlock_depth: int
+    taken: Mapping[tuple[str, int], Taken]
+    witnesses: tuple[Witness, ...]
+    breaches: tuple[Breach, ...]
+    unreduced: int
+    collision: float
+    memory: int
+    cpu: float
+    history: History = field(repr=False, compare=False)
+
+    @property
+    def depth(self) -> int:
+        """The greatest depth of a state."""
+        return len(self.levels) - 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every reachable state was seen."""
+        return self.stop is Stop.COMPLETE
+
+    @property
+    def mean(self) -> float:
+        """The mean out-degree."""
+        return self.generated / self.expanded if self.expanded else 0.0
+
+    @property
+    def never_taken(self) -> tuple[tuple[str, int], ...]:
+        """The actions (name, member) that could be taken in no state."""
+        return tuple(action for action, taken in self.taken.items() if not taken.outcomes)
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """The ``Sometimes`` clauses that no step showed."""
+        return tuple(witness.clause for witness in self.witnesses if not witness.count)
+
+    @property
+    def bytes_per_state(self) -> float:
+        """Memory taken per distinct state."""
+        return self.memory / self.distinct
+
+    @property
+    def counts(self) -> tuple[Any, ...]:
+        """Everything that does not depend on the engine or the machine it ran on."""
+        return (
+            *(self.distinct, self.generated, self.depth, self.stop, self.levels, self.expanded),
+            *(self.least, self.most, self.deadlocks, self.deadlock_depth),
+            *(dict(self.taken), self.witnesses, self.breaches),
+        )
+
+    def traces(self, clause: str) -> Iterator[Trace]:
+        """Every shortest trace that breaks (or, for a witness, shows) ``clause``, or ends in a deadlock.
+
+        They are found as they are asked for: take one with ``next`` or some with ``itertools.islice``.
+        Raises ValueError when the search did not meet the clause.
+        """
+        depths = {b.clause: b.depth for b in self.breaches}
+        depths |= {w.clause: w.depth for w in self.witnesses if w.count}
+        if self.deadlocks:
+            depths[DEADLOCK] = self.deadlock_depth
+        if clause not in depths:
+            raise ValueError(f"{clause} was not met; met were {sorted(depths)}")
+        return self.history.traces(clause, depths[clause])
+
+    def trace(self, clause: str) -> Trace:
+        """One of ``traces``."""
+        return next(self.traces(clause))
+
+    def traces_to(self, index: int) -> Iterator[Trace]:
+        """Every shortest trace to the state with this index (see ``Graph``)."""
+        return self.history.traces_to(index)
+
+    def graph(self) -> Graph:
+        """The steps that are no faults, over all reachable states.
+
+        Raises ValueError when the search was not complete, or merged states by symmetry.
+        """
+        if len(self.levels) == 0 or self.expanded != self.distinct:
+            raise ValueError(f"no graph of all reachable states: the search ended by {self.stop}")
+        return self.history.graph()
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What several searches covered together."""
+
+    runs: int
+    distinct: int
+    generated: int
+    depth: int
+    taken: Mapping[tuple[str, int], Taken]
+    witnesses: Mapping[str, int]
+
+    @property
+    def never_taken(self) -> tuple[tuple[str, int], ...]:
+        """The actions (name, member) that could be taken in no state of any run."""
+        return tuple(action for action, taken in self.taken.items() if not taken.outcomes)
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """The ``Sometimes`` clauses that no step of any run showed."""
+        return tuple(clause for clause, count in self.witnesses.items() if not count)
+
+
+def covered(exploration: Exploration) -> Coverage:
+    """The coverage of one search."""
+    witnesses = {witness.clause: witness.count for witness in exploration.witnesses}
+    return Coverage(
+        *(1, exploration.distinct, exploration.generated, exploration.depth),
+        *(exploration.taken, witnesses),
+    )
+
+
+def merge(coverages: Iterable[Coverage]) -> Coverage:
+    """Coverage over several runs: counts add up, the depth is the greatest."""
+    runs = distinct = generated = depth = 0
+    taken: dict[tuple[str, int], Taken] = {}
+    witnesses: dict[str, int] = {}
+    for one in coverages:
+        runs, distinct, generated = runs + one.runs, distinct + one.distinct, generated + one.generated
+        depth = max(depth, one.depth)
+        for action, more in one.taken.items():
+            so_far = taken.get(action, Taken())
+            taken[action] = Taken(so_far.states + more.states, so_far.outcomes + more.outcomes)
+        for clause, count in one.witnesses.items():
+            witnesses[clause] = witnesses.get(clause, 0) + count
+    return Coverage(runs, distinct, generated, depth, taken, witnesses)

@@ -1,0 +1,121 @@
+"""What a search has counted so far; the engines add to it level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from rebalance.explore.search import Breach, Exploration, History, Limits, Stop, Taken, Witness
+from rebalance.model.machine import Machine
+from rebalance.properties.rules import Rules
+
+
+@dataclass
+class Tally:
+    """Counts at some moment of a search. ``taken`` holds states and outcomes per action of the machine."""
+
+    machine_actions: tuple[tuple[str, int], ...]
+    witnesses: dict[str, Witness]
+    taken: list[tuple[int, int]]
+    breaches: dict[str, Breach] = field(default_factory=dict)
+    levels: list[int] = field(default_factory=list)
+    generated: int = 0
+    expanded: int = 0
+    least: int = 0
+    most: int = 0
+    deadlocks: int = 0
+    deadlock_depth: int = -1
+    unreduced: int = 0
+    memory: int = 0
+
+    @classmethod
+    def of(cls, machine: Machine, rules: Rules) -> Tally:
+        """Nothing counted yet."""
+        return cls(
+            tuple((action.name, action.who) for action in machine.actions),
+            {rule.clause: Witness(rule.clause, -1, 0) for rule in rules.sometimes},
+            [(0, 0)] * len(machine.actions),
+        )
+
+    def copy(self) -> Tally:
+        """The same counts, not affected by what is added to these."""
+        return deepcopy(self)
+
+    @property
+    def distinct(self) -> int:
+        """How many states were found."""
+        return sum(self.levels)
+
+    def level(self, size: int, unreduced: int) -> None:
+        """A level of ``size`` states was found, which stand for ``unreduced``."""
+        self.levels.append(size)
+        self.unreduced += unreduced
+
+    def expand(self, states: int, outcomes: int, least: int, most: int, deadlocks: int, depth: int) -> None:
+        """``states`` at ``depth`` were expanded, with so many outcomes in all, ``least`` to ``most`` each."""
+        self.least = least if not self.expanded else min(self.least, least)
+        self.most = max(self.most, most)
+        self.expanded += states
+        self.generated += outcomes
+        self.deadlocks += deadlocks
+        if deadlocks and self.deadlock_depth < 0:
+            self.deadlock_depth = depth
+
+    def take(self, action: int, states: int, outcomes: int) -> None:
+        """An action of the machine, by its place there, had outcomes in some states."""
+        before = self.taken[action]
+        self.taken[action] = before[0] + states, before[1] + outcomes
+
+    def breach(self, clause: str, sentence: str, depth: int, count: int = 1) -> None:
+        """A clause is broken ``count`` times at ``depth``; the depths must not fall."""
+        before = self.breaches.get(clause, Breach(clause, sentence, depth, 0))
+        if before.depth == depth and sentence < before.sentence:
+            before = Breach(clause, sentence, depth, before.count)
+        self.breaches[clause] = Breach(clause, before.sentence, before.depth, before.count + count)
+
+    def witness(self, clause: str, depth: int, count: int = 1) -> None:
+        """A ``Sometimes`` clause shows ``count`` times at ``depth``; the depths must not fall."""
+        before = self.witnesses[clause]
+        self.witnesses[clause] = Witness(
+            clause, before.depth if before.count else depth, before.count + count
+        )
+
+    def stop(self, frontier: int, limits: Limits) -> Stop | None:
+        """Whether to stop before ``frontier`` states are expanded, and why."""
+        if not frontier:
+            return Stop.COMPLETE
+        if self.breaches and not limits.go_on:
+            return Stop.BREACH
+        if limits.depth is not None and len(self.levels) > limits.depth:
+            return Stop.DEPTH
+        if limits.states is not None and self.distinct >= limits.states:
+            return Stop.STATES
+        return None
+
+    def result(self, stop: Stop, history: History, cpu: float, collision: float = 0.0) -> Exploration:
+        """The counts as a result."""
+        return Exploration(
+            distinct=self.distinct,
+            generated=self.generated,
+            stop=stop,
+            levels=tuple(self.levels),
+            expanded=self.expanded,
+            least=self.least,
+            most=self.most,
+            deadlocks=self.deadlocks,
+            deadlock_depth=self.deadlock_depth,
+            taken={key: Taken(*n) for key, n in zip(self.machine_actions, self.taken, strict=True)},
+            witnesses=tuple(self.witnesses.values()),
+            breaches=in_order(tuple(self.breaches.values())),
+            unreduced=self.unreduced,
+            collision=collision,
+            memory=self.memory,
+            cpu=cpu,
+            history=history,
+        )
+
+
+def in_order(breaches: Sequence[Breach]) -> tuple[Breach, ...]:
+    """Breaches by depth, then clause."""
+    return tuple(sorted(breaches, key=lambda breach: (breach.depth, breach.clause)))

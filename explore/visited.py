@@ -1,0 +1,70 @@
+"""The hashes of the states that were found: sorted runs, asked with sorted queries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hashes = NDArray[np.uint64]
+
+RECENT_BITS = 18
+
+
+class Visited:
+    """A set of 64-bit hashes in sorted arrays, each less than half as long as the one before."""
+
+    def __init__(self) -> None:
+        self.runs: list[Hashes] = []
+        # At first every place holds a hash that belongs elsewhere.
+        self.recent: Hashes = ~np.arange(1 << RECENT_BITS, dtype=np.uint64) << np.uint64(64 - RECENT_BITS)
+
+    def __len__(self) -> int:
+        return sum(len(run) for run in self.runs)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the hashes take."""
+        return sum(run.nbytes for run in self.runs)
+
+    def add(self, hashes: Hashes) -> None:
+        """Add sorted hashes that are not in the set."""
+        if not hashes.size:
+            return
+        self.remember(hashes)
+        self.runs.append(hashes)
+        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+            both = np.concatenate((self.runs[-2], self.runs[-1]))
+            del self.runs[-2:]
+            both.sort(kind="stable")  # merges two sorted runs several times as fast as the default
+            self.runs.append(both)
+
+    def remember(self, hashes: Hashes) -> None:
+        """Let ``not_recent`` know hashes whose states need not be looked at again."""
+        self.recent[hashes >> np.uint64(64 - RECENT_BITS)] = hashes
+
+    def not_recent(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """False for many of those in the set, true for all others."""
+        return self.recent[hashes >> np.uint64(64 - RECENT_BITS)] != hashes
+
+    def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which of these sorted hashes are in the set."""
+        result = np.zeros(len(hashes), np.bool_)
+        open_ = np.arange(len(hashes))
+        for run in reversed(self.runs):
+            at = np.searchsorted(run, hashes)
+            at[at == len(run)] = 0
+            hit = run[at] == hashes
+            result[open_[hit]] = True
+            open_, hashes = open_[~hit], hashes[~hit]
+        return result
+
+
+def firsts(hashes: Hashes) -> tuple[Hashes, NDArray[np.int64]]:
+    """The different hashes, sorted, and the first place of each."""
+    order = np.argsort(hashes)
+    in_order = hashes[order]
+    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
+    if not len(hashes):
+        return hashes, order
+    # The sort need not be stable, so the first of the equal ones is looked for.
+    return in_order[starts], np.minimum.reduceat(order, starts)

@@ -1,0 +1,79 @@
+"""What happens to the cluster and to the whole group from outside: topics, bounces of a rolling upgrade."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from rebalance.model.machine import NOBODY, Action, Fairness, Outcome
+from rebalance.model.protocol.member import leave, works
+from rebalance.model.protocol.setup import Me, Setup, letter
+from rebalance.model.protocol.state import Cluster, Group, Member, Parts, Records, Slot, Stray, Wire, each
+
+
+def topic_grows(setup: Setup, budget: int, cluster: Cluster) -> Iterator[Outcome]:
+    """A topic gets a partition more; also how a deleted topic comes back. Which number it has is a name."""
+    for parts in setup.topics:
+        for partition in each(parts & ~cluster.parts):
+            more = Cluster(Parts(cluster.parts | 1 << partition))
+            yield Outcome((budget - 1, more), str(setup.partition(partition)))
+
+
+def topic_shrinks(setup: Setup, budget: int, cluster: Cluster) -> Iterator[Outcome]:
+    """A topic is deleted and created again with a partition less."""
+    for parts in setup.topics:
+        if len(each(parts & cluster.parts)) > 1:
+            for partition in each(parts & cluster.parts):
+                less = Cluster(Parts(cluster.parts & ~(1 << partition)))
+                yield Outcome((budget - 1, less), str(setup.partition(partition)))
+
+
+def topic_deleted(setup: Setup, budget: int, cluster: Cluster) -> Iterator[Outcome]:
+    """A topic is deleted."""
+    for topic, parts in enumerate(setup.topics):
+        if parts & cluster.parts:
+            yield Outcome((budget - 1, Cluster(Parts(cluster.parts & ~parts))), f"topic {topic}")
+
+
+def bounce(
+    me: Me,
+    done: int,
+    member: Member,
+    wire: Wire,
+    stray: Stray,
+    group: Group,
+    records: Records,
+    *others: int,
+) -> Iterator[Outcome]:
+    """One member is stopped, to be started as its next stage.
+
+    A stage begins when all members have finished the one before; that is what "double bounce" means.
+    """
+    last = len(me.consumer.stages) - 1
+    if done == last or not works(member) or done > min(others, default=done) or done != member.stage:
+        return
+    *after, seen = leave(me, member, wire, stray, group, records, close=True)
+    left = after[0]
+    assert isinstance(left, Member)
+    after[0] = left._replace(stage=done + 1)
+    yield Outcome((done + 1, *after), seen=tuple(seen))
+
+
+def actions(setup: Setup) -> tuple[Action, ...]:
+    """Topic events, and one bounce for each slot that has a next stage."""
+    both, none = ("budget", "cluster"), Fairness.NONE
+    topics = {"topic grows": topic_grows, "topic shrinks": topic_shrinks, "topic deleted": topic_deleted}
+    listed = [
+        Action(name, NOBODY, both, both, partial(run, setup), bool, True, none)
+        for name, run in topics.items()
+        if name in setup.faults
+    ]
+    for slot in setup.slots:
+        me = Me(Slot(slot), setup)
+        if len(me.consumer.stages) > 1:
+            own = tuple(me.name(part) for part in ("rollout", "member", "wire", "stray"))
+            whole = (*own, "group", me.name("record"))
+            others = tuple(f"rollout {letter(s)}" for s in setup.slots if s != slot)
+            run = partial(bounce, me)
+            listed.append(Action("bounce", slot, (*whole, *others), whole, run, None, True, none))
+    return tuple(listed)

@@ -1,0 +1,243 @@
+"""The whole group as one machine: components, initial state, actions, views, symmetries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+
+from rebalance.model.machine import Labels, Machine, Permutation, State, Value, View
+from rebalance.model.protocol import coordinator, environment, leader, member
+from rebalance.model.protocol.setup import Me, Setup, letter
+from rebalance.model.protocol.state import (
+    NO_ID,
+    NONE,
+    Cluster,
+    Group,
+    GroupState,
+    Life,
+    Member,
+    MemberState,
+    Names,
+    Parts,
+    Records,
+    Slot,
+    Wire,
+    each,
+    generations,
+    relabel,
+    rename,
+    union,
+)
+
+FAULTS = (
+    "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
+    "late request", "slow commit", "listener throws", "session timeout", "slow member", "failover",
+    "group expires", "topic grows", "topic shrinks", "topic deleted",
+)  # fmt: skip
+"""Every kind of fault; each draws one on the common budget."""
+
+
+def machine(setup: Setup) -> Machine:
+    """The group of ``setup``: nobody started, no group on the broker.
+
+    Raises ValueError for an unknown fault, and for an assignor list without a common protocol.
+    """
+    unknown = [fault for fault in setup.faults if fault not in FAULTS]
+    if unknown:
+        raise ValueError(f"unknown fault {unknown[0]!r}; there are {', '.join(FAULTS)}")
+    for consumer in setup.consumers:
+        for stage in consumer.stages:
+            _ = stage.eager
+    names = _components(setup)
+    mes = [Me(Slot(slot), setup) for slot in setup.slots]
+    actions = (
+        *(action for me in mes for action in member.actions(me)),
+        *coordinator.actions(setup),
+        *leader.actions(setup),
+        *environment.actions(setup),
+    )
+    return Machine(
+        components=names,
+        initial=(tuple(_initial(setup, name) for name in names),),
+        actions=actions,
+        views=tuple(_views(setup, mes)),
+        labels=Labels(generations, relabel),
+        symmetries=tuple(_symmetries(setup, names)),
+    )
+
+
+def _components(setup: Setup) -> tuple[str, ...]:
+    bounced = any(len(consumer.stages) > 1 for consumer in setup.consumers)
+    parts = ["member", "wire", "stray", "record"]
+    parts += [*(["log"] if setup.keeps_log else []), *(["rollout"] if bounced else [])]
+    head = ["budget", "cluster", "group"]
+    if setup.keeps_log:
+        head.append("log")
+    return (*head, *(f"{part} {letter(slot)}" for slot in setup.slots for part in parts))
+
+
+def _initial(setup: Setup, name: str) -> Value:
+    kind = name.split()[0]
+    if name == "log" or kind == "group":
+        return Group()
+    values: dict[str, Value] = {
+        "budget": setup.budget,
+        "cluster": Cluster(setup.exist),
+        "rollout": 0,
+        "member": Member(),
+        "wire": None,
+        "stray": None,
+        "record": (),
+        "log": (),
+    }
+    return values[kind]
+
+
+# -- views ---------------------------------------------------------------------------------------------
+
+
+def participates(me: Member, records: Records) -> bool:
+    """A member of the group that has not been reset. One that was removed and has not noticed is a zombie."""
+    inside = any(record.id == me.id and record.meta is not None for record in records)
+    return me.generation != NONE and me.id != NO_ID and inside
+
+
+def held(me: Member, records: Records) -> Parts:
+    """What a participant owns."""
+    return me.owned if participates(me, records) else Parts(0)
+
+
+def commits(me: Member, group: Group, records: Records) -> Parts:
+    """The owned partitions for which an offset commit that is sent now would be accepted."""
+    if (
+        me.state is not MemberState.STABLE
+        or not participates(me, records)
+        or me.generation != group.generation
+    ):
+        return Parts(0)
+    return me.owned if group.state in (GroupState.STABLE, GroupState.PREPARING) else Parts(0)
+
+
+def settled(setup: Setup, me: Member, wire: Wire, group: Group, records: Records) -> str:
+    """Empty if this slot has nothing left to do, else what is amiss."""
+    if me.life in (Life.DOWN, Life.FAILED) or (me.life is Life.UP and not me.topics):
+        return "still in the group" if records else ""
+    if me.life is Life.PAUSED:
+        return "paused"
+    if me.life is Life.HUNG:
+        return ""
+    if me.state is not MemberState.STABLE or group.state is not GroupState.STABLE:
+        return "not stable"
+    record = next((record for record in records if record.id == me.id), None)
+    if record is None or len(records) > 1 or me.generation != group.generation:
+        return "not in the present generation, or not alone under its name"
+    if me.received is not None or wire is not None or me.rejoin or me.committing or me.stuck:
+        return "has something to do"
+    if me.owned != record.assigned or me.joined_topics != me.topics or me.unfetched:
+        return "owns, reads or subscribes to something else than it was assigned"
+    return ""
+
+
+def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
+    yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
+    yield View("group", ("group",), lambda group: group.state)
+    yield View(
+        "watched",
+        ("cluster", *(me.name("member") for me in mes)),
+        lambda c, *ms: _watched(setup, c.parts, ms),
+    )
+    for me in mes:
+        m, w, r = me.name("member"), me.name("wire"), me.name("record")
+        yield View(f"held {letter(me.slot)}", (m, r), held)
+        yield View(f"commits {letter(me.slot)}", (m, "group", r), commits)
+        yield View(f"listener {letter(me.slot)}", (m,), lambda m: (m.told, m.owned, m.life))
+        yield View(f"reads {letter(me.slot)}", (m,), lambda m, me=me: _reads(me, m))
+        yield View(
+            f"settled {letter(me.slot)}", (m, w, "group", r), lambda m, w, g, r: settled(setup, m, w, g, r)
+        )
+        yield View(f"share {letter(me.slot)}", (m,), lambda m, me=me: _share(setup, m))
+        yield View(f"size {letter(me.slot)}", (r,), lambda r: sum(record.meta is not None for record in r))
+
+
+def _reads(me: Me, m: Member) -> tuple[bool, bool, Parts]:
+    """Whether an EAGER commit before revoking is under way, in order (eager, committing, still read)."""
+    return me.runs(m.stage).eager, m.committing, Parts(m.owned & ~m.unfetched)
+
+
+def _share(setup: Setup, m: Member) -> tuple[Parts, Parts]:
+    """What a member at work owns, and what it subscribes to."""
+    if m.life not in (Life.UP, Life.HUNG):
+        return Parts(0), Parts(0)
+    return m.owned, setup.parts(m.topics)
+
+
+def _watched(setup: Setup, cluster: Parts, members: tuple[Member, ...]) -> bool:
+    """Whether some member watches the metadata of all that is subscribed to, and knows it as it is."""
+    working = [m for m in members if m.life in (Life.UP, Life.HUNG) and m.topics]
+    topics = union([m.topics for m in working])
+    parts = setup.parts(topics)
+    return not working or any(
+        m.watch is not None and m.watched & topics == topics and m.watch & parts == cluster & parts
+        for m in working
+    )
+
+
+# -- symmetry ------------------------------------------------------------------------------------------
+
+
+def _symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
+    """Renamings of equal members and of the partitions of a topic; sound since the leader's assignor is
+    asked under every naming, so none where it is asked under one."""
+    if setup.naming != "every":
+        return
+    renamings = (
+        [{p: p for parts in setup.topics for p in each(parts)}]
+        if setup.racks
+        else [
+            {
+                p: q
+                for parts, order in zip(setup.topics, choice, strict=True)
+                for p, q in zip(each(parts), order, strict=True)
+            }
+            for choice in product(*(_orders(setup, parts) for parts in setup.topics))
+        ]
+    )
+    for slots in permutations(setup.slots):
+        if any(setup.consumers[a] != setup.consumers[b] for a, b in enumerate(slots)):
+            continue
+        for numbers in renamings:
+            yield _permutation(names, slots, numbers)
+
+
+def _orders(setup: Setup, parts: Parts) -> Iterator[tuple[int, ...]]:
+    """Renamings of one topic's partitions that keep those that exist at first."""
+    numbers = each(parts)
+    for order in permutations(numbers):
+        if all((setup.exist >> a & 1) == (setup.exist >> b & 1) for a, b in zip(numbers, order, strict=True)):
+            yield order
+
+
+def _permutation(names: tuple[str, ...], slots: tuple[int, ...], numbers: dict[int, int]) -> Permutation:
+    to = {letter(old): letter(new) for old, new in enumerate(slots)}
+    place = {name: i for i, name in enumerate(names)}
+    columns = []
+    for name in names:
+        kind, _, who = name.partition(" ")
+        columns.append(place[f"{kind} {to[who]}"] if who else place[name])
+    bits = {1 << old: 1 << new for old, new in numbers.items()}
+
+    def parts(value: int) -> Parts:
+        return union([bits[1 << p] for p in each(value)])
+
+    renamer = Names(parts, lambda g: g, lambda s: Slot(slots[s]))
+
+    def run(value: Value) -> Value:
+        renamed: Value = rename(value, renamer)
+        return renamed
+
+    return Permutation(tuple(columns), run)
+
+
+def initial(setup: Setup) -> State:
+    """The one initial state."""
+    return machine(setup).initial[0]

@@ -1,0 +1,642 @@
+"""The member: ConsumerCoordinator and AbstractCoordinator of one consumer, step by step.
+
+Every function is one action: it takes the values of what it reads and yields what can happen. The order
+inside follows the Java client; what other clients and older releases do differently is a named decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from rebalance.model.machine import Action, Fairness, Outcome
+from rebalance.model.protocol.setup import Me, Runs, letter
+from rebalance.model.protocol.state import (
+    NO_ID,
+    NONE,
+    NOTHING,
+    Answered,
+    Call,
+    Callback,
+    Cluster,
+    Completed,
+    Error,
+    Group,
+    GroupState,
+    Join,
+    JoinOk,
+    Late,
+    Left,
+    Life,
+    Member,
+    MemberState,
+    Metadata,
+    Noted,
+    Parts,
+    Records,
+    Refused,
+    Stray,
+    Sync,
+    SyncOk,
+    Threw,
+    Topics,
+    Wire,
+)
+
+RETRIABLE = (Error.NOT_COORDINATOR, Error.DISCONNECT, Error.COORDINATOR_LOAD_IN_PROGRESS)
+FATAL = (Error.FENCED_INSTANCE_ID, Error.INCONSISTENT_GROUP_PROTOCOL, Error.GROUP_MAX_SIZE_REACHED)
+
+Seen = tuple[object, ...]
+
+
+def works(member: Member) -> bool:
+    """Whether the application's thread polls."""
+    return member.life is Life.UP and not member.stuck
+
+
+def wants_to_join(me: Me, member: Member) -> bool:
+    """``rejoinNeededOrPending``: asked for, other subscription, or other metadata at the leader."""
+    if not member.topics:
+        return False
+    changed = member.watch is not None and member.watch != member.view & me.setup.parts(member.watched)
+    return member.rejoin or member.joined_topics != member.topics or changed
+
+
+def reset(member: Member, *, keep_id: bool = False) -> Member:
+    """``resetStateAndGeneration``: the membership is gone, what it owned is lost at the next poll."""
+    return member._replace(
+        state=MemberState.UNJOINED,
+        generation=NONE,
+        id=member.id if keep_id else NO_ID,
+        rejoin=True,
+        prepare=True,
+    )
+
+
+def drop(member: Member, parts: int) -> Member:
+    """``member`` without ``parts``."""
+    owned = Parts(member.owned & ~parts)
+    return member._replace(
+        owned=owned,
+        own_gen=member.own_gen if owned or member.last else NONE,
+        unfetched=Parts(member.unfetched & owned),
+    )
+
+
+# -- callbacks -----------------------------------------------------------------------------------------
+
+
+def give_up(
+    me: Me, member: Member, call: Call, parts: Parts, *, leaving: bool = False
+) -> tuple[Member, Seen]:
+    """Run onPartitionsRevoked or onPartitionsLost, then let go of ``parts``."""
+    gone = member.generation == NONE or member.id == NO_ID
+    seen = Callback(
+        call, me.slot, parts, me.runs(member.stage).eager, gone, member.owned, member.told, leaving=leaving
+    )
+    return drop(member, parts)._replace(told=Parts(member.told & ~parts)), (seen,)
+
+
+def join_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
+    """onJoinPrepare: EAGER revokes everything, COOPERATIVE what left the subscription; lost after a reset."""
+    runs = me.runs(member.stage)
+    member = member._replace(prepare=False)
+    if member.generation == NONE or member.id == NO_ID:
+        call = Call.REVOKED if "lost_as_revoked" in runs.decisions else Call.LOST
+        return give_up(me, member, call, member.owned) if member.owned else (member, ())
+    if runs.eager and "protocol_flag_inconsistent" not in runs.decisions:
+        return give_up(me, member, Call.REVOKED, member.owned)
+    unsubscribed = Parts(member.owned & ~me.setup.parts(member.topics))
+    return give_up(me, member, Call.REVOKED, unsubscribed) if unsubscribed else (member, ())
+
+
+def leave_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
+    """onLeavePrepare: revoked if the membership stands, lost otherwise; nothing when nothing is owned."""
+    if "clear_before_leave_prepare" in me.runs(member.stage).decisions:
+        return drop(member, member.owned), ()
+    if not member.owned:
+        return member, ()
+    rebalancing = member.state in (MemberState.PREPARING, MemberState.COMPLETING)
+    lost = member.generation == NONE or member.id == NO_ID or rebalancing
+    return give_up(me, member, Call.LOST if lost else Call.REVOKED, member.owned, leaving=True)
+
+
+def join_complete(me: Me, member: Member, assigned: Parts, throws: bool = False) -> tuple[Member, Seen]:
+    """onJoinComplete: revoke, ask for another rebalance if something was revoked, own, assign."""
+    runs = me.runs(member.stage)
+    eager = runs.eager
+    member = member._replace(received=None, prepare=True)
+    if assigned & ~me.setup.parts(member.topics):
+        return member._replace(rejoin=True), (Noted("assignment of an old subscription ignored"),)
+    seen: list[object] = []
+    before, told = member.owned, member.told
+    base = member.last if "eager_revoke_keeps_last_assigned" in runs.decisions else before
+    added, revoked = Parts(assigned & ~base), Parts(before & ~assigned)
+    current = "no_snapshot_before_callback" not in runs.decisions or member.generation != NONE
+    rejoin = member.rejoin
+    if revoked:
+        early = "assign_before_revoke_cb" in runs.decisions
+        updated = current and "metadata_after_revoke" not in runs.decisions
+        owned = assigned if early else before
+        seen.append(Callback(Call.REVOKED, me.slot, revoked, eager, False, owned, told, current=updated))
+        told = Parts(told & ~revoked)
+        silent = eager or not {"no_rejoin_after_revoke", "protocol_flag_inconsistent"}.isdisjoint(
+            runs.decisions
+        )
+        rejoin = rejoin or not silent
+        if rejoin:
+            seen.append(Noted("follow-up rebalance"))
+        if throws and "abort_on_callback_exception" in runs.decisions:
+            seen.append(Threw(me.slot, "listener"))
+            return member._replace(told=told, rejoin=rejoin), tuple(seen)
+    if "assigned_cb_repeated" in runs.decisions:
+        added = assigned
+    if added or "skip_empty_assigned_cb" not in runs.decisions:
+        seen.append(Callback(Call.ASSIGNED, me.slot, added, eager, False, assigned, told, current=current))
+        told = Parts(told | added)
+    if throws:
+        seen.append(Threw(me.slot, "listener"))
+    remembers = "sticky" in runs.assignors or "eager_revoke_keeps_last_assigned" in runs.decisions
+    member = member._replace(
+        owned=assigned,
+        own_gen=member.generation if assigned or remembers else NONE,
+        last=assigned if remembers else NOTHING,
+        told=told,
+        rejoin=rejoin,
+        watch=member.watch,
+        unfetched=Parts(member.unfetched & assigned & ~added),
+    )
+    seen.append(Completed(me.slot, assigned, member.owned, eager, bool(revoked), rejoin, told))
+    if not assigned and "leave_on_empty_assignment" in runs.decisions:
+        member = reset(member)._replace(stuck=True)
+    return member, tuple(seen)
+
+
+# -- joining -------------------------------------------------------------------------------------------
+
+
+def metadata(member: Member, runs: Runs) -> Metadata:
+    """What the next JoinGroup says. The label is the generation last joined, not that of ``owned``."""
+    owned = NOTHING if runs.version < 1 or "claims_always_empty" in runs.decisions else member.owned
+    return Metadata(
+        runs.assignors,
+        member.topics,
+        owned,
+        member.generation if runs.version >= 2 else NONE,
+        member.own_gen,
+        member.last if "sticky" in runs.assignors else NOTHING,
+        runs.version,
+        runs.tells,
+        member.noise,
+    )
+
+
+def join(me: Me, member: Member, wire: Wire) -> Iterator[Outcome]:
+    """onJoinPrepare where it is due, then JoinGroup."""
+    if not _can_send(me, member, wire):
+        return
+    runs = me.runs(member.stage)
+    seen: Seen = ()
+    latched = member.rejoin or "rejoin_flag_not_latched" not in runs.decisions
+    if member.prepare:
+        member, seen = join_prepare(me, member)
+    if "unsorted_metadata" in runs.decisions:
+        member = member._replace(noise=1 - member.noise)
+    if "offset_fetch_not_resumed" in runs.decisions:
+        member = member._replace(unfetched=member.owned)
+    member = member._replace(
+        state=MemberState.PREPARING, rejoin=latched, joined_topics=member.topics, committing=False
+    )
+    yield Outcome((member, Join(member.id, metadata(member, runs))), seen=seen)
+
+
+def _can_send(me: Me, member: Member, wire: Wire) -> bool:
+    ready = works(member) and wire is None and member.received is None
+    return ready and not member.committing and wants_to_join(me, member)
+
+
+def slow_commit(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+    """The commit of onJoinPrepare takes longer than a poll; EAGER stops fetching until it is through."""
+    runs = me.runs(member.stage)
+    if _can_send(me, member, wire) and member.prepare and member.owned and member.generation != NONE:
+        pauses = runs.eager and "fetch_while_pending_revocation" not in runs.decisions
+        stopped = member.owned if pauses else NOTHING
+        yield Outcome((budget - 1, member._replace(committing=True, unfetched=stopped)))
+
+
+def commit_done(me: Me, member: Member) -> Iterator[Outcome]:
+    """The commit of onJoinPrepare came back, or its timer ran out."""
+    again = "prepare_commit_never_done" in me.runs(member.stage).decisions and member.generation != NONE
+    if works(member) and member.committing and not again:
+        yield Outcome((member._replace(committing=False, unfetched=NOTHING),))
+
+
+def receive(me: Me, member: Member, wire: Wire) -> Iterator[Outcome]:
+    """A follower's JoinGroup response, or any SyncGroup response, or an error of the two."""
+    if not works(member):
+        return
+    match wire:
+        case JoinOk(leader=False):
+            if member.state is not MemberState.PREPARING:
+                yield Outcome((member, None), seen=(Noted("JoinGroup response after a reset"),))
+                return
+            member = joined(member, wire)
+            yield Outcome((member, Sync(wire.id, wire.generation)))
+        case SyncOk(parts=parts):
+            valid = member.state is MemberState.COMPLETING and member.id == wire.id
+            if not valid or member.generation != wire.generation:
+                yield Outcome(
+                    (member._replace(rejoin=True), None), seen=(Noted("SyncGroup response after a reset"),)
+                )
+            elif parts is None:
+                member, seen = fail(me, member, "assignment of no bytes")
+                yield Outcome((member, None), seen=seen)
+            else:
+                swallowed = (Noted("enforceRebalance swallowed"),) if member.asked else ()
+                member = member._replace(state=MemberState.STABLE, rejoin=False, received=parts, asked=False)
+                yield Outcome((member, None), seen=swallowed)
+        case Refused():
+            member, seen = refused(me, member, wire)
+            yield Outcome((member, None), seen=seen)
+
+
+def joined(member: Member, wire: JoinOk) -> Member:
+    """JoinGroup was answered: the generation is the new one before anything was assigned in it."""
+    return member._replace(
+        state=MemberState.COMPLETING, id=wire.id, generation=wire.generation, watch=None, watched=Topics(0)
+    )
+
+
+def complete(me: Me, member: Member) -> Iterator[Outcome]:
+    """The poll thread takes over what SyncGroup brought, unless a reset came between."""
+    if not works(member) or member.received is None:
+        return
+    runs = me.runs(member.stage)
+    if member.state is not MemberState.STABLE or member.generation == NONE:
+        if "joinfuture_not_cleared" in runs.decisions:
+            yield Outcome((member._replace(received=None, stuck=True),))
+            return
+        if "no_snapshot_before_callback" not in runs.decisions:
+            after = reset(member)._replace(received=None)
+            yield Outcome((after,), seen=(Noted("reset between SyncGroup and callback"),))
+            return
+    member, seen = join_complete(me, member, member.received)
+    yield Outcome((member,), seen=seen)
+
+
+def complete_throwing(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+    """The same with a listener that throws: the steps all run, then poll throws."""
+    if works(member) and member.received is not None and member.state is MemberState.STABLE:
+        member, seen = join_complete(me, member, member.received, throws=True)
+        yield Outcome((budget - 1, member), seen=seen)
+
+
+def fail(me: Me, member: Member, error: str) -> tuple[Member, Seen]:
+    """poll throws what the application cannot handle: it closes the consumer, which loses what it owned."""
+    after, seen = leave_prepare(me, member)
+    return Member(life=Life.FAILED, stage=after.stage), (Threw(me.slot, error), *seen)
+
+
+# -- errors --------------------------------------------------------------------------------------------
+
+
+def refused(me: Me, member: Member, answer: Refused) -> tuple[Member, Seen]:
+    """The error table of JoinGroup, SyncGroup, Heartbeat and OffsetCommit.
+
+    An error for another generation than the present one does not touch the present one (KAFKA-9823).
+    """
+    decisions = me.runs(member.stage).decisions
+    api, error = answer.api, answer.error
+    same = member.id == answer.id and (api == "join" or member.generation == answer.generation)
+    if api == "join":
+        same = same and member.state is MemberState.PREPARING
+    acts = same or "no_sent_generation_check" in decisions
+
+    def answered(after: Member) -> tuple[Member, Seen]:
+        was_reset = after.generation == NONE and (member.generation != NONE or member.id != after.id)
+        kept = after.id == member.id
+        return after, (Answered(me.slot, api, error, member.state, same, was_reset, kept, after.rejoin),)
+
+    if error is Error.MEMBER_ID_REQUIRED:
+        if not same:
+            return member, ()
+        return member._replace(id=answer.given, generation=NONE, state=MemberState.UNJOINED), ()
+    if error in RETRIABLE:
+        if api == "sync" and error is Error.COORDINATOR_LOAD_IN_PROGRESS:
+            return fail(me, member, error)
+        return answered(reset(member) if "reset_on_retriable" in decisions else member)
+    if error is Error.REBALANCE_IN_PROGRESS:
+        if api == "sync" and same and "reset_on_sync_rip" in decisions:
+            return answered(reset(member, keep_id=True))
+        if api == "join" and "join_rip_fatal" in decisions:
+            return fail(me, member, error)
+        if api in ("heartbeat", "commit") and member.state is not MemberState.STABLE:
+            return answered(member)
+        return answered(member._replace(rejoin=True))
+    if error in FATAL:
+        if api == "heartbeat" and not acts:
+            return member, ()
+        return fail(me, member, error)
+    if not acts and not (api == "commit" and _late_commit_resets(member, decisions)):
+        return answered(member._replace(rejoin=True) if api in ("join", "sync") else member)
+    if api == "commit" and "commit_error_no_rejoin" in decisions:
+        return answered(member)
+    illegal = error is Error.ILLEGAL_GENERATION
+    if illegal and "no_rejoin_after_illegal_generation" in decisions:
+        return answered(reset(member, keep_id=True)._replace(rejoin=False, joined_topics=member.topics))
+    keep = illegal and "clear_member_id_on_illegal_generation" not in decisions
+    after = reset(member, keep_id=keep)
+    once = "prepare_once_per_rebalance" in decisions
+    if once or (api in ("join", "sync") and "prepare_not_repeated_after_reset" in decisions):
+        after = after._replace(prepare=member.prepare)
+    return answered(after)
+
+
+def _late_commit_resets(member: Member, decisions: frozenset[str]) -> bool:
+    if "commit_illegal_generation_always_lost" in decisions:
+        return True
+    return "late_commit_resets" in decisions and member.state is not MemberState.PREPARING
+
+
+def heartbeat_error(
+    group: Group, records: Records, mates: Records, member_id: int, generation: int
+) -> Error | None:
+    """What the coordinator answers to a heartbeat or a commit of ``member_id`` in ``generation``."""
+    if group.state in (GroupState.DEAD, GroupState.EMPTY):
+        return Error.UNKNOWN_MEMBER_ID
+    if not any(record.id == member_id and record.meta is not None for record in records):
+        return Error.FENCED_INSTANCE_ID if any(r.meta is not None for r in mates) else Error.UNKNOWN_MEMBER_ID
+    if generation != group.generation:
+        return Error.ILLEGAL_GENERATION
+    return Error.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING else None
+
+
+def heartbeat(me: Me, member: Member, group: Group, records: Records, *mates: Records) -> Iterator[Outcome]:
+    """A heartbeat that is answered at once; those without an effect are not steps."""
+    if not _beats(member):
+        return
+    error = heartbeat_error(group, records, sum(mates, ()), member.id, member.generation)
+    if error is None or (
+        error is Error.REBALANCE_IN_PROGRESS and (member.rejoin or member.state is not MemberState.STABLE)
+    ):
+        return
+    after, seen = refused(me, member, Refused("heartbeat", error, member.id, member.generation))
+    if after != member:
+        yield Outcome((after,), seen=seen)
+
+
+def _beats(member: Member) -> bool:
+    """Whether the heartbeat thread is at work: since KAFKA-10134 from the JoinGroup response on."""
+    if member.life not in (Life.UP, Life.HUNG) or member.generation == NONE or member.id == NO_ID:
+        return False
+    return member.state is MemberState.STABLE or member.state is MemberState.COMPLETING
+
+
+def send_late(me: Me, budget: int, member: Member, stray: Stray) -> Iterator[Outcome]:
+    """A heartbeat or a commit leaves and does not arrive yet."""
+    if not _beats(member) or stray is not None:
+        return
+    yield Outcome((budget - 1, Late("heartbeat", member.id, member.generation)), "heartbeat")
+    if member.state is MemberState.STABLE and works(member):
+        yield Outcome((budget - 1, Late("commit", member.id, member.generation)), "commit")
+
+
+def late_arrives(me: Me, stray: Stray, group: Group, records: Records, *mates: Records) -> Iterator[Outcome]:
+    """The coordinator answers it; an answer without an error has no effect."""
+    if isinstance(stray, Late):
+        error = heartbeat_error(group, records, sum(mates, ()), stray.id, stray.generation)
+        answer = Refused(stray.api, error, stray.id, stray.generation) if error else None
+        yield Outcome((answer,))
+
+
+def late_answer(me: Me, member: Member, stray: Stray) -> Iterator[Outcome]:
+    """The answer reaches the member, whatever that is by now."""
+    if isinstance(stray, Refused) and member.life in (Life.UP, Life.HUNG):
+        late = member.id != stray.id or member.generation != stray.generation
+        after, seen = refused(me, member, stray)
+        note = (Noted("late answer of an old generation"),) if late else ()
+        yield Outcome((after, None), seen=(*seen, *note))
+    elif isinstance(stray, Refused) and member.life is not Life.PAUSED:
+        yield Outcome((member, None))
+
+
+# -- what the application does -------------------------------------------------------------------------
+
+
+def enforce_rebalance(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+    """``enforceRebalance()`` (KIP-568): a flag that the next poll acts on.
+
+    During a rebalance the SyncGroup under way clears it, the "no-op" of the KIP; outside a group it is no
+    news; a static member's works as long as its member id is known.
+    """
+    if not works(member) or member.id == NO_ID:
+        return
+    if not member.rejoin:
+        yield Outcome((budget - 1, member._replace(rejoin=True)), seen=(Noted("enforceRebalance"),))
+    elif member.state is MemberState.COMPLETING and not member.asked:
+        yield Outcome((budget - 1, member._replace(asked=True)))
+
+
+def resubscribe(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+    """``subscribe()`` with other topics."""
+    if works(member) and member.topics:
+        for topics in me.consumer.subscriptions:
+            if topics != member.topics:
+                yield Outcome((budget - 1, member._replace(topics=topics)), f"topics {topics}")
+
+
+def refresh(me: Me, member: Member, cluster: Cluster) -> Iterator[Outcome]:
+    """The metadata of the member becomes that of the cluster."""
+    if member.life is Life.UP and member.view != cluster.parts:
+        yield Outcome((member._replace(view=cluster.parts),))
+
+
+def leave(
+    me: Me, member: Member, wire: Wire, stray: Stray, group: Group, records: Records, *, close: bool
+) -> tuple[Member, Wire, Stray, Group, Records, Seen]:
+    """unsubscribe or close: onLeavePrepare, LeaveGroup of a dynamic member, full reset.
+
+    A JoinGroup that is on its way is not called back. Static members never send LeaveGroup.
+    """
+    runs = me.runs(member.stage)
+    known = member.state is not MemberState.UNJOINED and member.id != NO_ID
+    ought = known and not me.static
+    sends = ought and "no_leave_on_unsubscribe" not in runs.decisions
+    after, seen = leave_prepare(me, member)
+    note = Left(me.slot, after.told, sends, ought)
+    group, records, gone = removed(group, records, member.id) if sends else (group, records, ())
+    if stray is None and isinstance(wire, Join) and wire.id == NO_ID and me.static:
+        stray = wire
+    if close:
+        after = Member(stage=member.stage)
+    else:
+        forgets = not me.static or "static_forgets_id" in runs.decisions
+        kept = NO_ID if forgets else member.id
+        after = Member(life=Life.UP, stage=member.stage, id=kept, view=member.view, last=member.last)
+    return after, None, stray, group, records, (*seen, note, *gone)
+
+
+def removed(group: Group, records: Records, member_id: int) -> tuple[Group, Records, Seen]:
+    """``removeMemberAndUpdateGroup``: out of the group, which rebalances if it was settled."""
+    left = tuple(record for record in records if record.id != member_id)
+    if left == records:
+        return group, records, ()
+    pending = any(record.id == member_id and record.meta is None for record in records)
+    if not pending and group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        group = group._replace(state=GroupState.PREPARING)
+    return group, left, ()
+
+
+def unsubscribe(
+    me: Me, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
+) -> Iterator[Outcome]:
+    """``unsubscribe()``; the application may subscribe again."""
+    if works(member) and member.topics:
+        *after, seen = leave(me, member, wire, stray, group, records, close=False)
+        yield Outcome((budget - 1, *after), seen=tuple(seen))
+
+
+def subscribe(me: Me, member: Member) -> Iterator[Outcome]:
+    """``subscribe()`` after an unsubscribe."""
+    if works(member) and not member.topics:
+        yield Outcome((member._replace(topics=me.consumer.subscriptions[0]),))
+
+
+def close(
+    me: Me, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
+) -> Iterator[Outcome]:
+    """``close()``; a restart may follow."""
+    if works(member):
+        if member.received is not None and "assign_during_close_hangs" in me.runs(member.stage).decisions:
+            yield Outcome((budget - 1, member._replace(stuck=True), wire, stray, group, records))
+            return
+        *after, seen = leave(me, member, wire, stray, group, records, close=True)
+        yield Outcome((budget - 1, *after), seen=tuple(seen))
+
+
+def poll_too_late(me: Me, budget: int, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
+    """max.poll.interval.ms exceeded: the heartbeat thread leaves and resets; lost at the next poll."""
+    if member.life not in (Life.UP, Life.HUNG) or member.state not in (
+        MemberState.COMPLETING,
+        MemberState.STABLE,
+    ):
+        return
+    forgets = not me.static or "static_forgets_id" in me.runs(member.stage).decisions
+    after = reset(member, keep_id=not forgets)
+    if "prepare_once_per_rebalance" in me.runs(member.stage).decisions:
+        after = after._replace(prepare=member.prepare)
+    if not me.static:
+        group, records, _ = removed(group, records, member.id)
+    yield Outcome((budget - 1, after, group, records), seen=(Noted("max.poll.interval exceeded"),))
+
+
+# -- the process ---------------------------------------------------------------------------------------
+
+
+def start(me: Me, member: Member, wire: Wire, cluster: Cluster) -> Iterator[Outcome]:
+    """The process starts, for the first time or again; a static member presents its instance id."""
+    if member.life in (Life.DOWN, Life.FAILED):
+        fresh = Member(
+            life=Life.UP, stage=member.stage, topics=me.consumer.subscriptions[0], view=cluster.parts
+        )
+        yield Outcome((fresh, None))
+
+
+def crash(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+    """The process is killed. A request that left still arrives, its answer goes nowhere."""
+    if member.life in (Life.UP, Life.PAUSED, Life.HUNG):
+        note = (
+            (Noted("owner crashed between join and sync"),) if member.state is MemberState.COMPLETING else ()
+        )
+        under_way = wire if isinstance(wire, Join | Sync) else None
+        yield Outcome((budget - 1, Member(stage=member.stage), under_way), seen=note)
+
+
+def pause(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+    """The process stops without noticing it, for as long as it takes."""
+    if member.life is Life.UP:
+        yield Outcome((budget - 1, member._replace(life=Life.PAUSED)))
+
+
+def resume(me: Me, member: Member) -> Iterator[Outcome]:
+    """It goes on where it stopped."""
+    if member.life is Life.PAUSED:
+        yield Outcome((member._replace(life=Life.UP),))
+
+
+def hang(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+    """The application's thread never comes back from a call, a leader's from assign(); heartbeats go on."""
+    if not works(member):
+        return
+    if isinstance(wire, JoinOk) and member.state is MemberState.PREPARING:
+        member, wire = joined(member, wire), None
+    yield Outcome((budget - 1, member._replace(life=Life.HUNG), wire))
+
+
+def disconnect(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+    """The connection breaks: the request or its response is lost, and the member is told so."""
+    if wire is None or (isinstance(wire, Refused) and wire.error is Error.DISCONNECT):
+        return
+    if member.life is not Life.DOWN:
+        api = "sync" if "Sync" in type(wire).__name__ or getattr(wire, "api", "") == "sync" else "join"
+        lost = Refused(api, Error.DISCONNECT, member.id, member.generation)
+        yield Outcome((budget - 1, lost), seen=(Noted(f"{api} lost"),))
+
+
+def _up(member: object) -> bool:
+    return isinstance(member, Member) and member.life is Life.UP
+
+
+def _beating(member: object) -> bool:
+    return isinstance(member, Member) and _beats(member)
+
+
+def _answered(wire: object) -> bool:
+    return isinstance(wire, SyncOk | Refused) or (isinstance(wire, JoinOk) and not wire.leader)
+
+
+def _received(member: object) -> bool:
+    return isinstance(member, Member) and member.received is not None
+
+
+def actions(me: Me) -> tuple[Action, ...]:
+    """All actions of this slot's member and of its process."""
+    m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
+    mates = tuple(f"record {letter(mate)}" for mate in me.setup.mates(me.slot))
+    free = Fairness.NONE
+    own = (
+        Action("join", me.slot, (m, w), (m, w), partial(join, me), _up),
+        Action("receive", me.slot, (w, m), (m, w), lambda w, m: receive(me, m, w), _answered),
+        Action("complete", me.slot, (m,), (m,), partial(complete, me), _received),
+        Action("heartbeat", me.slot, (m, "group", r, *mates), (m,), partial(heartbeat, me), _beating),
+        Action("commit done", me.slot, (m,), (m,), partial(commit_done, me), _up),
+        Action("refresh", me.slot, (m, "cluster"), (m,), partial(refresh, me), _up),
+        Action("resume", me.slot, (m,), (m,), partial(resume, me)),
+        Action(
+            "late request arrives", me.slot, (s, "group", r, *mates), (s,), partial(late_arrives, me), bool
+        ),
+        Action("late answer", me.slot, (s, m), (m, s), lambda s, m: late_answer(me, m, s), bool),
+        Action("start", me.slot, (m, w, "cluster"), (m, w), partial(start, me), fault=True, fairness=free),
+        Action("subscribe", me.slot, (m,), (m,), partial(subscribe, me), _up, fault=True, fairness=free),
+    )
+    whole = ("budget", m, w, s, "group", r)
+    costly: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[..., Iterator[Outcome]]]] = {
+        "crash": (("budget", m, w), ("budget", m, w), crash),
+        "pause": (("budget", m), ("budget", m), pause),
+        "hang": (("budget", m, w), ("budget", m, w), hang),
+        "close": (whole, whole, close),
+        "unsubscribe": (whole, whole, unsubscribe),
+        "max poll": (("budget", m, "group", r), ("budget", m, "group", r), poll_too_late),
+        "resubscribe": (("budget", m), ("budget", m), resubscribe),
+        "enforce": (("budget", m), ("budget", m), enforce_rebalance),
+        "disconnect": (("budget", m, w), ("budget", w), disconnect),
+        "late request": (("budget", m, s), ("budget", s), send_late),
+        "slow commit": (("budget", m, w), ("budget", m), slow_commit),
+        "listener throws": (("budget", m), ("budget", m), complete_throwing),
+    }
+    faults = tuple(
+        Action(name, me.slot, reads, writes, partial(run, me), bool, fault=True, fairness=free)
+        for name, (reads, writes, run) in costly.items()
+        if name in me.setup.faults
+    )
+    return own + faults

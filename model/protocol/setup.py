@@ -1,0 +1,166 @@
+"""What is fixed in a scenario: who takes part, as what release, on which topics, with which faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from rebalance.model.assignor import Assignor
+from rebalance.model.assignors import reference
+from rebalance.model.protocol.state import Id, Parts, Slot, Topics, each, union
+from rebalance.model.values import RebalanceProtocol, TopicPartition
+
+Plug = Callable[[str, tuple[str, ...]], Assignor]
+"""Protocol name and assignor switches to the assignor that the leader runs; ``reference`` by default."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What a consumer runs as between two bounces: its assignor list and its release.
+
+    ``decisions`` are ids of ``model.decisions`` (member and leader), ``switches`` of ``model.switches``
+    (its assignor). ``version`` is the subscription version it writes; ``tells`` whether
+    CooperativeStickyAssignor's user data carries a generation.
+    """
+
+    assignors: tuple[str, ...]
+    decisions: frozenset[str] = frozenset()
+    switches: tuple[str, ...] = ()
+    version: int = 3
+    tells: bool = True
+
+    @property
+    def eager(self) -> bool:
+        """EAGER unless every assignor can do COOPERATIVE (``ConsumerCoordinator``'s constructor).
+
+        Raises ValueError for a list without a common protocol, as the constructor throws.
+        """
+        common = [p for p in RebalanceProtocol if all(p in _protocols(name) for name in self.assignors)]
+        if not common:
+            raise ValueError(f"assignors {list(self.assignors)} have no rebalance protocol in common")
+        if "no_revoke_on_protocol_downgrade" in self.decisions:
+            return not any(RebalanceProtocol.COOPERATIVE in _protocols(name) for name in self.assignors)
+        return RebalanceProtocol.COOPERATIVE not in common
+
+
+@cache
+def _protocols(name: str) -> tuple[RebalanceProtocol, ...]:
+    return reference(name).protocols
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """One slot: the stages it is bounced through, and the subscriptions that it may change among."""
+
+    stages: tuple[Runs, ...]
+    subscriptions: tuple[Topics, ...]
+    instance: int | None = None
+    rack: str | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A scenario. ``topics[t]`` is the set of partitions that topic ``t`` can have, ``exist`` those at first.
+
+    ``budget`` is how many faults may happen in all, of the kinds in ``faults``. ``naming``: "every" lets
+    the leader's assignor see the members and partitions under every naming, since ids are random
+    (sound for symmetry); "given" under one. ``racks[p]`` are the racks of partition ``p``.
+    """
+
+    consumers: tuple[Consumer, ...]
+    topics: tuple[Parts, ...]
+    exist: Parts
+    faults: tuple[str, ...] = ()
+    budget: int = 0
+    coordinator: frozenset[str] = frozenset()
+    max_size: int | None = None
+    naming: str = "every"
+    racks: tuple[tuple[str, ...], ...] = ()
+    plug: Plug = reference
+
+    @property
+    def slots(self) -> range:
+        return range(len(self.consumers))
+
+    @property
+    def mixed(self) -> bool:
+        """Whether members may offer different assignor lists, so that the coordinator has to compare."""
+        return len({stage.assignors for consumer in self.consumers for stage in consumer.stages}) > 1
+
+    @property
+    def keeps_log(self) -> bool:
+        """Whether a failover can happen, so that what the coordinator has appended to its log matters."""
+        return "failover" in self.faults
+
+    @property
+    def compares(self) -> bool:
+        """Whether one member's JoinGroup can be refused because of the others."""
+        return self.mixed or self.max_size is not None
+
+    def parts(self, topics: int) -> Parts:
+        """All partitions that the ``topics`` can have."""
+        return union([self.topics[topic] for topic in each(topics)])
+
+    def mates(self, slot: int) -> tuple[int, ...]:
+        """The other slots with the same ``group.instance.id``."""
+        mine = self.consumers[slot].instance
+        return tuple(
+            s for s in self.slots if s != slot and mine is not None and self.consumers[s].instance == mine
+        )
+
+    def partition(self, number: int) -> TopicPartition:
+        """Partition ``number`` by name; topics are t0, t1 ... unless there is only one, t."""
+        for index, parts in enumerate(self.topics):
+            if parts >> number & 1:
+                name = "t" if len(self.topics) == 1 else f"t{index}"
+                return TopicPartition(name, each(parts).index(number))
+        raise ValueError(f"no topic has partition number {number}")
+
+    def spell(self, parts: int | None) -> str:
+        """A set of partitions as text.
+
+        >>> Setup((), (Parts(0b11),), Parts(0b11)).spell(0b11)
+        't-0 t-1'
+        """
+        return " ".join(str(self.partition(p)) for p in each(parts or 0)) or "-"
+
+
+@dataclass(frozen=True)
+class Me:
+    """One slot of a setup: what a member's actions know besides the state."""
+
+    slot: Slot
+    setup: Setup
+
+    @property
+    def consumer(self) -> Consumer:
+        return self.setup.consumers[self.slot]
+
+    @property
+    def static(self) -> bool:
+        return self.consumer.instance is not None
+
+    def runs(self, stage: int) -> Runs:
+        return self.consumer.stages[stage]
+
+    def name(self, component: str) -> str:
+        """The component of this slot: ``member`` is ``member A``."""
+        return f"{component} {letter(self.slot)}"
+
+    def id(self, incarnation: int) -> Id:
+        return Id(self.slot, incarnation)
+
+
+def letter(slot: int) -> str:
+    """A, B, C ... for slots.
+
+    >>> letter(2), letter(27)
+    ('C', 'B1')
+    """
+    return chr(ord("A") + slot % 26) + (str(slot // 26) if slot >= 26 else "")
+
+
+def letters(slots: Sequence[int]) -> str:
+    """Several slots as text."""
+    return ", ".join(letter(slot) for slot in slots)

@@ -1,0 +1,501 @@
+"""The values that a group's state is made of: member, coordinator, what is on the wire.
+
+Everything is a tuple and hashable. A set of partitions is a bit mask (``Parts``), so that set algebra is
+``owned & ~assigned``. Field types carry meaning: ``rename`` finds partitions, generations and slots by
+them, which is how states are normalised and symmetries applied; a field of the wrong type would not move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Any, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
+
+Parts = NewType("Parts", int)
+"""A set of partitions: bit ``p`` for partition number ``p``."""
+
+Topics = NewType("Topics", int)
+"""A set of topics: bit ``t`` for topic number ``t``."""
+
+Generation = NewType("Generation", int)
+"""A generation, or ``NONE``. Only order, equality and the next one matter."""
+
+Slot = NewType("Slot", int)
+"""One consumer of the scenario, in all its restarts: 0 is A, 1 is B."""
+
+NONE = Generation(-1)
+NOTHING = Parts(0)
+NO_ID = 0
+"""Incarnation of a member that has no member id (``memberId == ""``)."""
+
+
+class Id(NamedTuple):
+    """A member id: ``incarnation`` counts the ids that the coordinator gave to this slot."""
+
+    slot: Slot
+    incarnation: int
+
+
+# -- the member ----------------------------------------------------------------------------------------
+
+
+class Life(StrEnum):
+    """Whether the process runs. PAUSED: it does nothing (a long collection, SIGSTOP). HUNG: only its
+    heartbeat thread does. FAILED: poll threw what nobody handles, and the application closed."""
+
+    DOWN = "down"
+    UP = "up"
+    PAUSED = "paused"
+    HUNG = "hung"
+    FAILED = "failed"
+
+
+class MemberState(StrEnum):
+    """``AbstractCoordinator.MemberState``."""
+
+    UNJOINED = "UNJOINED"
+    PREPARING = "PREPARING_REBALANCE"
+    COMPLETING = "COMPLETING_REBALANCE"
+    STABLE = "STABLE"
+
+
+class Member(NamedTuple):
+    """One consumer, as its own fields say.
+
+    Two generations: ``generation`` is that of the last JoinGroup answered, ``own_gen`` that in which
+    ``owned`` was assigned. ``received`` is an assignment that SyncGroup brought and onJoinComplete has not
+    handled. ``view`` is the partitions of its metadata, ``watch`` the leader's snapshot of those of the
+    topics ``watched``. ``last`` is what StickyAssignor remembers (its last onAssignment, never trimmed).
+    ``told`` is what the listener must believe, from the callbacks alone. ``unfetched`` is owned and not
+    read. ``committing``: onJoinPrepare waits for its commit. ``asked``: enforceRebalance was called during a
+    rebalance. ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more.
+    """
+
+    life: Life = Life.DOWN
+    stage: int = 0
+    state: MemberState = MemberState.UNJOINED
+    generation: Generation = NONE
+    id: int = NO_ID
+    rejoin: bool = True
+    prepare: bool = True
+    owned: Parts = NOTHING
+    own_gen: Generation = NONE
+    topics: Topics = Topics(0)
+    joined_topics: Topics = Topics(0)
+    view: Parts = NOTHING
+    watch: Parts | None = None
+    watched: Topics = Topics(0)
+    received: Parts | None = None
+    last: Parts = NOTHING
+    told: Parts = NOTHING
+    unfetched: Parts = NOTHING
+    committing: bool = False
+    asked: bool = False
+    noise: int = 0
+    stuck: bool = False
+
+
+# -- what is sent --------------------------------------------------------------------------------------
+
+
+class Error(StrEnum):
+    """``org.apache.kafka.common.protocol.Errors``; DISCONNECT is the client's own."""
+
+    MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
+    UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
+    ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
+    REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
+    FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
+    INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
+    GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
+    NOT_COORDINATOR = "NOT_COORDINATOR"
+    COORDINATOR_LOAD_IN_PROGRESS = "COORDINATOR_LOAD_IN_PROGRESS"
+    DISCONNECT = "disconnect"
+
+
+class Metadata(NamedTuple):
+    """What a JoinGroup says of its sender, the same for each of its ``assignors``.
+
+    ``label`` is the generationId field of KIP-792 (NONE before version 2), ``own_gen`` the generation in
+    user data, which CooperativeStickyAssignor writes only where ``tells``; ``last`` is what StickyAssignor
+    writes there. ``version`` is that of the subscription.
+    """
+
+    assignors: tuple[str, ...]
+    topics: Topics
+    owned: Parts = NOTHING
+    label: Generation = NONE
+    own_gen: Generation = NONE
+    last: Parts = NOTHING
+    version: int = 3
+    tells: bool = True
+    noise: int = 0
+
+
+class Grant(NamedTuple):
+    """One member's part of an assignment."""
+
+    id: Id
+    parts: Parts
+
+
+class Join(NamedTuple):
+    """JoinGroup request on its way."""
+
+    id: int
+    meta: Metadata
+
+
+class JoinParked(NamedTuple):
+    """JoinGroup request in the coordinator's purgatory."""
+
+    id: int
+
+
+class JoinOk(NamedTuple):
+    """JoinGroup response. The leader's member list is not in it: while this generation lasts it equals
+    the coordinator's own, and afterwards the SyncGroup that it leads to is refused unread."""
+
+    id: int
+    generation: Generation
+    protocol: str
+    leader: bool = False
+    skip: bool = False
+
+
+class Sync(NamedTuple):
+    """SyncGroup request on its way; ``grants`` from the leader only."""
+
+    id: int
+    generation: Generation
+    grants: tuple[Grant, ...] | None = None
+
+
+class SyncParked(NamedTuple):
+    """SyncGroup request in the coordinator's purgatory."""
+
+    id: int
+    generation: Generation
+
+
+class SyncOk(NamedTuple):
+    """SyncGroup response; ``parts`` is None for an assignment of no bytes."""
+
+    id: int
+    generation: Generation
+    parts: Parts | None
+
+
+class Refused(NamedTuple):
+    """An error response to ``api``, sent with ``id`` and ``generation``; ``given`` is a new member id."""
+
+    api: str
+    error: Error
+    id: int
+    generation: Generation = NONE
+    given: int = NO_ID
+
+
+class Late(NamedTuple):
+    """A heartbeat or a commit that left with ``id`` and ``generation`` and is still on its way."""
+
+    api: str
+    id: int
+    generation: Generation
+
+
+Wire = Join | JoinParked | JoinOk | Sync | SyncParked | SyncOk | Refused | None
+"""JoinGroup and SyncGroup of one member: at most one is outstanding."""
+
+Stray = Late | Refused | Join | None
+"""Beside it: a late heartbeat or commit or its answer, or a JoinGroup that its sender gave up on."""
+
+
+# -- the coordinator -----------------------------------------------------------------------------------
+
+
+class GroupState(StrEnum):
+    """``ClassicGroupState``; a group that does not exist is DEAD."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Record(NamedTuple):
+    """What the coordinator knows of one member id. ``meta`` is None while the id is only pending (KIP-394).
+
+    ``joined``: its JoinGroup is parked. ``synced``: its SyncGroup of this generation came. ``silent``: a
+    static member that was carried through the last join phase. ``given_up``: the rebalance timeout passed
+    for it. ``assigned`` is from the last SyncGroup of a leader, None if that left the member out.
+    """
+
+    id: int
+    meta: Metadata | None
+    assigned: Parts | None = NOTHING
+    joined: bool = False
+    synced: bool = False
+    silent: bool = False
+    given_up: bool = False
+
+
+Records = tuple[Record, ...]
+"""Of one slot, by incarnation: usually none or one; ids left behind are ghosts."""
+
+
+class Group(NamedTuple):
+    """The coordinator's group. ``first``: the initial delay runs, only its end completes the join phase."""
+
+    state: GroupState = GroupState.DEAD
+    generation: Generation = Generation(0)
+    leader: Id | None = None
+    protocol: str | None = None
+    first: bool = False
+
+
+class Cluster(NamedTuple):
+    """The partitions that exist."""
+
+    parts: Parts
+
+
+# -- what can be observed ------------------------------------------------------------------------------
+
+
+class Call(StrEnum):
+    """The callbacks of ``ConsumerRebalanceListener``."""
+
+    REVOKED = "revoked"
+    ASSIGNED = "assigned"
+    LOST = "lost"
+
+
+class Callback(NamedTuple):
+    """One listener callback: the set it receives and the circumstances that decide whether it is right.
+
+    ``reset``: generation or member id were reset. ``owned``: what the consumer owned while it ran.
+    ``told``: what the listener believed before. ``current``: the group metadata showed the generation that
+    the callback belongs to. ``leaving``: from unsubscribe or close.
+    """
+
+    call: Call
+    who: Slot
+    parts: Parts
+    eager: bool
+    reset: bool
+    owned: Parts
+    told: Parts
+    current: bool = True
+    leaving: bool = False
+
+
+class Completed(NamedTuple):
+    """onJoinComplete ran to its end: ``assigned`` was received, ``owned`` is what the consumer holds."""
+
+    who: Slot
+    assigned: Parts
+    owned: Parts
+    eager: bool
+    revoked: bool
+    rejoin: bool
+    told: Parts
+
+
+class Left(NamedTuple):
+    """unsubscribe or close; ``told`` is what the listener still believes to hold, ``sent`` LeaveGroup."""
+
+    who: Slot
+    told: Parts
+    sent: bool
+    ought: bool
+
+
+class Decided(NamedTuple):
+    """The leader's decision: for each member of the generation its claim and what it was granted.
+
+    ``claims`` are (id, partitions, generation in which they were assigned, subscribed partitions).
+    """
+
+    eager: bool
+    claims: tuple[tuple[Id, Parts, Generation, Parts], ...]
+    grants: tuple[Grant, ...]
+
+
+class Threw(NamedTuple):
+    """poll() of ``who`` threw ``error`` at the application."""
+
+    who: Slot
+    error: str
+
+
+class Answered(NamedTuple):
+    """An error answer and what the member made of it. ``same``: it was for the present membership.
+
+    ``reset``: the membership was given up; ``keeps_id``: the member id stayed; ``rejoin``: it will rejoin.
+    """
+
+    who: Slot
+    api: str
+    error: Error
+    state: MemberState
+    same: bool
+    reset: bool
+    keeps_id: bool
+    rejoin: bool
+
+
+class Admitted(NamedTuple):
+    """The coordinator took a member id into the group. ``known``: its owner had shown it, or is static."""
+
+    who: Slot
+    known: bool
+    size: int
+    limit: int | None
+
+
+class Repeated(NamedTuple):
+    """A follower said again what it had said; ``rebalances`` whether that started a rebalance."""
+
+    who: Slot
+    rebalances: bool
+
+
+class Replaced(NamedTuple):
+    """A static member came back with a new id. ``changed``: it subscribes to something else."""
+
+    who: Slot
+    state: GroupState
+    rebalances: bool
+    changed: bool
+    leader: bool
+    told_leader: bool
+
+
+class Expelled(NamedTuple):
+    """The coordinator removed a member id for ``cause``; ``able``: its owner was at work."""
+
+    who: Slot
+    cause: str
+    able: bool
+    static: bool
+
+
+class Noted(NamedTuple):
+    """A situation worth a witness, by name."""
+
+    what: str
+
+
+# -- renaming ------------------------------------------------------------------------------------------
+
+
+class Names(NamedTuple):
+    """New names: functions of a partition set, a generation (never NONE) and a slot."""
+
+    parts: Callable[[int], int]
+    generation: Callable[[int], int]
+    slot: Callable[[int], int]
+
+
+_Rule = Callable[[Any, Names], Any]
+
+
+def _keep(value: Any, names: Names) -> Any:
+    return value
+
+
+def rename(value: Any, names: Names) -> Any:
+    """``value``, any of the tuples above, with everything in it renamed by the types of its fields."""
+    if not isinstance(value, tuple):
+        return value
+    kind: Any = type(value)
+    if hasattr(kind, "_fields"):
+        return kind(*(rule(part, names) for rule, part in zip(_rules(kind), value, strict=True)))
+    return tuple(rename(part, names) for part in value)
+
+
+@cache
+def _rules(kind: Any) -> tuple[_Rule, ...]:
+    hints = get_type_hints(kind)
+    return tuple(_rule(hints[field]) for field in kind._fields)
+
+
+def _rule(hint: Any) -> _Rule:
+    options = get_args(hint) if get_origin(hint) in (Union, type(int | None)) else (hint,)
+    optional = type(None) in options
+    options = tuple(option for option in options if option is not type(None))
+    rule = _single(options[0]) if len(options) == 1 else rename
+    return (lambda v, n: None if v is None else rule(v, n)) if optional else rule
+
+
+def _single(hint: Any) -> _Rule:
+    if hint is Parts:
+        return lambda v, n: n.parts(v)
+    if hint is Generation:
+        return lambda v, n: v if v == NONE else n.generation(v)
+    if hint is Slot:
+        return lambda v, n: n.slot(v)
+    if get_origin(hint) is tuple:
+        inner = get_args(hint)
+        if inner[-1] is Ellipsis:
+            each = _rule(inner[0])
+            # Members have no order of their own: what lists them is sorted again under the new names.
+            again: Callable[[Any], Any] = sorted if _lists_ids(inner[0]) else list
+            return lambda v, n: tuple(again(each(part, n) for part in v))
+        rules = [_rule(part) for part in inner]
+        return lambda v, n: tuple(rule(part, n) for rule, part in zip(rules, v, strict=True))
+    if isinstance(hint, type) and hasattr(hint, "_fields"):
+        return rename
+    return _keep
+
+
+def _lists_ids(hint: Any) -> bool:
+    return hint is Grant or (get_origin(hint) is tuple and get_args(hint)[0] is Id)
+
+
+def generations(value: Any) -> int:
+    """The generations in ``value`` as a bit mask; of a ``Group``, all from its own on.
+
+    Those after the group's own are kept apart because the next generation is its own plus one, and after
+    a failover a member may hold one that the group does not remember.
+    """
+    found = 0
+
+    def note(generation: int) -> int:
+        nonlocal found
+        found |= 1 << generation
+        return generation
+
+    rename(value, Names(lambda p: p, note, lambda s: s))
+    if isinstance(value, Group):
+        found |= LATER & -(1 << value.generation)
+    return found
+
+
+LATER = (1 << 24) - 1
+"""Most generations that one state can tell apart."""
+
+
+def relabel(value: Any, names: Mapping[int, int]) -> Any:
+    """``value`` with generation ``g`` renamed to ``names[g]``."""
+    return rename(value, Names(lambda p: p, names.__getitem__, lambda s: s))
+
+
+def each(parts: int) -> list[int]:
+    """The numbers in a bit mask, ascending.
+
+    >>> each(0b1010)
+    [1, 3]
+    """
+    return [number for number in range(parts.bit_length()) if parts >> number & 1]
+
+
+def union(parts: Sequence[int]) -> Parts:
+    """The union of several sets."""
+    total = 0
+    for some in parts:
+        total |= some
+    return Parts(total)

@@ -1,0 +1,120 @@
+"""Which releases a mistake was shipped in: one text that people read and that profiles are computed from.
+
+The text lists products, each with its ranges, separated by ", "; a product without a range means all of
+its releases. ``Java`` is the Java client, ``broker`` the broker of Apache Kafka::
+
+    Java 2.4.0 to 2.7.1, 2.8.0         broker since 2.3.0, Java to 3.1.1
+    Java 3.5 in development            (in no release)
+    never                              (nowhere)
+
+Both ends of ``A to B`` belong to the range, B of ``before B`` does not. A fix that went to several branches
+ends several ranges: fixed in 2.7.2, 2.8.1 and 3.0.0 is ``to 2.7.1, 2.8.0``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+Version = tuple[int, ...]
+"""2.8.1 as (2, 8, 1); compared as tuples are."""
+
+_VERSION = r"(\d+(?:\.\d+)+)"
+_FORMS = (
+    ("single", re.compile(_VERSION)),
+    ("closed", re.compile(f"{_VERSION} to {_VERSION}")),
+    ("to", re.compile(f"to {_VERSION}")),
+    ("before", re.compile(f"before {_VERSION}")),
+    ("since", re.compile(f"since {_VERSION}")),
+    ("unreleased", re.compile(rf"{_VERSION} in development")),
+)
+_PRODUCT = re.compile(r"(?!(?:to|before|since|never)\b)([A-Za-z][\w-]*)(?: (.+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The releases of ``product`` from ``first`` on, those from ``end`` on excepted (None: to this day)."""
+
+    product: str
+    first: Version = ()
+    end: Version | None = None
+
+    def includes(self, release: Version) -> bool:
+        """Whether ``release`` lies in it."""
+        return self.first <= release and (self.end is None or release < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """A set of releases, as spans in the order of the text."""
+
+    spans: tuple[Span, ...] = ()
+
+    def includes(self, product: str, release: Version) -> bool:
+        """Whether ``release`` of ``product`` is among them."""
+        return any(span.product == product and span.includes(release) for span in self.spans)
+
+
+def version(text: str) -> Version:
+    """A release as numbers. Raises ValueError for anything but numbers and dots.
+
+    >>> version("2.8.1") < version("2.10.0")
+    True
+    """
+    if not re.fullmatch(_VERSION, text):
+        raise ValueError(f"{text!r} is no release: write numbers and dots, such as 2.8.1")
+    return tuple(map(int, text.split(".")))
+
+
+@cache
+def parse(text: str) -> Releases:
+    """The releases that ``text`` names. Raises ValueError for what is not of the form above.
+
+    >>> parse("Java 2.4.0 to 2.7.1, 2.8.0").includes("Java", (2, 7, 2))
+    False
+    """
+    if text == "never":
+        return Releases()
+    spans: list[Span] = []
+    product = ""
+    for part in text.split(", "):
+        named = _PRODUCT.fullmatch(part)
+        if named:
+            product, part = named[1], named[2]
+        if not product:
+            raise ValueError(f"{text!r} does not begin with a product, such as Java or broker")
+        if part is None:
+            spans.append(Span(product))
+        else:
+            spans += _spans(product, part)
+    return Releases(tuple(spans))
+
+
+def _spans(product: str, part: str) -> list[Span]:
+    for form, pattern in _FORMS:
+        found = pattern.fullmatch(part)
+        if not found:
+            continue
+        bounds = [version(bound) for bound in found.groups()]
+        match form:
+            case "unreleased":
+                return []
+            case "since":
+                return [Span(product, bounds[0])]
+            case "before":
+                return [Span(product, (), bounds[0])]
+            case "to":
+                return [Span(product, (), _after(bounds[0]))]
+            case _:
+                if bounds[-1] < bounds[0]:
+                    raise ValueError(f"{part!r} ends before it begins")
+                return [Span(product, bounds[0], _after(bounds[-1]))]
+    raise ValueError(
+        f"{part!r} is no range: write 'A to B', 'to B', 'before B', 'since A', 'A' or 'A in development'"
+    )
+
+
+def _after(release: Version) -> Version:
+    """The smallest tuple above ``release``, so that a range that includes its end is half open too."""
+    return (*release, 0)
