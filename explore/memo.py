@@ -132,8 +132,11 @@ class ActionTable:
         reads = [columns[place] for place in self.reads]
         writes = [columns[place] for place in self.writes]
         old_at = [self.reads.index(place) if place in self.reads else -1 for place in self.writes]
-        rows, starts, counts = [], [], []
-        deltas, remarks = [], []
+        rows: list[int] = []
+        starts: list[int] = []
+        counts: list[int] = []
+        deltas: list[int] = []
+        remarks: list[int] = []
         written: list[list[int]] = [[] for _ in writes]
         start = self.delta.size
         for ids in tuples:

@@ -44,7 +44,8 @@ class Visited:
 
     def not_recent(self, hashes: Hashes) -> NDArray[np.bool_]:
         """False for many of those in the set, true for all others."""
-        return self.recent[hashes >> np.uint64(64 - RECENT_BITS)] != hashes
+        fresh: NDArray[np.bool_] = self.recent[hashes >> np.uint64(64 - RECENT_BITS)] != hashes
+        return fresh
 
     def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
         """Which of these sorted hashes are in the set."""

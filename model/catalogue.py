@@ -1,4 +1,4 @@
-"""The catalogue of rebalance bugs that were shipped: what happened, where, what breaks, which switches show it.
+"""The catalogue of rebalance bugs that were shipped: what happens, where, what breaks, which switches.
 
 This is the one place that says in which releases a mistake lives and which entry a switch stands for.
 Switches are of two kinds: those of an assignor (``rebalance.model.switches``, stages that are replaced)
@@ -36,9 +36,9 @@ PROPERTIES: dict[str, str] = {
 class Entry:
     """One mistake. ``affected`` follows ``rebalance.model.releases``.
 
-    ``trackers`` are KAFKA-nnnnn, ``project#number``, or a commit where there is no ticket. ``breaks`` are keys of
-    ``PROPERTIES``; none where only at-least-once delivery suffers. ``switches`` are ids of either kind;
-    ``narrower`` gives the releases of those that were not in all of ``affected``.
+    ``trackers`` are KAFKA-nnnnn, ``project#number``, or ``project@commit`` where there is no ticket.
+    ``breaks`` are keys of ``PROPERTIES``; none where records are only read again. ``switches`` are ids of
+    either kind; ``narrower`` gives the releases of those that were not in all of ``affected``.
     """
 
     id: str
@@ -83,9 +83,9 @@ _TABLE = (
     Entry(
         "U3", "Failover forgets the protocols that were not selected", "P",
         BROKER, "broker", (), ("AV",), ("persist_selected_protocol_only",),
-        "The group's record keeps metadata of the selected protocol alone. When the coordinator moves between "
-        "the two bounces of an upgrade, a member that offers only cooperative-sticky is turned away for good, "
-        "although everybody in the group could speak it.",
+        "The group's record keeps metadata of the selected protocol alone. When the coordinator moves "
+        "between the two bounces of an upgrade, a member that offers only cooperative-sticky is turned away "
+        "for good, although everybody in the group could speak it.",
     ),
     Entry(
         "U4", "SyncGroup to a coordinator that loads kills the client", "P",
@@ -94,17 +94,18 @@ _TABLE = (
         "from SyncGroup; the old coordinator answered REBALANCE_IN_PROGRESS instead.",
     ),
     Entry(
-        "U5", "A static member that is down is expelled long before its session ends", "P",
+        "U5", "A stopped static member is expelled long before its session ends", "P",
         BROKER, "broker since 2.8.1", (), ("LS",), ("pending_sync_evicts_static",),
-        "A static member keeps its seat through a join phase it misses, but is then expected to sync. It does "
-        "not, is removed after the rebalance timeout, and its partitions move: what static membership "
+        "A static member keeps its seat through a join phase it misses, but is then expected to sync. It "
+        "does not, is removed after the rebalance timeout, and its partitions move: what static membership "
         "is there to prevent.",
     ),
     Entry(
         "U6", "A silent static member is represented by claims one assignment too old", "P",
         BROKER, "broker", (), ("DO", "TR"), ("silent_static_claims_stale",),
-        "For a static member that misses the join phase the leader sees the subscription of its last JoinGroup. "
-        "What it was assigned since looks free and goes to somebody else at once, while it still reads it.",
+        "For a static member that misses the join phase the leader sees the subscription of its last "
+        "JoinGroup. What it was assigned since looks free and goes to somebody else at once, while it still "
+        "reads it.",
     ),
     Entry(
         "U7", "A late answer to a commit resets the membership that came after it", "P",
@@ -117,16 +118,16 @@ _TABLE = (
         "J1", "Claims survive the loss of the membership", "P",
         JAVA, "Java 2.4.0 to 2.7.1, 2.8.0", ("KAFKA-12983",), ("TR", "DO", "CB"),
         ("prepare_not_repeated_after_reset",),
-        "A member that learns from JoinGroup or SyncGroup that it was expelled has already run its preparation "
-        "and does not run it again. Nothing is lost in its own eyes: under a new id it claims what others "
-        "were given meanwhile.",
+        "A member that learns from JoinGroup or SyncGroup that it was expelled has already run its "
+        "preparation and does not run it again. Nothing is lost in its own eyes: under a new id it claims "
+        "what others were given meanwhile.",
     ),
     Entry(
         "J2", "Two claimants of a partition both receive it", "A",
         JAVA, "Java 2.4.0 to 2.8.0", ("KAFKA-12984",), ("DO", "CR"),
         ("last_claim_wins", "trust_all_claims", "minquota_still_unfilled"),
-        "The constrained algorithm believes every claim; the general one before it believed the last it read. "
-        "Two owners, or an exception that counts to the wrong number.",
+        "The constrained algorithm believes every claim; the general one before it believed the last it "
+        "read. Two owners, or an exception that counts to the wrong number.",
         {
             "last_claim_wins": "Java 2.4.0 to 2.5.0",
             "trust_all_claims": "Java 2.5.1 to 2.8.0",
@@ -143,8 +144,8 @@ _TABLE = (
     Entry(
         "J4", "A member that is late by one generation loses every claim", "A+P",
         JAVA, "Java 2.8.1 to 3.4.0", ("KAFKA-14639",), ("DO",), ("max_generation_only",),
-        "Only claims of the newest generation in the group count. What a late member still holds looks free and "
-        "is handed over in the very round that takes it away.",
+        "Only claims of the newest generation in the group count. What a late member still holds looks free "
+        "and is handed over in the very round that takes it away.",
     ),
     Entry(
         "J5", "ILLEGAL_GENERATION leaves a ghost behind", "P",
@@ -155,9 +156,9 @@ _TABLE = (
     Entry(
         "J6", "Old partitions are claimed under a new generation", "P",
         JAVA, "Java before 3.3.0, since 3.3.2", ("KAFKA-13891",), ("TR",), ("keep_owned_on_sync_rip",),
-        "A SyncGroup refused for another rebalance leaves the member with the generation it has just joined and "
-        "the partitions of an earlier one. Its next claim carries the wrong age; leaders that settle each "
-        "partition by itself can live with it.",
+        "A SyncGroup refused for another rebalance leaves the member with the generation it has just joined "
+        "and the partitions of an earlier one. Its next claim carries the wrong age; leaders that settle "
+        "each partition by itself can live with it.",
     ),
     Entry(
         "J7", "Whoever is slow to sync loses everything", "P",
@@ -249,8 +250,8 @@ _TABLE = (
     Entry(
         "J21", "A static member forgets an id that the coordinator keeps", "P",
         JAVA, "Java", ("KAFKA-20985", "KAFKA-20983"), ("AV",), ("static_forgets_id",),
-        "On unsubscribe or a poll that comes too late no LeaveGroup is sent, but the id is dropped. Two attempts "
-        "to rejoin replace each other, and the abandoned one fences the one that is alive.",
+        "On unsubscribe or a poll that comes too late no LeaveGroup is sent, but the id is dropped. Two "
+        "attempts to rejoin replace each other, and the abandoned one fences the one that is alive.",
     ),
     Entry(
         "J22", "Moved replicas do not reach a rack-aware leader", "P",
@@ -276,8 +277,8 @@ _TABLE = (
     Entry(
         "J25", "Larger quotas first, thefts afterwards", "A",
         JAVA, "Java 2.5.1 to 2.8.2", ("KAFKA-12464",), ("LS",), (),
-        "Everybody keeps up to the larger quota, and what is missing elsewhere is taken from the front of the "
-        "fullest hands.",
+        "Everybody keeps up to the larger quota, and what is missing elsewhere is taken from the front of "
+        "the fullest hands.",
     ),
     Entry(
         "J28", "Racks part partitions that belong together", "A",
@@ -309,7 +310,8 @@ _TABLE = (
     ),
     Entry(
         "B2", "A static restart during the sync loses its assignment", "P",
-        BROKER, "broker before 2.5.0", ("KAFKA-9801",), ("ST",), ("static_replace_in_completing_no_rebalance",),
+        BROKER, "broker before 2.5.0", ("KAFKA-9801",), ("ST",),
+        ("static_replace_in_completing_no_rebalance",),
         "The id is replaced after the leader saw the member list, and no rebalance follows. The assignment "
         "names the old id; the new one gets nothing, and its partitions go unread.",
     ),
@@ -340,7 +342,7 @@ _TABLE = (
         {"pending_blocks_join": "broker 2.2 in development"},
     ),
     Entry(
-        "B7", "Two live members with one instance id", "P",
+        "B7", "One instance id, two live members", "P",
         BROKER, "broker 2.3 in development", ("KAFKA-8500",), ("DO",), ("static_replace_only_stable",),
         "The old id gives way to the new one only in a stable group. During a rebalance both are members.",
     ),
@@ -380,8 +382,8 @@ _TABLE = (
         "L4", "A late commit costs the assignment", "P",
         "librdkafka", "librdkafka 1.6.0 to 2.9.0", ("librdkafka#4059",), ("LS", "CB"),
         ("commit_illegal_generation_always_lost",),
-        "Between the two joins of a cooperative rebalance the generation grows; a commit sent before is refused "
-        "and taken as the end of the membership.",
+        "Between the two joins of a cooperative rebalance the generation grows; a commit sent before is "
+        "refused and taken as the end of the membership.",
     ),
     Entry(
         "L5", "An assignment that arrives during close", "P",
@@ -411,7 +413,8 @@ _TABLE = (
     ),
     Entry(
         "L9", "No rolling path to the cooperative protocol", "P",
-        "librdkafka", "librdkafka", ("librdkafka#4368", "librdkafka#3589", "confluent-kafka-go#605"), ("AV",), (),
+        "librdkafka", "librdkafka",
+        ("librdkafka#4368", "librdkafka#3589", "confluent-kafka-go#605"), ("AV",), (),
         "A list with eager and cooperative assignors is refused, so the first bounce of an upgrade cannot be "
         "made.",
     ),
@@ -435,8 +438,8 @@ _TABLE = (
     Entry(
         "F3", "Two opinions on which protocol is in use", "P",
         "franz-go", "franz-go before 1.13.0", ("franz-go#366",), ("ST",), ("protocol_flag_inconsistent",),
-        "Some code asks whether any assignor is eager, some what was selected. Partitions are given up in the "
-        "eager way without the second rebalance of the cooperative one, or the other way round.",
+        "Some code asks whether any assignor is eager, some what was selected. Partitions are given up in "
+        "the eager way without the second rebalance of the cooperative one, or the other way round.",
     ),
     Entry(
         "F4", "Claims from a map that was cleared before", "A+P",
@@ -466,8 +469,8 @@ _TABLE = (
         "F11", "A refused commit does not lead to a rejoin", "P",
         "franz-go", "franz-go before 1.21.3", ("franz-go@ee709306", "franz-go@824e34d2"), ("DO",),
         ("commit_error_no_rejoin",),
-        "The error that says that the membership has ended is passed on and forgotten. Until the next heartbeat "
-        "the member reads what belongs to others.",
+        "The error that says that the membership has ended is passed on and forgotten. Until the next "
+        "heartbeat the member reads what belongs to others.",
     ),
     Entry(
         "F12", "A restarted static leader with other interests", "P",
@@ -529,15 +532,16 @@ _TABLE = (
     ),
     Entry(
         "Q4", "No way back after ILLEGAL_GENERATION", "P",
-        "kafkajs", "kafkajs before 2.2.4", ("kafkajs#1474",), ("ST",), ("no_rejoin_after_illegal_generation",),
+        "kafkajs", "kafkajs before 2.2.4", ("kafkajs#1474",), ("ST",),
+        ("no_rejoin_after_illegal_generation",),
         "The member learns that its generation has passed and does nothing about it.",
     ),
     Entry(
         "X1", "Listeners that remember too much or expect too much", "P",
         "applications", "pekko-connectors-kafka, spring-kafka",
         ("pekko-connectors-kafka#616", "spring-kafka#1448"), ("CB",), (),
-        "One keeps the last revocation for the next call, which in the cooperative protocol may follow without "
-        "any; one takes the partitions that were added for all there are.",
+        "One keeps the last revocation for the next call, which in the cooperative protocol may follow "
+        "without any; one takes the partitions that were added for all there are.",
     ),
     Entry(
         "X2", "The same questions in Connect", "P",

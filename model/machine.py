@@ -191,6 +191,49 @@ class Machine:
         return tuple(after)
 
 
+def chain(name: str, first: Action, *then: Action) -> Action:
+    """One action that does ``first`` and at once each of ``then`` that is enabled after it, in order.
+
+    Its footprint is the union of theirs, ``first``'s guard is its guard, and it is a fault if ``first`` is.
+    Sound where the parts commute with what others could do in between; that is for the caller to show.
+    """
+    reads = tuple(dict.fromkeys(n for action in (first, *then) for n in (*action.reads, *action.writes)))
+    writes = tuple(dict.fromkeys(n for action in (first, *then) for n in action.writes))
+
+    def go(values: dict[str, Value], rest: tuple[Action, ...]) -> Iterator[Outcome]:
+        if not rest:
+            yield Outcome(tuple(values[name] for name in writes))
+            return
+        action, later = rest[0], rest[1:]
+        enabled = action.guard is None or action.guard(values[action.reads[0]])
+        outcomes = list(action.run(*(values[name] for name in action.reads))) if enabled else []
+        if not outcomes and action is not first:
+            yield from go(values, later)
+        for outcome in outcomes:
+            for end in go({**values, **dict(zip(action.writes, outcome.values, strict=True))}, later):
+                choice = " ".join(word for word in (outcome.choice, end.choice) if word)
+                yield Outcome(end.values, choice, (*outcome.seen, *end.seen))
+
+    def run(*values: Value) -> Iterator[Outcome]:
+        return go(dict(zip(reads, values, strict=True)), (first, *then))
+
+    return first._replace(name=name, reads=reads, writes=writes, run=run)
+
+
+def at_a_cost(name: str, action: Action, budget: str) -> Action:
+    """``action`` as a fault that draws one on the component ``budget``, an int."""
+
+    def run(left: int, *values: Value) -> Iterator[Outcome]:
+        if action.guard is None or action.guard(values[0]):
+            for outcome in action.run(*values):
+                yield outcome._replace(values=(left - 1, *outcome.values))
+
+    reads, writes = (budget, *action.reads), (budget, *action.writes)
+    return action._replace(
+        name=name, reads=reads, writes=writes, run=run, guard=bool, fault=True, fairness=Fairness.NONE
+    )
+
+
 def dense(used: int) -> Mapping[int, int]:
     """New names for the labels in the bit mask ``used``: 0, 1, 2 ... in the same order.
 

@@ -20,6 +20,9 @@ from functools import cache
 Version = tuple[int, ...]
 """2.8.1 as (2, 8, 1); compared as tuples are."""
 
+CURRENT: Version = (4, 0, 0)
+"""The Apache Kafka that counts as current: what was read is 4.0.0-SNAPSHOT, commit 1eb7644349cb."""
+
 _VERSION = r"(\d+(?:\.\d+)+)"
 _FORMS = (
     ("single", re.compile(_VERSION)),

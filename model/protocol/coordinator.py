@@ -282,7 +282,9 @@ def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: lis
         if record.meta is None:
             kept.append(record)
         elif record.joined:
-            kept.append(record._replace(joined=False, synced=False, given_up=False, silent=False))
+            # What was assigned before is cleared with the assignments of the generation that ends here.
+            fresh = record._replace(joined=False, synced=False, given_up=False, silent=False)
+            kept.append(fresh._replace(assigned=NOTHING))
         elif static and "evict_static_on_rebalance_timeout" not in setup.coordinator:
             kept.append(_silent(setup, group, record))
             seen.append(Noted("silent static member"))
@@ -415,11 +417,8 @@ def session(
             continue
         if record.meta is None and "pending_blocks_join" in setup.coordinator:
             continue
-        if (
-            record.meta is not None
-            and record.assigned == NOTHING
-            and "new_member_never_expires" in setup.coordinator
-        ):
+        new = record.meta is not None and record.meta.label == NONE
+        if new and "new_member_never_expires" in setup.coordinator:
             continue
         alive = able(member, wire, record)
         hung = member.life is Life.HUNG and member.id == record.id
@@ -566,7 +565,8 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         wide_sync = ("group", *all_of["record"], *all_of["wire"], *logs)
         listed += [
             Action("sync request", me.slot, (w, "group", r), (w, r), partial(sync_request, me), _is_sync),
-            Action("leader sync", me.slot, (w, *wide_sync), wide_sync, partial(leader_sync, setup, me.slot), _decides),
+            Action("leader sync", me.slot, (w, *wide_sync), wide_sync,
+                   partial(leader_sync, setup, me.slot), _decides),
             Action("sync refused", me.slot, (w, "group"), (w,), partial(refuse_sync, me), _sync_parked),
             Action("join refused", me.slot, (w, r), (w,), partial(refuse_join, me), _join_parked),
             Action("session expires", me.slot, (r, m, w, "group"), ("group", r),

@@ -7,6 +7,7 @@ from itertools import permutations, product
 
 from rebalance.model.machine import Labels, Machine, Permutation, State, Value, View
 from rebalance.model.protocol import coordinator, environment, leader, member
+from rebalance.model.protocol.atomic import atomic
 from rebalance.model.protocol.setup import Me, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -31,8 +32,8 @@ from rebalance.model.protocol.state import (
 
 FAULTS = (
     "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
-    "late request", "slow commit", "listener throws", "session timeout", "slow member", "failover",
-    "group expires", "topic grows", "topic shrinks", "topic deleted",
+    "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
+    "failover", "group expires", "topic grows", "topic shrinks", "topic deleted",
 )  # fmt: skip
 """Every kind of fault; each draws one on the common budget."""
 
@@ -56,6 +57,8 @@ def machine(setup: Setup) -> Machine:
         *leader.actions(setup),
         *environment.actions(setup),
     )
+    if setup.steps == "atomic":
+        actions = tuple(atomic(actions, setup.faults))
     return Machine(
         components=names,
         initial=(tuple(_initial(setup, name) for name in names),),
@@ -141,11 +144,6 @@ def settled(setup: Setup, me: Member, wire: Wire, group: Group, records: Records
 def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
     yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
     yield View("group", ("group",), lambda group: group.state)
-    yield View(
-        "watched",
-        ("cluster", *(me.name("member") for me in mes)),
-        lambda c, *ms: _watched(setup, c.parts, ms),
-    )
     for me in mes:
         m, w, r = me.name("member"), me.name("wire"), me.name("record")
         yield View(f"held {letter(me.slot)}", (m, r), held)
@@ -155,7 +153,7 @@ def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
         yield View(
             f"settled {letter(me.slot)}", (m, w, "group", r), lambda m, w, g, r: settled(setup, m, w, g, r)
         )
-        yield View(f"share {letter(me.slot)}", (m,), lambda m, me=me: _share(setup, m))
+        yield View(f"share {letter(me.slot)}", (m,), lambda m: _share(setup, m))
         yield View(f"size {letter(me.slot)}", (r,), lambda r: sum(record.meta is not None for record in r))
 
 
@@ -164,22 +162,11 @@ def _reads(me: Me, m: Member) -> tuple[bool, bool, Parts]:
     return me.runs(m.stage).eager, m.committing, Parts(m.owned & ~m.unfetched)
 
 
-def _share(setup: Setup, m: Member) -> tuple[Parts, Parts]:
-    """What a member at work owns, and what it subscribes to."""
+def _share(setup: Setup, m: Member) -> tuple[Parts, Parts, Parts, Parts]:
+    """Of a member at work: owned, subscribed, the metadata it watches, and of which partitions."""
     if m.life not in (Life.UP, Life.HUNG):
-        return Parts(0), Parts(0)
-    return m.owned, setup.parts(m.topics)
-
-
-def _watched(setup: Setup, cluster: Parts, members: tuple[Member, ...]) -> bool:
-    """Whether some member watches the metadata of all that is subscribed to, and knows it as it is."""
-    working = [m for m in members if m.life in (Life.UP, Life.HUNG) and m.topics]
-    topics = union([m.topics for m in working])
-    parts = setup.parts(topics)
-    return not working or any(
-        m.watch is not None and m.watched & topics == topics and m.watch & parts == cluster & parts
-        for m in working
-    )
+        return Parts(0), Parts(0), Parts(0), Parts(0)
+    return m.owned, setup.parts(m.topics), m.watch or Parts(0), setup.parts(m.watched)
 
 
 # -- symmetry ------------------------------------------------------------------------------------------

@@ -65,7 +65,8 @@ class Setup:
 
     ``budget`` is how many faults may happen in all, of the kinds in ``faults``. ``naming``: "every" lets
     the leader's assignor see the members and partitions under every naming, since ids are random
-    (sound for symmetry); "given" under one. ``racks[p]`` are the racks of partition ``p``.
+    (sound for symmetry); "given" under one. ``steps``: "atomic" (``protocol.atomic``) or "fine".
+    ``racks[p]`` are the racks of partition ``p``.
     """
 
     consumers: tuple[Consumer, ...]
@@ -76,6 +77,7 @@ class Setup:
     coordinator: frozenset[str] = frozenset()
     max_size: int | None = None
     naming: str = "every"
+    steps: str = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
     plug: Plug = reference
 

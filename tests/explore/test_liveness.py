@@ -6,7 +6,6 @@ from itertools import combinations
 
 import networkx as nx
 import pytest
-
 from rebalance.explore import liveness
 from rebalance.explore.lasso import Lasso, confirm
 from rebalance.explore.liveness import counts, dead_ends, settles
@@ -14,6 +13,7 @@ from rebalance.explore.plain import explore
 from rebalance.explore.search import Exploration, Limits
 from rebalance.model.machine import Event, Fairness, Machine, State
 from rebalance.properties.rules import Bounded, Finally, Rules
+
 from tests.explore.toys_live import NONE, STRONG, WEAK, Row, random_table, restless, table, until
 
 NO_RULES = Rules()
@@ -140,7 +140,7 @@ def test_an_unfinished_search_is_refused():
 
 def steps_of(machine: Machine) -> tuple[dict[State, int], list[tuple[State, Event, State]]]:
     """All reachable states with their depth, and the steps that are no faults."""
-    depth = {state: 0 for state in machine.initial}
+    depth = dict.fromkeys(machine.initial, 0)
     frontier, steps = list(machine.initial), []
     while frontier:
         state = frontier.pop(0)

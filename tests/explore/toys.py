@@ -60,7 +60,8 @@ def coordinator(
 
     def join(i: int) -> Callable[..., Iterator[Outcome]]:
         def run(member: Member, group: Group, budget: tuple[int, int]) -> Iterator[Outcome]:
-            if member.phase == "out" or (member.phase == "stable" and group.phase == "preparing" and i not in group.joined):
+            invited = member.phase == "stable" and group.phase == "preparing" and i not in group.joined
+            if member.phase == "out" or invited:
                 left = budget
             elif member.phase == "stable" and group.phase == "stable" and budget[1]:
                 left = (budget[0], budget[1] - 1)
@@ -143,7 +144,7 @@ def coordinator(
         ),
         each_step=(EachStep("no-third-crash", lambda event, seen: None),),
         sometimes=(
-            Sometimes("revocation", lambda event, seen: any(s[0] == "revoked" for s in seen)),
+            Sometimes("revocation", lambda event, seen: any("revoked" in str(s) for s in seen)),
             Sometimes("never", lambda event, seen: False),
         ),
     )

@@ -1,0 +1,51 @@
+"""A small state graph as text for Graphviz."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rebalance.explore.search import Graph
+from rebalance.model.machine import NOBODY, Machine, State
+
+MOST = 500
+"""States beyond which nobody can read the picture."""
+
+
+def dot(
+    machine: Machine,
+    graph: Graph,
+    caption: Callable[[State], str] = str,
+    *,
+    marked: Callable[[State], bool] | None = None,
+) -> str:
+    """The steps that are no faults. Initial states have a bold border, ``marked`` ones are filled.
+
+    Steps between the same states are one arrow. Raises ValueError when there are more than ``MOST`` states.
+    """
+    if graph.states > MOST:
+        raise ValueError(f"{graph.states} states; beyond {MOST} the picture cannot be read")
+    lines = ["digraph {", "  node [shape=box, fontname=monospace];"]
+    for index in range(graph.states):
+        state = graph.state(index)
+        style = [
+            name
+            for name, on in (("bold", index < graph.sizes[0]), ("filled", bool(marked and marked(state))))
+            if on
+        ]
+        lines.append(f'  {index} [label={_quoted(caption(state))}, style="{",".join(style)}"];')
+    arrows: dict[tuple[int, int], list[str]] = {}
+    for source, target, number in zip(
+        graph.source.tolist(), graph.target.tolist(), graph.action.tolist(), strict=True
+    ):
+        action = machine.actions[number]
+        label = action.name if action.who == NOBODY else f"{action.name} {action.who}"
+        arrows.setdefault((source, target), []).append(label)
+    for (source, target), labels in sorted(arrows.items()):
+        label = "\n".join(dict.fromkeys(labels))
+        lines.append(f"  {source} -> {target} [label={_quoted(label)}];")
+    return "\n".join([*lines, "}", ""])
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

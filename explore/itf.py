@@ -1,0 +1,120 @@
+"""Traces in the Informal Trace Format, for viewers and test generators that were written for TLA+.
+
+The format is ADR-015 of Apalache (``docs/src/adr/015adr-trace.md`` there); Quint and itf-rs read it too.
+Values become: numbers {"#bigint": "7"}, so that no parser rounds them; tuples {"#tup": [...]}; named tuples
+and dataclasses records; sets {"#set": [...]} in a fixed order; mappings {"#map": [[key, value], ...]}; lists,
+strings and booleans themselves; members of an enumeration their names; None the variant of tag None.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from rebalance.explore.lasso import Lasso
+from rebalance.explore.search import Trace
+from rebalance.model.machine import NOBODY, Event, Machine, State
+
+ABOUT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
+NO_NAMES: Mapping[str, str] = {}
+
+
+def trace(
+    machine: Machine, run: Trace | Lasso, names: Mapping[str, str] = NO_NAMES, **meta: str
+) -> dict[str, Any]:
+    """``run`` as an ITF object, for ``json.dumps``.
+
+    ``names``: component -> name of the variable, its own name where there is none. ``meta`` goes into the
+    object's ``#meta`` (``description``, ``source``). ``#meta`` of each state but the first says which event
+    led there. A lasso has the field ``loop``: the step after the last state leads to that state; its
+    states are normal forms, since only as such do they come again. The empty cycle loops on the last state.
+
+    Raises ValueError when an event cannot happen, or two variables would have one name.
+    """
+    variables = [names.get(component, component) for component in machine.components]
+    if len(set(variables)) < len(variables):
+        raise ValueError(f"two components of one name among {variables}")
+    if isinstance(run, Lasso):
+        events = run.stem + run.cycle
+        states = [machine.normal(state) for state in _states(machine, run.initial, events)]
+        # The cycle's last event leads back to the first state of the loop, which is there already.
+        states = states[: len(states) - bool(run.cycle)]
+    else:
+        events = run.events
+        states = _states(machine, run.initial, events)
+    result: dict[str, Any] = {
+        "#meta": {"format": "ITF", "format-description": ABOUT, **meta},
+        "vars": variables,
+        "states": [
+            {"#meta": {"index": index} | (_said(events[index - 1]) if index else {})}
+            | {name: value(one) for name, one in zip(variables, state, strict=True)}
+            for index, state in enumerate(states)
+        ],
+    }
+    if isinstance(run, Lasso):
+        result["loop"] = len(run.stem)
+        if run.cycle:
+            result["#meta"]["closed-by"] = _said(run.cycle[-1])
+    return result
+
+
+def _states(machine: Machine, initial: State, events: tuple[Event, ...]) -> list[State]:
+    states = [initial]
+    for event in events:
+        states.append(machine.step(states[-1], event))
+    return states
+
+
+def _said(event: Event) -> dict[str, Any]:
+    """An event, without what it does not have."""
+    said: dict[str, Any] = {"action": event.action}
+    if event.who != NOBODY:
+        said["who"] = event.who
+    if event.choice:
+        said["choice"] = event.choice
+    return said
+
+
+def value(one: object) -> Any:
+    """``one`` as an ITF expression.
+
+    >>> value((1, "a", frozenset({True}), None))
+    {'#tup': [{'#bigint': '1'}, 'a', {'#set': [True]}, {'tag': 'None', 'value': {'#tup': []}}]}
+
+    Raises TypeError for what the format has no word for.
+    """
+    if isinstance(one, Enum):
+        return one.name
+    if isinstance(one, bool | str):
+        return one
+    if isinstance(one, int):
+        return {"#bigint": str(one)}
+    if one is None:
+        return {"tag": "None", "value": {"#tup": []}}
+    if isinstance(one, tuple):
+        if hasattr(one, "_fields"):
+            return _record(dict(zip(one._fields, one, strict=True)))
+        return {"#tup": [value(item) for item in one]}
+    if isinstance(one, list):
+        return [value(item) for item in one]
+    if isinstance(one, set | frozenset):
+        return {"#set": sorted((value(item) for item in one), key=_order)}
+    if isinstance(one, Mapping):
+        return {"#map": sorted(([value(key), value(item)] for key, item in one.items()), key=_order)}
+    if is_dataclass(one):
+        return _record({field.name: getattr(one, field.name) for field in fields(one)})
+    raise TypeError(f"ITF has no word for {one!r} of {type(one).__name__}")
+
+
+def _record(items: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value(item) for name, item in items.items()}
+
+
+def _order(expression: Any) -> tuple[int, int, str]:
+    """A fixed order, of numbers by size: a number's text alone would put 10 before 9."""
+    if isinstance(expression, dict) and "#bigint" in expression:
+        return 0, int(expression["#bigint"]), ""
+    return 1, 0, json.dumps(expression, sort_keys=True)

@@ -1,0 +1,96 @@
+"""One run at a time: what a state, a step or a run breaks. For walks and for making traces small."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rebalance.model.machine import Event, Machine, Outcome, State, Value
+from rebalance.properties.rules import Rules
+
+
+class Broken(NamedTuple):
+    """A clause that a run breaks, and how."""
+
+    clause: str
+    sentence: str
+
+
+class Judge:
+    """Asks the rules of the states and steps of runs.
+
+    States are asked once per value of what the views of a rule read. ``only``: the clause to ask, else all.
+    ``Finally`` is broken by a run that ends in a state that no step but a fault changes, the goal failing;
+    what goes round for ever is for ``rebalance.explore.liveness``.
+    """
+
+    def __init__(self, machine: Machine, rules: Rules, only: str | None = None) -> None:
+        self.machine = machine
+        self._always = [rule for rule in rules.always if only in (None, rule.clause)]
+        self._each_step = [rule for rule in rules.each_step if only in (None, rule.clause)]
+        self._finally = [rule for rule in rules.finally_ if only in (None, rule.clause)]
+        self.bounded = [rule for rule in rules.bounded if only in (None, rule.clause)]
+        self._known: dict[tuple[int, tuple[Value, ...]], str | None] = {}
+        self._places = [self._read(rule.views) for rule in self._always]
+
+    def _read(self, views: Sequence[str]) -> tuple[int, ...]:
+        machine = self.machine
+        return tuple(machine.position[name] for view in views for name in machine.view[view].reads)
+
+    def state(self, state: State) -> Iterator[Broken]:
+        """The ``Always`` rules that do not hold in ``state``."""
+        for number, rule in enumerate(self._always):
+            key = (number, tuple([state[place] for place in self._places[number]]))
+            if key not in self._known:
+                self._known[key] = rule.breach(*[self.machine.look(state, view) for view in rule.views])
+            sentence = self._known[key]
+            if sentence is not None:
+                yield Broken(rule.clause, sentence)
+
+    def step(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[Broken]:
+        """The ``EachStep`` rules that do not hold at a step."""
+        for rule in self._each_step:
+            sentence = rule.breach(event, seen)
+            if sentence is not None:
+                yield Broken(rule.clause, sentence)
+
+    def run(self, since_fault: Sequence[Event]) -> Iterator[Broken]:
+        """The ``Bounded`` rules that a run breaks with its steps since the last fault."""
+        for rule in self.bounded:
+            if sum(map(rule.counts, since_fault)) > rule.most:
+                yield Broken(rule.clause, f"{rule.most + 1} steps without a fault count, {rule.most} may")
+
+    def rest(self, state: State, outcomes: Iterable[tuple[Event, Outcome]]) -> Iterator[Broken]:
+        """The ``Finally`` rules that a run breaks by ending in ``state``; ``outcomes`` is what can happen."""
+        if self._finally and ends(self.machine, state, outcomes):
+            for rule in self._finally:
+                if not rule.holds(*[self.machine.look(state, view) for view in rule.views]):
+                    yield Broken(rule.clause, "the run ends in a state in which the goal does not hold")
+
+
+def ends(machine: Machine, state: State, outcomes: Iterable[tuple[Event, Outcome]]) -> bool:
+    """Whether, of all that can happen in ``state`` (a normal form), only faults change it."""
+    return all(
+        machine.by_name[event.action, event.who].fault
+        or machine.normal(machine.apply(state, event, outcome)) == state
+        for event, outcome in outcomes
+    )
+
+
+def attempt(machine: Machine, state: State, event: Event) -> Outcome | None:
+    """What ``event`` does in ``state``, None when it is not enabled. Calls its action only."""
+    action = machine.by_name[event.action, event.who]
+    values = machine.read(state, action.reads)
+    if action.guard is None or action.guard(values[0]):
+        for outcome in action.run(*values):
+            if outcome.choice == event.choice:
+                return outcome
+    return None
+
+
+def quiet(machine: Machine, events: Sequence[Event]) -> Sequence[Event]:
+    """The events after the last fault."""
+    place = len(events)
+    while place and not machine.by_name[events[place - 1].action, events[place - 1].who].fault:
+        place -= 1
+    return events[place:]

@@ -1,0 +1,201 @@
+"""Making a long trace short: what a walk found, as near to the shortest as a bounded effort gets.
+
+Two ways in turn, until neither helps. Dropping: leave out a chunk of the events, large chunks first, and of
+what follows whatever can no longer happen (delta debugging; Zeller and Hildebrandt, 2002). Cutting short:
+a breadth-first search from each state of the trace, bounded, for a quicker way to a later state of the
+trace or to the breach itself. Where the bound covers the whole space, the second alone makes the trace
+shortest; ``Minimal.shortest`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from rebalance.explore.judge import Judge, attempt, quiet
+from rebalance.explore.search import Trace
+from rebalance.model.machine import Event, Machine, Outcome, State
+from rebalance.properties.rules import Rules
+
+STATES = 2_000
+"""How many states the search from one state of the trace may know; the one from the start, ten times that."""
+
+
+class Minimal(NamedTuple):
+    """A trace that breaks the clause with its last event. ``shortest``: no trace breaks it with fewer."""
+
+    trace: Trace
+    shortest: bool
+
+
+def minimise(
+    machine: Machine,
+    rules: Rules,
+    clause: str,
+    trace: Trace,
+    *,
+    states: int = STATES,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> Minimal:
+    """A short trace that breaks ``clause``, made from ``trace``, which does.
+
+    Stops early, with what it has, when ``may_go_on`` says no. Raises ValueError when ``trace`` does not
+    break the clause, or cannot happen.
+    """
+    run = _Run(machine, Judge(machine, rules, clause))
+    events = run.broken_by(trace.initial, trace.events, strict=True)
+    if events is None:
+        raise ValueError(f"the trace does not break {clause}")
+    best, shortest = Trace(trace.initial, events), False
+    while may_go_on():
+        best = _dropped(run, best, may_go_on)
+        shorter, shortest = _cut_short(run, best, states, may_go_on)
+        if shortest or shorter == best:
+            return Minimal(shorter, shortest)
+        best = shorter
+    return Minimal(best, shortest)
+
+
+class _Run:
+    """Replays events and stops where they break what the judge asks."""
+
+    def __init__(self, machine: Machine, judge: Judge) -> None:
+        self.machine, self.judge = machine, judge
+
+    def broken_by(
+        self, initial: State, events: Iterable[Event], *, strict: bool = False
+    ) -> tuple[Event, ...] | None:
+        """The events up to the first breach, those that cannot happen left out; None without a breach.
+
+        Raises ValueError when ``strict`` and an event cannot happen.
+        """
+        state = self.machine.normal(initial)
+        taken: list[Event] = []
+        if self._broken(state, None, None, taken):
+            return ()
+        for event in events:
+            outcome = attempt(self.machine, state, event)
+            if outcome is None:
+                if strict:
+                    raise ValueError(f"{event} cannot happen after {len(taken)} events")
+                continue
+            state = self.machine.normal(self.machine.apply(state, event, outcome))
+            taken.append(event)
+            if self._broken(state, event, outcome, taken):
+                return tuple(taken)
+        return None
+
+    def _broken(
+        self, state: State, event: Event | None, outcome: Outcome | None, taken: Sequence[Event]
+    ) -> bool:
+        if event is not None and outcome is not None and any(self.judge.step(event, outcome.seen)):
+            return True
+        if self.judge.bounded and any(self.judge.run(quiet(self.machine, taken))):
+            return True
+        return self.state_broken(state)
+
+    def state_broken(self, state: State) -> bool:
+        """Whether ``state``, a normal form, breaks the clause, or a run that ends there does."""
+        return any(self.judge.state(state)) or any(self.judge.rest(state, self.machine.outcomes(state)))
+
+    def states(self, trace: Trace) -> list[State]:
+        """The normal forms of the states of ``trace``, all of whose events can happen."""
+        states = [self.machine.normal(trace.initial)]
+        for event in trace.events:
+            outcome = attempt(self.machine, states[-1], event)
+            assert outcome is not None
+            states.append(self.machine.normal(self.machine.apply(states[-1], event, outcome)))
+        return states
+
+
+def _dropped(run: _Run, trace: Trace, may_go_on: Callable[[], bool]) -> Trace:
+    """``trace`` without chunks of events that the breach does not need; no single one can go in the end."""
+    size = max(1, len(trace.events) // 2)
+    while size and may_go_on():
+        place, helped = 0, False
+        while place < len(trace.events) and may_go_on():
+            rest = trace.events[:place] + trace.events[place + size :]
+            shorter = run.broken_by(trace.initial, rest)
+            if shorter is None:
+                place += size
+            else:
+                trace, helped = Trace(trace.initial, shorter), True
+        if size > 1 or not helped:
+            size //= 2
+    return trace
+
+
+def _cut_short(run: _Run, trace: Trace, states: int, may_go_on: Callable[[], bool]) -> tuple[Trace, bool]:
+    """``trace`` by the best quicker way from each of its states in turn, and whether it is a shortest one."""
+    place = 0
+    while place < len(trace.events) and may_go_on():
+        shorter, shortest = _quicker(run, trace, place, states if place else 10 * states)
+        if shortest:
+            return shorter, True
+        place += shorter == trace
+        trace = shorter
+    return trace, not trace.events
+
+
+def _quicker(run: _Run, trace: Trace, place: int, states: int) -> tuple[Trace, bool]:
+    """``trace`` by the way from its state at ``place`` that saves most, or itself; and if it is a shortest.
+
+    From place 0 the search begins in all initial states. It goes level by level and ends at the first
+    breach: no way over a later state of the trace can be quicker than that.
+    """
+    machine, judge = run.machine, run.judge
+    visited = run.states(trace)
+    spot = {state: number for number, state in enumerate(visited)}
+    given = {machine.normal(state): state for state in reversed(machine.initial)}
+    came: dict[State, tuple[State, Event] | None] = dict.fromkeys(
+        given if place == 0 else visited[place:][:1]
+    )
+
+    def over(events: tuple[Event, ...], root: State, onward: int) -> Trace:
+        """The trace by ``events`` from ``root``, and as before from its state number ``onward``."""
+        initial = trace.initial if place or root == visited[0] else given[root]
+        return Trace(initial, trace.events[:place] + events + trace.events[onward:])
+
+    best, end = trace, len(trace.events)
+    for root in came:
+        if place == 0 and run.state_broken(root):
+            return over((), root, end), True
+        best = _better(run, best, over((), root, spot[root]) if root in spot else best)
+    frontier, distance = list(came), 0
+    while frontier and place + distance + 1 < end:
+        distance += 1
+        beyond = []
+        for state in frontier:
+            for event, outcome in machine.outcomes(state):
+                after = machine.normal(machine.apply(state, event, outcome))
+                wrong = any(judge.step(event, outcome.seen))
+                if after in came and not wrong:
+                    continue
+                came.setdefault(after, (state, event))
+                root, path = _path(came, state)
+                if wrong or run.state_broken(after):
+                    return over((*path, event), root, end), place == 0
+                beyond.append(after)
+                if after in spot:
+                    best = _better(run, best, over((*path, event), root, spot[after]))
+            if len(came) > states:
+                return best, False
+        frontier = beyond
+    return best, place == 0 and not judge.bounded and best == trace
+
+
+def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[State, tuple[Event, ...]]:
+    """Where the way to ``state`` began, and its events."""
+    events: list[Event] = []
+    while (step := came[state]) is not None:
+        state = step[0]
+        events.append(step[1])
+    return state, tuple(reversed(events))
+
+
+def _better(run: _Run, best: Trace, other: Trace) -> Trace:
+    """The shorter one, if it breaks the clause: what is counted depends on the way, not on the state."""
+    if len(other.events) >= len(best.events):
+        return best
+    events = run.broken_by(other.initial, other.events)
+    return best if events is None or len(events) >= len(best.events) else Trace(other.initial, events)

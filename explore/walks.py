@@ -1,0 +1,188 @@
+"""Search without a memory of everything: random walks, and depth first to a bound.
+
+For machines too large for breadth-first search. What they find is a long trace;
+``rebalance.explore.minimise`` makes it short. A walk follows from its seed alone.
+
+Swarm: each walk has its own mood, a random set of actions that it would rather not take. One that is put
+off again and again for a whole walk meets states that a fair coin never meets (Groce and others, "Swarm
+testing", 2012). Put off is not forbidden: where nothing else can happen, everything may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import NamedTuple
+
+from rebalance.explore.judge import Broken, Judge, quiet
+from rebalance.explore.search import Coverage, Taken, Trace, merge
+from rebalance.model.machine import Event, Machine, Outcome, State
+from rebalance.properties.rules import Rules
+
+ODDS = (0, 1, 2, 4)
+"""How many of eight actions a mood puts off, drawn for steps and for faults apart."""
+
+
+class Walk(NamedTuple):
+    """A run, the clauses that its last state or step breaks, and what was covered on the way.
+
+    ``coverage.distinct`` counts the states of this walk; over several walks they add up, and one state
+    seen by two of them counts twice. ``coverage.taken`` is what could be taken in the states visited.
+    """
+
+    trace: Trace
+    broken: tuple[Broken, ...]
+    coverage: Coverage
+
+
+def walk(machine: Machine, rules: Rules, seed: int, steps: int, *, swarm: bool = True) -> Walk:
+    """One random run of at most ``steps`` steps; it ends where a clause breaks or no step is possible."""
+    return _walk(machine, rules, Judge(machine, rules), seed, steps, swarm)
+
+
+def swarm(
+    machine: Machine,
+    rules: Rules,
+    seed: int,
+    *,
+    walks: int,
+    steps: int,
+    progress: Callable[[Coverage], None] | None = None,
+) -> Iterator[Walk]:
+    """The walks among ``walks`` that break a clause, as they are found.
+
+    ``progress`` is called after every walk with the coverage of all so far.
+    """
+    judge = Judge(machine, rules)
+    seeds = Random(seed)
+    so_far: Coverage | None = None
+    for _ in range(walks):
+        one = _walk(machine, rules, judge, seeds.randrange(1 << 62), steps, True)
+        so_far = one.coverage if so_far is None else merge((so_far, one.coverage))
+        if progress is not None:
+            progress(so_far)
+        if one.broken:
+            yield one
+
+
+def depth_first(
+    machine: Machine,
+    rules: Rules,
+    depth: int,
+    *,
+    states: int | None = None,
+    progress: Callable[[Coverage], None] | None = None,
+    every: int = 10_000,
+) -> Iterator[Walk]:
+    """Runs of at most ``depth`` steps that break a clause, deep ones first; none goes on beyond a breach.
+
+    Every state within ``depth`` steps is seen, unless ``states`` distinct ones are known before. One that
+    is met again nearer to the start is searched again, since more can be reached from there within the
+    bound. ``progress`` is called each ``every`` states and at the end.
+    """
+    judge, sight = Judge(machine, rules), _Sight(machine, rules)
+    nearest: dict[State, int] = {}
+    for first in dict.fromkeys(machine.initial):
+        events: list[Event] = []
+        above: list[Iterator[tuple[Event, State, tuple[Broken, ...]]]] = []
+        state, broken = machine.normal(first), tuple(judge.state(machine.normal(first)))
+        while True:
+            if not broken and nearest.get(state, depth + 1) > len(events):
+                if state not in nearest and states is not None and len(nearest) >= states:
+                    break
+                outcomes = list(machine.outcomes(state))
+                if state not in nearest:
+                    sight.visit(outcomes, len(events))
+                    if progress is not None and sight.distinct % every == 0:
+                        progress(sight.coverage())
+                nearest[state] = len(events)
+                broken = tuple(judge.rest(state, outcomes))
+                if len(events) < depth and not broken:
+                    above.append(_onward(judge, sight, state, outcomes, list(events)))
+            if broken:
+                yield Walk(Trace(first, tuple(events)), broken, sight.coverage())
+            step = None
+            while above and (step := next(above[-1], None)) is None:
+                above.pop()
+            if step is None:
+                break
+            event, state, broken = step
+            events[len(above) - 1 :] = [event]
+    if progress is not None:
+        progress(sight.coverage())
+
+
+def _onward(
+    judge: Judge, sight: _Sight, state: State, outcomes: list[tuple[Event, Outcome]], events: list[Event]
+) -> Iterator[tuple[Event, State, tuple[Broken, ...]]]:
+    """Each step out of ``state``, reached by ``events``: where it leads and what it breaks."""
+    for event, outcome in outcomes:
+        sight.step(event, outcome)
+        after = judge.machine.normal(judge.machine.apply(state, event, outcome))
+        run = quiet(judge.machine, [*events, event]) if judge.bounded else ()
+        yield event, after, (*judge.step(event, outcome.seen), *judge.state(after), *judge.run(run))
+
+
+def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, swarm: bool) -> Walk:
+    random = Random(seed)
+    reluctant = _mood(machine, random) if swarm else set()
+    first = machine.initial[random.randrange(len(machine.initial))]
+    state, events, known = machine.normal(first), list[Event](), set[State]()
+    sight = _Sight(machine, rules)
+    broken = tuple(judge.state(state))
+    while not broken:
+        outcomes = list(machine.outcomes(state))
+        if state not in known:
+            known.add(state)
+            sight.visit(outcomes, len(events))
+        broken = tuple(judge.rest(state, outcomes))
+        if broken or len(events) == steps or not outcomes:
+            break
+        willing = [one for one in outcomes if (one[0].action, one[0].who) not in reluctant] or outcomes
+        event, outcome = willing[random.randrange(len(willing))]
+        sight.step(event, outcome)
+        events.append(event)
+        state = machine.normal(machine.apply(state, event, outcome))
+        run = quiet(machine, events) if judge.bounded else ()
+        broken = (*judge.step(event, outcome.seen), *judge.state(state), *judge.run(run))
+    return Walk(Trace(first, tuple(events)), broken, sight.coverage())
+
+
+def _mood(machine: Machine, random: Random) -> set[tuple[str, int]]:
+    """The actions that a walk puts off; integer draws only, in the order of the machine's actions."""
+    odds = [ODDS[random.randrange(len(ODDS))] for _ in (False, True)]
+    return {
+        (action.name, action.who) for action in machine.actions if random.randrange(8) < odds[action.fault]
+    }
+
+
+class _Sight:
+    """What was covered so far."""
+
+    def __init__(self, machine: Machine, rules: Rules) -> None:
+        self._taken = {(action.name, action.who): [0, 0] for action in machine.actions}
+        self._sometimes = rules.sometimes
+        self._witnesses = {rule.clause: 0 for rule in rules.sometimes}
+        self.distinct = self._generated = self._depth = 0
+
+    def visit(self, outcomes: list[tuple[Event, Outcome]], depth: int) -> None:
+        """A state that was not seen before, and what can happen in it."""
+        self.distinct += 1
+        self._generated += len(outcomes)
+        self._depth = max(self._depth, depth)
+        before = None
+        for event, _ in outcomes:
+            taken = self._taken[event.action, event.who]
+            taken[0] += (event.action, event.who) != before
+            taken[1] += 1
+            before = (event.action, event.who)
+
+    def step(self, event: Event, outcome: Outcome) -> None:
+        """A step that was taken."""
+        for rule in self._sometimes:
+            self._witnesses[rule.clause] += rule.shows(event, outcome.seen)
+
+    def coverage(self) -> Coverage:
+        """All of it."""
+        taken = {action: Taken(*counts) for action, counts in self._taken.items()}
+        return Coverage(1, self.distinct, self._generated, self._depth, taken, dict(self._witnesses))

@@ -1,0 +1,189 @@
+"""Release profiles: how a client or a broker behaves as shipped, as a set of design switches.
+
+What belongs to a profile is computed from the catalogue: a decision is in it when the release lies among
+those that have the decision. By hand are only the releases, and what was read in a client's own code
+without being a bug that it has an entry for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rebalance.model import catalogue
+from rebalance.model.decisions import DECISIONS
+from rebalance.model.releases import CURRENT, Version, parse, version
+from rebalance.model.switches import SWITCHES
+
+Kind = Literal["client", "broker"]
+
+AS_SPECIFIED = "as-specified"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One release. ``decisions`` are ids of ``rebalance.model.decisions``.
+
+    ``switches`` are those of ``rebalance.model.switches`` for its cooperative-sticky assignor, in the order
+    to apply them. ``metadata_version`` is the highest subscription version it writes (0: a broker, none);
+    ``user_data_generation`` whether its CooperativeStickyAssignor writes one there (KAFKA-12984).
+    """
+
+    name: str
+    kind: Kind
+    decisions: frozenset[str]
+    switches: tuple[str, ...]
+    default_assignors: tuple[str, ...]
+    metadata_version: Literal[0, 1, 3]
+    user_data_generation: bool
+    notes: str
+
+
+INERT: dict[str, str] = {
+    "validate_raw_claims": "the leader of the model validates; the decision of this name is in the profile",
+    "claims_always_empty": "the member of the model claims; the decision of this name is in the profile",
+    "quadratic_general": "the same result, later",
+    "is_balanced_off_by_one": "the same result, later",
+    "duplicate_claims_counted": "no member of the model claims a partition twice",
+    "duplicate_claims_cancel": "no member of the model claims a partition twice",
+}
+"""Assignor-level switches that are left out of every profile, and why nothing is lost by that."""
+
+YIELDS: dict[str, str] = {"third_round_general": "trust_all_claims"}
+"""Of two switches that replace the same stage, the first gives way where a release has the second too."""
+
+
+def decisions_in(product: str, release: Version) -> frozenset[str]:
+    """The decisions that ``release`` of ``product`` has."""
+    return frozenset(_in(DECISIONS, product, release))
+
+
+def switches_in(product: str, release: Version) -> tuple[str, ...]:
+    """The switches of cooperative-sticky in ``release`` of ``product``, as far as they can be told apart."""
+    fitting = (id_ for id_, switch in SWITCHES.items() if "cooperative-sticky" in switch.fits)
+    found = [id_ for id_ in _in(fitting, product, release) if id_ not in INERT]
+    return tuple(id_ for id_ in found if YIELDS.get(id_) not in found)
+
+
+def _in(ids: Iterable[str], product: str, release: Version) -> list[str]:
+    return [id_ for id_ in ids if parse(catalogue.shipped(id_)).includes(product, release)]
+
+
+# -- clients -----------------------------------------------------------------------------------------------
+
+RANGE_FIRST = ("range", "cooperative-sticky")
+"""The default list of Java since 3.0.0 (KAFKA-12487); by its first entry it is EAGER."""
+
+
+def _java(name: str, release: Version, notes: str) -> Profile:
+    return Profile(
+        name,
+        "client",
+        decisions_in("Java", release),
+        switches_in("Java", release),
+        RANGE_FIRST if release >= (3, 0, 0) else ("range",),
+        3 if release >= (3, 4, 0) else 1,
+        release >= (2, 8, 1),
+        notes,
+    )
+
+
+def _other(
+    name: str,
+    product: str,
+    release: Version,
+    metadata_version: Literal[1, 3],
+    notes: str,
+    also: Mapping[str, str] | None = None,
+) -> Profile:
+    """A client that is not Java: its own entries, and ``also`` (id -> how it was found to have it)."""
+    read = also or {}
+    return Profile(
+        name,
+        "client",
+        decisions_in(product, release) | {id_ for id_ in read if id_ in DECISIONS},
+        (*switches_in(product, release), *(id_ for id_ in read if id_ not in DECISIONS)),
+        ("range", "roundrobin"),
+        metadata_version,
+        False,
+        "; ".join([notes, *(f"{id_}: {reason}" for id_, reason in read.items())]),
+    )
+
+
+KAFKA_PYTHON_READ: dict[str, str] = {
+    "no_sent_generation_check": "base.py, _handle_heartbeat_response resets without looking at what was sent",
+    "no_heartbeat_in_completing": "base.py, the heartbeat is off from JoinGroup until SyncGroup's answer",
+    "commit_illegal_generation_always_lost": "consumer.py, a refused commit resets in whatever state",
+    "static_forgets_id": "base.py, maybe_leave_group_async resets, and sends LeaveGroup if dynamic",
+    "static_leader_returns_as_follower": "base.py, JoinGroup is sent in version 7 at most, KIP-814 needs 9",
+    "last_claim_wins": "claims have no generation, and of several on a partition one counts (here the first)",
+}
+"""What kafka-python 3.0.12 was found to do in its own code, each by the id of a switch that others have an
+entry for."""
+
+_CLIENTS = (
+    Profile(AS_SPECIFIED, "client", frozenset(), (), RANGE_FIRST, 3, True, "the KIPs, after correction"),
+    _java("java-2.4", version("2.4.1"), "the first with KIP-429; 2.4.1 was run"),
+    _java("java-2.6", version("2.6.0"), "constrained sticky algorithm, enforceRebalance"),
+    _java("java-2.8.0", version("2.8.0"), "the last with KAFKA-12983 and KAFKA-12984"),
+    _java("java-2.8.1", version("2.8.1"), "claims have a generation, and only the newest counts"),
+    _java("java-3.0", version("3.0.0"), "cooperative-sticky is in the default list"),
+    _java("java-3.3.1", version("3.3.1"), "a refused SyncGroup resets (with 3.3.0 only)"),
+    _java("java-3.4.0", version("3.4.0"), "KIP-792: the generation is a field of the subscription"),
+    _java("java-3.5", version("3.5.0"), "claims are settled partition by partition"),
+    _java("java-current", CURRENT, "4.0.0-SNAPSHOT at commit 1eb7644349cb; later releases may differ"),
+    _other(
+        "librdkafka-1.6", "librdkafka", version("1.6.0"), 1,
+        "the first that is cooperative, with most of the mistakes repaired since; the subscription version "
+        "is inferred from its age",
+    ),
+    _other(
+        "librdkafka", "librdkafka", version("2.10.0"), 3,
+        "all entries but its design limit L9 are repaired; user data is that of StickyAssignor, with a "
+        "generation that cooperative-sticky does not read; cannot mix eager and cooperative assignors",
+    ),
+    _other(
+        "kafka-python", "kafka-python", version("3.0.12"), 1,
+        "cooperative-sticky is COOPERATIVE only (K3)", KAFKA_PYTHON_READ,
+    ),
+)  # fmt: skip
+
+CLIENTS: dict[str, Profile] = {profile.name: profile for profile in _CLIENTS}
+"""Client profiles by name, the specification first, then by release."""
+
+# -- brokers -----------------------------------------------------------------------------------------------
+
+
+def _broker(name: str, release: Version, notes: str) -> Profile:
+    return Profile(name, "broker", decisions_in("broker", release), (), (), 0, False, notes)
+
+
+_BROKERS = (
+    Profile(AS_SPECIFIED, "broker", frozenset(), (), (), 0, False, "the KIPs, after correction"),
+    _broker("broker-2.4", version("2.4.1"), "static membership as of KIP-345"),
+    _broker("broker-2.6", version("2.6.0"), "a static replacement is not persisted yet"),
+    _broker("broker-2.8.0", version("2.8.0"), "heartbeats between join and sync, and no expiry"),
+    _broker("broker-3.0", version("3.0.0"), "pending syncs expire"),
+    _broker("broker-3.2", version("3.2.0"), "KIP-814: a returning static leader knows that it leads"),
+    _broker("broker-current", CURRENT, "4.0.0-SNAPSHOT at commit 1eb7644349cb, the new coordinator"),
+)
+
+BROKERS: dict[str, Profile] = {profile.name: profile for profile in _BROKERS}
+"""Broker profiles by name, the specification first, then by release."""
+
+
+def client(name: str) -> Profile:
+    """The client profile ``name``. Raises ValueError that lists those there are."""
+    return _look_up(name, "client", CLIENTS)
+
+
+def broker(name: str) -> Profile:
+    """The broker profile ``name``. Raises ValueError that lists those there are."""
+    return _look_up(name, "broker", BROKERS)
+
+
+def _look_up(name: str, kind: Kind, profiles: Mapping[str, Profile]) -> Profile:
+    if name not in profiles:
+        raise ValueError(f"unknown {kind} profile {name!r}: there are {', '.join(profiles)}")
+    return profiles[name]

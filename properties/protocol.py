@@ -1,0 +1,468 @@
+"""What must hold of a consumer group: safety, callbacks, error handling, convergence, and the witnesses.
+
+``TABLE`` is the single place where the clauses of the protocol are registered; ``rules`` turns them into
+rules for one setup. The functions see views and observations of ``rebalance.model.protocol``, no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, permutations
+from typing import TypeVar
+
+from rebalance.model.machine import Event
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import (
+    Admitted,
+    Answered,
+    Call,
+    Callback,
+    Completed,
+    Decided,
+    Error,
+    Expelled,
+    GroupState,
+    Left,
+    Life,
+    Noted,
+    Parts,
+    Repeated,
+    Replaced,
+    Threw,
+)
+from rebalance.properties.clauses import Level
+from rebalance.properties.rules import Always, Bounded, EachStep, Finally, Rules, Sometimes
+
+Seen = tuple[Hashable, ...]
+Check = Callable[[Setup, Seen], str | None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolClause:
+    """One sentence that must hold of every run of a group; ``source`` is where it comes from."""
+
+    id: str
+    level: Level
+    kind: str
+    sentence: str
+    source: str
+
+
+def _of(seen: Seen, kind: type[T]) -> Iterator[T]:
+    return (item for item in seen if isinstance(item, kind))
+
+
+# -- in every state ------------------------------------------------------------------------------------
+
+
+def _owner(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
+    return f"{setup.spell(x & y)} is owned by {a} and by {b}" if x & y else None
+
+
+def _commit(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
+    return f"{a} can commit for {setup.spell(x & y)}, which {b} owns" if x & y else None
+
+
+def _size(limit: int, *sizes: int) -> str | None:
+    return f"{sum(sizes)} members, the limit is {limit}" if sum(sizes) > limit else None
+
+
+def _told(setup: Setup, a: str, view: tuple[Parts, Parts, Life]) -> str | None:
+    told, owned, life = view
+    if told == owned:
+        return None
+    return f"{a} ({life}) owns {setup.spell(owned)}, its listener was told of {setup.spell(told)}"
+
+
+def _fetch(setup: Setup, a: str, view: tuple[bool, bool, Parts]) -> str | None:
+    eager, committing, reads = view
+    return f"{a} commits and still reads {setup.spell(reads)}" if eager and committing and reads else None
+
+
+def _always(setup: Setup) -> Iterator[Always]:
+    slots = [letter(slot) for slot in setup.slots]
+    for a, b in combinations(slots, 2):
+        yield Always("group/owner", (f"held {a}", f"held {b}"), partial(_owner, setup, a, b))
+    for a, b in permutations(slots, 2):
+        yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(_commit, setup, a, b))
+    if setup.max_size is not None:
+        yield Always("group/size", tuple(f"size {a}" for a in slots), partial(_size, setup.max_size))
+    for a in slots:
+        yield Always("callback/told", (f"listener {a}",), partial(_told, setup, a))
+        yield Always("callback/fetch", (f"reads {a}",), partial(_fetch, setup, a))
+
+
+# -- at every step: the leader -------------------------------------------------------------------------
+
+
+def _newest(decided: Decided) -> Iterator[tuple[int, int, list[int]]]:
+    """For each claimed partition (as a bit) its newest generation, and who claims it in that."""
+    claims = [(i, parts, generation) for i, (_, parts, generation, _) in enumerate(decided.claims)]
+    together = 0
+    for _, parts, _ in claims:
+        together |= parts
+    for number in range(together.bit_length()):
+        holders = [(generation, i) for i, parts, generation in claims if parts >> number & 1]
+        if holders:
+            newest = max(holders)[0]
+            yield 1 << number, newest, [i for generation, i in holders if generation == newest]
+
+
+def _stale(setup: Setup, seen: Seen) -> str | None:
+    for decided in _of(seen, Decided):
+        for bit, newest, holders in _newest(decided):
+            for i, (member, parts, generation, _) in enumerate(decided.claims):
+                loses = parts & bit and generation < newest and i not in holders
+                if loses and decided.grants[i].parts & bit:
+                    return (
+                        f"{letter(member.slot)} claims {setup.spell(bit)} from generation {generation} and gets it, "
+                        f"{letter(decided.claims[holders[0]][0].slot)} has it from generation {newest}"
+                    )
+    return None
+
+
+def _withhold(setup: Setup, seen: Seen) -> str | None:
+    for decided in _of(seen, Decided):
+        for bit, _, holders in _newest(decided):
+            for i, grant in enumerate(decided.grants):
+                if grant.parts & bit and holders != [i]:
+                    other = decided.claims[next(h for h in holders if h != i)][0]
+                    return f"{setup.spell(bit)} goes to {letter(grant.id.slot)} while {letter(other.slot)} holds it"
+    return None
+
+
+def _grant(setup: Setup, seen: Seen) -> str | None:
+    for decided in _of(seen, Decided):
+        granted = 0
+        for (_, _, _, subscribed), grant in zip(decided.claims, decided.grants, strict=True):
+            if grant.parts & granted:
+                return f"{setup.spell(grant.parts & granted)} is granted twice"
+            if grant.parts & ~subscribed:
+                parts = setup.spell(grant.parts & ~subscribed)
+                return f"{letter(grant.id.slot)} gets {parts} without subscribing to it"
+            granted |= grant.parts
+    return None
+
+
+# -- at every step: callbacks --------------------------------------------------------------------------
+
+
+def _revoked(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if call.call is not Call.REVOKED:
+            continue
+        if not call.eager and not call.parts:
+            return f"COOPERATIVE {letter(call.who)}: onPartitionsRevoked of nothing"
+        if call.eager and call.parts != call.told:
+            return f"EAGER {letter(call.who)} revokes {setup.spell(call.parts)} of {setup.spell(call.told)}"
+        if call.parts & ~call.told:
+            return (
+                f"{letter(call.who)} revokes {setup.spell(call.parts & ~call.told)}, which it was never given"
+            )
+    return None
+
+
+def _lost(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if call.call is Call.REVOKED and call.reset:
+            return f"{letter(call.who)} has no membership and is told revoked, not lost"
+        if call.call is Call.LOST and not (call.reset or call.leaving):
+            return f"{letter(call.who)} is told lost with its membership intact"
+    return None
+
+
+def _while_owned(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if call.call is not Call.ASSIGNED and call.parts & ~call.owned:
+            return f"{letter(call.who)}: {setup.spell(call.parts & ~call.owned)} is gone before it is revoked"
+    return None
+
+
+def _assigned(setup: Setup, seen: Seen) -> str | None:
+    calls = [call for call in _of(seen, Callback) if call.call is Call.ASSIGNED]
+    for call in calls:
+        if call.parts & call.told:
+            return f"{letter(call.who)} is assigned {setup.spell(call.parts & call.told)} a second time"
+    completed = next(_of(seen, Completed), None)
+    thrown = any(threw.error == "listener" for threw in _of(seen, Threw))
+    if (completed is not None or thrown) and not calls:
+        return "a rebalance completed without onPartitionsAssigned"
+    return None
+
+
+def _order(setup: Setup, seen: Seen) -> str | None:
+    calls = [call.call for call in _of(seen, Callback)]
+    if Call.ASSIGNED in calls and calls.index(Call.ASSIGNED) != len(calls) - 1:
+        return "something is revoked after onPartitionsAssigned"
+    return None
+
+
+def _generation(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if not call.current:
+            return f"{letter(call.who)}: {call.call} runs under the generation before"
+    return None
+
+
+def _rejoin(setup: Setup, seen: Seen) -> str | None:
+    for done in _of(seen, Completed):
+        if done.revoked and not done.rejoin:
+            return f"{letter(done.who)} revoked and does not rejoin"
+    return None
+
+
+# -- at every step: leaving, errors, the coordinator ---------------------------------------------------
+
+
+def _leave(setup: Setup, seen: Seen) -> str | None:
+    for left in _of(seen, Left):
+        if left.told:
+            return f"{letter(left.who)} leaves, its listener still believes to have {setup.spell(left.told)}"
+    return None
+
+
+def _leave_sent(setup: Setup, seen: Seen) -> str | None:
+    for left in _of(seen, Left):
+        if left.ought and not left.sent:
+            return f"{letter(left.who)} leaves without LeaveGroup"
+    return None
+
+
+_GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
+
+
+def _retriable(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if answer.error not in _GONE and answer.reset:
+            return f"{letter(answer.who)} gives up its membership on {answer.api} {answer.error}"
+    return None
+
+
+def _membership(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if answer.error in _GONE and answer.same and not (answer.reset and answer.rejoin):
+            what = "stays a member" if not answer.reset else "does not rejoin"
+            return f"{letter(answer.who)} hears {answer.api} {answer.error} and {what}"
+    return None
+
+
+def _old(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if not answer.same and answer.reset:
+            return f"{letter(answer.who)} resets on {answer.api} {answer.error} for an older generation"
+    return None
+
+
+def _keeps_id(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if answer.error is Error.ILLEGAL_GENERATION and answer.reset and not answer.keeps_id:
+            return f"{letter(answer.who)} forgets its member id on {answer.api} ILLEGAL_GENERATION"
+    return None
+
+
+_RIGHTLY = (Error.FENCED_INSTANCE_ID, Error.GROUP_MAX_SIZE_REACHED, "listener")
+"""Thrown where the KIPs say so: two processes with one instance id, a full group, the application's own."""
+
+
+def _throws(setup: Setup, seen: Seen) -> str | None:
+    for threw in _of(seen, Threw):
+        if threw.error not in _RIGHTLY:
+            return f"{letter(threw.who)}: poll throws {threw.error}"
+    return None
+
+
+def _admit(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Admitted):
+        if not item.known:
+            return f"a member id of {letter(item.who)} is admitted that it has never shown"
+    return None
+
+
+def _repeat(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Repeated):
+        if item.rebalances:
+            return f"{letter(item.who)} says again what it said, and the group rebalances"
+    return None
+
+
+def _static(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Replaced):
+        who = letter(item.who)
+        if item.state is GroupState.STABLE and item.rebalances is not item.changed:
+            same = "another" if item.changed else "the same"
+            then = "starts" if item.rebalances else "starts no"
+            return f"{who} returns with {same} subscription and {then} rebalance"
+        if item.state is GroupState.COMPLETING and not item.rebalances:
+            return f"{who} returns between join and sync, the leader decides for the id that is gone"
+    return None
+
+
+def _leader_told(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Replaced):
+        quiet = item.leader and not item.rebalances
+        if quiet and not item.told_leader:
+            return f"the leader {letter(item.who)} returns and is told that another one leads"
+    return None
+
+
+def _keep(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Expelled):
+        if item.static and not item.able:
+            return f"static {letter(item.who)} is expelled by the {item.cause} timeout"
+    return None
+
+
+_STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
+    (ProtocolClause(name, level, "always", sentence, source), check)
+    for name, level, check, source, sentence in (
+        ("leader/stale", Level.SAFETY, _stale, "KIP-792",
+         "a claim never wins over a newer claim on the same partition"),
+        ("leader/withhold", Level.SAFETY, _withhold, "KIP-429, consumer group changes",
+         "a partition that somebody still holds is not granted to another member in the same round"),
+        ("leader/grant", Level.SAFETY, _grant, "KIP-54",
+         "a partition is granted once, and only to a subscriber"),
+        ("callback/revoked", Level.SAFETY, _revoked, "KIP-429, ConsumerRebalanceListener",
+         "COOPERATIVE revokes what goes and never nothing, EAGER revokes everything"),
+        ("callback/lost", Level.SAFETY, _lost, "KIP-429, onPartitionsLost",
+         "onPartitionsLost is called where the membership is gone, and only there"),
+        ("callback/owned", Level.SAFETY, _while_owned, "KIP-429, ConsumerRebalanceListener",
+         "partitions are still owned while they are revoked"),
+        ("callback/assigned", Level.SAFETY, _assigned, "KIP-429, onPartitionsAssigned",
+         "a completed rebalance ends with onPartitionsAssigned of what is new, even if that is nothing"),
+        ("callback/order", Level.SAFETY, _order, "KIP-429, ConsumerRebalanceListener",
+         "what goes is revoked before what comes is assigned"),
+        ("callback/generation", Level.SAFETY, _generation, "KAFKA-8104, KAFKA-9741",
+         "in a callback the group metadata shows the generation that the callback belongs to"),
+        ("callback/rejoin", Level.LIVENESS, _rejoin, "KIP-429, consumer group changes",
+         "a COOPERATIVE member that revoked rejoins"),
+        ("leave/callback", Level.SAFETY, _leave, "KIP-429, KAFKA-8972",
+         "a member that leaves has told its listener so"),
+        ("leave/sent", Level.LIVENESS, _leave_sent, "KIP-429; librdkafka 1.7.0",
+         "a dynamic member that leaves says so to the coordinator"),
+        ("error/retriable", Level.SAFETY, _retriable, "KAFKA-13214, KAFKA-14016",
+         "an error that can be retried costs no membership"),
+        ("error/membership", Level.SAFETY, _membership, "KIP-429, KAFKA-12983",
+         "a member that hears that its membership is gone gives it up and rejoins"),
+        ("error/old", Level.SAFETY, _old, "KAFKA-9823",
+         "an answer to an older generation does not touch the present one"),
+        ("error/id", Level.LIVENESS, _keeps_id, "KAFKA-13419",
+         "ILLEGAL_GENERATION costs no member id"),
+        ("poll/throws", Level.SAFETY, _throws, "KIP-429",
+         "poll throws nothing that no application can handle"),
+        ("coordinator/admit", Level.SAFETY, _admit, "KIP-394",
+         "a member id is admitted after its owner has shown it"),
+        ("coordinator/repeat", Level.LIVENESS, _repeat, "KAFKA-12898",
+         "a follower that repeats itself starts no rebalance"),
+        ("coordinator/static", Level.SAFETY, _static, "KIP-345, KAFKA-9801, KAFKA-12759",
+         ("a static member that returns to a settled group starts a rebalance only if it subscribes to "
+         "something else, and one that returns during a rebalance is part of it")),
+        ("coordinator/leader", Level.LIVENESS, _leader_told, "KIP-814",
+         "a static leader that returns is told that it leads"),
+        ("coordinator/keep", Level.SAFETY, _keep, "KIP-345, KAFKA-8220",
+         "a static member loses its place by its session timeout only"),
+    )
+)  # fmt: skip
+
+
+# -- in the end ----------------------------------------------------------------------------------------
+
+
+def _settles(setup: Setup, cluster: int, group: GroupState, *views: object) -> bool:
+    """Every member settled, every subscribed partition owned once, and somebody watches the metadata."""
+    count = len(setup.consumers)
+    if any(views[:count]) or group not in (GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD):
+        return False
+    owned = wanted = 0
+    watches: list[tuple[int, int]] = []
+    for share in views[count:]:
+        assert isinstance(share, tuple)
+        owned, wanted = owned | share[0], wanted | share[1]
+        watches.append((share[2], share[3]))
+    watched = any(scope & wanted == wanted and seen & wanted == cluster & wanted for seen, scope in watches)
+    return owned == cluster & wanted and (watched or not wanted)
+
+
+def _finally(setup: Setup) -> Finally:
+    slots = [letter(slot) for slot in setup.slots]
+    views = ("cluster", "group", *(f"settled {a}" for a in slots), *(f"share {a}" for a in slots))
+    return Finally(CONVERGES.id, views, partial(_settles, setup))
+
+
+def _round(event: Event) -> bool:
+    return event.action == "join phase ends"
+
+
+CONVERGES = ProtocolClause(
+    "group/converges", Level.LIVENESS, "eventually",
+    "once nothing goes wrong any more the group settles, and every subscribed partition is owned", "KIP-429",
+)  # fmt: skip
+ROUNDS = ProtocolClause(
+    "group/rounds", Level.LIVENESS, "eventually",
+    "once nothing goes wrong any more the group settles within a bounded number of rebalances", "KIP-429",
+)  # fmt: skip
+
+WITNESSES = (
+    "follow-up rebalance",
+    "owner crashed between join and sync",
+    "stale claim seen by a leader",
+    "cooperative assignment in a mixed group",
+    "partitions lost",
+    "static member replaced",
+    "silent static member",
+    "static leader skips the assignment",
+    "failover between join and sync",
+    "reset between SyncGroup and callback",
+    "SyncGroup response after a reset",
+    "late answer of an old generation",
+    "enforceRebalance swallowed",
+    "assignment of an old subscription ignored",
+)
+"""Situations that runs should reach, by name; which of them a setup can reach depends on its faults."""
+
+
+def _shows(name: str, event: Event, seen: Seen) -> bool:
+    if name == "partitions lost":
+        return any(call.call is Call.LOST for call in _of(seen, Callback))
+    if name == "static member replaced":
+        return any(True for _ in _of(seen, Replaced))
+    return Noted(name) in seen
+
+
+def _at_step(check: Check, setup: Setup, event: Event, seen: Seen) -> str | None:
+    return check(setup, seen)
+
+
+_STATES = tuple(
+    ProtocolClause(name, Level.SAFETY, "always", sentence, source)
+    for name, sentence, source in (
+        ("group/owner", "no two members of the group own the same partition", "KIP-429"),
+        ("group/commit", "nobody can commit for a partition that another member owns", "KIP-429, KIP-447"),
+        ("group/size", "the group never has more members than group.max.size", "KIP-389"),
+        ("callback/told", "what the listener was told adds up to what the consumer owns", "KIP-429"),
+        ("callback/fetch", "an EAGER member reads nothing after its last commit", "KAFKA-14196"),
+    )
+)
+
+TABLE: tuple[ProtocolClause, ...] = (*_STATES, *(clause for clause, _ in _STEPS), CONVERGES, ROUNDS)
+"""All clauses of the protocol."""
+
+CLAUSES: dict[str, ProtocolClause] = {clause.id: clause for clause in TABLE}
+
+
+def rules(setup: Setup, most_rounds: int | None = None) -> Rules:
+    """The rules that the group of ``setup`` has to keep; ``most_rounds`` bounds the rebalances after the
+    last fault, None leaves that clause out."""
+    bounded = () if most_rounds is None else (Bounded(ROUNDS.id, _round, most_rounds),)
+    return Rules(
+        always=tuple(_always(setup)),
+        each_step=tuple(EachStep(clause.id, partial(_at_step, check, setup)) for clause, check in _STEPS),
+        sometimes=tuple(Sometimes(name, partial(_shows, name)) for name in WITNESSES),
+        finally_=(_finally(setup),),
+        bounded=bounded,
+    )
+
+
+__all__ = ["CLAUSES", "CONVERGES", "ROUNDS", "TABLE", "WITNESSES", "ProtocolClause", "rules"]
