@@ -1,195 +1,164 @@
 """The fast engine: whole levels as columns of numbers, every action called once per distinct footprint.
 
-A state is one number per component (``tables.Column``). Its hash is the sum of fixed random numbers, one
-for each component and value, so a step changes the hash by an amount that is remembered with the outcome:
-a successor that is known already is dropped by its hash before any of its columns exist. What remains is
-built, given its normal form, and looked up again. Two different states have the same hash with
-probability 2^-64; the result says what that means for all of them together, and ``exact`` compares the
-states themselves.
+A successor that is known already is dropped by its hash before any of its columns exist
+(``rebalance.explore.space``). What remains is built, given its normal form, and looked up again. Two
+different states have the same hash with probability 2^-64; the result says what that comes to for all of
+them together, and ``exact`` compares the states themselves.
+
+Discovery is in an order that follows from the machine alone, so two runs give the same indices.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.memo import ActionTable, Columns, Judge, Steps
+from rebalance.explore.checkpoint import Checkpoint, Snapshot
+from rebalance.explore.history import LevelHistory
+from rebalance.explore.memo import Columns
 from rebalance.explore.memory import resident
-from rebalance.explore.normal import Orbits, Relabeller
 from rebalance.explore.search import Exploration, Limits, Progress, Stop
-from rebalance.explore.tables import Array, Column, smallest
+from rebalance.explore.space import BLOCK, Candidates, Space
+from rebalance.explore.tables import Growing, narrow
 from rebalance.explore.tally import Tally
-from rebalance.explore.visited import Hashes, Visited, firsts
-from rebalance.model.machine import Machine, Value
+from rebalance.explore.visited import Hashes, Index, Visited, firsts, grouped
+from rebalance.model.machine import Machine
 from rebalance.properties.rules import Rules
-
-BLOCK = 1 << 16
-"""States that are expanded at a time."""
 
 NO_LIMITS = Limits()
 
 
-class Candidates(NamedTuple):
-    """The successors of a block: in the order of the actions, each from a source, by an outcome."""
-
-    tables: list[ActionTable]
-    steps: list[Steps]
-    bounds: NDArray[np.int64]
-    """``bounds[i]`` to ``bounds[i + 1]`` are the steps of ``tables[i]``."""
-    source: NDArray[np.int64]
-    outcome: NDArray[np.int64]
-    hashes: Hashes
+class Collision(Exception):
+    """Two different states have the same hash: the search cannot go on (``exact`` only)."""
 
 
-class Space:
-    """The tables of one machine, and what can be done with states held as columns."""
+class Known:
+    """The states that were found, by hash. ``exact``: with their columns, to compare."""
 
-    def __init__(
-        self, machine: Machine, rules: Rules, *, symmetry: bool, values: Sequence[Sequence[Value]] = ()
-    ) -> None:
-        given = values or [()] * len(machine.components)
-        self.machine, self.rules = machine, rules
-        self.columns = [Column(place, machine.labels, known) for place, known in enumerate(given)]
-        self.tables = [ActionTable(action, machine, self.columns, rules) for action in machine.actions]
-        self.judge = Judge(machine, self.columns, rules)
-        self.relabeller = Relabeller(machine.labels, self.columns) if machine.labels else None
-        self.orbits = Orbits(machine, self.columns) if symmetry and machine.symmetries else None
+    def __init__(self, columns: int, *, exact: bool) -> None:
+        self.exact = exact
+        self.visited = Visited()
+        self.index = Index()
+        self.columns = [Growing(np.uint32) for _ in range(columns)]
 
-    def intern(self, states: Sequence[tuple[Value, ...]]) -> Columns:
-        """States as columns."""
-        return [
-            np.array([column.id(state[place]) for state in states], np.uint32)
-            for place, column in enumerate(self.columns)
-        ]
+    def add(self, states: Columns, hashes: Hashes) -> None:
+        """Add states that were not known."""
+        self.visited.add(np.sort(hashes))
+        if self.exact:
+            first = self.columns[0].size
+            self.index.add(hashes, np.arange(first, first + len(hashes)))
+            for column, ids in zip(self.columns, states, strict=True):
+                column.extend(ids)
 
-    def state(self, states: Columns, place: int) -> tuple[Value, ...]:
-        """One state as values."""
-        return tuple(column.values[int(ids[place])] for column, ids in zip(self.columns, states, strict=True))
+    def new(self, hashes: Hashes, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of ``places``, in rising order, that hold the first of a hash that is not known."""
+        unique, at = firsts(hashes[places])
+        return np.sort(places[at[~self.visited.contains(unique)]])
 
-    def hashes(self, states: Columns) -> Hashes:
-        """The hash of each state."""
-        total = np.zeros(len(states[0]), np.uint64)
+    def compare(self, states: Columns, hashes: Hashes) -> None:
+        """Raise Collision when a state differs from another of the same hash, here or known."""
+        unique, at, which = grouped(hashes)
+        there = self.index.find(unique)
+        old = np.flatnonzero(there >= 0)
         for column, ids in zip(self.columns, states, strict=True):
-            total += column.random[ids]
-        return total
-
-    def candidates(self, states: Columns, hashes: Hashes, tables: Sequence[ActionTable]) -> Candidates | None:
-        """The successors of ``states`` by the actions ``tables``; None when there are none."""
-        found: list[tuple[ActionTable, Steps]] = []
-        after: list[Hashes] = []
-        for table in tables:
-            steps = table.steps(states)
-            if steps is not None:
-                found.append((table, steps))
-                change = table.change(states, steps)
-                change += hashes[steps.source]
-                after.append(change)
-        if not found:
-            return None
-        return Candidates(
-            [table for table, _ in found],
-            [steps for _, steps in found],
-            np.cumsum([0, *(len(change) for change in after)]),
-            np.concatenate([steps.source for _, steps in found]),
-            np.concatenate([steps.outcome for _, steps in found]),
-            np.concatenate(after),
-        )
-
-    def build(self, states: Columns, candidates: Candidates, pick: NDArray[np.int64]) -> Columns:
-        """The states after the steps ``pick`` (in rising order), labels as they are."""
-        source = candidates.source[pick]
-        after = [ids[source].astype(np.uint32) for ids in states]
-        outcome = candidates.outcome[pick]
-        bounds = np.searchsorted(pick, candidates.bounds)
-        for table, start, end in zip(candidates.tables, bounds[:-1], bounds[1:], strict=True):
-            for place, written in zip(table.writes, table.written, strict=True):
-                after[place][start:end] = written.room[outcome[start:end]]
-        return after
-
-    def settle(self, states: Columns, hashes: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-        """Give states their normal form, and hashes theirs, in place.
-
-        Under symmetry the hash is the least of the orbit, but the state is left for ``represent``.
-        Returns the places of the states that had gaps in their labels, and the sizes of the orbits.
-        """
-        gaps = np.zeros(0, np.int64)
-        if self.relabeller is not None:
-            gaps = self.relabeller.close(states)
-            if gaps.size:
-                hashes[gaps] = self.hashes([ids[gaps] for ids in states])
-        return gaps, None
+            if (ids != ids[at][which]).any() or (column.room[there[old]] != ids[at[old]]).any():
+                raise Collision(f"two different states among {self.columns[0].size + len(hashes)}")
 
 
 class Search:
-    """A search under way."""
+    """A search under way: the levels so far, what is known, what was counted."""
 
-    def __init__(self, space: Space, limits: Limits, *, exact: bool) -> None:
-        self.space, self.limits, self.exact = space, limits, exact
+    def __init__(self, space: Space, limits: Limits, *, exact: bool = False) -> None:
+        self.space, self.limits = space, limits
         self.tally = Tally.of(space.machine, space.rules)
         self.levels: list[Columns] = []
-        self.visited = Visited()
+        self.known = Known(len(space.columns), exact=exact)
         self.base = resident()
-        self.gaps = 0
 
     def begin(self) -> None:
-        """The initial states."""
-        machine = self.space.machine
+        """The initial states. Raises ValueError when symmetries lead out of them."""
+        space, machine = self.space, self.space.machine
         normal = list(dict.fromkeys(machine.normal(state) for state in machine.initial))
-        states = self.space.intern(normal)
-        hashes = self.space.hashes(states)
-        unique, at = firsts(hashes)
-        self.visited.add(unique)
-        self._found([ids[np.sort(at)] for ids in states])
+        if space.orbits is not None:
+            here = set(normal)
+            if any(machine.permuted(s, g) not in here for s in normal for g in machine.symmetries):
+                raise ValueError("a symmetry leads from an initial state to one that is none")
+        states = space.intern(normal)
+        hashes = space.hashes(states)
+        settled = space.settle(states, hashes)
+        keep = self.known.new(hashes, np.arange(len(hashes)))
+        states = space.represent([ids[keep] for ids in states], settled.by[keep] if len(settled.by) else keep)
+        self.known.add(states, hashes[keep])
+        self._found(states, int(settled.sizes[keep].sum()) if len(settled.sizes) else len(keep))
 
-    def advance(self) -> bool:
-        """Search one level further. False when the memory bound was reached; the level is dropped."""
-        states, depth = self.levels[-1], len(self.levels)
+    def resume(self, snapshot: Snapshot) -> None:
+        """Go on from ``snapshot``."""
+        self.tally = snapshot.tally
+        for level in snapshot.levels:
+            self.levels.append(level)
+            for states in blocks(level):
+                self.known.add(states, self.space.hashes(states))
+
+    def advance(self) -> Stop | None:
+        """Search one level further. Returns why it could not be; then the level is to be dropped."""
         new: list[Columns] = []
-        for start in range(0, len(states[0]), BLOCK):
-            new.append(self._expand([ids[start : start + BLOCK] for ids in states], depth))
+        stands_for = 0
+        for states in blocks(self.levels[-1]):
+            found, unreduced = self._expand(states, len(self.levels))
+            new.append(found)
+            stands_for += unreduced
             self.tally.memory = max(self.tally.memory, resident() - self.base)
             if self.limits.memory is not None and self.tally.memory > self.limits.memory:
-                return False
+                return Stop.MEMORY
         joined = [np.concatenate(parts) for parts in zip(*new, strict=True)]
         if len(joined[0]):
-            self._found(joined)
-        return True
+            self._found(joined, stands_for)
+        return None
 
-    def _found(self, states: Columns) -> None:
-        depth, size = len(self.levels), len(states[0])
-        for start in range(0, size, BLOCK):
-            part = [ids[start : start + BLOCK] for ids in states]
-            for clause, sentence, where in self.space.judge.breaches(part):
+    @property
+    def frontier(self) -> int:
+        """How many states are not expanded yet."""
+        return self.tally.distinct - self.tally.expanded
+
+    def _found(self, states: Columns, unreduced: int) -> None:
+        depth = len(self.levels)
+        for part in blocks(states):
+            for clause, sentence, where in self.space.always.breaches(part):
                 self.tally.breach(clause, sentence, depth, len(where))
-        self.tally.level(size, size)
+        self.tally.level(len(states[0]), unreduced)
         self.levels.append([narrow(ids) for ids in states])
 
-    def _expand(self, states: Columns, depth: int) -> Columns:
-        """The states one step after ``states`` that were not known before."""
-        space = self.space
+    def _expand(self, states: Columns, depth: int) -> tuple[Columns, int]:
+        """The states one step after ``states`` that were not known, and how many they stand for."""
+        space, known = self.space, self.known
         candidates = space.candidates(states, space.hashes(states), space.tables)
         self._count(states, candidates, depth)
         if candidates is None:
-            return [ids[:0] for ids in states]
-        pick = self._new(candidates.hashes, np.flatnonzero(self.visited.not_recent(candidates.hashes)))
+            return [ids[:0] for ids in states], 0
+        if known.exact:
+            pick = np.arange(len(candidates.hashes))
+        else:
+            pick = known.new(candidates.hashes, np.flatnonzero(known.visited.not_recent(candidates.hashes)))
         after = space.build(states, candidates, pick)
         hashes = candidates.hashes[pick]
-        gaps, _ = space.settle(after, hashes)
-        if gaps.size:
-            self.gaps += len(gaps)
-            keep = self._new(hashes, np.arange(len(hashes)))
-            after, raw, hashes = [ids[keep] for ids in after], candidates.hashes[pick[gaps]], hashes[keep]
-            self.visited.remember(raw)
-        self.visited.add(np.sort(hashes))
-        return after
-
-    def _new(self, hashes: Hashes, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ``places``, in rising order, that hold the first of a hash that was not visited."""
-        unique, at = firsts(hashes[places])
-        return np.sort(places[at[~self.visited.contains(unique)]])
+        settled = space.settle(after, hashes)
+        self.tally.relabelled += len(settled.gaps)
+        if known.exact:
+            known.compare(space.represent(after, settled.by), hashes)
+        count = len(hashes)
+        if known.exact or space.orbits is not None or len(settled.gaps):
+            keep = known.new(hashes, np.arange(len(hashes)))
+            after, hashes = [ids[keep] for ids in after], hashes[keep]
+            count = len(keep)
+            if space.orbits is not None:
+                after = space.represent(after, settled.by[keep])
+                count = int(settled.sizes[keep].sum())
+            # Not states that are known, but their normal forms are.
+            known.visited.remember(candidates.hashes[pick])
+        known.add(after, hashes)
+        return after, count
 
     def _count(self, states: Columns, candidates: Candidates | None, depth: int) -> None:
         degrees = np.zeros(len(states[0]), np.int64)
@@ -203,14 +172,16 @@ class Search:
                         self.tally.breach(clause, sentence, depth, count)
                     for clause in remark.shows:
                         self.tally.witness(clause, depth, count)
-        total = int(degrees.sum())
         dead = len(degrees) - np.count_nonzero(degrees)
-        self.tally.expand(len(degrees), total, int(degrees.min()), int(degrees.max()), int(dead), depth - 1)
+        self.tally.expand(
+            *(len(degrees), int(degrees.sum()), int(degrees.min()), int(degrees.max())),
+            *(int(dead), depth - 1),
+        )
 
 
-def narrow(ids: Array) -> Array:
-    """The same numbers in the smallest type that holds them."""
-    return ids.astype(smallest(int(ids.max()) + 1))
+def blocks(states: Columns) -> list[Columns]:
+    """The states in blocks that are handled at a time."""
+    return [[ids[start : start + BLOCK] for ids in states] for start in range(0, len(states[0]), BLOCK)]
 
 
 def explore(
@@ -221,28 +192,72 @@ def explore(
     symmetry: bool = False,
     exact: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Exploration:
-    """Search ``machine`` and ask ``rules`` of every state and step."""
-    started = time.process_time()
-    clock = time.monotonic()
-    search = Search(Space(machine, rules, symmetry=symmetry), limits, exact=exact)
-    search.begin()
-    while (stop := search.tally.stop(len(search.levels[-1][0]) if search.levels else 0, limits)) is None:
-        before = search.tally.copy()
-        known = len(search.levels)
-        if not search.advance():
-            search.tally = before
-            stop = Stop.MEMORY
-            break
-        if progress is not None:
-            t = search.tally
-            progress(
-                Progress(
-                    *(len(t.levels) - 1, t.levels[-1], t.distinct, t.generated),
-                    *(time.monotonic() - clock,),
-                )
-            )
-        if len(search.levels) == known:
-            stop = Stop.COMPLETE
-            break
-    return search.tally.result(stop, None, time.process_time() - started)
+    """Search ``machine`` and ask ``rules`` of every state and step.
+
+    ``symmetry`` searches one state of each orbit under ``machine.symmetries``; coverage and the counts of
+    breaches and witnesses are then those of the states that were searched. ``exact`` compares states
+    whose hashes are equal and raises Collision when they differ. ``progress`` is called after each level.
+
+    Ctrl-C (KeyboardInterrupt) drops the level being searched. A search that ends before its end, other
+    than by a breach, is saved to ``checkpoint``, and goes on from there when it is given again; a
+    complete one removes it. Raises ValueError when the checkpoint is of another machine.
+    """
+    started, clock = time.process_time(), time.monotonic()
+    fingerprint = "" if checkpoint is None else f"{checkpoint.fingerprint} symmetry={symmetry}"
+    snapshot = None if checkpoint is None else checkpoint.load(fingerprint)
+    cpu = 0.0
+    if snapshot is None:
+        search = Search(Space(machine, rules, symmetry=symmetry), limits, exact=exact)
+        search.begin()
+    else:
+        space = Space(machine, rules, symmetry=symmetry, values=snapshot.values)
+        search = Search(space, limits, exact=exact)
+        search.resume(snapshot)
+        cpu = snapshot.cpu
+
+    def spent() -> float:
+        return cpu + time.process_time() - started
+
+    def here() -> Snapshot:
+        return Snapshot.of(search.space, search.levels, search.tally, spent())
+
+    saved, before = clock, here()
+    try:
+        while (stop := search.tally.stop(search.frontier, limits)) is None:
+            if (stop := search.advance()) is not None:
+                break
+            if checkpoint is not None and checkpoint.due(time.monotonic() - saved):
+                checkpoint.save(here(), fingerprint)
+                saved = time.monotonic()
+            if progress is not None:
+                t = search.tally
+                seconds = time.monotonic() - clock
+                progress(Progress(len(t.levels) - 1, search.frontier, t.distinct, t.generated, seconds))
+            before = here()
+    except KeyboardInterrupt:
+        stop = Stop.INTERRUPTED
+    if stop in (Stop.INTERRUPTED, Stop.MEMORY):
+        # Any table may have been left half written, so they are made anew.
+        search.space = Space(machine, rules, symmetry=symmetry, values=before.known())
+        search.levels, search.tally = before.levels, before.tally
+    if checkpoint is not None:
+        if stop is Stop.COMPLETE:
+            checkpoint.remove()
+        elif stop is not Stop.BREACH:
+            checkpoint.save(Snapshot.of(search.space, search.levels, search.tally, spent()), fingerprint)
+    order = 1 if search.space.orbits is None else search.space.orbits.order
+    return search.tally.result(
+        stop, LevelHistory(search.space, search.levels), spent(), collision(search.tally, order)
+    )
+
+
+def collision(tally: Tally, order: int) -> float:
+    """An upper bound of the probability that two of the states that were hashed have the same hash.
+
+    With n states n^2 / 2^65. The least of ``order`` hashes is at most ``order`` times as likely to meet
+    another such.
+    """
+    hashed = tally.distinct + tally.relabelled
+    return min(1.0, order * hashed**2 / 2**65)

@@ -10,6 +10,7 @@ are those that stay so where the goal fails, and those that go round a fair cycl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from rebalance.explore.fairness import Marks, Steps, fair_parts, round_trip, win
 from rebalance.explore.lasso import Lasso
 from rebalance.explore.search import Exploration, Graph, Trace
 from rebalance.model.machine import Event, Fairness, Machine, State, Value
-from rebalance.properties.rules import Bounded, Finally
+from rebalance.properties.rules import Bounded, Finally, Rules
 
 EFFORT = 1_000_000
 """How many (state, debts) the search for a least cycle may look at: some seconds."""
@@ -76,24 +77,61 @@ class DeadEnds(NamedTuple):
     nearest: Trace | None
 
 
-def settles(machine: Machine, rule: Finally, search: Exploration, *, effort: int = EFFORT) -> Settling:
-    """Whether every fair run without further faults reaches the goal and stays there.
+class Liveness(NamedTuple):
+    """Everything that is asked of runs that never end. ``dead_ends`` are those where some goal fails."""
+
+    settling: tuple[Settling, ...]
+    counts: tuple[Count, ...]
+    dead_ends: DeadEnds
+
+    @property
+    def holds(self) -> bool:
+        """Whether all of it holds. What ends badly does not settle, if a goal was given."""
+        return all(one.holds for one in (*self.settling, *self.counts))
+
+
+def judge(machine: Machine, rules: Rules, search: Exploration, *, effort: int = EFFORT) -> Liveness:
+    """The verdicts on all ``Finally`` and ``Bounded`` rules, from one graph; and the dead ends.
 
     Raises ValueError when the search was not complete or used symmetry.
     """
     graph = search.graph()
+    return Liveness(
+        tuple(settles(machine, rule, search, graph=graph, effort=effort) for rule in rules.finally_),
+        tuple(counts(machine, rule, search, graph=graph, effort=effort) for rule in rules.bounded),
+        dead_ends(machine, search, rules.finally_, graph=graph),
+    )
+
+
+def settles(
+    machine: Machine,
+    rule: Finally,
+    search: Exploration,
+    *,
+    graph: Graph | None = None,
+    effort: int = EFFORT,
+) -> Settling:
+    """Whether every fair run without further faults reaches the goal and stays there.
+
+    ``graph``: that of ``search``, where it has been made already. Raises ValueError when the search was not
+    complete or used symmetry.
+    """
+    graph = graph or search.graph()
     depth = _depths(graph)
     steps = _steps(machine, graph)
     fair = (steps.weak | steps.strong)[graph.action]
     resting = np.bincount(graph.source[fair], minlength=graph.states) == 0
-    cyclic = core(graph.states, graph.source, graph.target)
+    # An unfair step that leads back to its state makes no cycle fair that is not fair without it.
+    moves = np.flatnonzero(fair | (graph.source != graph.target))
+    steps = steps._replace(source=graph.source[moves], target=graph.target[moves], action=graph.action[moves])
+    cyclic = core(graph.states, steps.source, steps.target)
     asked = np.flatnonzero(resting | cyclic)
     fails = np.zeros(graph.states, np.bool_)
     fails[asked] = ~_holds(machine, rule, graph, asked)
     stuck = np.flatnonzero(resting & fails)
     marks = Marks(fails, np.zeros(len(steps.weak), np.bool_))
     left = winding(steps, fails, cyclic)
-    places = np.flatnonzero(left[graph.source])
+    places = moves[left[steps.source]]
     inner = steps._replace(
         source=graph.source[places], target=graph.target[places], action=graph.action[places]
     )
@@ -109,18 +147,26 @@ def settles(machine: Machine, rule: Finally, search: Exploration, *, effort: int
     return Settling(rule.clause, lasso, least, len(asked), int(left.sum()), len(stuck), len(parts))
 
 
-def counts(machine: Machine, rule: Bounded, search: Exploration) -> Count:
+def counts(
+    machine: Machine,
+    rule: Bounded,
+    search: Exploration,
+    *,
+    graph: Graph | None = None,
+    effort: int = EFFORT,
+) -> Count:
     """The greatest number of steps that count in a run without further faults, fair or not.
 
     Whether a step counts may depend on its action and member, not on its choice. Raises ValueError when
     the search was not complete or used symmetry, or when a step on the reported run counts otherwise.
     """
-    graph = search.graph()
+    graph = graph or search.graph()
     counting = np.array([rule.counts(Event(action.name, action.who)) for action in machine.actions])
     part = _parts(graph)
     forever = counting[graph.action] & (part[graph.source] == part[graph.target])
     if forever.any():
-        lasso, fair = _for_ever(machine, search, graph, counting, np.isin(part, part[graph.source[forever]]))
+        where = np.isin(part, part[graph.source[forever]])
+        lasso, fair = _for_ever(machine, search, graph, counting, where, effort)
         return Count(rule.clause, rule.most, None, None, len(lasso.stem), lasso, fair)
     best = _heaviest(part, graph, counting)[part]
     start = int(np.argmax(best))
@@ -133,7 +179,7 @@ def counts(machine: Machine, rule: Bounded, search: Exploration) -> Count:
 
 
 def _for_ever(
-    machine: Machine, search: Exploration, graph: Graph, counting: Flags, where: Flags
+    machine: Machine, search: Exploration, graph: Graph, counting: Flags, where: Flags, effort: int
 ) -> tuple[Lasso, bool]:
     """A short lasso inside ``where`` that takes a counting step, and whether it is fair; fair, if one is."""
     steps = _steps(machine, graph)
@@ -141,22 +187,24 @@ def _for_ever(
     marks = Marks(np.zeros(graph.states, np.bool_), counting)
     for asked in (steps, steps._replace(weak=nobody, strong=nobody)):
         parts = fair_parts(asked, marks, where)
-        trip = round_trip(asked, marks, parts, _depths(graph), effort=EFFORT)
+        trip = round_trip(asked, marks, parts, _depths(graph), effort=effort)
         if trip is not None:
             return _lasso(machine, search, graph, trip.entry, np.array(trip.edges)), asked is steps
     raise AssertionError("a counting step within a strong component is on a cycle")
 
 
-def dead_ends(machine: Machine, search: Exploration, goal: Finally | None = None) -> DeadEnds:
-    """States that no step but a fault changes, and in which ``goal``, where given, does not hold.
+def dead_ends(
+    machine: Machine, search: Exploration, goals: Sequence[Finally] = (), *, graph: Graph | None = None
+) -> DeadEnds:
+    """States that no step but a fault changes, and in which some goal fails; without goals, all of them.
 
     Raises ValueError when the search was not complete or used symmetry.
     """
-    graph = search.graph()
+    graph = graph or search.graph()
     moves = graph.source != graph.target
     ends = np.flatnonzero(np.bincount(graph.source[moves], minlength=graph.states) == 0)
-    if goal is not None:
-        ends = ends[~_holds(machine, goal, graph, ends)]
+    if goals:
+        ends = ends[~np.logical_and.reduce([_holds(machine, goal, graph, ends) for goal in goals])]
     return DeadEnds(len(ends), next(search.traces_to(int(ends[0]))) if len(ends) else None)
 
 
@@ -227,7 +275,7 @@ def _tight(graph: Graph, counting: Flags, best: Ints, start: int) -> Ints:
     frontier = np.array([start])
     while best[frontier].all():
         edges = out.of(frontier)
-        edges = edges[(came[target[edges]] < 0) & (target[edges] != start)]
+        edges = edges[came[target[edges]] < 0]
         frontier, first = np.unique(target[edges], return_index=True)
         came[frontier] = edges[first]
     node = int(frontier[np.argmin(best[frontier])])

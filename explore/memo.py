@@ -74,6 +74,7 @@ class ActionTable:
         self.written = [Growing(np.uint32) for _ in self.writes]
         self.remark = Growing(np.int32)
         self.remarks = Numbered(Remark())
+        self.known: dict[tuple[str, tuple[Value, ...]], int] = {}
         self.most = 0
 
     def steps(self, states: Columns) -> Steps | None:
@@ -138,28 +139,35 @@ class ActionTable:
         deltas: list[int] = []
         remarks: list[int] = []
         written: list[list[int]] = [[] for _ in writes]
+        known = self.known
         start = self.delta.size
+        run, row = action.run, self.start.size
+        places = range(len(writes))
         for ids in tuples:
-            begin = start + len(deltas)
-            for values, choice, seen in action.run(
-                *[column.values[i] for column, i in zip(reads, ids, strict=False)]
-            ):
+            outcomes = [*run(*[column.values[i] for column, i in zip(reads, ids, strict=False)])]
+            if not outcomes:
+                rows.append(0)
+                continue
+            starts.append(start + len(deltas))
+            counts.append(len(outcomes))
+            rows.append(row)
+            row += 1
+            for values, choice, seen in outcomes:
                 delta = 0
-                for column, value, old, into in zip(writes, values, old_at, written, strict=True):
-                    new = column.id(value)
-                    into.append(new)
+                for place in places:
+                    column, old = writes[place], old_at[place]
+                    new = column.id(values[place])
+                    written[place].append(new)
                     if old < 0:
                         delta += int(column.random[new])
                     elif new != ids[old]:
                         delta += int(column.random[new]) - int(column.random[ids[old]])
                 deltas.append(delta & 0xFFFFFFFFFFFFFFFF)
-                remarks.append(self._remark(Event(action.name, action.who, choice), seen))
-            count = start + len(deltas) - begin
-            rows.append(self.start.size + len(starts) if count else 0)
-            if count:
-                starts.append(begin)
-                counts.append(count)
-                self.most = max(self.most, count)
+                remark = known.get((choice, seen))
+                if remark is None:
+                    remark = known[choice, seen] = self._remark(Event(action.name, action.who, choice), seen)
+                remarks.append(remark)
+        self.most = max(self.most, *counts, 0)
         self.start.extend(starts)
         self.count.extend(counts)
         self.delta.extend(np.array(deltas, np.uint64))
@@ -175,7 +183,7 @@ class ActionTable:
         return self.remarks.id(Remark(breaches, shows)) if breaches or shows else 0
 
 
-class Judge:
+class AlwaysTable:
     """The ``Always`` rules, remembered for each value of the views they are asked with."""
 
     def __init__(self, machine: Machine, columns: Sequence[Column], rules: Rules) -> None:

@@ -100,15 +100,15 @@ class Column:
         used[: len(self.used)] = self.used
         self.used = used
 
-    @property
-    def dtype(self) -> type[np.unsignedinteger[Any]]:
-        """The smallest type that holds every number given out so far."""
-        return smallest(len(self.values))
-
 
 def smallest(size: int) -> type[np.unsignedinteger[Any]]:
     """The smallest type that holds 0 to ``size`` - 1."""
     return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
+
+
+def narrow(ids: Array) -> Array:
+    """The same numbers in the smallest type that holds them."""
+    return ids.astype(smallest(int(ids.max()) + 1))
 
 
 class Lookup:

@@ -27,6 +27,7 @@ class Tally:
     deadlocks: int = 0
     deadlock_depth: int = -1
     unreduced: int = 0
+    relabelled: int = 0
     memory: int = 0
 
     @classmethod

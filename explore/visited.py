@@ -60,12 +60,55 @@ class Visited:
         return result
 
 
+class Index:
+    """A number for each of some 64-bit hashes, in sorted runs."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[Hashes, NDArray[np.int64]]] = []
+
+    def add(self, hashes: Hashes, numbers: NDArray[np.int64]) -> None:
+        """Add hashes that are not there yet, in any order, with their numbers."""
+        order = np.argsort(hashes)
+        self.runs.append((hashes[order], numbers[order]))
+        while len(self.runs) > 1 and len(self.runs[-2][0]) < 2 * len(self.runs[-1][0]):
+            both = np.concatenate((self.runs[-2][0], self.runs[-1][0]))
+            numbers = np.concatenate((self.runs[-2][1], self.runs[-1][1]))
+            order = np.argsort(both, kind="stable")
+            self.runs[-2:] = [(both[order], numbers[order])]
+
+    def find(self, hashes: Hashes) -> NDArray[np.int64]:
+        """The numbers of these sorted hashes, -1 for those that are not there."""
+        result = np.full(len(hashes), -1)
+        for run, numbers in self.runs:
+            at = np.searchsorted(run, hashes)
+            at[at == len(run)] = 0
+            hit = run[at] == hashes
+            result[hit] = numbers[at[hit]]
+        return result
+
+
 def firsts(hashes: Hashes) -> tuple[Hashes, NDArray[np.int64]]:
     """The different hashes, sorted, and the first place of each."""
+    unique, at, _, _ = _groups(hashes)
+    return unique, at
+
+
+def grouped(hashes: Hashes) -> tuple[Hashes, NDArray[np.int64], NDArray[np.int64]]:
+    """``firsts``, and for each hash which of the different ones it is."""
+    unique, at, order, new = _groups(hashes)
+    which = np.empty(len(hashes), np.int64)
+    which[order] = np.cumsum(new) - 1
+    return unique, at, which
+
+
+def _groups(
+    hashes: Hashes,
+) -> tuple[Hashes, NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     order = np.argsort(hashes)
     in_order = hashes[order]
-    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
-    if not len(hashes):
-        return hashes, order
+    new = np.ones(len(hashes), np.bool_)
+    np.not_equal(in_order[1:], in_order[:-1], out=new[1:])
+    starts = np.flatnonzero(new)
     # The sort need not be stable, so the first of the equal ones is looked for.
-    return in_order[starts], np.minimum.reduceat(order, starts)
+    at = np.minimum.reduceat(order, starts) if len(hashes) else order
+    return in_order[starts], at, order, new

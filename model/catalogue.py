@@ -255,7 +255,7 @@ _TABLE = (
     ),
     Entry(
         "J22", "Moved replicas do not reach a rack-aware leader", "P",
-        JAVA, "Java 3.5 in development", ("KAFKA-14867",), ("IM",), ("racks_not_in_snapshot",),
+        JAVA, "Java 3.5 in development", ("KAFKA-14867",), ("IM",), (),
         "The leader compares numbers of partitions with what it assigned, not racks. Replicas that move do "
         "not start a rebalance.",
     ),
@@ -355,10 +355,9 @@ _TABLE = (
     Entry(
         "B9", "Static member ids that are not unique, and details of heartbeat and timeout", "P",
         BROKER, "broker before 3.3.2", ("KAFKA-8715", "KAFKA-8896", "KAFKA-14009"), ("AV",),
-        ("member_id_not_unique",),
+        (),
         "The id of a static member is made from a time that stands still or was never set, so a restart gets "
         "the id it had. Heartbeats of removed members crash; new timeouts of a returning one are ignored.",
-        {"member_id_not_unique": "broker 2.3.0"},
     ),
     Entry(
         "B10", "Static members are expelled for missing a join phase", "P",

@@ -168,10 +168,6 @@ _TABLE = (
         "the assignment is checked against all claims, stale ones too, and rejected",
     ),
     Decision("leader_watches_own_topics", "leader", "it watches the topics of its own subscription only"),
-    Decision(
-        "racks_not_in_snapshot", "leader",
-        "what it watches of a topic leaves out the racks of the replicas",
-    ),
     # -- coordinator: what survives a failover --
     Decision(
         "persist_selected_protocol_only", "coordinator",
@@ -215,10 +211,6 @@ _TABLE = (
         "static_replace_only_stable", "coordinator",
         "a static id is replaced in a stable group only; before that both instances are members",
     ),
-    Decision(
-        "member_id_not_unique", "coordinator",
-        "a static member that returns is given the id it had before",
-    ),
     # -- coordinator: members that do not come --
     Decision(
         "new_member_never_expires", "coordinator",
@@ -244,6 +236,8 @@ DECISIONS: dict[str, Decision] = {decision.id: decision for decision in _TABLE}
 """All decisions by id, grouped by who makes them."""
 
 NOT_EXPRESSED: dict[str, str] = {
+    "J22": "racks do not change in the model; what the assignor makes of them is checked by the gate",
+    "B9, KAFKA-8715": "a member id is a slot and a count in the model, so two slots cannot get the same one",
     "B9, KAFKA-8896": "the coordinator itself crashes; the model has no exceptions inside it",
     "B9, KAFKA-14009": "timeouts have no length in the model, so a changed one cannot be told apart",
     "B12": "the model has the classic protocol only, not the upgrade to KIP-848",

@@ -19,6 +19,7 @@ from rebalance.model.protocol.state import (
     Answered,
     Call,
     Callback,
+    Claimed,
     Completed,
     Decided,
     Error,
@@ -70,6 +71,10 @@ def _size(limit: int, *sizes: int) -> str | None:
     return f"{sum(sizes)} members, the limit is {limit}" if sum(sizes) > limit else None
 
 
+def _instance(a: str, size: int) -> str | None:
+    return f"{size} members of the group have the instance id of {a}" if size > 1 else None
+
+
 def _told(setup: Setup, a: str, view: tuple[Parts, Parts, Life]) -> str | None:
     told, owned, life = view
     if told == owned:
@@ -90,7 +95,9 @@ def _always(setup: Setup) -> Iterator[Always]:
         yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(_commit, setup, a, b))
     if setup.max_size is not None:
         yield Always("group/size", tuple(f"size {a}" for a in slots), partial(_size, setup.max_size))
-    for a in slots:
+    for slot, a in enumerate(slots):
+        if setup.consumers[slot].instance is not None:
+            yield Always("group/instance", (f"size {a}",), partial(_instance, a))
         yield Always("callback/told", (f"listener {a}",), partial(_told, setup, a))
         yield Always("callback/fetch", (f"reads {a}",), partial(_fetch, setup, a))
 
@@ -117,10 +124,9 @@ def _stale(setup: Setup, seen: Seen) -> str | None:
             for i, (member, parts, generation, _) in enumerate(decided.claims):
                 loses = parts & bit and generation < newest and i not in holders
                 if loses and decided.grants[i].parts & bit:
-                    return (
-                        f"{letter(member.slot)} claims {setup.spell(bit)} from generation {generation} and gets it, "
-                        f"{letter(decided.claims[holders[0]][0].slot)} has it from generation {newest}"
-                    )
+                    old, new = letter(member.slot), letter(decided.claims[holders[0]][0].slot)
+                    gets = f"{old} claims {setup.spell(bit)} from generation {generation} and gets it"
+                    return f"{gets}, {new} has it from generation {newest}"
     return None
 
 
@@ -130,7 +136,18 @@ def _withhold(setup: Setup, seen: Seen) -> str | None:
             for i, grant in enumerate(decided.grants):
                 if grant.parts & bit and holders != [i]:
                     other = decided.claims[next(h for h in holders if h != i)][0]
-                    return f"{setup.spell(bit)} goes to {letter(grant.id.slot)} while {letter(other.slot)} holds it"
+                    goes = f"{setup.spell(bit)} goes to {letter(grant.id.slot)}"
+                    return f"{goes} while {letter(other.slot)} holds it"
+    return None
+
+
+def _label(setup: Setup, seen: Seen) -> str | None:
+    for claim in _of(seen, Claimed):
+        if claim.label != claim.own_gen:
+            return (
+                f"{letter(claim.who)} claims {setup.spell(claim.parts)} as of generation {claim.label}, "
+                f"it was assigned in {claim.own_gen}"
+            )
     return None
 
 
@@ -263,8 +280,9 @@ def _keeps_id(setup: Setup, seen: Seen) -> str | None:
     return None
 
 
-_RIGHTLY = (Error.FENCED_INSTANCE_ID, Error.GROUP_MAX_SIZE_REACHED, "listener")
-"""Thrown where the KIPs say so: two processes with one instance id, a full group, the application's own."""
+_RIGHTLY = (Error.GROUP_MAX_SIZE_REACHED, "listener")
+"""Thrown where the KIPs say so: a full group, and what the application itself throws. No two consumers of a
+setup share an instance id, so none may be fenced."""
 
 
 def _throws(setup: Setup, seen: Seen) -> str | None:
@@ -324,6 +342,8 @@ _STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
          "a partition that somebody still holds is not granted to another member in the same round"),
         ("leader/grant", Level.SAFETY, _grant, "KIP-54",
          "a partition is granted once, and only to a subscriber"),
+        ("leader/label", Level.SAFETY, _label, "KIP-792, proposed changes",
+         "a claim says in which generation it was assigned"),
         ("callback/revoked", Level.SAFETY, _revoked, "KIP-429, ConsumerRebalanceListener",
          "COOPERATIVE revokes what goes and never nothing, EAGER revokes everything"),
         ("callback/lost", Level.SAFETY, _lost, "KIP-429, onPartitionsLost",
@@ -441,6 +461,7 @@ _STATES = tuple(
         ("group/owner", "no two members of the group own the same partition", "KIP-429"),
         ("group/commit", "nobody can commit for a partition that another member owns", "KIP-429, KIP-447"),
         ("group/size", "the group never has more members than group.max.size", "KIP-389"),
+        ("group/instance", "one group.instance.id belongs to one member of the group", "KIP-345"),
         ("callback/told", "what the listener was told adds up to what the consumer owns", "KIP-429"),
         ("callback/fetch", "an EAGER member reads nothing after its last commit", "KAFKA-14196"),
     )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value
-from rebalance.model.protocol.member import Seen, removed
+from rebalance.model.protocol.member import Seen, membership_error, removed
 from rebalance.model.protocol.setup import Me, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -119,7 +119,7 @@ def join_arrives(
     mine = find(records, wire.id)
     error = refusal(me.setup, group, wire, everybody, mine)
     if error is None and wire.id != NO_ID and mine is None:
-        error = Error.UNKNOWN_MEMBER_ID
+        error = membership_error(me, records, wire.id)
     if error is not None:
         return Refused("join", error, wire.id), group, records, ()
     if wire.id == NO_ID:
@@ -317,8 +317,10 @@ def sync_request(me: Me, wire: Wire, group: Group, records: Records) -> Iterator
         return
     record = find(admitted(records), wire.id)
     error = None
-    if group.state in GONE or record is None:
+    if group.state in GONE:
         error = Error.UNKNOWN_MEMBER_ID
+    elif record is None:
+        error = membership_error(me, records, wire.id)
     elif wire.generation != group.generation:
         error = Error.ILLEGAL_GENERATION
     elif group.state is GroupState.PREPARING:
@@ -389,7 +391,9 @@ def refuse_sync(me: Me, wire: Wire, group: Group) -> Iterator[Outcome]:
 def refuse_join(me: Me, wire: Wire, records: Records) -> Iterator[Outcome]:
     """A parked JoinGroup whose member was removed is answered."""
     if isinstance(wire, JoinParked) and find(records, wire.id) is None:
-        yield Outcome((Refused("join", Error.UNKNOWN_MEMBER_ID, wire.id),))
+        error = membership_error(me, records, wire.id)
+        assert error is not None
+        yield Outcome((Refused("join", error, wire.id),))
 
 
 # -- timeouts ------------------------------------------------------------------------------------------
@@ -405,8 +409,16 @@ def able(member: Member, wire: Wire, record: Record) -> bool:
     return member.life is Life.UP and not member.stuck and belongs(member, wire, record)
 
 
+def append_fails(me: Me, budget: int, wire: Wire, records: Records) -> Iterator[Outcome]:
+    """The append to the log takes too long, and a JoinGroup is told to try again (KAFKA-10870)."""
+    if isinstance(wire, JoinParked):
+        record = find(records, wire.id)
+        left = put(records, record._replace(joined=False)) if record is not None else records
+        yield Outcome((budget - 1, Refused("join", Error.REBALANCE_IN_PROGRESS, wire.id), left))
+
+
 def session(
-    setup: Setup, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
+    me: Me, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
 ) -> Iterator[Outcome]:
     """The session of a member expires. One that is parked counts as alive (``maybeExpire``)."""
     for record in records:
@@ -415,32 +427,33 @@ def session(
         )
         if parked:
             continue
-        if record.meta is None and "pending_blocks_join" in setup.coordinator:
+        if record.meta is None and "pending_blocks_join" in me.setup.coordinator:
             continue
         new = record.meta is not None and record.meta.label == NONE
-        if new and "new_member_never_expires" in setup.coordinator:
+        if new and "new_member_never_expires" in me.setup.coordinator:
             continue
         alive = able(member, wire, record)
         hung = member.life is Life.HUNG and member.id == record.id
+        quiet = "no_heartbeat_in_completing" in me.runs(member.stage).decisions
         if hung and member.state in (MemberState.COMPLETING, MemberState.STABLE):
-            alive = alive or "no_heartbeat_in_completing" not in setup.coordinator
+            alive = not quiet
+        elif quiet and isinstance(wire, JoinOk) and wire.leader:  # a long assign(), and nobody beats
+            alive = False
         if alive is at_work:
             after, left, _ = removed(group, records, record.id)
             yield Outcome((after, left), f"id {record.id}")
 
 
-def session_expires(
-    setup: Setup, member: Member, wire: Wire, group: Group, records: Records
-) -> Iterator[Outcome]:
+def session_expires(me: Me, member: Member, wire: Wire, group: Group, records: Records) -> Iterator[Outcome]:
     """The session of an owner that is dead, paused or gone."""
-    yield from session(setup, member, wire, group, records, at_work=False)
+    yield from session(me, member, wire, group, records, at_work=False)
 
 
 def session_lost(
-    setup: Setup, budget: int, member: Member, wire: Wire, group: Group, records: Records
+    me: Me, budget: int, member: Member, wire: Wire, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """The session of an owner that is at work: its heartbeats did not arrive."""
-    for outcome in session(setup, member, wire, group, records, at_work=True):
+    for outcome in session(me, member, wire, group, records, at_work=True):
         yield Outcome((budget - 1, *outcome.values), outcome.choice)
 
 
@@ -550,6 +563,10 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         others = tuple(name for name in all_of["record"] if name != r) if setup.compares else ()
         log = (me.name("log"),) if setup.keeps_log else ()
         run, late = partial(join_request, me), partial(abandoned_join, me)
+        if "append fails" in setup.faults:
+            touched = ("budget", w, r)
+            fails = partial(append_fails, me)
+            listed.append(Action("append fails", me.slot, touched, touched, fails, bool, True, Fairness.NONE))
         if setup.keeps_log and me.static:
             both = (*log, "log")
             listed.append(
@@ -570,14 +587,14 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             Action("sync refused", me.slot, (w, "group"), (w,), partial(refuse_sync, me), _sync_parked),
             Action("join refused", me.slot, (w, r), (w,), partial(refuse_join, me), _join_parked),
             Action("session expires", me.slot, (r, m, w, "group"), ("group", r),
-                   lambda r, m, w, g: session_expires(setup, m, w, g, r), bool),
+                   lambda r, m, w, g, me=me: session_expires(me, m, w, g, r), bool),
             Action("rebalance timeout", me.slot, (r, m, w, "group"), ("group", r),
                    lambda r, m, w, g, me=me: rebalance_timeout(me, m, w, g, r), bool),
             Action("abandoned join", me.slot, (s, "group", r, *log, *others), (s, "group", r),
                    late, _is_join),
         ]  # fmt: skip
         costly = {
-            "session timeout": partial(session_lost, setup),
+            "session timeout": partial(session_lost, me),
             "slow member": partial(too_slow, me),
         }
         listed += [

@@ -33,7 +33,7 @@ from rebalance.model.protocol.state import (
 FAULTS = (
     "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
     "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
-    "failover", "group expires", "topic grows", "topic shrinks", "topic deleted",
+    "failover", "append fails", "group expires", "topic grows", "topic shrinks", "topic deleted",
 )  # fmt: skip
 """Every kind of fault; each draws one on the common budget."""
 

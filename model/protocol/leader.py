@@ -216,9 +216,13 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
         return
     setup = me.setup
     everything = union([record.meta.topics for some in records for record in some if record.meta is not None])
-    own = "leader_watches_own_topics" in me.runs(member.stage).decisions
+    decisions = me.runs(member.stage).decisions
+    own = "leader_watches_own_topics" in decisions
     watched = Topics(member.topics if own else everything)
     after = after._replace(watch=Parts(member.view & setup.parts(watched)), watched=watched)
+    if wire.skip and "static_leader_returns_as_follower" in decisions:
+        yield Outcome((joined(member, wire), Sync(wire.id, wire.generation)))
+        return
     if wire.skip:
         yield Outcome(
             (after, Sync(wire.id, wire.generation)), seen=(Noted("static leader skips the assignment"),)
@@ -227,6 +231,8 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
     question, ids, silent = question_of(setup, me, member, group, records)
     claims = _claims(setup, ids, records)
     for answer in answers(setup, question):
+        if "validate_raw_claims" in decisions and not me.runs(member.stage).eager:
+            answer = validated(question, answer)
         if isinstance(answer, Refusal):
             thrown = after._replace(rejoin=True)
             yield Outcome((thrown, None), "throws", (Threw(me.slot, answer.error),))
@@ -239,6 +245,16 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
             *_witnesses(setup, question, claims),
         )
         yield Outcome((after, Sync(wire.id, wire.generation, grants)), text, seen)
+
+
+def validated(question: Question, answer: Answer) -> Answer:
+    """``validateCooperativeAssignment`` on raw claims: what is added somewhere is not claimed elsewhere."""
+    if isinstance(answer, Refusal):
+        return answer
+    pairs = list(zip(question.metas, answer, strict=True))
+    added = union([share & ~meta.owned for meta, share in pairs])
+    revoked = union([meta.owned & ~share for meta, share in pairs])
+    return Refusal("IllegalStateException: added and revoked at once") if added & revoked else answer
 
 
 def _hold_back(question: Question, silent: Sequence[bool], answer: tuple[Parts, ...]) -> tuple[Parts, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from rebalance.model.machine import Action, Fairness, Outcome
-from rebalance.model.protocol.setup import Me, Runs, letter
+from rebalance.model.protocol.setup import Me, Runs
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
@@ -18,6 +18,7 @@ from rebalance.model.protocol.state import (
     Answered,
     Call,
     Callback,
+    Claimed,
     Cluster,
     Completed,
     Error,
@@ -176,13 +177,16 @@ def join_complete(me: Me, member: Member, assigned: Parts, throws: bool = False)
 
 
 def metadata(member: Member, runs: Runs) -> Metadata:
-    """What the next JoinGroup says. The label is the generation last joined, not that of ``owned``."""
+    """What the next JoinGroup says. As specified a claim is labelled with the generation that assigned it;
+    Java writes the one last joined, which is another after a SyncGroup that failed."""
     owned = NOTHING if runs.version < 1 or "claims_always_empty" in runs.decisions else member.owned
+    joined_last = not owned or "keep_owned_on_sync_rip" in runs.decisions
+    label = member.generation if joined_last else member.own_gen
     return Metadata(
         runs.assignors,
         member.topics,
         owned,
-        member.generation if runs.version >= 2 else NONE,
+        label if runs.version >= 2 else NONE,
         member.own_gen,
         member.last if "sticky" in runs.assignors else NOTHING,
         runs.version,
@@ -207,7 +211,10 @@ def join(me: Me, member: Member, wire: Wire) -> Iterator[Outcome]:
     member = member._replace(
         state=MemberState.PREPARING, rejoin=latched, joined_topics=member.topics, committing=False
     )
-    yield Outcome((member, Join(member.id, metadata(member, runs))), seen=seen)
+    meta = metadata(member, runs)
+    if meta.owned and meta.label != NONE:
+        seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
+    yield Outcome((member, Join(member.id, meta)), seen=seen)
 
 
 def _can_send(me: Me, member: Member, wire: Wire) -> bool:
@@ -358,24 +365,31 @@ def _late_commit_resets(member: Member, decisions: frozenset[str]) -> bool:
     return "late_commit_resets" in decisions and member.state is not MemberState.PREPARING
 
 
-def heartbeat_error(
-    group: Group, records: Records, mates: Records, member_id: int, generation: int
-) -> Error | None:
+def membership_error(me: Me, records: Records, member_id: int) -> Error | None:
+    """Why the coordinator does not know a member id: it is gone, or its instance has another one now."""
+    admitted = [record.id for record in records if record.meta is not None]
+    if member_id in admitted:
+        return None
+    return Error.FENCED_INSTANCE_ID if me.static and admitted else Error.UNKNOWN_MEMBER_ID
+
+
+def heartbeat_error(me: Me, group: Group, records: Records, member_id: int, generation: int) -> Error | None:
     """What the coordinator answers to a heartbeat or a commit of ``member_id`` in ``generation``."""
     if group.state in (GroupState.DEAD, GroupState.EMPTY):
         return Error.UNKNOWN_MEMBER_ID
-    if not any(record.id == member_id and record.meta is not None for record in records):
-        return Error.FENCED_INSTANCE_ID if any(r.meta is not None for r in mates) else Error.UNKNOWN_MEMBER_ID
+    error = membership_error(me, records, member_id)
+    if error is not None:
+        return error
     if generation != group.generation:
         return Error.ILLEGAL_GENERATION
     return Error.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING else None
 
 
-def heartbeat(me: Me, member: Member, group: Group, records: Records, *mates: Records) -> Iterator[Outcome]:
+def heartbeat(me: Me, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
     """A heartbeat that is answered at once; those without an effect are not steps."""
     if not _beats(member):
         return
-    error = heartbeat_error(group, records, sum(mates, ()), member.id, member.generation)
+    error = heartbeat_error(me, group, records, member.id, member.generation)
     if error is None or (
         error is Error.REBALANCE_IN_PROGRESS and (member.rejoin or member.state is not MemberState.STABLE)
     ):
@@ -401,10 +415,10 @@ def send_late(me: Me, budget: int, member: Member, stray: Stray) -> Iterator[Out
         yield Outcome((budget - 1, Late("commit", member.id, member.generation)), "commit")
 
 
-def late_arrives(me: Me, stray: Stray, group: Group, records: Records, *mates: Records) -> Iterator[Outcome]:
+def late_arrives(me: Me, stray: Stray, group: Group, records: Records) -> Iterator[Outcome]:
     """The coordinator answers it; an answer without an error has no effect."""
     if isinstance(stray, Late):
-        error = heartbeat_error(group, records, sum(mates, ()), stray.id, stray.generation)
+        error = heartbeat_error(me, group, records, stray.id, stray.generation)
         answer = Refused(stray.api, error, stray.id, stray.generation) if error else None
         yield Outcome((answer,))
 
@@ -602,19 +616,16 @@ def _received(member: object) -> bool:
 def actions(me: Me) -> tuple[Action, ...]:
     """All actions of this slot's member and of its process."""
     m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
-    mates = tuple(f"record {letter(mate)}" for mate in me.setup.mates(me.slot))
     free = Fairness.NONE
     own = (
         Action("join", me.slot, (m, w), (m, w), partial(join, me), _up),
         Action("receive", me.slot, (w, m), (m, w), lambda w, m: receive(me, m, w), _answered),
         Action("complete", me.slot, (m,), (m,), partial(complete, me), _received),
-        Action("heartbeat", me.slot, (m, "group", r, *mates), (m,), partial(heartbeat, me), _beating),
+        Action("heartbeat", me.slot, (m, "group", r), (m,), partial(heartbeat, me), _beating),
         Action("commit done", me.slot, (m,), (m,), partial(commit_done, me), _up),
         Action("refresh", me.slot, (m, "cluster"), (m,), partial(refresh, me), _up),
         Action("resume", me.slot, (m,), (m,), partial(resume, me)),
-        Action(
-            "late request arrives", me.slot, (s, "group", r, *mates), (s,), partial(late_arrives, me), bool
-        ),
+        Action("late request arrives", me.slot, (s, "group", r), (s,), partial(late_arrives, me), bool),
         Action("late answer", me.slot, (s, m), (m, s), lambda s, m: late_answer(me, m, s), bool),
         Action("start", me.slot, (m, w, "cluster"), (m, w), partial(start, me), fault=True, fairness=free),
         Action("subscribe", me.slot, (m,), (m,), partial(subscribe, me), _up, fault=True, fairness=free),

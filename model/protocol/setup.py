@@ -104,13 +104,6 @@ class Setup:
         """All partitions that the ``topics`` can have."""
         return union([self.topics[topic] for topic in each(topics)])
 
-    def mates(self, slot: int) -> tuple[int, ...]:
-        """The other slots with the same ``group.instance.id``."""
-        mine = self.consumers[slot].instance
-        return tuple(
-            s for s in self.slots if s != slot and mine is not None and self.consumers[s].instance == mine
-        )
-
     def partition(self, number: int) -> TopicPartition:
         """Partition ``number`` by name; topics are t0, t1 ... unless there is only one, t."""
         for index, parts in enumerate(self.topics):

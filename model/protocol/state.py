@@ -324,6 +324,15 @@ class Decided(NamedTuple):
     grants: tuple[Grant, ...]
 
 
+class Claimed(NamedTuple):
+    """A JoinGroup that says in which generation its claim was assigned: ``label``, in truth ``own_gen``."""
+
+    who: Slot
+    parts: Parts
+    label: Generation
+    own_gen: Generation
+
+
 class Threw(NamedTuple):
     """poll() of ``who`` threw ``error`` at the application."""
 

@@ -196,9 +196,8 @@ FACTS = {
     # KAFKA-14024, KAFKA-14196: short-lived.
     "prepare_commit_never_done": ("3.2.0", "3.1.2 3.2.1 3.3.0"),
     "fetch_while_pending_revocation": ("3.2.1 3.2.2", "3.2.0 3.2.3 3.3.0"),
-    # KAFKA-8972, KAFKA-14867: never left trunk.
+    # KAFKA-8972: never left trunk.
     "clear_before_leave_prepare": ("", "2.3.1 2.4.0 2.4.1"),
-    "racks_not_in_snapshot": ("", "3.4.0 3.5.0"),
 }
 
 BROKER_FACTS = {

@@ -1,0 +1,79 @@
+"""A search at a level boundary, on disk, to be gone on with.
+
+A checkpoint holds values of the model as Python pickles them, and loading a pickle can run any code: load
+none but your own.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rebalance.explore.memo import Columns
+from rebalance.explore.space import Space
+from rebalance.explore.tally import Tally
+from rebalance.model.machine import Value
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a search needs to go on: of each component the first ``sizes`` of ``values``, which may have
+    grown since; the levels; the counts; the processor time so far."""
+
+    values: Sequence[list[Value]]
+    sizes: tuple[int, ...]
+    levels: list[Columns]
+    tally: Tally
+    cpu: float
+
+    @classmethod
+    def of(cls, space: Space, levels: Sequence[Columns], tally: Tally, cpu: float) -> Snapshot:
+        """The search as it stands; later steps of it do not show."""
+        values = [column.values for column in space.columns]
+        return cls(values, tuple(len(known) for known in values), list(levels), tally.copy(), cpu)
+
+    def known(self) -> list[list[Value]]:
+        """The values of each component, in order of their numbers."""
+        return [known[:size] for known, size in zip(self.values, self.sizes, strict=True)]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a search is saved. ``fingerprint`` names the machine and the rules: a search of another is not
+    gone on with. ``every``: seconds after which a running search is saved at the end of a level."""
+
+    path: Path
+    fingerprint: str
+    every: float | None = None
+
+    def due(self, seconds: float) -> bool:
+        """Whether so many seconds after the last time it is time to save."""
+        return self.every is not None and seconds >= self.every
+
+    def save(self, snapshot: Snapshot, fingerprint: str) -> None:
+        """Write ``snapshot``; a file that is there is replaced when the new one is whole."""
+        whole = Snapshot(snapshot.known(), snapshot.sizes, snapshot.levels, snapshot.tally, snapshot.cpu)
+        beside = self.path.with_name(self.path.name + ".part")
+        with beside.open("wb") as file:
+            pickle.dump((VERSION, fingerprint), file, protocol=5)
+            pickle.dump(whole, file, protocol=5)
+        beside.replace(self.path)
+
+    def load(self, fingerprint: str) -> Snapshot | None:
+        """What was saved; None when there is nothing. Raises ValueError when it is of another search."""
+        if not self.path.exists():
+            return None
+        with self.path.open("rb") as file:
+            head = pickle.load(file)
+            if head != (VERSION, fingerprint):
+                raise ValueError(f"{self.path} is a checkpoint of {head[1]}, not of {fingerprint}")
+            snapshot: Snapshot = pickle.load(file)
+        return snapshot
+
+    def remove(self) -> None:
+        """Forget what was saved."""
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,151 @@
+"""What the fast engine answers after a search, from the levels alone: shortest traces, and the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rebalance.explore.backtrace import unfold
+from rebalance.explore.memo import Columns, Remark
+from rebalance.explore.search import DEADLOCK, Graph, Trace
+from rebalance.explore.space import BLOCK, Candidates, Space
+from rebalance.explore.visited import Hashes, Index
+from rebalance.model.machine import Event, State
+
+
+class LevelHistory:
+    """The levels of a search, and the questions that can be asked of them (``search.History``)."""
+
+    def __init__(self, space: Space, levels: Sequence[Columns]) -> None:
+        self.space, self.levels = space, levels
+
+    def traces(self, clause: str, depth: int) -> Iterator[Trace]:
+        """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
+        goals = np.zeros(0, np.uint64)
+        if depth < len(self.levels):
+            parts = [goals]
+            for states, hashes in self._blocks(depth):
+                parts.append(hashes[self._about(states, hashes, clause)])
+            goals = np.sort(np.concatenate(parts))
+        return self._traces(goals, depth, clause)
+
+    def traces_to(self, index: int) -> Iterator[Trace]:
+        """Every shortest trace to the state with this index."""
+        depth, place = self._place(index)
+        goal = self.space.hashes([ids[place : place + 1] for ids in self.levels[depth]])
+        return self._traces(goal, depth, "")
+
+    def graph(self) -> Graph:
+        """The steps that are no faults. Raises ValueError when states are merged by symmetry."""
+        space = self.space
+        if space.orbits is not None:
+            raise ValueError("no graph: states were merged by symmetry")
+        index, total = Index(), 0
+        for depth in range(len(self.levels)):
+            for _, hashes in self._blocks(depth):
+                index.add(hashes, np.arange(total, total + len(hashes)))
+                total += len(hashes)
+        parts: list[tuple[NDArray[np.int64], ...]] = [(np.zeros(0, np.int64),) * 3]
+        numbers = {id(table): number for number, table in enumerate(space.tables)}
+        calm = [table for table in space.tables if not table.action.fault]
+        base = 0
+        for depth in range(len(self.levels)):
+            for states, hashes in self._blocks(depth):
+                found = space.candidates(states, hashes, calm)
+                if found is not None:
+                    arrivals = space.arrivals(states, found)
+                    order = np.argsort(arrivals)
+                    target = np.empty(len(arrivals), np.int64)
+                    target[order] = index.find(arrivals[order])
+                    actions = np.array([numbers[id(table)] for table in found.tables])
+                    parts.append((found.source + base, target, np.repeat(actions, np.diff(found.bounds))))
+                base += len(hashes)
+        source, target, action = (np.concatenate(part) for part in zip(*parts, strict=True))
+        sizes = tuple(len(level[0]) for level in self.levels)
+        return Graph(total, source, target, action, sizes, self._state)
+
+    def _state(self, index: int) -> State:
+        depth, place = self._place(index)
+        return self.space.state(self.levels[depth], place)
+
+    def _place(self, index: int) -> tuple[int, int]:
+        for depth, level in enumerate(self.levels):
+            if index < len(level[0]):
+                return depth, index
+            index -= len(level[0])
+        raise IndexError("there are not so many states")
+
+    def _blocks(self, depth: int) -> Iterator[tuple[Columns, Hashes]]:
+        level = self.levels[depth]
+        for start in range(0, len(level[0]), BLOCK):
+            states = [ids[start : start + BLOCK] for ids in level]
+            yield states, self.space.hashes(states)
+
+    def _about(self, states: Columns, hashes: Hashes, clause: str) -> NDArray[np.bool_]:
+        about = np.zeros(len(hashes), np.bool_)
+        if clause == DEADLOCK:
+            found = self.space.candidates(states, hashes, self.space.tables)
+            about[:] = True
+            about[found.source if found is not None else []] = False
+        for broken, _, where in self.space.always.breaches(states):
+            if broken == clause:
+                about[where] = True
+        return about
+
+    def _traces(self, goals: Hashes, depth: int, clause: str) -> Iterator[Trace]:
+        space = self.space
+        rules = space.rules
+        steps = [rule for rule in rules.each_step if rule.clause == clause]
+        sometimes = [rule for rule in rules.sometimes if rule.clause == clause]
+
+        def shows(event: Event, seen: tuple[Hashable, ...]) -> bool:
+            return any(rule.breach(event, seen) is not None for rule in steps) or any(
+                rule.shows(event, seen) for rule in sometimes
+            )
+
+        ways = [goals]
+        for here in reversed(range(depth)):
+            parts = [np.zeros(0, np.uint64)]
+            for states, hashes in self._blocks(here):
+                found = space.candidates(states, hashes, space.tables)
+                if found is None:
+                    continue
+                on = _among(space.arrivals(states, found), ways[-1])
+                if here == depth - 1:
+                    on |= _remarked(found, clause)
+                leads = np.zeros(len(hashes), np.bool_)
+                leads[found.source[on]] = True
+                parts.append(hashes[leads])
+            ways.append(np.sort(np.concatenate(parts)))
+        ways.reverse()
+        met: dict[State, int] = {}
+
+        def on_way(state: State, here: int) -> bool:
+            if state not in met:
+                met[state] = space.key(state)
+            return bool(_among(np.array([met[state]], np.uint64), ways[here])[0])
+
+        return unfold(space.machine, depth, on_way, shows)
+
+
+def _among(hashes: Hashes, some: Hashes) -> NDArray[np.bool_]:
+    """Which of ``hashes`` are in the sorted ``some``."""
+    if not len(some):
+        return np.zeros(len(hashes), np.bool_)
+    at = np.searchsorted(some, hashes)
+    at[at == len(some)] = 0
+    among: NDArray[np.bool_] = some[at] == hashes
+    return among
+
+
+def _remarked(candidates: Candidates, clause: str) -> NDArray[np.bool_]:
+    """The steps that break or show ``clause``."""
+    parts = []
+    for table, steps in zip(candidates.tables, candidates.steps, strict=True):
+        about = [
+            isinstance(remark, Remark) and (clause in dict(remark.breaches) or clause in remark.shows)
+            for remark in table.remarks.values
+        ]
+        parts.append(np.array(about)[table.remark.room[steps.outcome]])
+    return np.concatenate(parts)

@@ -1,0 +1,203 @@
+"""Named scenarios: groups to explore, each a function from a few parameters to a setup.
+
+A scenario says what kind of group it is; how large, of which releases and with which faults is up to the
+caller. ``SCENARIOS`` is what ``rebalance explore --list`` shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rebalance.model.assignors import reference
+from rebalance.model.decisions import DECISIONS
+from rebalance.model.profiles import AS_SPECIFIED, broker, client
+from rebalance.model.protocol.group import FAULTS
+from rebalance.model.protocol.setup import Consumer, Plug, Runs, Setup
+from rebalance.model.protocol.state import Parts, Topics
+from rebalance.model.switches import SWITCHES
+
+COOPERATIVE = ("cooperative-sticky",)
+BOTH = ("range", "cooperative-sticky")
+EAGER = ("range",)
+
+TOPIC_FAULTS = ("topic grows", "topic shrinks", "topic deleted")
+ALWAYS_POSSIBLE = tuple(fault for fault in FAULTS if fault not in ("resubscribe", "failover"))
+"""Kinds of faults that mean something in every group; resubscribing takes two topics, and a failover makes
+every state remember the coordinator's log."""
+
+
+class ScenarioError(ValueError):
+    """Parameters that no setup follows from; the text says which and what would do."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the caller may choose. None: what the scenario has by default.
+
+    ``profiles`` are client releases, given to the members in turn; ``faults`` kinds of faults, of which
+    ``budget`` may happen in all. ``switches`` are further decisions and assignor switches for everybody
+    whom they concern. ``naming`` and ``steps`` as in ``Setup``; ``plug`` is the assignor's place.
+    """
+
+    members: int | None = None
+    partitions: int | None = None
+    profiles: tuple[str, ...] = (AS_SPECIFIED,)
+    broker: str = AS_SPECIFIED
+    faults: tuple[str, ...] | None = None
+    budget: int | None = None
+    switches: tuple[str, ...] = ()
+    naming: str = "every"
+    steps: str = "atomic"
+    plug: Plug = reference
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of group. ``lists[i]`` are the assignor lists of member ``i`` (the last one for all that
+    follow), stage by stage; ``topics`` how many topics there are, ``spare`` how many partitions may grow."""
+
+    name: str
+    sentence: str
+    members: int = 3
+    partitions: int = 3
+    budget: int = 1
+    faults: tuple[str, ...] = ALWAYS_POSSIBLE
+    lists: tuple[tuple[tuple[str, ...], ...], ...] = ((COOPERATIVE,),)
+    topics: int = 1
+    spare: int = 0
+    static: bool = False
+    apart: bool = False
+    """Whether member i subscribes to topic i only at first, else everybody to everything."""
+    crowded: int = 0
+    """How many members more than ``group.max.size`` there are."""
+
+    def setup(self, size: Size = Size()) -> Setup:
+        """The setup of this scenario in the given size.
+
+        Raises ScenarioError for what does not fit, naming it.
+        """
+        members = size.members if size.members is not None else self.members
+        partitions = size.partitions if size.partitions is not None else self.partitions
+        if not 1 <= members <= 12 or not 1 <= partitions <= 40:
+            raise ScenarioError(
+                f"{members} members x {partitions} partitions: 1 to 12 and 1 to 40 are possible"
+            )
+        if partitions < self.topics:
+            raise ScenarioError(
+                f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
+            )
+        faults = self.faults if size.faults is None else size.faults
+        for fault in faults:
+            if fault not in FAULTS:
+                raise ScenarioError(f"no fault {fault!r}; there are: {', '.join(FAULTS)}")
+        topics, exist = _topics(partitions, self.topics, self.spare)
+        return Setup(
+            consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
+            topics=topics,
+            exist=exist,
+            faults=faults,
+            budget=self.budget if size.budget is None else size.budget,
+            coordinator=broker(size.broker).decisions | _decisions(size.switches, "coordinator", "member"),
+            max_size=max(1, members - self.crowded) if self.crowded else None,
+            naming=size.naming,
+            steps=size.steps,
+            plug=size.plug,
+        )
+
+    def _consumer(self, member: int, size: Size, topics: int) -> Consumer:
+        profile = size.profiles[member % len(size.profiles)]
+        lists = self.lists[min(member, len(self.lists) - 1)]
+        everything = Topics((1 << topics) - 1)
+        if topics == 1:
+            subscriptions: tuple[Topics, ...] = (everything,)
+        elif self.apart:
+            subscriptions = (Topics(1 << member % topics), everything)
+        else:
+            subscriptions = (everything, Topics(1))
+        return Consumer(
+            stages=tuple(runs(profile, assignors, size.switches) for assignors in lists),
+            subscriptions=subscriptions,
+            instance=member if self.static else None,
+        )
+
+
+def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = ()) -> Runs:
+    """A consumer of release ``profile`` with the assignor list ``assignors`` and further ``switches``.
+
+    Raises ScenarioError for a switch that does not exist.
+    """
+    release = client(profile)
+    return Runs(
+        assignors=assignors,
+        decisions=release.decisions | _decisions(switches, "member", "leader", "coordinator"),
+        switches=release.switches + tuple(s for s in switches if s in SWITCHES and s not in DECISIONS),
+        version=release.metadata_version,
+        tells=release.user_data_generation,
+    )
+
+
+def _decisions(switches: tuple[str, ...], *where: str) -> frozenset[str]:
+    for switch in switches:
+        if switch not in DECISIONS and switch not in SWITCHES:
+            raise ScenarioError(f"no switch {switch!r}; `rebalance bugs` lists them")
+    return frozenset(s for s in switches if s in DECISIONS and DECISIONS[s].where in where)
+
+
+def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...], Parts]:
+    """Partition sets of the topics, as even as possible, the first with ``spare`` more that do not exist yet."""
+    sets, exist, at = [], 0, 0
+    for topic in range(topics):
+        count = partitions // topics + (topic < partitions % topics)
+        more = spare if topic == topics - 1 else 0
+        sets.append(Parts((1 << (count + more)) - 1 << at))
+        exist |= (1 << count) - 1 << at
+        at += count + more
+    return tuple(sets), Parts(exist)
+
+
+_STATIC_FAULTS = ("crash", "pause", "close", "disconnect", "slow member")
+
+_TABLE = (
+    Scenario("dynamic", "dynamic COOPERATIVE members of one topic, every kind of fault but a failover"),
+    Scenario("failover", "the same with a coordinator that fails over", 2, 2,
+             faults=(*ALWAYS_POSSIBLE, "failover")),
+    Scenario("eager", "EAGER members with the range assignor", lists=((EAGER,),)),
+    Scenario("sticky", "EAGER members with the sticky assignor, which claims in user data", 2, 2,
+             lists=((("sticky",),),)),
+    Scenario("mixed", "one EAGER member [range, cooperative-sticky] among COOPERATIVE ones, as between bounces",
+             lists=((BOTH,), (COOPERATIVE,))),
+    Scenario("default", "members with the default list [range, cooperative-sticky]", 2, 2, lists=((BOTH,),)),
+    Scenario("static", "static members, which keep their place while they are away", 2, 2,
+             static=True, faults=(*_STATIC_FAULTS, "unsubscribe", "slow network")),
+    Scenario("static-failover", "static members and a coordinator that fails over", 2, 1, budget=2,
+             static=True, faults=("crash", "failover")),
+    Scenario("topics", "two topics; members change their subscriptions, topics grow, shrink and go", 2, 2,
+             topics=2, spare=1, faults=("resubscribe", *TOPIC_FAULTS, "disconnect", "crash")),
+    Scenario("apart", "two topics, each member subscribes to another one at first", 2, 2,
+             topics=2, spare=1, apart=True, faults=("resubscribe", *TOPIC_FAULTS, "disconnect", "crash")),
+    Scenario("growing", "one topic that grows, shrinks and goes", 2, 1,
+             spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
+    Scenario("growing-eager", "the same for EAGER members", 2, 1, lists=((EAGER,),),
+             spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
+    Scenario("crowded", "one member more than group.max.size", 3, 2, crowded=1),
+    Scenario("static-topics", "static members of two topics", 2, 2, topics=2, static=True, budget=2,
+             faults=("crash", "resubscribe")),
+    Scenario("mixed-failover", "an upgrade half done and a coordinator that fails over", 2, 1,
+             lists=((BOTH,), (COOPERATIVE,)), faults=("failover", "crash")),
+    Scenario("downgrade", "a member that lists cooperative-sticky first, and one that can only do range", 2, 2,
+             lists=((("cooperative-sticky", "range"),), (EAGER,)), faults=("crash",)),
+)  # fmt: skip
+
+SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _TABLE}
+"""All scenarios by name."""
+
+
+def scenario(name: str) -> Scenario:
+    """The scenario ``name``. Raises ScenarioError, which lists all, when there is none."""
+    if name not in SCENARIOS:
+        raise ScenarioError(f"no scenario {name!r}; there are: {', '.join(SCENARIOS)}")
+    return SCENARIOS[name]
+
+
+__all__ = ["SCENARIOS", "Scenario", "ScenarioError", "Size", "field", "replace", "runs", "scenario"]

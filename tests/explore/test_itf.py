@@ -1,0 +1,161 @@
+"""Traces for other tools: ITF as ADR-015 defines it, and DOT."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.explore`
+
+import pytest
+from rebalance.explore import itf
+from rebalance.explore.dot import dot
+from rebalance.explore.lasso import Lasso
+from rebalance.explore.liveness import settles
+from rebalance.explore.plain import explore
+from rebalance.explore.search import Trace
+from rebalance.model.machine import Event, Machine
+from rebalance.properties.rules import Rules
+
+from tests.explore.toys_live import Row, lock, restless, table
+
+
+class Claim(NamedTuple):
+    generation: int
+    partitions: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Group:
+    leader: int | None
+    up: bool
+
+
+class Phase(IntEnum):
+    STABLE = 3
+
+
+class Kind(Enum):
+    COOPERATIVE = "c"
+
+
+def test_values():
+    assert itf.value(2**70) == {"#bigint": "1180591620717411303424"}
+    assert itf.value(-1) == {"#bigint": "-1"}
+    assert itf.value((True, ())) == {"#tup": [True, {"#tup": []}]}
+    assert itf.value(Claim(3, frozenset("ba"))) == {
+        "generation": {"#bigint": "3"},
+        "partitions": {"#set": ["a", "b"]},
+    }
+    assert itf.value(Group(None, False)) == {"leader": {"tag": "None", "value": {"#tup": []}}, "up": False}
+    assert itf.value((Phase.STABLE, Kind.COOPERATIVE)) == {"#tup": ["STABLE", "COOPERATIVE"]}
+    assert itf.value([{"b": 1, "a": 2}]) == [{"#map": [["a", {"#bigint": "2"}], ["b", {"#bigint": "1"}]]}]
+    with pytest.raises(TypeError, match=r"no word for 1\.5"):
+        itf.value(1.5)
+
+
+def test_sets_are_in_the_order_of_numbers():
+    assert itf.value(frozenset({10, 9, -2})) == {
+        "#set": [{"#bigint": "-2"}, {"#bigint": "9"}, {"#bigint": "10"}]
+    }
+    assert itf.value(frozenset({(10,), (9,)})) == {
+        "#set": sorted([itf.value((10,)), itf.value((9,))], key=str)
+    }
+
+
+def well_formed(trace: dict[str, Any]) -> None:
+    """What ADR-015 asks of a trace object."""
+    assert json.loads(json.dumps(trace)) == trace
+    assert set(trace) <= {"#meta", "params", "vars", "states", "loop"}
+    for state in trace["states"]:
+        assert set(state) == {"#meta", *trace["vars"]}
+    assert 0 <= trace.get("loop", 0) < len(trace["states"])
+
+
+def test_a_finite_trace():
+    machine, _ = lock()
+    run = Trace((0, 1), (Event("hum", -1, "2"), Event("turn", 0)))
+    trace = itf.trace(machine, run, {"entered": "digits"}, description="by hand")
+    well_formed(trace)
+    assert trace == {
+        "#meta": {"format": "ITF", "format-description": itf.ABOUT, "description": "by hand"},
+        "vars": ["digits", "noise"],
+        "states": [
+            {"#meta": {"index": 0}, "digits": {"#bigint": "0"}, "noise": {"#bigint": "1"}},
+            {
+                "#meta": {"index": 1, "action": "hum", "choice": "2"},
+                "digits": {"#bigint": "0"},
+                "noise": {"#bigint": "3"},
+            },
+            {
+                "#meta": {"index": 2, "action": "turn", "who": 0},
+                "digits": {"#bigint": "1"},
+                "noise": {"#bigint": "3"},
+            },
+        ],
+    }
+    with pytest.raises(ValueError, match="one name"):
+        itf.trace(machine, run, {"entered": "noise"})
+    with pytest.raises(ValueError, match="not enabled"):
+        itf.trace(machine, Trace((0, 1), (Event("shake"),)))
+
+
+def closes(machine: Machine, lasso: Lasso) -> dict[str, Any]:
+    """The lasso as a trace; its loop, played once more by hand, ends where it began."""
+    trace = itf.trace(machine, lasso)
+    well_formed(trace)
+    assert trace["loop"] == len(lasso.stem)
+    assert len(trace["states"]) == len(lasso.stem) + max(1, len(lasso.cycle))
+    state = lasso.initial
+    for event in lasso.stem + lasso.cycle:
+        state = machine.step(state, event)
+    last = {name: itf.value(one) for name, one in zip(machine.components, machine.normal(state), strict=True)}
+    first = trace["states"][trace["loop"]]
+    assert last == {name: first[name] for name in machine.components}
+    return trace
+
+
+def test_a_lasso_loops():
+    machine, goal, _ = restless()
+    lasso = settles(machine, goal, explore(machine, Rules())).lasso
+    assert lasso is not None
+    assert closes(machine, lasso)["#meta"]["closed-by"]["action"] == "join"
+    joins = tuple(Event("join", who) for who in (0, 1, 0))
+    crash = Lasso((1, 1, 1), (Event("crash"), joins[0]), joins[1:])
+    assert closes(machine, crash)["states"][1]["group"] == {"#bigint": "1"}  # 2 as it was given
+    spin = table(Row("spin", {0: (1,), 1: (2,), 2: (1,)}))
+    turn = tuple(Event("spin", 0, choice) for choice in ("1", "2", "1"))
+    trace = closes(spin, Lasso((0,), turn[:1], turn[1:]))
+    assert [state["at"]["#bigint"] for state in trace["states"]] == ["0", "1", "2"]
+
+
+def test_resting_loops_on_the_last_state():
+    machine = table(Row("go", {0: (1,)}))
+    trace = closes(machine, Lasso((0,), (Event("go", 0, "1"),), ()))
+    assert trace["loop"] == 1
+
+
+def test_dot():
+    machine = table(Row("go", {0: (1,), 1: (0, 1)}), Row("step", {0: (1,)}))
+    graph = explore(machine, Rules()).graph()
+    text = dot(machine, graph, lambda state: f'at "{state[0]}"', marked=lambda state: state == (1,))
+    assert text.splitlines() == [
+        "digraph {",
+        "  node [shape=box, fontname=monospace];",
+        '  0 [label="at \\"0\\"", style="bold"];',
+        '  1 [label="at \\"1\\"", style="filled"];',
+        '  0 -> 1 [label="go 0\\nstep 1"];',
+        '  1 -> 0 [label="go 0"];',
+        '  1 -> 1 [label="go 0"];',
+        "}",
+    ]
+
+
+def test_dot_of_too_much_is_refused():
+    machine = table(Row("go", {n: (n + 1,) for n in range(600)}))
+    with pytest.raises(ValueError, match="601 states"):
+        dot(machine, explore(machine, Rules()).graph())

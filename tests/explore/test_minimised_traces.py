@@ -1,0 +1,129 @@
+"""Long traces made short: still breaking the clause, and how near to the shortest."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.explore`
+
+import pytest
+from rebalance.explore.minimise import minimise
+from rebalance.explore.plain import explore
+from rebalance.explore.search import Trace
+from rebalance.explore.walks import depth_first, swarm
+from rebalance.model.machine import Event, Machine, State
+from rebalance.properties.rules import Bounded, EachStep, Rules
+
+from tests.explore.toys import coordinator
+from tests.explore.toys_live import NONE, Row, counts_turns, lock, restless, table, until
+
+
+def end(machine: Machine, trace: Trace) -> State:
+    state = trace.initial
+    for event in trace.events:
+        state = machine.step(state, event)
+    return state
+
+
+def ratios(toy: tuple[Machine, Rules], states: int) -> list[float]:
+    """Length of minimised walks by the length of the shortest trace."""
+    machine, rules = toy
+    shortest = explore(machine, rules).breaches[0]
+    lengths = []
+    for one in swarm(machine, rules, 1, walks=60, steps=200):
+        if any(broken.clause == shortest.clause for broken in one.broken):
+            small = minimise(machine, rules, shortest.clause, one.trace, states=states)
+            end(machine, small.trace)  # it can happen
+            assert len(small.trace.events) <= len(one.trace.events)
+            if small.shortest:
+                assert len(small.trace.events) == shortest.depth
+            lengths.append(len(small.trace.events) / shortest.depth)
+    assert len(lengths) >= 5
+    return lengths
+
+
+@pytest.mark.parametrize("toy", [lock(digits=6), coordinator(2, 2, withhold=False)], ids=["lock", "group"])
+def test_near_the_shortest_with_a_little_effort_and_shortest_with_more(toy: tuple[Machine, Rules]):
+    little, more = ratios(toy, 3), ratios(toy, 2000)
+    assert median(little) <= 1.5
+    assert set(more) == {1.0}
+
+
+def test_a_walk_that_was_lucky_stays():
+    machine, rules = lock(digits=3)
+    trace = Trace((0, 0), tuple(Event("turn", n % 2) for n in range(3)))
+    small = minimise(machine, rules, "safe/closed", trace)
+    assert small.trace == trace
+    assert small.shortest
+
+
+def test_the_cut_may_lead_from_another_initial_state():
+    machine = table(Row("go", {0: (1,), 1: (2,), 2: (3,), 3: (4,)}), initial=(0, 3))
+    rules = Rules(each_step=(EachStep("safe", lambda e, seen: "there" if e.choice == "4" else None),))
+    long = Trace((0,), tuple(Event("go", 0, str(n)) for n in range(1, 5)))
+    small = minimise(machine, rules, "safe", long)
+    assert small == (Trace((3,), (Event("go", 0, "4"),)), True)
+
+
+def test_without_effort_nothing_is_called_shortest():
+    machine, rules = lock(digits=6, noises=9)
+    one = next(swarm(machine, rules, 3, walks=200, steps=200))
+    assert not minimise(machine, rules, "safe/closed", one.trace, states=0).shortest
+    as_it_was = minimise(machine, rules, "safe/closed", one.trace, may_go_on=lambda: False)
+    assert as_it_was.trace == one.trace
+    assert not as_it_was.shortest
+
+
+def test_short_from_the_middle_is_not_called_shortest():
+    detour = {0: (1, *range(100, 131)), 1: (2,), 2: (3,), 3: (5, 4), 5: (9,), 4: (6,), 6: (9,), 130: (9,)}
+    machine = table(Row("go", detour))
+    rules = Rules(each_step=(EachStep("safe", lambda e, seen: "there" if e.choice == "9" else None),))
+    long = Trace((0,), tuple(Event("go", 0, choice) for choice in "123469"))
+    small = minimise(machine, rules, "safe", long, states=3)
+    assert [event.choice for event in small.trace.events] == list("12359")
+    assert not small.shortest
+    assert len(minimise(machine, rules, "safe", long).trace.events) == 2
+
+
+def test_dead_ends_and_counts_can_be_minimised():
+    idle = {n: ((n + 1) % 9,) for n in range(9)}
+    machine = table(Row("spin", idle), Row("break", {n: (20 + n,) for n in range(9)}, NONE, True))
+    rules = Rules(finally_=(until(),))
+    long = Trace((0,), (*(Event("spin", 0, str(n)) for n in range(1, 6)), Event("break", 1, "25")))
+    assert minimise(machine, rules, "live/there", long) == (Trace((0,), (Event("break", 1, "20"),)), True)
+    loop, _, bound = restless()
+    joins = Rules(bounded=(bound,))
+    found = next(swarm(loop, joins, 1, walks=20, steps=30))
+    small = minimise(loop, joins, bound.clause, found.trace)
+    assert len(small.trace.events) in (3, 4)
+    assert not small.shortest  # the way counts, so no search over states can tell
+    noisy = Rules(bounded=(Bounded("few", counts_turns, 4),))
+    random = Random(1)
+    events: list[Event] = []
+    state: State = (0, 0)
+    locked = lock(digits=20)[0]
+    while sum(map(counts_turns, events)) < 9:
+        event = random.choice([e for e in locked.enabled(state) if e.action != "shake"])
+        state = locked.step(state, event)
+        events.append(event)
+    small = minimise(locked, noisy, "few", Trace((0, 0), tuple(events)))
+    assert len(small.trace.events) == 5
+
+
+def test_what_does_not_break_is_refused():
+    machine, rules = lock()
+    with pytest.raises(ValueError, match="does not break safe/closed"):
+        minimise(machine, rules, "safe/closed", Trace((0, 0), ()))
+    with pytest.raises(ValueError, match="cannot happen after 0 events"):
+        minimise(machine, rules, "safe/closed", Trace((0, 0), (Event("shake"),)))
+
+
+def test_depth_first_runs_get_short():
+    machine, rules = coordinator(2, 2, withhold=False)
+    one = next(depth_first(machine, rules, 30))
+    small = minimise(machine, rules, one.broken[0].clause, one.trace)
+    assert len(small.trace.events) < len(one.trace.events)
+    assert small.shortest
