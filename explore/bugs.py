@@ -90,11 +90,11 @@ _TABLE = (
     Shown("eager_revoke_keeps_last_assigned", "callback/told", "eager"),
     Shown("offset_fetch_not_resumed", LASSO, "dynamic", 2, 1),
     # -- the leader --
-    Shown("validate_raw_claims", "poll/throws", "dynamic", 3, 2, client="java-2.8.1", also=("max_generation_only",)),
+    Shown("validate_raw_claims", "poll/throws", "dynamic", 3, 3, also=("max_generation_only",)),
     Shown("leader_watches_own_topics", LASSO, "apart", 2, 2, ("topic grows",)),
     Shown("no_withhold", "group/owner", "dynamic"),
     Shown("max_generation_only", "group/owner", "dynamic", 3, 3),
-    Shown("trust_all_claims", "group/owner", "dynamic", 3, 2, ("pause",), also=("prepare_not_repeated_after_reset",)),
+    Shown("trust_all_claims", "leader/grant", "dynamic", 3, 2, ("pause",), also=("prepare_not_repeated_after_reset",)),
     # -- the coordinator --
     Shown("persist_selected_protocol_only", "poll/throws", "mixed-failover", 2, 1, ("failover",)),
     Shown("static_replace_not_persisted", "poll/throws", "static-failover", 1, 1, ("crash", "failover")),

@@ -68,7 +68,8 @@ def fair_parts(steps: Steps, marks: Marks, left: Flags) -> list[Ints]:
     and taken nowhere: without those nodes it may be fair, so what is left of it is asked again.
     """
     kinds = len(steps.weak)
-    pairs = np.unique(steps.source * kinds + steps.action)
+    out = left[steps.source]
+    pairs = np.unique(steps.source[out] * kinds + steps.action[out])
     pair_node, pair_action = np.divmod(pairs, kinds)
     found: list[Ints] = []
     while left.any():
@@ -134,21 +135,13 @@ def round_trip(
     return best
 
 
-class _Owed(NamedTuple):
-    """What a path is still to do before it may close. Bits are actions."""
-
-    weak: int
-    strong: int
-    taken: int
-    mark: bool
-
-    @property
-    def nothing(self) -> bool:
-        return not self.weak and not self.strong & ~self.taken and not self.mark
-
-
 class _Trips:
-    """Paths inside the fair parts, edge by edge."""
+    """Paths inside the fair parts, edge by edge.
+
+    What a path owes before it may close is one number. Of ``kinds`` actions, the first ``kinds`` bits are
+    the weakly fair ones enabled in all of its states and not taken, the next the strongly fair ones
+    enabled in some state and not taken, the next the strongly fair ones taken; the bit above is the mark.
+    """
 
     def __init__(self, steps: Steps, marks: Marks, parts: list[Ints], depth: Ints) -> None:
         self._steps, self._marks = steps, marks
@@ -160,11 +153,22 @@ class _Trips:
         order = np.lexsort((every, depth[every]))
         self.starts: list[int] = every[order].tolist()
         self._rank = {node: rank for rank, node in enumerate(self.starts)}
-        self._known: dict[int, tuple[list[tuple[int, int, int]], int, int, bool]] = {}
+        kinds = len(steps.weak)
+        self._kinds, self._all, self._mark = kinds, (1 << kinds) - 1, 1 << 3 * kinds
+        self._debts = self._mark | (1 << 2 * kinds) - 1
+        self._done = [
+            (
+                (1 << kind) | (self._mark if marks.actions[kind] else 0),
+                int(steps.strong[kind]) << 2 * kinds + kind,
+            )
+            for kind in range(kinds)
+        ]
+        self._known: dict[int, tuple[list[tuple[int, int, int]], int, int, int]] = {}
 
-    def _node(self, node: int) -> tuple[list[tuple[int, int, int]], int, int, bool]:
-        """Edges inside the part (edge, head, action); enabled weak and strong actions; whether marked."""
-        if node not in self._known:
+    def _node(self, node: int) -> tuple[list[tuple[int, int, int]], int, int, int]:
+        """Edges inside the part (edge, head, action); enabled weak and strong actions; what is not paid."""
+        known = self._known.get(node)
+        if known is None:
             steps = self._steps
             edges = self._out.edge[self._out.first[node] : self._out.first[node + 1]]
             ways = []
@@ -176,23 +180,21 @@ class _Trips:
                 strong |= int(steps.strong[action]) << action
                 if self._part[head] == self._part[node]:
                     ways.append((edge, head, action))
-            self._known[node] = (ways, weak, strong, bool(self._marks.nodes[node]))
-        return self._known[node]
+            stays = -1 ^ self._all ^ weak ^ (self._mark if self._marks.nodes[node] else 0)
+            known = self._known[node] = ways, weak, strong << self._kinds, stays
+        return known
 
-    def _begin(self, node: int) -> _Owed:
-        _, weak, strong, marked = self._node(node)
-        return _Owed(weak, strong, 0, not marked)
+    def _begin(self, node: int) -> int:
+        """What a path owes that has seen ``node`` only."""
+        _, weak, strong, stays = self._node(node)
+        return (self._mark & stays) | weak | strong
 
-    def _go(self, owed: _Owed, head: int, action: int) -> _Owed:
+    def _go(self, owed: int, head: int, action: int) -> int:
         """What is owed after taking ``action`` to ``head``."""
-        _, weak, strong, marked = self._node(head)
-        bit = 1 << action
-        return _Owed(
-            owed.weak & weak & ~bit,
-            owed.strong | strong,
-            owed.taken | bit if self._steps.strong[action] else owed.taken,
-            owed.mark and not marked and not bool(self._marks.actions[action]),
-        )
+        _, _, strong, stays = self._node(head)
+        paid, taken = self._done[action]
+        owed = ((owed & stays) | strong | taken) & ~paid
+        return owed & ~((owed >> self._kinds) & (self._all << self._kinds))
 
     def shortest(self, start: int, room: int | None, effort: int) -> tuple[tuple[int, ...] | None, int]:
         """The shortest fair cycle through ``start`` of fewer than ``room`` edges; the effort left.
@@ -202,7 +204,7 @@ class _Trips:
         """
         rank = self._rank[start]
         first = (start, self._begin(start))
-        came: dict[tuple[int, _Owed], tuple[tuple[int, _Owed], int] | None] = {first: None}
+        came: dict[tuple[int, int], tuple[tuple[int, int], int] | None] = {first: None}
         frontier = [first]
         length = 0
         while frontier and effort > 0:
@@ -217,7 +219,7 @@ class _Trips:
                     if self._rank[head] < rank:
                         continue
                     there = (head, self._go(owed, head, action))
-                    if head == start and there[1].nothing:
+                    if head == start and not there[1] & self._debts:
                         return (*_back(came, here), edge), effort
                     if there not in came:
                         came[there] = (here, edge)
@@ -229,29 +231,24 @@ class _Trips:
         """Some fair cycle through ``start``: pay the nearest debt until none is left, then go home."""
         edges: list[int] = []
         node, owed = start, self._begin(start)
-        while not (owed.nothing and node == start and edges):
-            step = self._nearest(node, owed, start)
-            for edge in step:
+        while owed & self._debts or node != start or not edges:
+            path = self._nearest(node, owed, start)
+            for edge in path:
                 owed = self._go(owed, int(self._steps.target[edge]), int(self._steps.action[edge]))
-            edges += step
+            edges += path
             node = int(self._steps.target[edges[-1]])
         return tuple(edges)
 
-    def _nearest(self, node: int, owed: _Owed, home: int) -> list[int]:
-        """Edges to the nearest place where less is owed; home, when nothing is."""
+    def _nearest(self, node: int, owed: int, home: int) -> list[int]:
+        """Edges to the nearest place where a debt of ``owed`` is paid; home, when there is none."""
+        debts = owed & self._debts
         came: dict[int, tuple[int, int] | None] = {node: None}
         frontier = [node]
         while frontier:
             beyond = []
             for here in frontier:
                 for edge, head, action in self._node(here)[0]:
-                    after = self._go(owed, head, action)
-                    paid = (
-                        after.weak != owed.weak
-                        or (owed.strong & ~owed.taken) >> action & 1
-                        or after.mark != owed.mark
-                    )
-                    if head == home if owed.nothing else paid:
+                    if debts & ~self._go(owed, head, action) if debts else head == home:
                         return [*_back(came, here), edge]
                     if head not in came:
                         came[head] = (here, edge)

@@ -21,7 +21,7 @@ from rebalance.explore.search import Exploration, Graph, Trace
 from rebalance.model.machine import Event, Fairness, Machine, State, Value
 from rebalance.properties.rules import Bounded, Finally, Rules
 
-EFFORT = 1_000_000
+EFFORT = 300_000
 """How many (state, debts) the search for a least cycle may look at: some seconds."""
 
 
@@ -87,7 +87,7 @@ class Liveness(NamedTuple):
     @property
     def holds(self) -> bool:
         """Whether all of it holds. What ends badly does not settle, if a goal was given."""
-        return all(one.holds for one in (*self.settling, *self.counts))
+        return all(one.holds for one in self.settling) and all(one.holds for one in self.counts)
 
 
 def judge(machine: Machine, rules: Rules, search: Exploration, *, effort: int = EFFORT) -> Liveness:

@@ -328,7 +328,7 @@ def _leader_told(setup: Setup, seen: Seen) -> str | None:
 
 def _keep(setup: Setup, seen: Seen) -> str | None:
     for item in _of(seen, Expelled):
-        if item.static and not item.able:
+        if item.away and not item.able:
             return f"static {letter(item.who)} is expelled by the {item.cause} timeout"
     return None
 
@@ -382,7 +382,7 @@ _STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
         ("coordinator/leader", Level.LIVENESS, _leader_told, "KIP-814",
          "a static leader that returns is told that it leads"),
         ("coordinator/keep", Level.SAFETY, _keep, "KIP-345, KAFKA-8220",
-         "a static member loses its place by its session timeout only"),
+         "a static member that is away loses its place by its session timeout only"),
     )
 )  # fmt: skip
 

@@ -289,7 +289,7 @@ def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: lis
             kept.append(_silent(setup, group, record))
             seen.append(Noted("silent static member"))
         else:
-            seen.append(Expelled(slot, "rebalance timeout", False, static))
+            seen.append(Expelled(slot, "rebalance", False, static))
     return tuple(kept)
 
 
@@ -468,7 +468,7 @@ def _give_up(
             yield Outcome((group, put(records, record._replace(given_up=True))), f"join of id {record.id}")
         elif group.state in SETTLED and not record.synced and _sync_expires(me, record):
             after, left, _ = removed(group, records, record.id)
-            seen = Expelled(me.slot, "pending sync", at_work, me.static)
+            seen = Expelled(me.slot, "pending sync", at_work, me.static and record.silent)
             yield Outcome((after, left), f"sync of id {record.id}", (seen,))
 
 

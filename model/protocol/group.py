@@ -164,8 +164,8 @@ def _reads(me: Me, m: Member) -> tuple[bool, bool, Parts]:
 
 def _share(setup: Setup, m: Member) -> tuple[Parts, Parts, Parts, Parts]:
     """Of a member at work: owned, subscribed, the metadata it watches, and of which partitions."""
-    if m.life not in (Life.UP, Life.HUNG):
-        return Parts(0), Parts(0), Parts(0), Parts(0)
+    if m.life is not Life.UP:  # one that hangs keeps what it owns, and can ask for nothing
+        return m.owned if m.life is Life.HUNG else Parts(0), Parts(0), Parts(0), Parts(0)
     return m.owned, setup.parts(m.topics), m.watch or Parts(0), setup.parts(m.watched)
 
 

@@ -384,12 +384,15 @@ class Replaced(NamedTuple):
 
 
 class Expelled(NamedTuple):
-    """The coordinator removed a member id for ``cause``; ``able``: its owner was at work."""
+    """The coordinator removed a member id for ``cause``, the timeout of a rebalance or of a pending sync.
+
+    ``able``: its owner was at work. ``away``: it is a static member that took no part in this rebalance.
+    """
 
     who: Slot
     cause: str
     able: bool
-    static: bool
+    away: bool
 
 
 class Noted(NamedTuple):

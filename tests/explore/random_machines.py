@@ -8,13 +8,12 @@ on names, as in a real machine.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from typing import Any
 
 from hypothesis import strategies as st
-
 from rebalance.model.machine import NOBODY, Action, Event, Labels, Machine, Outcome, Permutation, Value, View
 from rebalance.properties.rules import Always, EachStep, Rules, Sometimes
 
@@ -43,13 +42,13 @@ def build(
     actions: list[Action] = []
     for kind in range(kinds):
         shares, wide = rng.random() < 0.6, labelled and rng.random() < 0.3
-        salt = rng.random()
+        salt, guarded = rng.random(), rng.random() < 0.5
         for i, me in enumerate(everyone):
             others = tuple(name for name in everyone if name != me) if wide else ()
             reads = (me, *(("fuel", "shared") if shares or wide else ()), *others)
             writes = (me, "fuel", "shared") if shares else (me,)
             run = partial(_act, salt, i, shares, labelled and wide, fuel)
-            guard = partial(_guard, salt) if rng.random() < 0.5 else None
+            guard = partial(_guard, salt) if guarded else None
             actions.append(Action(f"kind{kind}", i, reads, writes, run, guard, fault=kind == 0))
     if blind:
         actions.append(Action("reset", NOBODY, ("fuel",), ("fuel", *everyone), partial(_reset, members)))
@@ -98,7 +97,7 @@ def _act(
 ) -> Iterator[Outcome]:
     """Outcomes drawn by what the action sees: values, and labels by their order."""
     fuel, shared, *others = rest or (1, None)
-    values = [me, *([shared[:2]] if shared is not None else []), *sorted(o[0:1] + (-1,) for o in others)]
+    values = [me, *([shared[:2]] if shared is not None else []), *sorted((*o[:1], -1) for o in others)]
     labels = sorted({value[1] for value in values if value[1] >= 0})
     sight = [(value[0], labels.index(value[1]) if value[1] >= 0 else -1) for value in values]
     holder = None if shared is None else "me" if shared[2] == i else "none" if shared[2] < 0 else "other"

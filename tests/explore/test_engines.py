@@ -7,11 +7,11 @@ from itertools import islice
 
 import pytest
 from hypothesis import given, settings
-
 from rebalance.explore import fast, plain
 from rebalance.explore.search import DEADLOCK, Exploration, Graph, Limits, Stop, covered, merge
 from rebalance.model.machine import Machine, State
 from rebalance.properties.rules import Rules
+
 from tests.explore.random_machines import machines
 from tests.explore.toys import coordinator, puzzle, replay
 
