@@ -98,6 +98,7 @@ _TABLE = (
     # -- the coordinator --
     Shown("persist_selected_protocol_only", "poll/throws", "mixed-failover", 2, 1, ("failover",)),
     Shown("static_replace_not_persisted", "poll/throws", "static-failover", 1, 1, ("crash", "failover")),
+    Shown("static_removal_not_persisted", "poll/throws", "static-failover", 1, 1, ("crash", "failover")),
     Shown("sync_load_error_raw", "poll/throws", "failover", 1, 1, ("failover",)),
     Shown("silent_static_claims_stale", "group/owner", "static", 2, 1, ("pause",)),
     Shown("pending_sync_evicts_static", "coordinator/keep", "static", 2, 1, ("crash",)),

@@ -95,7 +95,7 @@ def judge(machine: Machine, rules: Rules, search: Exploration, *, effort: int = 
 
     Raises ValueError when the search was not complete or used symmetry.
     """
-    graph = search.graph()
+    graph = _graph(search)
     return Liveness(
         tuple(settles(machine, rule, search, graph=graph, effort=effort) for rule in rules.finally_),
         tuple(counts(machine, rule, search, graph=graph, effort=effort) for rule in rules.bounded),
@@ -116,7 +116,7 @@ def settles(
     ``graph``: that of ``search``, where it has been made already. Raises ValueError when the search was not
     complete or used symmetry.
     """
-    graph = graph or search.graph()
+    graph = graph or _graph(search)
     depth = _depths(graph)
     steps = _steps(machine, graph)
     fair = (steps.weak | steps.strong)[graph.action]
@@ -160,7 +160,7 @@ def counts(
     Whether a step counts may depend on its action and member, not on its choice. Raises ValueError when
     the search was not complete or used symmetry, or when a step on the reported run counts otherwise.
     """
-    graph = graph or search.graph()
+    graph = graph or _graph(search)
     counting = np.array([rule.counts(Event(action.name, action.who)) for action in machine.actions])
     part = _parts(graph)
     forever = counting[graph.action] & (part[graph.source] == part[graph.target])
@@ -200,12 +200,18 @@ def dead_ends(
 
     Raises ValueError when the search was not complete or used symmetry.
     """
-    graph = graph or search.graph()
+    graph = graph or _graph(search)
     moves = graph.source != graph.target
     ends = np.flatnonzero(np.bincount(graph.source[moves], minlength=graph.states) == 0)
     if goals:
         ends = ends[~np.logical_and.reduce([_holds(machine, goal, graph, ends) for goal in goals])]
     return DeadEnds(len(ends), next(search.traces_to(int(ends[0]))) if len(ends) else None)
+
+
+def _graph(search: Exploration) -> Graph:
+    if search.unreduced != search.distinct:
+        raise ValueError("states are merged by symmetry: search without it to ask for liveness")
+    return search.graph()
 
 
 def _depths(graph: Graph) -> Ints:

@@ -1,15 +1,17 @@
 """Making a long trace short: what a walk found, as near to the shortest as a bounded effort gets.
 
 Two ways in turn, until neither helps. Dropping: leave out a chunk of the events, large chunks first, and of
-what follows whatever can no longer happen (delta debugging; Zeller and Hildebrandt, 2002). Cutting short:
-a breadth-first search from each state of the trace, bounded, for a quicker way to a later state of the
-trace or to the breach itself. Where the bound covers the whole space, the second alone makes the trace
-shortest; ``Minimal.shortest`` says so.
+what follows whatever can no longer happen, or let it happen with another choice (delta debugging; Zeller
+and Hildebrandt, 2002). Cutting short: a breadth-first search from each state of the trace, bounded, for a
+quicker way to a later state of the trace or to the breach itself; from the start first among the actions
+of the trace only, a far smaller space. Where the bound suffices to rule out anything shorter,
+``Minimal.shortest`` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rebalance.explore.judge import Judge, attempt, quiet
@@ -63,10 +65,11 @@ class _Run:
         self.machine, self.judge = machine, judge
 
     def broken_by(
-        self, initial: State, events: Iterable[Event], *, strict: bool = False
+        self, initial: State, events: Iterable[Event], *, strict: bool = False, loose: bool = False
     ) -> tuple[Event, ...] | None:
         """The events up to the first breach, those that cannot happen left out; None without a breach.
 
+        ``loose``: an event whose choice cannot be made is taken with the first one that can, instead.
         Raises ValueError when ``strict`` and an event cannot happen.
         """
         state = self.machine.normal(initial)
@@ -74,12 +77,13 @@ class _Run:
         if self._broken(state, None, None, taken):
             return ()
         for event in events:
-            outcome = attempt(self.machine, state, event)
+            outcome = attempt(self.machine, state, event, loose=loose)
             if outcome is None:
                 if strict:
                     raise ValueError(f"{event} cannot happen after {len(taken)} events")
                 continue
             state = self.machine.normal(self.machine.apply(state, event, outcome))
+            event = event._replace(choice=outcome.choice)
             taken.append(event)
             if self._broken(state, event, outcome, taken):
                 return tuple(taken)
@@ -115,7 +119,7 @@ def _dropped(run: _Run, trace: Trace, may_go_on: Callable[[], bool]) -> Trace:
         place, helped = 0, False
         while place < len(trace.events) and may_go_on():
             rest = trace.events[:place] + trace.events[place + size :]
-            shorter = run.broken_by(trace.initial, rest)
+            shorter = run.broken_by(trace.initial, rest) or run.broken_by(trace.initial, rest, loose=True)
             if shorter is None:
                 place += size
             else:
@@ -127,9 +131,10 @@ def _dropped(run: _Run, trace: Trace, may_go_on: Callable[[], bool]) -> Trace:
 
 def _cut_short(run: _Run, trace: Trace, states: int, may_go_on: Callable[[], bool]) -> tuple[Trace, bool]:
     """``trace`` by the best quicker way from each of its states in turn, and whether it is a shortest one."""
+    trace, _ = _quicker(run, trace, 0, 10 * states, _cast(run.machine, trace))
     place = 0
     while place < len(trace.events) and may_go_on():
-        shorter, shortest = _quicker(run, trace, place, states if place else 10 * states)
+        shorter, shortest = _quicker(run, trace, place, states if place else 10 * states, run.machine)
         if shortest:
             return shorter, True
         place += shorter == trace
@@ -137,11 +142,18 @@ def _cut_short(run: _Run, trace: Trace, states: int, may_go_on: Callable[[], boo
     return trace, not trace.events
 
 
-def _quicker(run: _Run, trace: Trace, place: int, states: int) -> tuple[Trace, bool]:
+def _cast(machine: Machine, trace: Trace) -> Machine:
+    """The machine with only those actions that occur in ``trace``: its space is far smaller."""
+    names = {(event.action, event.who) for event in trace.events}
+    return replace(machine, actions=tuple(a for a in machine.actions if (a.name, a.who) in names))
+
+
+def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine) -> tuple[Trace, bool]:
     """``trace`` by the way from its state at ``place`` that saves most, or itself; and if it is a shortest.
 
     From place 0 the search begins in all initial states. It goes level by level and ends at the first
-    breach: no way over a later state of the trace can be quicker than that.
+    breach: no way over a later state of the trace can be quicker than that. ``allowed``: the machine, or
+    less of it to search in.
     """
     machine, judge = run.machine, run.judge
     visited = run.states(trace)
@@ -166,22 +178,23 @@ def _quicker(run: _Run, trace: Trace, place: int, states: int) -> tuple[Trace, b
         distance += 1
         beyond = []
         for state in frontier:
-            for event, outcome in machine.outcomes(state):
+            for event, outcome in allowed.outcomes(state):
                 after = machine.normal(machine.apply(state, event, outcome))
                 wrong = any(judge.step(event, outcome.seen))
                 if after in came and not wrong:
                     continue
                 came.setdefault(after, (state, event))
-                root, path = _path(came, state)
                 if wrong or run.state_broken(after):
-                    return over((*path, event), root, end), place == 0
+                    root, path = _path(came, state)
+                    return over((*path, event), root, end), place == 0 and allowed is machine
                 beyond.append(after)
                 if after in spot:
+                    root, path = _path(came, state)
                     best = _better(run, best, over((*path, event), root, spot[after]))
             if len(came) > states:
                 return best, False
         frontier = beyond
-    return best, place == 0 and not judge.bounded and best == trace
+    return best, place == 0 and allowed is machine and not judge.bounded and best == trace
 
 
 def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[State, tuple[Event, ...]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rebalance.explore.memo import Columns
 from rebalance.explore.tables import Array, Column
-from rebalance.model.machine import Labels, Machine, Permutation, dense
+from rebalance.model.machine import Labels, Machine, Value, dense
 
 ONE = np.uint64(1)
 ORBIT_ROWS = 2048
@@ -68,6 +68,11 @@ class Orbits:
         self.images = [np.zeros((0, self.order), np.uint32) for _ in columns]
         self.hashes = [np.zeros((0, self.order), np.uint64) for _ in columns]
         self.known = [np.zeros(0, np.bool_) for _ in columns]
+        # Values that tell the symmetries apart, and each symmetry by what it makes of them; then
+        # ``after[g, h]``: which symmetry is ``g`` after ``h``.
+        self.examples: list[Value] = []
+        self.kinds: list[tuple[Value, ...]] = [(s.columns,) for s in machine.symmetries]
+        self.after: NDArray[np.int64] | None = None
 
     def least(self, states: Columns) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """For each state the least hash in its orbit, the symmetry that leads there, the orbit's size."""
@@ -106,29 +111,69 @@ class Orbits:
     def _learn(self, place: int, ids: Array) -> None:
         """Rename the values that are met for the first time."""
         column = self.columns[place]
-        if len(self.known[place]) < len(column):
-            more = 2 * len(column) - len(self.known[place])
-            self.known[place] = np.concatenate((self.known[place], np.zeros(more, np.bool_)))
-            wider = np.zeros((more, self.order), np.uint32)
-            self.images[place] = np.concatenate((self.images[place], wider))
-            self.hashes[place] = np.concatenate((self.hashes[place], wider.astype(np.uint64)))
+        self._room(place, len(column))
         new = np.flatnonzero(~self.known[place][ids])
         if not new.size:
             return
         for number in np.unique(ids[new]).tolist():
-            images, hashes = [], []
-            for symmetry in self.machine.symmetries:
-                target, image = self._image(column, number, symmetry)
-                images.append(image)
-                hashes.append(target.random[image])
-            self.images[place][number] = images
-            self.hashes[place][number] = hashes
-            self.known[place][number] = True
+            if not self.known[place][number]:
+                self._orbit(column, number)
 
-    def _image(self, column: Column, number: int, symmetry: Permutation) -> tuple[Column, int]:
-        target = self.columns[symmetry.columns[column.place]]
-        value = symmetry.rename(column.values[number])
-        image = target.id(value)
-        if target.used[image] != column.used[number]:
-            raise ValueError(f"a symmetry changes the labels of {column.values[number]!r} to {value!r}")
-        return target, image
+    def _room(self, place: int, size: int) -> None:
+        more = 2 * size - len(self.known[place])
+        if more > size:
+            self.known[place] = np.concatenate((self.known[place], np.zeros(more, np.bool_)))
+            images = np.zeros((more, self.order), np.uint32)
+            self.images[place] = np.concatenate((self.images[place], images))
+            hashes = np.zeros((more, self.order), np.uint64)
+            self.hashes[place] = np.concatenate((self.hashes[place], hashes))
+
+    def _orbit(self, column: Column, number: int) -> None:
+        """Rename one value by every symmetry, and so, as they are a group, each value that comes out."""
+        value, symmetries = column.values[number], self.machine.symmetries
+        values = [symmetry.rename(value) for symmetry in symmetries]
+        targets = [self.columns[symmetry.columns[column.place]] for symmetry in symmetries]
+        images = np.array([target.id(image) for target, image in zip(targets, values, strict=True)])
+        hashes = np.array([c.random[i] for c, i in zip(targets, images.tolist(), strict=True)], np.uint64)
+        for target, image in zip(targets, images.tolist(), strict=True):
+            if target.used[image] != column.used[number]:
+                raise ValueError(f"a symmetry changes the labels of {value!r}")
+        if self.after is None:
+            self._room(column.place, len(column))
+            self._set(column.place, number, images, hashes)
+            self._distinguish(value, values)
+            return
+        points = dict.fromkeys((t.place, i) for t, i in zip(targets, images.tolist(), strict=True))
+        for place in dict.fromkeys(place for place, _ in points):
+            self._room(place, len(self.columns[place]))
+        for h, (target, image) in enumerate(zip(targets, images.tolist(), strict=True)):
+            if not self.known[target.place][image]:
+                self._set(target.place, image, images[self.after[:, h]], hashes[self.after[:, h]])
+
+    def _set(self, place: int, number: int, images: Array, hashes: Array) -> None:
+        self.images[place][number] = images
+        self.hashes[place][number] = hashes
+        self.known[place][number] = True
+
+    def _distinguish(self, value: Value, renamed: list[Value]) -> None:
+        """Find out which symmetry is one after another, once there are values that tell all of them apart.
+
+        Raises ValueError when one after another is none: the symmetries are no group.
+        """
+        symmetries = self.machine.symmetries
+        kinds = [(*kind, image) for kind, image in zip(self.kinds, renamed, strict=True)]
+        if len(set(kinds)) == len(set(self.kinds)):
+            return
+        self.kinds, self.examples = kinds, [*self.examples, value]
+        if len(set(kinds)) < self.order:
+            return
+        numbers = {kind: number for number, kind in enumerate(kinds)}
+        self.after = np.empty((self.order, self.order), np.int64)
+        for h, first in enumerate(symmetries):
+            once = [first.rename(example) for example in self.examples]
+            for g, second in enumerate(symmetries):
+                columns = tuple(second.columns[place] for place in first.columns)
+                kind = (columns, *(second.rename(image) for image in once))
+                if kind not in numbers:
+                    raise ValueError("the symmetries are no group: one after another is none of them")
+                self.after[g, h] = numbers[kind]

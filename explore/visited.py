@@ -68,6 +68,8 @@ class Index:
 
     def add(self, hashes: Hashes, numbers: NDArray[np.int64]) -> None:
         """Add hashes that are not there yet, in any order, with their numbers."""
+        if not hashes.size:
+            return
         order = np.argsort(hashes)
         self.runs.append((hashes[order], numbers[order]))
         while len(self.runs) > 1 and len(self.runs[-2][0]) < 2 * len(self.runs[-1][0]):

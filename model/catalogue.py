@@ -113,6 +113,12 @@ _TABLE = (
         "An error for a commit of the previous generation is ignored while the member prepares to join. Once "
         "JoinGroup is answered it counts again: the new membership is reset and all partitions are lost.",
     ),
+    Entry(
+        "U8", "A failover brings back a static id that was gone", "P",
+        BROKER, "broker", (), ("AV",), ("static_removal_not_persisted",),
+        "The removal of a static member is not written to the log before the next assignment is. When the "
+        "coordinator moves in between, the old id is back, and the restarted process is fenced for good.",
+    ),
     # -- Java client: claims and generations --
     Entry(
         "J1", "Claims survive the loss of the membership", "P",

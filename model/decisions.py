@@ -174,6 +174,11 @@ _TABLE = (
         "after a failover it knows each member's metadata for the selected protocol only",
     ),
     Decision(
+        "static_removal_not_persisted", "coordinator",
+        "a static id that was removed or replaced since the last append comes back with a failover, and the "
+        "process that has the new one is fenced",
+    ),
+    Decision(
         "static_replace_not_persisted", "coordinator",
         "a failover undoes the replacement of a static id",
     ),

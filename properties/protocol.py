@@ -397,12 +397,16 @@ def _settles(setup: Setup, cluster: int, group: GroupState, *views: object) -> b
         return False
     owned = wanted = 0
     watches: list[tuple[int, int]] = []
+    blind = False
     for share in views[count:]:
         assert isinstance(share, tuple)
         owned, wanted = owned | share[0], wanted | share[1]
+        if share[1] and share[0] & ~cluster:
+            return False  # owns what does not exist any more
         watches.append((share[2], share[3]))
+        blind = blind or share[4]
     watched = any(scope & wanted == wanted and seen & wanted == cluster & wanted for seen, scope in watches)
-    return owned == cluster & wanted and (watched or not wanted)
+    return not cluster & wanted & ~owned and (watched or blind or not wanted)
 
 
 def _finally(setup: Setup) -> Finally:

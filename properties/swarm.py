@@ -16,24 +16,27 @@ run, either way. Nothing here knows of Hypothesis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rebalance.model.machine import Action, Event, Fairness, Machine, Outcome, State, Value
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.setup import Setup, letter
 from rebalance.properties import protocol
-from rebalance.properties.rules import Always, Rules
+from rebalance.properties.rules import Rules
 
 CHOICES = 16
 """How many outcomes of one action a number can tell apart; of more, every sixteenth is the same."""
 
-DENSITIES = (0, 4, 16, 64)
+DENSITIES = (16, 4, 64)
 """Of 128 numbers, how many stand for faults; drawn once for a run."""
 
 MEMORY = 100_000
-"""How many outcomes a ``Game`` remembers."""
+"""For how many values of what an action reads a ``Game`` remembers its outcomes."""
+
+BOUND = 100
+"""How many steps a group may take to settle, for each of its actions."""
 
 RulesOf = Callable[[Setup], Rules]
 
@@ -64,11 +67,11 @@ class Run(NamedTuple):
 
 
 class Mood(NamedTuple):
-    """What a run is drawn with: ``faults`` at most, of the costly actions for which ``kinds`` has a bit,
+    """What a run is drawn with: ``faults`` at most, of the kinds for which ``off`` (a bit mask) has no bit,
     ``density`` of 128 numbers standing for one; members in ``slow`` (a bit mask) are put off."""
 
     faults: int
-    kinds: int
+    off: int
     density: int
     slow: int
 
@@ -79,27 +82,26 @@ def tell(event: Event) -> str:
     >>> tell(Event("join", 0)), tell(Event("join phase ends", -1, "range, leader A"))
     ('A: join', 'join phase ends (range, leader A)')
     """
-    who = "" if event.who < 0 else f"{protocol.letter(event.who)}: "
+    who = "" if event.who < 0 else f"{letter(event.who)}: "
     return f"{who}{event.action}{f' ({event.choice})' if event.choice else ''}"
 
 
 def only(rules: Rules, clause: str | None) -> Rules:
-    """``rules`` with one clause, and the witnesses.
+    """``rules`` with those of one clause, and the witnesses.
 
     Raises ValueError when no rule has that clause.
     """
     if clause is None:
         return rules
     found = Rules(
-        tuple(rule for rule in rules.always if rule.clause == clause),
-        tuple(rule for rule in rules.each_step if rule.clause == clause),
-        rules.sometimes,
-        tuple(rule for rule in rules.finally_ if rule.clause == clause),
-        tuple(rule for rule in rules.bounded if rule.clause == clause),
+        always=tuple(rule for rule in rules.always if rule.clause == clause),
+        each_step=tuple(rule for rule in rules.each_step if rule.clause == clause),
+        sometimes=rules.sometimes,
+        finally_=tuple(rule for rule in rules.finally_ if rule.clause == clause),
+        bounded=tuple(rule for rule in rules.bounded if rule.clause == clause),
     )
-    if not any((found.always, found.each_step, found.finally_, found.bounded)):
-        known = {rule.clause for rule in (*rules.always, *rules.each_step, *rules.finally_, *rules.bounded)}
-        raise ValueError(f"no rule of clause {clause!r}; there are {', '.join(sorted(known))}")
+    if not (found.always or found.each_step or found.finally_ or found.bounded):
+        raise ValueError(f"no rule of this setup is about {clause!r}")
     return found
 
 
@@ -109,21 +111,21 @@ class Game:
     def __init__(self, setup: Setup, rules: Rules) -> None:
         self.setup, self.rules = setup, rules
         self.machine: Machine = machine(setup)
-        costly = [action.fault and "budget" in action.reads for action in self.machine.actions]
-        self.steps = [action for action, costs in zip(self.machine.actions, costs, strict=True) if not costs]
-        self.faults = [action for action, costs in zip(self.machine.actions, costs, strict=True) if costs]
+        self.steps = [action for action in self.machine.actions if not costs(action)]
+        self.faults = [action for action in self.machine.actions if costs(action)]
         self.kinds = tuple(dict.fromkeys(action.name for action in self.faults))
         self.fair = [a for a in self.steps if not a.fault and a.fairness is not Fairness.NONE]
-        self._known: dict[tuple[str, int, tuple[Value, ...]], tuple[Outcome, ...]] = {}
-
-    @cached_property
-    def watchers(self) -> dict[str, tuple[Always, ...]]:
-        """Component -> the rules that have to be asked again when it changes."""
-        views = self.machine.view
-        return {
-            name: tuple(r for r in self.rules.always if any(name in views[v].reads for v in r.views))
+        self.views_of = {
+            name: tuple(view.name for view in self.machine.views if name in view.reads)
             for name in self.machine.components
         }
+        """Component -> the views that read it."""
+        self.asked = {
+            view.name: tuple(n for n, rule in enumerate(rules.always) if view.name in rule.views)
+            for view in self.machine.views
+        }
+        """View -> the numbers of the rules that are asked about it in every state."""
+        self._known: dict[tuple[str, int, tuple[Value, ...]], tuple[Outcome, ...]] = {}
 
     def possible(self, state: State, action: Action) -> tuple[Outcome, ...]:
         """The outcomes of ``action`` in ``state``."""
@@ -139,9 +141,14 @@ class Game:
         return known
 
     def top(self, mood: Mood) -> int:
-        """The greatest number that means something else than those below; 0 is the end of the numbers."""
+        """The greatest number with a meaning of its own; they start with 1."""
         steps = len(self.steps) * CHOICES
         return steps + steps * mood.density // (128 - mood.density)
+
+
+def costs(action: Action) -> bool:
+    """Whether it is a fault that draws on the budget; the others are starts, bounces and subscribing."""
+    return action.fault and "budget" in action.reads
 
 
 @lru_cache(maxsize=16)
@@ -151,137 +158,141 @@ def game(setup: Setup, rules_of: RulesOf = protocol.rules, clause: str | None = 
 
 
 class Play:
-    """One run as it goes. ``broken`` is set, once, to what it breaks; nothing happens after that."""
+    """One run as it goes. ``broken`` is what it breaks first, clause and sentence."""
 
     def __init__(self, game: Game, mood: Mood) -> None:
         self.game, self.mood = game, mood
         self.state: State = game.machine.initial[0]
         self.events: list[Event] = []
         self.broken: tuple[str, str] | None = None
-        self.cycle = 0
-        self._left = mood.faults
+        self._cycle = 0
+        self._drawn: int | None = None
+        self._left = min(mood.faults, game.setup.budget)
         self._shown: set[str] = set()
         self._counts = [0] * len(game.rules.bounded)
-        self._faults = [a for a in game.faults if mood.kinds >> game.kinds.index(a.name) & 1]
+        self._off = frozenset(kind for place, kind in enumerate(game.kinds) if mood.off >> place & 1)
         self._views: dict[str, Value] = {}
-        self._drawn: int | None = None
-        self._ask(game.rules.always, game.machine.components)
+        self._ask(range(len(game.rules.always)))
 
     @property
     def run(self) -> Run:
         """What was played so far."""
-        clause, sentence = self.broken or ("", "")
         drawn = len(self.events) if self._drawn is None else self._drawn
         shown = frozenset(self._shown)
-        return Run(self.game.setup, tuple(self.events), drawn, clause, sentence, self.cycle, shown)
+        return Run(self.game.setup, tuple(self.events), drawn, *(self.broken or ("", "")), self._cycle, shown)
 
     def step(self, number: int) -> bool:
-        """The step that ``number`` (from 1 on) stands for; False where nothing can happen."""
-        steps, found = len(self.game.steps) * CHOICES, None
-        if number > steps and self._faults and self._left:
-            found = self._first(self._faults, (number - steps - 1) % (len(self._faults) * CHOICES))
+        """Take the step that ``number`` stands for; False where nothing can happen."""
+        game, found = self.game, None
+        steps, faults = len(game.steps) * CHOICES, len(game.faults) * CHOICES
+        if number > steps and self._left:
+            found = self._first(game.faults, (number - steps - 1) % faults)
         if found is None:
-            place = (number - 1) % steps
-            found = self._first(self.game.steps, place, self.mood.slow)
-            if found is None and self._left:
-                found = self._first(self._faults, place % max(1, len(self._faults) * CHOICES))
+            found = self._first(game.steps, (number - 1) % steps)
+        if found is None and self._left:
+            found = self._first(game.faults, (number - 1) % faults)
         if found is not None:
             self._take(*found)
         return found is not None
 
     def settle(self) -> None:
-        """No faults any more: fair turns until the goal is reached for good, or never."""
-        rules, machine = self.game.rules, self.game.machine
-        if self.broken or not (rules.finally_ or rules.bounded):
+        """No faults any more: fair turns until the run has shown whether the goal is reached and kept."""
+        game = self.game
+        if self.broken or not (game.rules.finally_ or game.rules.bounded):
             return
         self._drawn = len(self.events)
-        fair, turn = self.game.fair, 0
-        met: dict[State, int] = {}
-        bound = self._drawn + 100 * len(fair)
-        good: list[bool] = []  # of the state before each event from here on, whether the goals hold
-        while not self.broken:
-            if turn == 0:
-                state = machine.normal(self.state)
-                if state in met:
-                    self._close(met[state], good)
-                    return
-                met[state] = len(self.events)
-                self.state = state
-            action = fair[turn]
-            turn = (turn + 1) % len(fair)
-            outcomes = self.game.possible(self.state, action)
-            if outcomes:
-                good.append(self._goal() is None)
-                self._take(action, outcomes[0])
-            if len(self.events) > bound and not self.broken:
-                steps = len(self.events) - self._drawn
-                self.broken = (self._goal() or protocol.CONVERGES.id, f"not settled after {steps} steps")
+        states = [game.machine.normal(self.state)]  # after so many fair steps
+        met = {states[0]: 0}
+        while len(states) <= BOUND * len(game.fair):
+            before = len(states)
+            for action in game.fair:
+                for outcome in game.possible(self.state, action)[:1]:
+                    self._take(action, outcome)
+                    states.append(self.state)
+                    if self.broken:
+                        return
+            self.state = states[-1] = game.machine.normal(self.state)
+            start = met.setdefault(states[-1], len(states) - 1)
+            if start < len(states) - 1 or before == len(states):
+                self._close(states[start:])
+                return
+        self._fail(f"not settled after {len(states) - 1} steps without a fault")
 
-    def _close(self, start: int, good: Sequence[bool]) -> None:
-        """The run is back where it was at event ``start``: for ever so."""
-        assert self._drawn is not None
-        missed = self._goal()
-        if missed is None and all(good[start - self._drawn :]):
+    def _close(self, states: Sequence[State]) -> None:
+        """The run is back in ``states[0]``: it stays there, or goes round for ever."""
+        machine, rounds = self.game.machine, len(states) - 1
+        if len({machine.normal(state) for state in states}) == 1:
+            del self.events[len(self.events) - rounds :]
+            self._fail("the run ends in a state in which the goal does not hold", states[0])
             return
-        if start == len(self.events):
-            self.broken = (missed or "", "the run ends in a state in which the goal does not hold")
-            return
-        self.cycle = len(self.events) - start
-        clause = missed or self.game.rules.finally_[0].clause
-        self.broken = (clause, f"the group goes round for ever, {self.cycle} steps at a time")
+        for state in states:
+            self._fail(f"the group goes round for ever, {rounds} steps at a time", state)
+        self._cycle = rounds if self.broken else 0
 
-    def _goal(self) -> str | None:
-        """The first goal that does not hold."""
-        look = self._look
+    def _fail(self, sentence: str, state: State | None = None) -> None:
+        """Break the first goal that does not hold in ``state``; in none given, the first of all."""
+        look = self.game.machine.look
         for rule in self.game.rules.finally_:
-            if not rule.holds(*[look(view) for view in rule.views]):
-                return rule.clause
-        return None
+            if state is None or not rule.holds(*[look(state, view) for view in rule.views]):
+                self._break(rule.clause, sentence)
 
-    def _first(self, actions: Sequence[Action], place: int, slow: int = 0) -> tuple[Action, Outcome] | None:
-        """The action and outcome at ``place``, or those of the next action that can happen."""
-        count = len(actions)
+    def _first(self, actions: Sequence[Action], place: int) -> tuple[Action, Outcome] | None:
+        """The action and outcome at ``place``, or those of the next action that can and may happen."""
         start, choice = divmod(place, CHOICES)
         late: tuple[Action, Outcome] | None = None
-        for offset in range(count):
-            action = actions[(start + offset) % count]
-            waits = action.who >= 0 and slow >> action.who & 1
-            if waits and late is not None:
+        for action in (*actions[start:], *actions[:start]):
+            waits = action.who >= 0 and self.mood.slow >> action.who & 1
+            if (waits and late) or action.name in self._off:
                 continue
             outcomes = self.game.possible(self.state, action)
             if outcomes:
                 found = action, outcomes[choice % len(outcomes)]
-                if not waits:
+                if not waits or costs(action):
                     return found
                 late = found
         return late
 
     def _take(self, action: Action, outcome: Outcome) -> None:
-        event = Event(action.name, action.who, outcome.choice)
-        self.state = self.game.machine.apply(self.state, event, outcome)
+        game, event = self.game, Event(action.name, action.who, outcome.choice)
+        before, self.state = self.state, game.machine.apply(self.state, event, outcome)
         self.events.append(event)
         if action.fault:
-            self._left -= "budget" in action.reads
+            self._left -= costs(action)
             self._counts = [0] * len(self._counts)
-        rules = self.game.rules
-        if outcome.seen:
-            for step in rules.each_step:
-                self._break(step.clause, step.breach(event, outcome.seen))
-            self._shown.update(r.clause for r in rules.sometimes if r.shows(event, outcome.seen))
-        for place, rule in enumerate(rules.bounded):
+        for place, rule in enumerate(game.rules.bounded):
             self._counts[place] += rule.counts(event)
             if self._counts[place] > rule.most:
-                self._break(rule.clause, f"{self._counts[place]} rebalances, {rule.most} may be")
-        watchers = self.game.watchers
-        self._ask(dict.fromkeys(r for name in action.writes for r in watchers[name]), action.writes)
+                self._break(rule.clause, f"{self._counts[place]} steps count, {rule.most} may")
+        if outcome.seen:
+            for step in game.rules.each_step:
+                self._break(step.clause, step.breach(event, outcome.seen))
+            self._shown.update(r.clause for r in game.rules.sometimes if r.shows(event, outcome.seen))
+        self._ask(self._changed(before, action))
 
-    def _ask(self, rules: Iterator[Always] | dict[Always, None] | Sequence[Always], _: Sequence[str]) -> None:
-        for rule in rules:
+    def _changed(self, before: State, action: Action) -> list[int]:
+        """The numbers of the ``Always`` rules about views that ``action`` changed."""
+        game, rules, forgotten = self.game, set[int](), dict[str, Value]()
+        for name in action.writes:
+            place = game.machine.position[name]
+            if self.state[place] is not before[place]:
+                for view in game.views_of[name]:
+                    if view in self._views:
+                        forgotten[view] = self._views.pop(view)
+        for view, value in forgotten.items():
+            if game.asked[view] and self._look(view) != value:
+                rules.update(game.asked[view])
+        return sorted(rules)
+
+    def _ask(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            rule = self.game.rules.always[number]
             self._break(rule.clause, rule.breach(*[self._look(view) for view in rule.views]))
 
-    def _break(self, clause: str, sentence: Hashable) -> None:
+    def _break(self, clause: str, sentence: str | None) -> None:
         if sentence is not None and self.broken is None:
-            self.broken = (clause, str(sentence))
+            self.broken = (clause, sentence)
 
     def _look(self, view: str) -> Value:
-        return self.game.machine.look(self.state, view)
+        if view not in self._views:
+            self._views[view] = self.game.machine.look(self.state, view)
+        return self._views[view]

@@ -501,10 +501,16 @@ def failover(setup: Setup, budget: int, group: Group, log: Group, *rest: Any) ->
     """The group moves to another broker, which knows what is in the log and nothing else.
 
     Lost: the phase of a rebalance, parked requests, pending members, generations and removals since the
-    last append, other protocols' metadata. Responses that were sent may still arrive.
+    last append, other protocols' metadata. Responses that were sent may still arrive. As specified the
+    removal of a static member's id is not lost, or the process that has a new one would be fenced.
     """
     slots = setup.slots
-    wires, logs = rest[: len(slots)], rest[len(slots) :]
+    wires, logs = rest[: len(slots)], list(rest[len(slots) : 2 * len(slots)])
+    if setup.coordinator.isdisjoint({"static_removal_not_persisted", "static_replace_not_persisted"}):
+        for slot, records in zip(slots, rest[2 * len(slots) :], strict=True):
+            known = [record.id for record in records]
+            if setup.consumers[slot].instance is not None:
+                logs[slot] = tuple(record for record in logs[slot] if record.id in known)
     loads = any(isinstance(wire, Sync) for wire in wires)
     between = group.state is GroupState.COMPLETING
     seen = (Noted("failover between join and sync"),) if between else (Noted("failover"),)
@@ -612,7 +618,7 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             if name in setup.faults
         ]
     if setup.keeps_log:
-        reads = ("budget", "group", "log", *all_of["wire"], *all_of["log"])
+        reads = ("budget", "group", "log", *all_of["wire"], *all_of["log"], *all_of["record"])
         writes = ("budget", "group", *all_of["record"], *all_of["wire"])
         listed.append(
             Action("failover", NOBODY, reads, writes, partial(failover, setup), bool, True, Fairness.NONE)

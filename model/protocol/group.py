@@ -153,7 +153,7 @@ def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
         yield View(
             f"settled {letter(me.slot)}", (m, w, "group", r), lambda m, w, g, r: settled(setup, m, w, g, r)
         )
-        yield View(f"share {letter(me.slot)}", (m,), lambda m: _share(setup, m))
+        yield View(f"share {letter(me.slot)}", (m, r), lambda m, r: _share(setup, m, r))
         yield View(f"size {letter(me.slot)}", (r,), lambda r: sum(record.meta is not None for record in r))
 
 
@@ -162,11 +162,14 @@ def _reads(me: Me, m: Member) -> tuple[bool, bool, Parts]:
     return me.runs(m.stage).eager, m.committing, Parts(m.owned & ~m.unfetched)
 
 
-def _share(setup: Setup, m: Member) -> tuple[Parts, Parts, Parts, Parts]:
-    """Of a member at work: owned, subscribed, the metadata it watches, and of which partitions."""
-    if m.life is not Life.UP:  # one that hangs keeps what it owns, and can ask for nothing
-        return m.owned if m.life is Life.HUNG else Parts(0), Parts(0), Parts(0), Parts(0)
-    return m.owned, setup.parts(m.topics), m.watch or Parts(0), setup.parts(m.watched)
+def _share(setup: Setup, m: Member, records: Records) -> tuple[Parts, Parts, Parts, Parts, bool]:
+    """Of a member at work: owned, subscribed, the metadata it watches, and of which partitions; and whether
+    it is a leader that hangs, whose watch nobody takes over."""
+    if m.life is not Life.UP:  # one that hangs keeps what it was assigned, and can ask for nothing
+        kept = [m.owned, *(r.assigned or 0 for r in records if r.id == m.id)] if m.life is Life.HUNG else []
+        blind = m.life is Life.HUNG and m.watch is not None
+        return union(kept), Parts(0), Parts(0), Parts(0), blind
+    return m.owned, setup.parts(m.topics), m.watch or Parts(0), setup.parts(m.watched), False
 
 
 # -- symmetry ------------------------------------------------------------------------------------------

@@ -470,7 +470,8 @@ def leave(
 ) -> tuple[Member, Wire, Stray, Group, Records, Seen]:
     """unsubscribe or close: onLeavePrepare, LeaveGroup of a dynamic member, full reset.
 
-    A JoinGroup that is on its way is not called back. Static members never send LeaveGroup.
+    Static members never send LeaveGroup. One that forgets its id leaves a JoinGroup behind that is still on
+    its way; as specified it knows itself by its id until that is answered.
     """
     runs = me.runs(member.stage)
     known = member.state is not MemberState.UNJOINED and member.id != NO_ID
@@ -479,12 +480,12 @@ def leave(
     after, seen = leave_prepare(me, member)
     note = Left(me.slot, after.told, sends, ought)
     group, records, gone = removed(group, records, member.id) if sends else (group, records, ())
-    if stray is None and isinstance(wire, Join) and wire.id == NO_ID and me.static:
+    forgets = not me.static or "static_forgets_id" in runs.decisions
+    if forgets and me.static and stray is None and isinstance(wire, Join):
         stray = wire
     if close:
         after = Member(stage=member.stage)
     else:
-        forgets = not me.static or "static_forgets_id" in runs.decisions
         kept = NO_ID if forgets else member.id
         after = Member(life=Life.UP, stage=member.stage, id=kept, view=member.view, last=member.last)
     return after, None, stray, group, records, (*seen, note, *gone)

@@ -70,12 +70,12 @@ def test_graph(toy: str) -> None:
         assert not any(machine.actions[action].fault for action in graph.action.tolist())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(machines())
 def test_random_machines(drawn: tuple[Machine, Rules]) -> None:
     machine, rules = drawn
-    ours = plain.explore(machine, rules, Limits(states=3000, go_on=True))
-    theirs = fast.explore(machine, rules, Limits(states=3000, go_on=True))
+    ours = plain.explore(machine, rules, Limits(states=500, go_on=True))
+    theirs = fast.explore(machine, rules, Limits(states=500, go_on=True))
     assert ours.counts == theirs.counts
     same_traces(machine, ours, theirs, 200)
     if ours.complete:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -135,17 +137,18 @@ def test_labels_make_the_cycle_close_in_normal_form_only():
 
 
 def test_symmetry_is_refused():
-    class Merged:
-        def graph(self):
-            raise ValueError("states are merged by symmetry")
-
     machine, goal, bound = restless()
-    search = searched(machine)
-    object.__setattr__(search, "history", Merged())
-    with pytest.raises(ValueError, match="symmetry"):
-        settles(machine, goal, search)
-    with pytest.raises(ValueError, match="symmetry"):
-        counts(machine, bound, search)
+    rules = Rules(finally_=(goal,), bounded=(bound,))
+    merged = replace(searched(machine), unreduced=99)
+    asked: list[Callable[[], object]] = [
+        lambda: settles(machine, goal, merged),
+        lambda: counts(machine, bound, merged),
+        lambda: dead_ends(machine, merged),
+        lambda: liveness.judge(machine, rules, merged),
+    ]
+    for ask in asked:
+        with pytest.raises(ValueError, match="symmetry"):
+            ask()
 
 
 def test_an_unfinished_search_is_refused():

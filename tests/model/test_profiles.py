@@ -31,6 +31,7 @@ FAITHFUL = {
         "silent_static_claims_stale",
         "pending_sync_evicts_static",
         "static_rejoin_ignores_subscription",
+        "static_removal_not_persisted",
     },
 }
 """How the current release behaves, right or wrong."""
@@ -138,6 +139,7 @@ def test_brokers() -> None:
         "persist_selected_protocol_only",
         "silent_static_claims_stale",
         "static_rejoin_ignores_subscription",
+        "static_removal_not_persisted",
     }
     early = {"static_leader_returns_as_follower", *both}
     assert broker("broker-2.4").decisions == early | {

@@ -1,0 +1,195 @@
+"""Hypothesis plays the group: the same machine, the same rules, sizes that no exhaustive search reaches.
+
+Three ways in. ``group_machine`` is a state machine for ``run_state_machine_as_test`` or as a test case.
+``runs`` is a strategy of whole runs, for tests with ``@given``; it draws and shrinks faster than the state
+machine, which pays for its bookkeeping at every step. ``find`` searches, deterministic under its seed, and
+gives back the smallest run that Hypothesis came to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from rebalance.model.protocol.group import FAULTS
+from rebalance.model.protocol.setup import Consumer, Runs, Setup
+from rebalance.model.protocol.state import Parts, Topics
+from rebalance.properties import protocol
+from rebalance.properties.swarm import DENSITIES, Game, Mood, Play, RulesOf, Run, game
+
+STEPS = 60
+"""How many numbers are drawn for one run at most, where nothing else is said."""
+
+
+class Finding(NamedTuple):
+    """The smallest run that breaks a clause, and how many examples were played until the first did."""
+
+    run: Run
+    examples: int
+
+
+class BreachError(AssertionError):
+    """A run breaks a clause; its text says which, how, and after which events."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(str(run))
+        self.run = run
+
+
+@st.composite
+def moods(draw: st.DrawFn, game: Game) -> Mood:
+    """How one run of ``game`` is drawn; the simplest has all faults, and everybody equally fast."""
+    budget, members = game.setup.budget, len(game.setup.consumers)
+    faults = budget - draw(st.integers(0, budget - 1)) if budget and game.faults else 0
+    off = draw(st.integers(0, (1 << len(game.kinds)) - 1)) if len(game.kinds) > 1 and draw(st.booleans()) else 0
+    density = draw(st.sampled_from(DENSITIES)) if faults else 0
+    slow = draw(st.integers(0, (1 << members) - 1)) if draw(st.booleans()) else 0
+    return Mood(faults, off, density, slow)
+
+
+@st.composite
+def runs(
+    draw: st.DrawFn,
+    setup: Setup | st.SearchStrategy[Setup],
+    steps: int = STEPS,
+    clause: str | None = None,
+    rules_of: RulesOf = protocol.rules,
+) -> Run:
+    """Whole runs of at most ``steps`` drawn events, judged; with ``clause`` by that one only.
+
+    A run ends with its first breach, and else after the group was left alone for as long as it needed.
+    """
+    table = game(setup if isinstance(setup, Setup) else draw(setup), rules_of, clause)
+    mood = draw(moods(table))
+    play = Play(table, mood)
+    numbers = st.integers(0, table.top(mood))
+    for _ in range(draw(st.integers(1, steps))):
+        number = 0 if play.broken else draw(numbers)
+        if number == 0 or not play.step(number):
+            break
+    play.settle()
+    return play.run
+
+
+def find(
+    setup: Setup | st.SearchStrategy[Setup],
+    *,
+    clause: str | None = None,
+    seed: int = 0,
+    max_examples: int = 2_000,
+    steps: int = STEPS,
+    rules_of: RulesOf = protocol.rules,
+) -> Finding | None:
+    """Search for a run that breaks ``clause``, or any; None when no example does.
+
+    The same under the same arguments, unless shrinking takes so long that Hypothesis gives up on it (some
+    minutes). ``Run.events`` of what is found replay on ``machine(setup)`` from its initial state.
+    """
+    smallest: list[Run] = []
+    played = [0, 0]  # until the first breach, in all
+
+    @settings(
+        max_examples=max_examples, database=None, derandomize=False, deadline=None, print_blob=False,
+        phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False, verbosity=Verbosity.quiet,
+    )  # fmt: skip
+    @given(runs(setup, steps, clause, rules_of))
+    def test(run: Run) -> None:
+        played[1] += 1
+        if run.clause:
+            played[0] = played[0] or played[1]
+            smallest[:] = [run]
+            raise BreachError(run)
+
+    try:
+        _seeded(seed, test)()
+    except BreachError:
+        return Finding(smallest[-1], played[0])
+    return None
+
+
+def _seeded(number: int, test: Callable[[], None]) -> Callable[[], None]:
+    seeded: Callable[[], None] = seed(number)(test)
+    return seeded
+
+
+def group_machine(
+    setup: Setup | st.SearchStrategy[Setup], clause: str | None = None, rules_of: RulesOf = protocol.rules
+) -> type[RuleBasedStateMachine]:
+    """The group as a Hypothesis state machine; ``settings.stateful_step_count`` is the length of its runs.
+
+    Fails with ``BreachError``, whose ``run`` has the events.
+    """
+    setups = st.just(setup) if isinstance(setup, Setup) else setup
+
+    class GroupMachine(RuleBasedStateMachine):
+        play: Play | None = None
+
+        @initialize(setup=setups, data=st.data())
+        def begin(self, setup: Setup, data: st.DataObject) -> None:
+            table = game(setup, rules_of, clause)
+            self.play = Play(table, data.draw(moods(table), "mood"))
+
+        @rule(number=st.runner().flatmap(lambda self: st.integers(1, self.top)))
+        def step(self, number: int) -> None:
+            assert self.play is not None
+            self.play.step(number)
+            self._judge()
+
+        @property
+        def top(self) -> int:
+            assert self.play is not None
+            return self.play.game.top(self.play.mood)
+
+        def teardown(self) -> None:
+            if self.play is not None and not self.play.broken:
+                self.play.settle()
+                self._judge()
+
+        def _judge(self) -> None:
+            assert self.play is not None
+            if self.play.broken:
+                raise BreachError(self.play.run)
+
+    return GroupMachine
+
+
+@st.composite
+def setups(
+    draw: st.DrawFn,
+    members: int = 12,
+    partitions: int = 40,
+    topics: int = 4,
+    faults: tuple[str, ...] = FAULTS,
+) -> Setup:
+    """Setups of up to so many members, partitions and topics: as specified, both kinds of protocol, some
+    members static, both granularities of steps. The assignor sees one naming: asking it under every one is
+    factorial."""
+    count = draw(st.integers(1, members))
+    width = draw(st.integers(1, topics))
+    sizes = [draw(st.integers(1, max(1, partitions // width))) for _ in range(width)]
+    names = draw(st.sampled_from(("cooperative-sticky", "range", "sticky", "roundrobin")))
+    every = Topics((1 << width) - 1)
+    choices = st.lists(st.integers(1, every), max_size=2, unique=True)
+    consumers = []
+    for slot in range(count):
+        some = draw(choices)
+        consumers.append(
+            Consumer(
+                (Runs((names,)),),
+                tuple(Topics(t) for t in (some or [every])),
+                instance=slot if draw(st.integers(0, 3)) == 3 else None,
+            )
+        )
+    parts, first = [], 0
+    for size in sizes:
+        parts.append(Parts(((1 << size) - 1) << first))
+        first += size
+    everything = Parts((1 << first) - 1)
+    return Setup(
+        tuple(consumers), tuple(parts), everything, faults, draw(st.integers(0, 6)),
+        naming="given", steps=draw(st.sampled_from(("atomic", "fine"))),
+    )  # fmt: skip

@@ -1,0 +1,230 @@
+"""What only the fast engine has: symmetry, exactness, bounds; and the tables that it is made of."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rebalance.explore import fast, plain, tables
+from rebalance.explore.fast import Collision
+from rebalance.explore.search import Exploration, Limits, Progress, Stop
+from rebalance.explore.tables import Lookup
+from rebalance.explore.visited import Index, Visited, firsts, grouped
+from rebalance.model.machine import Action, Labels, Machine, Outcome, Permutation, State
+from rebalance.properties.rules import Rules
+
+from tests.explore.random_machines import machines
+from tests.explore.toys import Member, coordinator, puzzle, replay
+
+GO_ON = Limits(go_on=True)
+
+
+def orbits(machine: Machine, states: list[State]) -> int:
+    """How many orbits the states fall into, by renaming each in every way."""
+    left, count = set(states), 0
+    for state in states:
+        if state in left:
+            count += 1
+            left -= {machine.permuted(state, symmetry) for symmetry in machine.symmetries}
+    return count
+
+
+def all_states(found: Exploration) -> list[State]:
+    graph = found.graph()
+    return [graph.state(index) for index in range(graph.states)]
+
+
+def check_symmetry(machine: Machine, rules: Rules, whole: Exploration, reduced: Exploration) -> None:
+    """One state of each orbit, at the same depth; the orbits add up; the same clauses are broken."""
+    assert reduced.distinct == orbits(machine, all_states(whole))
+    assert reduced.unreduced == whole.distinct
+    assert (reduced.depth, reduced.stop) == (whole.depth, whole.stop)
+    assert (reduced.least, reduced.most, reduced.deadlock_depth) == (
+        *(whole.least, whole.most),
+        whole.deadlock_depth,
+    )
+    assert {(b.clause, b.depth) for b in reduced.breaches} == {(b.clause, b.depth) for b in whole.breaches}
+    assert [(w.clause, w.depth) for w in reduced.witnesses] == [(w.clause, w.depth) for w in whole.witnesses]
+    for breach in reduced.breaches:
+        ours, theirs = set(reduced.traces(breach.clause)), set(whole.traces(breach.clause))
+        assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "toy", [coordinator(2, 2, 1), coordinator(3, 1, 1), coordinator(2, 2, 1, withhold=False)]
+)
+@pytest.mark.parametrize("exact", [False, True])
+def test_symmetry(toy: tuple[Machine, Rules], exact: bool) -> None:
+    whole = plain.explore(*toy, GO_ON)
+    reduced = fast.explore(*toy, GO_ON, symmetry=True, exact=exact)
+    check_symmetry(*toy, whole, reduced)
+    assert reduced.distinct < whole.distinct / 2
+    with pytest.raises(ValueError, match="merged by symmetry"):
+        reduced.graph()
+
+
+@settings(max_examples=20, deadline=None)
+@given(machines())
+def test_symmetry_of_random_machines(drawn: tuple[Machine, Rules]) -> None:
+    machine, rules = drawn
+    whole = fast.explore(machine, rules, Limits(states=500, go_on=True))
+    if whole.complete:
+        reduced = fast.explore(machine, rules, GO_ON, symmetry=True)
+        assert (reduced.distinct, reduced.unreduced) == (
+            orbits(machine, all_states(whole)),
+            whole.distinct,
+        )
+        for breach in whole.breaches:
+            trace = reduced.trace(breach.clause)
+            assert len(trace.events) == breach.depth
+            replay(machine, *trace)
+
+
+def test_symmetry_of_traces_with_own_labels() -> None:
+    """A trace under symmetry is a run of the machine, which breaks the clause."""
+    machine, rules = coordinator(3, 2, 1, withhold=False)
+    found = fast.explore(machine, rules, symmetry=True)
+    (breach,) = found.breaches
+    for trace in islice(found.traces(breach.clause), 20):
+        last = replay(machine, *trace)[-1]
+        assert rules.always[0].breach(machine.look(last, "owners")) is not None
+
+
+def test_symmetries_must_be_a_group_that_keeps_labels_and_initial_states() -> None:
+    machine, rules = coordinator(3, 2, 1)
+    with pytest.raises(ValueError, match="no group"):
+        fast.explore(replace(machine, symmetries=machine.symmetries[:3]), rules, symmetry=True)
+    budget, group, _, *others = machine.initial[0]
+    moved = (budget, group, Member("stable"), *others)
+    with pytest.raises(ValueError, match="initial state"):
+        fast.explore(replace(machine, initial=(moved,)), rules, symmetry=True)
+
+    odd = Machine(
+        components=("a",),
+        initial=(("x", 0),),
+        actions=(),
+        labels=Labels(lambda value: 1, lambda value, names: value),
+        symmetries=(Permutation((0,), lambda value: value), Permutation((0,), lambda value: None)),
+    )
+    mislabelled = replace(odd, initial=(("x",), (None,)), labels=Labels(bool, lambda value, names: value))
+    with pytest.raises(ValueError, match="changes the labels"):
+        fast.explore(mislabelled, Rules(), symmetry=True)
+
+
+def test_exact_stops_at_a_collision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few random bits states collide: the default loses some, ``exact`` says so."""
+    machine, rules = coordinator(2, 2, 1)
+    mix = tables.splitmix64
+    monkeypatch.setattr(tables, "splitmix64", lambda numbers: mix(numbers) >> np.uint64(54) << np.uint64(54))
+    whole = plain.explore(machine, rules)
+    assert fast.explore(machine, rules).distinct < whole.distinct
+    with pytest.raises(Collision):
+        fast.explore(machine, rules, exact=True)
+
+
+def test_bounds() -> None:
+    """A bound says which it was; the level in which memory runs out is dropped."""
+    machine, rules = coordinator(3, 2, 2)
+    whole = fast.explore(machine, rules)
+    assert (whole.stop, whole.complete) == (Stop.COMPLETE, True)
+    few = fast.explore(machine, rules, Limits(states=100))
+    assert (few.stop, few.levels) == (Stop.STATES, whole.levels[: few.depth + 1])
+    assert sum(few.levels[:-1]) < 100 <= few.distinct
+    none = fast.explore(machine, rules, Limits(memory=-1))
+    assert (none.stop, none.distinct, none.generated) == (Stop.MEMORY, 1, 0)
+    assert 0 < whole.collision < 1e-9
+    assert whole.mean == whole.generated / whole.distinct
+
+
+def test_progress() -> None:
+    machine, rules = puzzle()
+    seen: list[Progress] = []
+    whole = fast.explore(machine, rules, GO_ON, progress=seen.append)
+    assert [p.distinct - q.distinct for q, p in pairwise(seen)][:3] == [3, 3, 4]
+    assert (seen[-1].distinct, seen[-1].generated, seen[-1].frontier) == (36, whole.generated, 0)
+
+
+def test_actions_are_called_once_per_footprint() -> None:
+    calls: list[tuple[int, int]] = []
+
+    def add(a: int, b: int) -> list[Outcome]:
+        calls.append((a, b))
+        return [Outcome(((a + b) % 3,))] if b else []
+
+    spin = Action("spin", -1, ("c",), ("c",), lambda c: [Outcome(((c + 1) % 50,))])
+    start = tuple((0, b, 0) for b in range(3))
+    machine = Machine(("a", "b", "c"), start, (Action("add", -1, ("a", "b"), ("a",), add), spin))
+    assert fast.explore(machine, Rules()).distinct == 50 * (1 + 3 + 3)
+    assert sorted(calls) == [(a, b) for a in range(3) for b in range(3) if b or not a]
+
+
+def test_labels_must_fit_64_bits() -> None:
+    up = Action("up", -1, ("a",), ("a",), lambda a: [Outcome((a + 32,))])
+    labels = Labels(lambda a: 1 << int(str(a)), lambda a, names: a)
+    machine = Machine(("a",), ((0,),), (up,), labels=labels)
+    with pytest.raises(ValueError, match="label above 63"):
+        fast.explore(machine, Rules())
+
+
+# -- tables --------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([1, 3, 40, 5000, 2**20, 2**28]), min_size=1, max_size=7), st.integers(0, 99))
+def test_lookup(limits: list[int], seed: int) -> None:
+    """Every tuple is asked for once, whichever way it is stored, while the parts grow."""
+    rng = random.Random(seed)
+    parts = [range(1)] * len(limits)
+    asked: dict[tuple[int, ...], int] = {}
+
+    def ask(tuples: list[list[int]]) -> list[int]:
+        for one in tuples:
+            assert asked.setdefault(tuple(one), len(asked)) == len(asked) - 1
+        return [asked[tuple(one)] for one in tuples]
+
+    lookup = Lookup(parts, ask)
+    for share in (0.001, 0.1, 0.3, 1.0):
+        if lookup.halves is None:
+            lookup.parts[:] = parts[:] = [range(1 + int(limit * share)) for limit in limits]
+        else:
+            _grow(lookup, iter([range(1 + int(limit * share)) for limit in limits]))
+        rows = [[rng.randrange(1 + int(limit * share)) for limit in limits] for _ in range(300)]
+        found = lookup.find([np.array(part, np.uint32) for part in zip(*rows, strict=True)])
+        assert found.tolist() == [asked[tuple(row)] for row in rows]
+    assert len(lookup) == len(asked)
+
+
+def _grow(lookup: Lookup, sizes: object) -> None:
+    if lookup.halves is None:
+        lookup.parts[:] = list(islice(sizes, len(lookup.parts)))  # type: ignore[call-overload]
+    else:
+        for half in lookup.halves:
+            _grow(half, sizes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=20), max_size=9))
+def test_visited(batches: list[list[int]]) -> None:
+    visited, index = Visited(), Index()
+    known: dict[int, int] = {}
+    for batch in batches:
+        hashes = np.array(batch, np.uint64)
+        unique, at, which = grouped(hashes)
+        assert unique.tolist() == sorted(set(batch))
+        assert [batch[i] for i in at.tolist()] == unique.tolist()
+        assert [unique.tolist()[i] for i in which.tolist()] == batch
+        assert at.tolist() == [batch.index(h) for h in unique.tolist()] == firsts(hashes)[1].tolist()
+        there = visited.contains(unique)
+        assert there.tolist() == [h in known for h in unique.tolist()]
+        assert index.find(unique).tolist() == [known.get(h, -1) for h in unique.tolist()]
+        assert all(h in known for h in unique[~visited.not_recent(unique)].tolist())
+        new = unique[~there]
+        index.add(new, np.arange(len(known), len(known) + len(new)))
+        known |= {h: len(known) + i for i, h in enumerate(new.tolist())}
+        visited.add(new)
+    assert len(visited) == len(known)
