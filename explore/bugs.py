@@ -104,6 +104,7 @@ _TABLE = (
     Shown("pending_sync_evicts_static", "coordinator/keep", "static", 2, 1, ("crash",)),
     Shown("evict_static_on_rebalance_timeout", "coordinator/keep", "static", 2, 1, ("crash",)),
     Shown("static_rejoin_ignores_subscription", "coordinator/static", "static-topics", 1, 2, ("resubscribe", "crash")),
+    Shown("static_replace_drops_revocation", LASSO, "static", 2, 2, ("crash",)),
     Shown("static_leader_returns_as_follower", "coordinator/leader", "static", 1, 1, ("crash",)),
     Shown("static_replace_in_completing_no_rebalance", "coordinator/static", "static", 1, 1, ("crash",)),
     Shown("static_replace_only_stable", "group/instance", "static", 2, 1, ("crash",)),

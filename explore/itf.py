@@ -41,7 +41,7 @@ def trace(
         events = run.stem + run.cycle
         states = [machine.normal(state) for state in _states(machine, run.initial, events)]
         # The cycle's last event leads back to the first state of the loop, which is there already.
-        states = states
+        states = states[: len(states) - bool(run.cycle)]
     else:
         events = run.events
         states = _states(machine, run.initial, events)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rebalance.explore.tables import Array, Column, Growing, Lookup
-from rebalance.model.machine import Action, Event, Machine, Value
+from rebalance.model.machine import Action, Event, Machine, Value, When
 from rebalance.properties.rules import Always, Rules
 
 Columns = list[Array]
@@ -66,6 +66,7 @@ class ActionTable:
         # An action that reads nothing is looked up by some column, and called without it.
         self.keyed = self.reads or [0]
         self.lookup = Lookup([columns[place] for place in self.keyed], self._ask)
+        self.conditions = [self._condition(when, machine) for when in action.when]
         self.allowed: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.start, self.count = Growing(np.int64), Growing(np.int32)
         self.start.extend([0])
@@ -79,15 +80,13 @@ class ActionTable:
 
     def steps(self, states: Columns) -> Steps | None:
         """What the action does in each of ``states``; None when it does nothing in any."""
-        first = states[self.keyed[0]]
-        if self.action.guard is None:
-            chosen = None
+        chosen = self._chosen(states)
+        if chosen is None:
             ids = [states[place] for place in self.keyed]
-        else:
-            chosen = np.flatnonzero(self._guarded()[first])
-            if not chosen.size:
-                return None
+        elif chosen.size:
             ids = [states[place][chosen] for place in self.keyed]
+        else:
+            return None
         rows = self.lookup.find(ids)
         count = self.count.room[rows]
         able = np.flatnonzero(count)
@@ -119,13 +118,34 @@ class ActionTable:
         remarks = zip(self.remarks.values, counts, strict=True)
         return [(r, n) for r, n in remarks if n and isinstance(r, Remark) and r != Remark()]
 
-    def _guarded(self) -> NDArray[np.bool_]:
-        values, guard = self.columns[self.keyed[0]].values, self.action.guard
-        known = len(self.allowed)
-        if guard is not None and known < len(values):
-            new = [bool(guard(value)) for value in values[known:]]
-            self.allowed = np.concatenate((self.allowed, np.array(new, np.bool_)))
-        return self.allowed
+    def _chosen(self, states: Columns) -> NDArray[np.int64] | None:
+        """The places of the states in which guard and conditions hold; None for all of them."""
+        chosen = None
+        guard, first = self.action.guard, self.keyed[0]
+        if guard is not None:
+            values, known = self.columns[first].values, len(self.allowed)
+            if known < len(values):
+                new = np.array([bool(guard(value)) for value in values[known:]], np.bool_)
+                self.allowed = np.concatenate((self.allowed, new))
+            chosen = np.flatnonzero(self.allowed[states[first]])
+        for places, lookup in self.conditions:
+            if chosen is None:
+                chosen = np.flatnonzero(lookup.find([states[place] for place in places]))
+            elif chosen.size:
+                chosen = chosen[lookup.find([states[place][chosen] for place in places]) > 0]
+        return chosen
+
+    def _condition(self, when: When, machine: Machine) -> tuple[list[int], Lookup]:
+        places = [machine.position[name] for name in when.reads]
+        columns = [self.columns[place] for place in places]
+
+        def ask(tuples: list[list[int]]) -> list[int]:
+            return [
+                bool(when.holds(*[column.values[i] for column, i in zip(columns, ids, strict=True)]))
+                for ids in tuples
+            ]
+
+        return places, Lookup(columns, ask)
 
     def _ask(self, tuples: list[list[int]]) -> list[int]:
         """Call the action for new values of what it reads; the answers are rows."""

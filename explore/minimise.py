@@ -153,7 +153,7 @@ def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine)
 
     From place 0 the search begins in all initial states. It goes level by level and ends at the first
     breach: no way over a later state of the trace can be quicker than that. ``allowed``: the machine, or
-    less of it to search in.
+    less of it to search in, and to be shortest in.
     """
     machine, judge = run.machine, run.judge
     visited = run.states(trace)
@@ -186,7 +186,7 @@ def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine)
                 came.setdefault(after, (state, event))
                 if wrong or run.state_broken(after):
                     root, path = _path(came, state)
-                    return over((*path, event), root, end), place == 0 and allowed is machine
+                    return over((*path, event), root, end), place == 0
                 beyond.append(after)
                 if after in spot:
                     root, path = _path(came, state)
@@ -194,7 +194,7 @@ def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine)
             if len(came) > states:
                 return best, False
         frontier = beyond
-    return best, place == 0 and allowed is machine and not judge.bounded and best == trace
+    return best, place == 0 and not judge.bounded and best == trace
 
 
 def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[State, tuple[Event, ...]]:

@@ -119,6 +119,13 @@ _TABLE = (
         "The removal of a static member is not written to the log before the next assignment is. When the "
         "coordinator moves in between, the old id is back, and the restarted process is fenced for good.",
     ),
+    Entry(
+        "U9", "A static member returns with a revocation pending", "P",
+        BROKER, "broker", (), ("ST",), ("static_replace_drops_revocation",),
+        "A partition is withheld because a static member claims it, and that member restarts before it could "
+        "revoke. The new process is let in without a rebalance and has nothing to revoke, so the round that "
+        "would hand the partition over never comes.",
+    ),
     # -- Java client: claims and generations --
     Entry(
         "J1", "Claims survive the loss of the membership", "P",

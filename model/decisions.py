@@ -179,6 +179,11 @@ _TABLE = (
         "process that has the new one is fenced",
     ),
     Decision(
+        "static_replace_drops_revocation", "coordinator",
+        "a static member that returns while it had something to revoke starts no rebalance, and nobody gets "
+        "what the old process held",
+    ),
+    Decision(
         "static_replace_not_persisted", "coordinator",
         "a failover undoes the replacement of a static id",
     ),

@@ -58,12 +58,20 @@ class Outcome(NamedTuple):
     seen: tuple[Hashable, ...] = ()
 
 
+class When(NamedTuple):
+    """A condition on some of what an action reads."""
+
+    reads: tuple[str, ...]
+    holds: Callable[..., bool]
+
+
 class Action(NamedTuple):
     """One kind of step. (``name``, ``who``) is unique in a machine.
 
     ``run`` is called with the values of ``reads`` and yields the outcomes, none when it is not enabled,
     in an order that follows from the values alone. ``guard``, where given, is asked with the value of
-    ``reads[0]`` only: false means that there are no outcomes, whatever the rest is.
+    ``reads[0]`` only: false means that there are no outcomes, whatever the rest is. So does each of
+    ``when``; an engine may leave these out, since they only save calls of ``run``.
     ``fault`` marks what the environment does to the group; when no fault happens any more, the group has
     to settle.
     """
@@ -76,6 +84,7 @@ class Action(NamedTuple):
     guard: Callable[[Value], bool] | None = None
     fault: bool = False
     fairness: Fairness = Fairness.WEAK
+    when: tuple[When, ...] = ()
 
 
 class View(NamedTuple):

@@ -309,10 +309,11 @@ def _repeat(setup: Setup, seen: Seen) -> str | None:
 def _static(setup: Setup, seen: Seen) -> str | None:
     for item in _of(seen, Replaced):
         who = letter(item.who)
-        if item.state is GroupState.STABLE and item.rebalances is not item.changed:
+        if item.state is GroupState.STABLE and item.rebalances is not (item.changed or item.owed):
             same = "another" if item.changed else "the same"
+            same += " subscription, a revocation pending," if item.owed else " subscription"
             then = "starts" if item.rebalances else "starts no"
-            return f"{who} returns with {same} subscription and {then} rebalance"
+            return f"{who} returns with {same} and {then} rebalance"
         if item.state is GroupState.COMPLETING and not item.rebalances:
             return f"{who} returns between join and sync, the leader decides for the id that is gone"
     return None
@@ -378,7 +379,7 @@ _STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
          "a follower that repeats itself starts no rebalance"),
         ("coordinator/static", Level.SAFETY, _static, "KIP-345, KAFKA-9801, KAFKA-12759",
          ("a static member that returns to a settled group starts a rebalance only if it subscribes to "
-         "something else, and one that returns during a rebalance is part of it")),
+         "something else or had to revoke, and one that returns during a rebalance is part of it")),
         ("coordinator/leader", Level.LIVENESS, _leader_told, "KIP-814",
          "a static leader that returns is told that it leads"),
         ("coordinator/keep", Level.SAFETY, _keep, "KIP-345, KAFKA-8220",

@@ -44,10 +44,13 @@ def moods(draw: st.DrawFn, game: Game) -> Mood:
     """How one run of ``game`` is drawn; the simplest has all faults, and everybody equally fast."""
     budget, members = game.setup.budget, len(game.setup.consumers)
     faults = budget - draw(st.integers(0, budget - 1)) if budget and game.faults else 0
-    off = draw(st.integers(0, (1 << len(game.kinds)) - 1)) if len(game.kinds) > 1 and draw(st.booleans()) else 0
+    off = (
+        draw(st.integers(0, (1 << len(game.kinds)) - 1)) if len(game.kinds) > 1 and draw(st.booleans()) else 0
+    )
     density = draw(st.sampled_from(DENSITIES)) if faults else 0
     slow = draw(st.integers(0, (1 << members) - 1)) if draw(st.booleans()) else 0
-    return Mood(faults, off, density, slow)
+    late = draw(st.integers(0, (1 << len(game.names)) - 1)) if draw(st.booleans()) else 0
+    return Mood(faults, off, density, slow, late)
 
 
 @st.composite

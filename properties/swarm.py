@@ -74,6 +74,7 @@ class Mood(NamedTuple):
     off: int
     density: int
     slow: int
+    late: int
 
 
 def tell(event: Event) -> str:
@@ -114,6 +115,7 @@ class Game:
         self.steps = [action for action in self.machine.actions if not costs(action)]
         self.faults = [action for action in self.machine.actions if costs(action)]
         self.kinds = tuple(dict.fromkeys(action.name for action in self.faults))
+        self.names = tuple(dict.fromkeys(action.name for action in self.steps))
         self.fair = [a for a in self.steps if not a.fault and a.fairness is not Fairness.NONE]
         self.views_of = {
             name: tuple(view.name for view in self.machine.views if name in view.reads)
@@ -171,6 +173,7 @@ class Play:
         self._shown: set[str] = set()
         self._counts = [0] * len(game.rules.bounded)
         self._off = frozenset(kind for place, kind in enumerate(game.kinds) if mood.off >> place & 1)
+        self._late = frozenset(name for place, name in enumerate(game.names) if mood.late >> place & 1)
         self._views: dict[str, Value] = {}
         self._ask(range(len(game.rules.always)))
 
@@ -241,7 +244,7 @@ class Play:
         start, choice = divmod(place, CHOICES)
         late: tuple[Action, Outcome] | None = None
         for action in (*actions[start:], *actions[:start]):
-            waits = action.who >= 0 and self.mood.slow >> action.who & 1
+            waits = action.name in self._late or (action.who >= 0 and self.mood.slow >> action.who & 1)
             if (waits and late) or action.name in self._off:
                 continue
             outcomes = self.game.possible(self.state, action)

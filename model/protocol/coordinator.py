@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value
-from rebalance.model.protocol.member import Seen, membership_error, removed
+from rebalance.model.protocol.member import Seen, membership_error, removed, works
 from rebalance.model.protocol.setup import Me, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -167,10 +167,13 @@ def _replace_static(
     changed = old.meta is not None and old.meta.topics != wire.meta.topics
     quiet = group.state is GroupState.STABLE and group.protocol in wire.meta.assignors
     quiet = quiet and (not changed or "static_rejoin_ignores_subscription" in decisions)
+    # The new process has nothing to revoke, so nobody would ask for the round that hands it over.
+    owed = old.meta is not None and bool(old.meta.owned & ~(old.assigned or 0))
+    quiet = quiet and (not owed or "static_replace_drops_revocation" in decisions)
     if group.state is GroupState.COMPLETING and "static_replace_in_completing_no_rebalance" in decisions:
         quiet = True
     tells = leads and "static_leader_returns_as_follower" not in decisions
-    seen = Replaced(me.slot, group.state, not quiet, changed, leads, tells)
+    seen = Replaced(me.slot, group.state, not quiet, changed, owed, leads, tells)
     if not quiet:
         return *_parked(group, kept, moved, wire.meta), (seen,)
     assert group.protocol is not None
@@ -406,7 +409,7 @@ def belongs(member: Member, wire: Wire, record: Record) -> bool:
 
 def able(member: Member, wire: Wire, record: Record) -> bool:
     """Whether the owner of ``record`` can still join and sync in time."""
-    return member.life is Life.UP and not member.stuck and belongs(member, wire, record)
+    return works(member) and bool(member.topics) and belongs(member, wire, record)
 
 
 def append_fails(me: Me, budget: int, wire: Wire, records: Records) -> Iterator[Outcome]:

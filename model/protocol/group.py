@@ -166,7 +166,8 @@ def _share(setup: Setup, m: Member, records: Records) -> tuple[Parts, Parts, Par
     """Of a member at work: owned, subscribed, the metadata it watches, and of which partitions; and whether
     it is a leader that hangs, whose watch nobody takes over."""
     if m.life is not Life.UP:  # one that hangs keeps what it was assigned, and can ask for nothing
-        kept = [m.owned, *(r.assigned or 0 for r in records if r.id == m.id)] if m.life is Life.HUNG else []
+        mine = [r for r in records if r.id == m.id] if m.life is Life.HUNG else []
+        kept = [m.owned | (r.assigned or 0) for r in mine]
         blind = m.life is Life.HUNG and m.watch is not None
         return union(kept), Parts(0), Parts(0), Parts(0), blind
     return m.owned, setup.parts(m.topics), m.watch or Parts(0), setup.parts(m.watched), False

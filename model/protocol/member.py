@@ -529,6 +529,15 @@ def close(
         yield Outcome((budget - 1, *after), seen=tuple(seen))
 
 
+def poll_interval(me: Me, member: Member, wire: Wire, group: Group, records: Records) -> Iterator[Outcome]:
+    """max.poll.interval.ms passes for a member that hangs; one that hangs in assign() is left to the
+    coordinator's timeout for those that do not sync."""
+    inside = member.state is MemberState.COMPLETING and wire is None
+    if member.life is Life.HUNG and not inside:
+        for outcome in poll_too_late(me, 0, member, group, records):
+            yield Outcome(outcome.values[1:], seen=outcome.seen)
+
+
 def poll_too_late(me: Me, budget: int, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
     """max.poll.interval.ms exceeded: the heartbeat thread leaves and resets; lost at the next poll."""
     if member.life not in (Life.UP, Life.HUNG) or member.state not in (
@@ -602,6 +611,10 @@ def _up(member: object) -> bool:
     return isinstance(member, Member) and member.life is Life.UP
 
 
+def _hung(member: object) -> bool:
+    return isinstance(member, Member) and member.life is Life.HUNG
+
+
 def _beating(member: object) -> bool:
     return isinstance(member, Member) and _beats(member)
 
@@ -627,6 +640,9 @@ def actions(me: Me) -> tuple[Action, ...]:
         Action("refresh", me.slot, (m, "cluster"), (m,), partial(refresh, me), _up),
         Action("resume", me.slot, (m,), (m,), partial(resume, me)),
         Action("late request arrives", me.slot, (s, "group", r), (s,), partial(late_arrives, me), bool),
+        Action(
+            "poll interval", me.slot, (m, w, "group", r), (m, "group", r), partial(poll_interval, me), _hung
+        ),
         Action("late answer", me.slot, (s, m), (m, s), lambda s, m: late_answer(me, m, s), bool),
         Action("start", me.slot, (m, w, "cluster"), (m, w), partial(start, me), fault=True, fairness=free),
         Action("subscribe", me.slot, (m,), (m,), partial(subscribe, me), _up, fault=True, fairness=free),

@@ -373,12 +373,14 @@ class Repeated(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A static member came back with a new id. ``changed``: it subscribes to something else."""
+    """A static member came back with a new id. ``changed``: it subscribes to something else. ``owed``: the
+    old process was still to give something up."""
 
     who: Slot
     state: GroupState
     rebalances: bool
     changed: bool
+    owed: bool
     leader: bool
     told_leader: bool
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.explore`
 
 import networkx as nx
 import pytest
-from rebalance.explore import liveness
+from rebalance.explore import fast, liveness
 from rebalance.explore.lasso import Lasso, confirm
 from rebalance.explore.liveness import counts, dead_ends, settles
 from rebalance.explore.plain import explore
@@ -254,6 +254,21 @@ def test_verdict_and_least_lasso_against_brute_force(block: int):
             assert rough.lasso is not None
             confirm(machine, rule, rough.lasso)
     assert 20 < broken < 90  # both verdicts occur
+
+
+def test_the_fast_engine_gives_the_same_verdicts():
+    for seed in range(40):
+        machine, rule = random_table(seed)
+        bound = steps_named("a1", 2)
+        one, other = (
+            liveness.judge(machine, Rules(finally_=(rule,), bounded=(bound,)), search)
+            for search in (searched(machine), fast.explore(machine, NO_RULES))
+        )
+        assert one.settling[0]._replace(lasso=None) == other.settling[0]._replace(lasso=None)
+        assert one.counts[0].reached == other.counts[0].reached
+        assert one.dead_ends.states == other.dead_ends.states
+        if other.settling[0].lasso is not None:
+            confirm(machine, rule, other.settling[0].lasso)
 
 
 # The replay does not believe everything.

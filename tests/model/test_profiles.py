@@ -32,6 +32,7 @@ FAITHFUL = {
         "pending_sync_evicts_static",
         "static_rejoin_ignores_subscription",
         "static_removal_not_persisted",
+        "static_replace_drops_revocation",
     },
 }
 """How the current release behaves, right or wrong."""
@@ -140,6 +141,7 @@ def test_brokers() -> None:
         "silent_static_claims_stale",
         "static_rejoin_ignores_subscription",
         "static_removal_not_persisted",
+        "static_replace_drops_revocation",
     }
     early = {"static_leader_returns_as_follower", *both}
     assert broker("broker-2.4").decisions == early | {
