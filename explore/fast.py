@@ -54,8 +54,8 @@ class Known:
 
     def new(self, hashes: Hashes, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of ``places``, in rising order, that hold the first of a hash that is not known."""
-        unique, at = firsts(hashes[places])
-        return np.sort(places[at[~self.visited.contains(unique)]])
+        places = places[~self.visited.contains(hashes[places])]
+        return np.sort(places[firsts(hashes[places])[1]])
 
     def compare(self, states: Columns, hashes: Hashes) -> None:
         """Raise Collision when a state differs from another of the same hash, here or known."""

@@ -509,17 +509,19 @@ def failover(setup: Setup, budget: int, group: Group, log: Group, *rest: Any) ->
     """
     slots = setup.slots
     wires, logs = rest[: len(slots)], list(rest[len(slots) : 2 * len(slots)])
+    loaded = log
     if setup.coordinator.isdisjoint({"static_removal_not_persisted", "static_replace_not_persisted"}):
         for slot, records in zip(slots, rest[2 * len(slots) :], strict=True):
             known = [record.id for record in records]
-            if setup.consumers[slot].instance is not None:
-                logs[slot] = tuple(record for record in logs[slot] if record.id in known)
+            there = tuple(record for record in logs[slot] if record.id in known)
+            if setup.consumers[slot].instance is not None and there != logs[slot]:
+                logs[slot], loaded = there, log._replace(state=GroupState.PREPARING)
     loads = any(isinstance(wire, Sync) for wire in wires)
     between = group.state is GroupState.COMPLETING
     seen = (Noted("failover between join and sync"),) if between else (Noted("failover"),)
     for loading in (False, True) if loads else (False,):
         answers = tuple(_cut(setup, wire, loading) for wire in wires)
-        yield Outcome((budget - 1, log, *logs, *answers), "loading" if loading else "", seen)
+        yield Outcome((budget - 1, loaded, *logs, *answers), "loading" if loading else "", seen)
 
 
 def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
