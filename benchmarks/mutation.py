@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import multiprocessing
-import os
+import random
 import resource
 import sys
 import time
@@ -26,17 +27,18 @@ from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 import rebalance.model.protocol as package
-from rebalance.explore import fast, plain
+from rebalance.explore import fast
 from rebalance.explore.liveness import counts, settles
 from rebalance.explore.search import Limits, Stop
 from rebalance.model.machine import Action, Machine, Outcome, Value
 from rebalance.model.protocol import state
+from rebalance.model.protocol.group import FAULTS as ALL
 from rebalance.properties.protocol import CONVERGES, ROUNDS, WITNESSES, rules
-from rebalance.properties.rules import Rules
+from rebalance.properties.rules import Bounded, Rules
 
 MODULES = ("setup", "member", "coordinator", "leader", "environment", "atomic", "group")
 """In the order in which they import each other. ``state`` holds values and their renaming, it decides nothing."""
@@ -68,6 +70,7 @@ class Mutant(NamedTuple):
     """One change: the node ``place`` (in the order of ``ast.walk``) of ``module`` becomes ``new``.
 
     ``key`` names it whatever line it is on; ``was`` and ``now`` are the source before and after.
+    ``statement`` is the line of the innermost statement that it is in, 0 outside of functions.
     """
 
     number: int
@@ -75,6 +78,7 @@ class Mutant(NamedTuple):
     module: str
     function: str
     line: int
+    statement: int
     kind: str
     was: str
     now: str
@@ -114,6 +118,7 @@ def mutants_of(module: str, source: str, first: int = 0) -> list[Mutant]:
     """All mutants of one module, numbered from ``first`` by line and kind."""
     tree = ast.parse(source)
     places = {id(node): place for place, node in enumerate(ast.walk(tree))}
+    statements = dict(_statements(tree, 0))
     found: list[Mutant] = []
     keys: Counter[str] = Counter()
     for function, change in sorted(_changes(tree), key=lambda pair: _position(pair[1])):
@@ -126,10 +131,37 @@ def mutants_of(module: str, source: str, first: int = 0) -> list[Mutant]:
         if keys[key] > 1:
             key += f" #{keys[key]}"
         number = first + len(found)
-        line = getattr(change.node, "lineno", 0)
+        line, statement = getattr(change.node, "lineno", 0), statements.get(id(change.node), 0)
         place = places[id(change.node)]
-        found.append(Mutant(number, key, module, function, line, change.kind, was, now, place, change.new))
+        found.append(Mutant(number, key, module, function, line, statement, change.kind, was, now, place, change.new))
     return found
+
+
+def _statements(node: ast.AST, line: int) -> Iterator[tuple[int, int]]:
+    """For each node (by identity) within a function the line of the innermost statement around it."""
+    for child in ast.iter_child_nodes(node):
+        inside = line or isinstance(node, ast.FunctionDef)
+        own = child.lineno if inside and isinstance(child, ast.stmt) else line
+        yield id(child), own
+        yield from _statements(child, own)
+
+
+class _Marked(ast.NodeTransformer):
+    """Makes every statement of a function say that it runs, by its line, to the set ``RAN``."""
+
+    inside = False
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.FunctionDef):
+            before, self.inside = self.inside, True
+            self.generic_visit(node)
+            self.inside = before
+        else:
+            self.generic_visit(node)
+        if self.inside and isinstance(node, ast.stmt):
+            mark = ast.parse(f"RAN.add({node.lineno})").body[0]
+            return [mark, node]
+        return node
 
 
 def _position(change: Change) -> tuple[int, int, str, str]:
@@ -238,7 +270,8 @@ class _Body:
                 pass
             case ast.Expr(value=value):
                 if isinstance(value, ast.Yield | ast.YieldFrom):
-                    yield self.dropped("step dropped", node)
+                    never: list[ast.stmt] = [node]  # stays a generator
+                    yield Change(node, "step dropped", _text(node), ast.If(ast.Constant(False), never, []))
                 elif isinstance(value, ast.Call):
                     yield self.dropped("update dropped", node)
                 yield from self.expression(value)
@@ -414,26 +447,20 @@ def mutants() -> tuple[Mutant, ...]:
 # -- the battery ---------------------------------------------------------------------------------------
 
 
-ALL = (
-    "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
-    "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
-    "failover", "group expires", "topic grows", "topic shrinks", "topic deleted",
-)  # fmt: skip
 COOPERATIVE, RANGE, STICKY = ("cooperative-sticky",), ("range",), ("sticky",)
 BOTH = ("range", "cooperative-sticky")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One small group. ``build`` gets the module ``setup`` of the (mutated) model and makes the setup.
+    """One small group: ``build`` makes its setup from the module ``setup`` of the (mutated) model.
 
-    ``asks``: "safety" (every state and step, witnesses, actions), "settling" (liveness, on the whole
-    graph), or the clause that a bug which is switched on has to break.
+    ``finds``: the clause that a mistake which is switched on in it has to break; "" where none is.
     """
 
     name: str
     build: Callable[[Any], Any]
-    asks: str = "safety"
+    finds: str = ""
 
 
 def group(
@@ -482,34 +509,395 @@ def group(
     )  # fmt: skip
 
 
-def case(name: str, *args: Any, asks: str = "safety", **more: Any) -> Case:
+def case(name: str, *args: Any, finds: str = "", **more: Any) -> Case:
     """A case by the arguments of ``group``."""
-    return Case(name, lambda names: group(names, *args, **more), asks)
+    return Case(name, lambda names: group(names, *args, **more), finds)
 
 
-BATTERY: tuple[Case, ...] = (
-    case("1 x 1, every fault, budget 2", [COOPERATIVE], 1, faults=ALL, budget=2),
-    case("2 x 1, every fault", [COOPERATIVE] * 2, 1, faults=ALL, budget=1),
-    case("2 x 2, one to come, every fault", [COOPERATIVE] * 2, 2, faults=ALL, budget=1, exist=1),
-    case("2 x 2, every fault", [COOPERATIVE] * 2, 2, faults=ALL, budget=1),
-    case("3 x 3", [COOPERATIVE] * 3, 3),
-    case("two static members, every fault", [COOPERATIVE] * 2, 2, faults=ALL, budget=1, instances=(1, 2)),
-    case("one instance id twice", [COOPERATIVE] * 2, 1, faults=ALL, budget=1, instances=(1, 1)),
-    case("range, every fault", [RANGE] * 2, 2, faults=ALL, budget=1),
-    case("sticky, every fault", [STICKY] * 2, 2, faults=ALL, budget=1),
-    case("two topics, resubscription", [COOPERATIVE] * 2, (1, 1), faults=("resubscribe", "topic deleted"),
-         budget=2, subscriptions=[(3, 1), (3, 2)]),
-    case("mixed lists", [BOTH, COOPERATIVE], 2, faults=ALL, budget=1),
-    case("mixed lists that exclude each other", [BOTH, RANGE, COOPERATIVE], 1),
-    case("rolling upgrade", [RANGE] * 2, 2, then=[BOTH, COOPERATIVE], faults=("crash", "session timeout"),
+def bug(decision: str, finds: str, base: str, *, broker: bool = False) -> Case:
+    """The group ``base`` with one mistake switched on."""
+    lists, partitions, more = BASES[base]
+    where = {"broker" if broker else "on": (decision,)}
+    return case(f"{decision}, {base}", lists, partitions, finds=finds, **more, **where)
+
+
+ALONE, TWO = (COOPERATIVE,), (COOPERATIVE, COOPERATIVE)
+BASES: dict[str, tuple[Sequence[Sequence[str]], int | Sequence[int], dict[str, Any]]] = {
+    "1 x 1": (ALONE, 1, {"faults": ALL, "budget": 2}),
+    "2 x 1": (TWO, 1, {"faults": ALL, "budget": 1}),
+    "range": ((RANGE, RANGE), 2, {"faults": ALL, "budget": 1}),
+    "static": (TWO, 1, {"faults": ALL, "budget": 1, "instances": (1, 2)}),
+    "limit of one": (TWO, 1, {"faults": ALL, "budget": 1, "max_size": 1}),
+    "two topics": (TWO, (1, 1), {"faults": ("resubscribe",), "budget": 1, "subscriptions": ((3, 1), (3, 2))}),
+}
+
+CLEAN = (
+    case("1 x 1, every fault, budget 2", ALONE, 1, faults=ALL, budget=2),
+    case("2 x 2, one to come, every fault", TWO, 2, faults=ALL, budget=1, exist=1),
+    case("3 x 2", [COOPERATIVE] * 3, 2),
+    case("one instance id twice", TWO, 1, faults=ALL, budget=1, instances=(1, 1)),
+    case("static members", TWO, 2, faults=("crash", "session timeout", "failover"), budget=1,
+         instances=(1, 2)),
+    case("range, every fault", (RANGE, RANGE), 1, faults=ALL, budget=1),
+    case("sticky", (STICKY, STICKY), 2, faults=("crash", "topic shrinks", "slow network", "unsubscribe"),
          budget=1),
-    case("limit of one", [COOPERATIVE] * 2, 1, faults=ALL, budget=1, max_size=1),
-    case("limit of two", [COOPERATIVE] * 3, 1, faults=("crash",), budget=1, max_size=2),
-    case("fine steps", [COOPERATIVE] * 2, 1, faults=("crash", "disconnect"), budget=1, steps="fine"),
-    case("2 x 2, budget 2", [COOPERATIVE] * 2, 2, faults=("crash", "session timeout", "late request"),
-         budget=2),
-    case("settles: 1 x 1", [COOPERATIVE], 1, faults=tuple(f for f in ALL if f != "hang"), budget=1,
-         asks="settling"),
-    case("settles: 2 x 2", [COOPERATIVE] * 2, 2, asks="settling"),
-    case("settles: range", [RANGE] * 2, 2, asks="settling"),
+    case("two topics, resubscription", TWO, (1, 1), faults=("resubscribe", "topic grows"), budget=1, exist=1,
+         subscriptions=((3, 1), (3, 2))),
+    case("one topic each, resubscription", TWO, (1, 1), faults=("resubscribe", "topic deleted", "crash"),
+         budget=1, subscriptions=((3, 1), (3, 2)), instances=(1, None)),
+    case("mixed lists", (BOTH, COOPERATIVE), 1, faults=("crash", "failover", "close"), budget=1),
+    case("a static member comes and goes", ALONE, 1, faults=("slow network", "close", "unsubscribe", "crash"),
+         budget=2, instances=(1,)),
+    case("lists that exclude each other", (BOTH, RANGE, COOPERATIVE), 1),
+    case("first bounce", (RANGE, RANGE), 1, then=(BOTH,)),
+    case("second bounce", (BOTH, BOTH), 1, then=(COOPERATIVE,)),
+    case("limit of one", TWO, 1, faults=ALL, budget=1, max_size=1),
+    case("limit of two", [COOPERATIVE] * 3, 1, max_size=2),
+    case("fine steps", TWO, 1, faults=("crash",), budget=1, steps="fine"),
 )  # fmt: skip
+"""Groups in which every clause holds but those that the model itself breaks, which are not asked there."""
+
+BUGS = (
+    bug("claims_always_empty", "group/owner", "two topics"),
+    bug("claims_always_empty", "group/commit", "two topics"),
+    bug("keep_owned_on_sync_rip", "leader/label", "two topics"),
+    bug("unsorted_metadata", "coordinator/repeat", "2 x 1"),
+    bug("clear_member_id_on_illegal_generation", "error/id", "static"),
+    bug("reset_on_retriable", "error/retriable", "1 x 1"),
+    bug("reset_on_sync_rip", "error/retriable", "two topics"),
+    bug("no_sent_generation_check", "error/old", "1 x 1"),
+    bug("commit_error_no_rejoin", "error/membership", "1 x 1"),
+    bug("no_rejoin_after_revoke", "callback/rejoin", "two topics"),
+    bug("protocol_flag_inconsistent", "callback/revoked", "range"),
+    bug("protocol_flag_inconsistent", "leader/withhold", "range"),
+    bug("no_leave_on_unsubscribe", "leave/sent", "1 x 1"),
+    bug("assign_before_revoke_cb", "callback/owned", "two topics"),
+    bug("skip_empty_assigned_cb", "callback/assigned", "two topics"),
+    bug("assigned_cb_repeated", "callback/assigned", "two topics"),
+    bug("lost_as_revoked", "callback/lost", "1 x 1"),
+    bug("clear_before_leave_prepare", "leave/callback", "1 x 1"),
+    bug("no_snapshot_before_callback", "callback/generation", "1 x 1"),
+    bug("metadata_after_revoke", "callback/generation", "two topics"),
+    bug("fetch_while_pending_revocation", "callback/fetch", "range"),
+    bug("eager_revoke_keeps_last_assigned", "callback/told", "limit of one"),
+    bug("sync_load_error_raw", "poll/throws", "1 x 1", broker=True),
+    bug("pending_sync_evicts_static", "coordinator/keep", "static", broker=True),
+    bug("evict_static_on_rebalance_timeout", "coordinator/keep", "static", broker=True),
+    bug("static_leader_returns_as_follower", "coordinator/leader", "static", broker=True),
+    bug("static_replace_in_completing_no_rebalance", "coordinator/static", "static", broker=True),
+    bug("static_replace_only_stable", "group/instance", "static", broker=True),
+    bug("ghost_on_retry", "coordinator/admit", "1 x 1", broker=True),
+    bug("max_size_counts_members", "group/size", "limit of one", broker=True),
+)
+
+
+# -- trying a mutant -----------------------------------------------------------------------------------
+
+
+CPU_SECONDS = 90
+"""Of one mutant, on the whole battery."""
+
+MEMORY = 3 << 30
+"""Of one mutant."""
+
+
+class _Kept:
+    """Stands for "this component keeps its old value" in what a step writes."""
+
+
+KEPT = _Kept()
+
+
+def _keeping(name: str, who: int, reads: tuple[str, ...], writes: tuple[str, ...], run: Any, *rest: Any,
+             **more: Any) -> Action:  # fmt: skip
+    """An action whose steps may say ``KEPT``."""
+
+    def resolved(*values: Value) -> Iterator[Outcome]:
+        old = dict(zip(reads, values, strict=True))
+        for outcome in run(*values):
+            written = tuple(
+                old[write] if value is KEPT else value
+                for write, value in zip(writes, outcome.values, strict=True)
+            )
+            yield outcome._replace(values=written)
+
+    return Action(name, who, reads, writes, resolved, *rest, **more)
+
+
+@cache
+def _compiled(module: str, number: int | None, marked: bool) -> CodeType:
+    source = sources()[module]
+    tree = ast.parse(source) if number is None else applied(source, mutants()[number])
+    if marked:
+        tree = ast.fix_missing_locations(_Marked().visit(tree))
+    return compile(tree, f"<model/protocol/{module}.py>", "exec")
+
+
+@contextmanager
+def loaded(
+    mutant: Mutant | None = None, ran: Mapping[str, set[int]] | None = None
+) -> Iterator[Mapping[str, ModuleType]]:
+    """The modules of the model, new, with one mutant in them; what was there before comes back after.
+
+    ``ran``, where given, receives the lines of the statements that run, by module.
+    """
+    before = {name: sys.modules.get(f"{package.__name__}.{name}") for name in MODULES}
+    fresh: dict[str, ModuleType] = {}
+    try:
+        for name in MODULES:
+            full = f"{package.__name__}.{name}"
+            module = fresh[name] = sys.modules[full] = ModuleType(full)
+            setattr(package, name, module)
+            keeps = False
+            wrong = mutant if mutant is not None and mutant.module == name else None
+            if wrong is not None:
+                keeps = wrong.kind == "write dropped"
+                module.__dict__["KEPT"] = KEPT
+            if ran is not None:
+                module.__dict__["RAN"] = ran[name]
+            exec(_compiled(name, None if wrong is None else wrong.number, ran is not None), module.__dict__)
+            if keeps:
+                module.__dict__["Action"] = _keeping
+        yield fresh
+    finally:
+        for name, old in before.items():
+            if old is not None:
+                sys.modules[f"{package.__name__}.{name}"] = old
+                setattr(package, name, old)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a case shows on the model as it is: broken clauses, liveness, what was reached, which lines ran."""
+
+    broken: frozenset[str]
+    settles: bool
+    rounds: int | None
+    witnesses: frozenset[str]
+    taken: frozenset[tuple[str, int]]
+    distinct: int
+    generated: int
+    seconds: float
+    lines: frozenset[tuple[str, int]]
+
+
+class Verdict(NamedTuple):
+    """How a mutant ended: ``kind`` is a key of ``KINDS``, ``by`` the clause (or what it was), ``where`` the
+    case. ``same``: the counts of states and steps are those of the model in every case."""
+
+    kind: str
+    by: str = ""
+    where: str = ""
+    detail: str = ""
+    same: bool = True
+    seconds: float = 0.0
+
+
+KINDS = {
+    "clause": "a clause is broken",
+    "settling": "a fair run does not settle (group/converges)",
+    "rounds": "a run takes more rebalances than any run of the model does (group/rounds)",
+    "witness": "a witness that the model reaches in the same case is not reached",
+    "finding": "a clause does not find a mistake any more that is switched on",
+    "error": "the model raises an exception",
+    "large": "the search has three times the states, and finds nothing in them",
+    "timeout": "the time or the memory is used up",
+    "coverage": "an action of the model is never taken in a case in which it was",
+    "survived": "nothing of these",
+}
+STRONG = ("clause", "settling", "rounds", "witness", "finding", "error")
+"""After one of these the battery ends; after the others it goes on, and the first of them stands."""
+
+
+def _asked(some: Case, setup: Any, known: frozenset[str] = frozenset()) -> Rules:
+    """The rules of ``setup``: of a mistake the one that finds it, else all but those ``known`` to be broken."""
+    asked = rules(setup)
+
+    def wanted(clause: str) -> bool:
+        return clause == some.finds if some.finds else clause not in known
+
+    return asked._replace(
+        always=tuple(rule for rule in asked.always if wanted(rule.clause)),
+        each_step=tuple(rule for rule in asked.each_step if wanted(rule.clause)),
+    )
+
+
+def baseline(some: Case) -> Seen:
+    """What ``some`` shows on the model as it is."""
+    ran: dict[str, set[int]] = {name: set() for name in MODULES}
+    with loaded(ran=ran) as names:
+        setup = some.build(names["setup"])
+        asked = _asked(some, setup)
+        began = time.process_time()
+        made = names["group"].machine(setup)
+        clean = not some.finds
+        found = fast.explore(made, asked, Limits(go_on=clean))
+        settled, rounds = True, None
+        if clean:
+            settled = all(settles(made, rule, found).holds for rule in asked.finally_)
+            rounds = counts(made, ROUNDED, found).reached
+        seconds = time.process_time() - began
+    return Seen(
+        frozenset(breach.clause for breach in found.breaches), settled, rounds,
+        frozenset(w.clause for w in found.witnesses if w.count),
+        frozenset(action for action, taken in found.taken.items() if taken.outcomes),
+        found.distinct, found.generated, seconds,
+        frozenset((name, line) for name, lines in ran.items() for line in lines),
+    )  # fmt: skip
+
+
+ROUNDED = Bounded(ROUNDS.id, lambda event: event.action == "join phase ends", 0)
+
+
+def attempt(mutant: Mutant, some: Case, seen: Seen) -> Verdict:
+    """One mutant on one case."""
+    with loaded(mutant) as names:
+        try:
+            return _attempt(names, some, seen)
+        except MemoryError:
+            return Verdict("timeout", where=some.name, same=False)
+        except Exception as error:
+            return Verdict("error", type(error).__name__, some.name, str(error)[:120], same=False)
+
+
+def _attempt(names: Mapping[str, Any], some: Case, seen: Seen) -> Verdict:
+    setup = some.build(names["setup"])
+    made: Machine = names["group"].machine(setup)
+    asked = _asked(some, setup, seen.broken)
+    found = fast.explore(made, asked, Limits(states=3 * seen.distinct + 5000))
+    same = (found.distinct, found.generated) == (seen.distinct, seen.generated)
+    end = partial(Verdict, where=some.name, same=same)
+    clauses = [breach.clause for breach in found.breaches]
+    if some.finds:
+        return end("survived") if clauses else end("finding", some.finds)
+    if found.breaches:
+        return end("clause", found.breaches[0].clause, detail=found.breaches[0].sentence)
+    if found.stop is not Stop.COMPLETE:
+        return end("large")
+    if seen.settles:
+        for rule in asked.finally_:
+            if not settles(made, rule, found).holds:
+                return end("settling", rule.clause)
+    if seen.rounds is not None:
+        most = counts(made, ROUNDED._replace(most=seen.rounds), found)
+        if not most.holds:
+            return end("rounds", ROUNDS.id, detail=f"{most.reached} for {seen.rounds}")
+    lost = [name for name in WITNESSES if name in seen.witnesses and name in found.missed]
+    if lost:
+        return end("witness", lost[0])
+    idle = [action for action in found.never_taken if action in seen.taken]
+    return end("coverage", idle[0][0]) if idle else end("survived")
+
+
+JUDGED = ("setup", "group")
+"""Modules that the clauses look through. A mutant of another one that makes no difference to any space of the
+clean cases is not tried on the mistakes."""
+
+
+def judge(mutant: Mutant, battery: Sequence[tuple[Case, Seen]]) -> Verdict:
+    """One mutant on the battery, until something strong is said about it."""
+    began = time.process_time()
+    first = Verdict("survived")
+    same = True
+    for some, seen in battery:
+        if not _reached(mutant, seen) or (some.finds and same and mutant.module not in JUDGED):
+            continue
+        verdict = attempt(mutant, some, seen)
+        same = same and verdict.same
+        if verdict.kind in STRONG or verdict.kind == first.kind == "large":
+            first = verdict
+            break
+        if first.kind == "survived":
+            first = verdict
+    return first._replace(same=same, seconds=time.process_time() - began)
+
+
+def _reached(mutant: Mutant, seen: Seen) -> bool:
+    """Whether what was changed is ever run in this case; if not, the case cannot tell."""
+    return mutant.statement == 0 or (mutant.module, mutant.statement) in seen.lines
+
+
+# -- all of them ---------------------------------------------------------------------------------------
+
+
+def _child(pipe: Connection, mutant: Mutant, battery: Sequence[tuple[Case, Seen]]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    pipe.send(judge(mutant, battery))
+    pipe.close()
+
+
+def run(
+    chosen: Sequence[Mutant],
+    battery: Sequence[tuple[Case, Seen]],
+    jobs: int = 2,
+    tell: Callable[[Mutant, Verdict], None] | None = None,
+) -> dict[str, Verdict]:
+    """Judge each mutant in a process of its own, ``jobs`` at once; verdicts by key, in the order given."""
+    context = multiprocessing.get_context("fork")
+    waiting = list(reversed(chosen))
+    running: dict[Connection, tuple[Mutant, Any]] = {}
+    verdicts: dict[str, Verdict] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            mutant = waiting.pop()
+            mine, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_child, args=(theirs, mutant, battery))
+            process.start()
+            theirs.close()
+            running[mine] = mutant, process
+        for pipe in wait(list(running)):
+            assert isinstance(pipe, Connection)
+            mutant, process = running.pop(pipe)
+            try:
+                verdicts[mutant.key] = pipe.recv()
+            except EOFError:  # the limit of the processor's time ended it
+                verdicts[mutant.key] = Verdict("timeout", same=False, seconds=CPU_SECONDS)
+            pipe.close()
+            process.join()
+            if tell is not None:
+                tell(mutant, verdicts[mutant.key])
+    return {mutant.key: verdicts[mutant.key] for mutant in chosen}
+
+
+def measured() -> list[tuple[Case, Seen]]:
+    """The battery on the model as it is: the clean cases, then the mistakes, each with the quickest first."""
+    ordered = []
+    for some in (CLEAN, BUGS):
+        pairs = [(each, baseline(each)) for each in some]
+        ordered += sorted(pairs, key=lambda pair: round(pair[1].seconds, 1))
+    return ordered
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__)
+    parser.add_argument("--only", default="", help="the mutants whose key contains this")
+    parser.add_argument("--list", action="store_true", help="print the mutants, run none")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=0, help="so many of them, drawn at random")
+    parser.add_argument("--log", type=Path, help="one line per mutant, as they end")
+    given = parser.parse_args(arguments)
+    chosen = [mutant for mutant in mutants() if given.only in mutant.key]
+    if given.list:
+        for mutant in chosen:
+            print(f"{mutant.number:5} {mutant.module}.py:{mutant.line} {mutant.key}  ->  {mutant.now}")
+        return 0
+    battery = measured()
+    print(f"{len(chosen)} mutants, {len(battery)} cases, {sum(s.seconds for _, s in battery):.0f} s each at most",
+          file=sys.stderr)  # fmt: skip
+    log = given.log.open("w") if given.log else None
+    random.Random(1).shuffle(chosen)  # what has run when somebody looks is a fair sample
+    chosen = chosen[: given.sample or None]
+    verdicts = run(chosen, battery, given.jobs, tell=partial(_tell, log))
+    print(Counter(v.kind for v in verdicts.values()), sum(v.seconds for v in verdicts.values()))
+    return 0
+
+
+def _tell(log: Any, mutant: Mutant, verdict: Verdict) -> None:
+    if log is not None:
+        print(json.dumps([mutant.number, mutant.line, mutant.key, mutant.now, *verdict]), file=log, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

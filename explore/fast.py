@@ -45,7 +45,7 @@ class Known:
 
     def add(self, states: Columns, hashes: Hashes) -> None:
         """Add states that were not known."""
-        self.visited.add(np.sort(hashes))
+        self.visited.add(hashes)
         if self.exact:
             first = self.columns[0].size
             self.index.add(hashes, np.arange(first, first + len(hashes)))
@@ -59,6 +59,8 @@ class Known:
 
     def compare(self, states: Columns, hashes: Hashes) -> None:
         """Raise Collision when a state differs from another of the same hash, here or known."""
+        if not hashes.all():
+            raise Collision("a state has the hash 0, which stands for none")
         unique, at, which = grouped(hashes)
         there = self.index.find(unique)
         old = np.flatnonzero(there >= 0)
@@ -248,16 +250,15 @@ def explore(
         elif stop is not Stop.BREACH:
             checkpoint.save(Snapshot.of(search.space, search.levels, search.tally, spent()), fingerprint)
     order = 1 if search.space.orbits is None else search.space.orbits.order
-    return search.tally.result(
-        stop, LevelHistory(search.space, search.levels), spent(), collision(search.tally, order)
-    )
+    odds = collision(search.tally, order)
+    return search.tally.result(stop, LevelHistory(search.space, search.levels), spent(), odds)
 
 
 def collision(tally: Tally, order: int) -> float:
     """An upper bound of the probability that two of the states that were hashed have the same hash.
 
-    With n states n^2 / 2^65. The least of ``order`` hashes is at most ``order`` times as likely to meet
-    another such.
+    Each pair of n states has the same with 2^-64: n^2 / 2^65 for all. Under symmetry so has each pair in
+    an orbit of up to ``order`` states.
     """
     hashed = tally.distinct + tally.relabelled
-    return min(1.0, order * hashed**2 / 2**65)
+    return min(1.0, (hashed**2 + (hashed * order**2 if order > 1 else 0)) / 2**65)

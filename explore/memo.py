@@ -149,52 +149,60 @@ class ActionTable:
 
     def _ask(self, tuples: list[list[int]]) -> list[int]:
         """Call the action for new values of what it reads; the answers are rows."""
-        action, columns = self.action, self.columns
-        reads = [columns[place] for place in self.reads]
-        writes = [columns[place] for place in self.writes]
+        action, known = self.action, self.known
+        reads = [self.columns[place].values for place in self.reads]
         old_at = [self.reads.index(place) if place in self.reads else -1 for place in self.writes]
+        into: list[list[int]] = [[] for _ in self.writes]
+        writes = [
+            (self.columns[place].id, old, new.append)
+            for place, old, new in zip(self.writes, old_at, into, strict=True)
+        ]
         rows: list[int] = []
-        starts: list[int] = []
         counts: list[int] = []
-        deltas: list[int] = []
         remarks: list[int] = []
-        written: list[list[int]] = [[] for _ in writes]
-        known = self.known
-        start = self.delta.size
-        run, row = action.run, self.start.size
-        places = range(len(writes))
+        row = self.start.size
         for ids in tuples:
-            outcomes = [*run(*[column.values[i] for column, i in zip(reads, ids, strict=False)])]
-            if not outcomes:
-                rows.append(0)
-                continue
-            starts.append(start + len(deltas))
-            counts.append(len(outcomes))
-            rows.append(row)
-            row += 1
-            for values, choice, seen in outcomes:
-                delta = 0
-                for place in places:
-                    column, old = writes[place], old_at[place]
-                    new = column.id(values[place])
-                    written[place].append(new)
-                    if old < 0:
-                        delta += int(column.random[new])
-                    elif new != ids[old]:
-                        delta += int(column.random[new]) - int(column.random[ids[old]])
-                deltas.append(delta & 0xFFFFFFFFFFFFFFFF)
+            given = [values[i] for values, i in zip(reads, ids, strict=False)]
+            before = len(remarks)
+            for values, choice, seen in action.run(*given):
+                for value, (number, old, append) in zip(values, writes, strict=True):
+                    # Most of what is written is what was there, as the same object.
+                    append(ids[old] if old >= 0 and value is given[old] else number(value))
                 remark = known.get((choice, seen))
                 if remark is None:
                     remark = known[choice, seen] = self._remark(Event(action.name, action.who, choice), seen)
                 remarks.append(remark)
-        self.most = max(self.most, *counts, 0)
-        self.start.extend(starts)
-        self.count.extend(counts)
-        self.delta.extend(np.array(deltas, np.uint64))
-        self.remark.extend(remarks)
-        for column_, new_ids in zip(self.written, written, strict=True):
-            column_.extend(new_ids)
+            count = len(remarks) - before
+            rows.append(row + len(counts) if count else 0)
+            if count:
+                counts.append(count)
+        if counts:
+            self._store(tuples, rows, counts, into, old_at)
+            self.remark.extend(remarks)
+            self.most = max(self.most, *counts)
         return rows
+
+    def _store(
+        self,
+        tuples: list[list[int]],
+        rows: list[int],
+        counts: list[int],
+        written: list[list[int]],
+        old_at: list[int],
+    ) -> None:
+        """Append the rows of those ``tuples`` that have outcomes."""
+        each = np.array(counts)
+        self.start.extend(self.delta.size + np.cumsum(each) - each)
+        self.count.extend(each)
+        ids = np.repeat(np.array(tuples)[np.array(rows) > 0], each, axis=0)
+        delta = np.zeros(len(ids), np.uint64)
+        for place, new, old, growing in zip(self.writes, written, old_at, self.written, strict=True):
+            growing.extend(new)
+            random = self.columns[place].random
+            delta += random[new]
+            if old >= 0:
+                delta -= random[ids[:, old]]
+        self.delta.extend(delta)
 
     def _remark(self, event: Event, seen: tuple[Value, ...]) -> int:
         sentences = [(rule.clause, rule.breach(event, seen)) for rule in self.rules.each_step]

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rebalance.explore.memo import ActionTable, AlwaysTable, Columns, Steps
-from rebalance.explore.normal import Orbits, Relabeller
+from rebalance.explore.normal import Relabeller
+from rebalance.explore.orbits import Orbits
 from rebalance.explore.tables import Column
 from rebalance.explore.visited import Hashes, grouped
 from rebalance.model.machine import Machine, State, Value
@@ -112,7 +113,7 @@ class Space:
     def settle(self, states: Columns, hashes: Hashes) -> Settled:
         """Give states their normal form, and hashes theirs, in place.
 
-        Under symmetry the hash is the least of the orbit; the state that has it is made by ``represent``.
+        Under symmetry the hash is that of the state that stands for the orbit; ``represent`` makes it.
         """
         gaps = np.zeros(0, np.int64)
         if self.relabeller is not None:
@@ -121,7 +122,7 @@ class Space:
                 hashes[gaps] = self.hashes([ids[gaps] for ids in states])
         if self.orbits is None:
             return Settled(gaps, gaps, gaps)
-        hashes[:], by, sizes = self.orbits.least(states)
+        hashes[:], by, sizes = self.orbits.represent(states)
         return Settled(gaps, by, sizes)
 
     def represent(self, states: Columns, by: NDArray[np.int64]) -> Columns:
@@ -129,7 +130,7 @@ class Space:
         return states if self.orbits is None else self.orbits.apply(states, by)
 
     def key(self, state: State) -> int:
-        """The hash of a state's normal form, under symmetry the least of its orbit."""
+        """The hash of a state's normal form, under symmetry of the one that stands for it."""
         states = self.intern([self.machine.normal(state)])
         hashes = self.hashes(states)
         self.settle(states, hashes)

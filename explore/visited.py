@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 
 RECENT_BITS = 18
+RECENT = np.uint64((1 << RECENT_BITS) - 1)
 FREE = np.uint64(0)
 
 
@@ -21,13 +22,13 @@ class Visited:
         self.size = 0
         self.room: Hashes = np.zeros(1 << 10, np.uint64)
         # At first every place holds a hash that belongs elsewhere.
-        self.recent: Hashes = ~np.arange(1 << RECENT_BITS, dtype=np.uint64) << np.uint64(64 - RECENT_BITS)
+        self.recent: Hashes = ~np.arange(1 << RECENT_BITS, dtype=np.uint64)
 
     def __len__(self) -> int:
         return self.size
 
     def add(self, hashes: Hashes) -> None:
-        """Add different hashes that are not in the set; sorted ones are added faster."""
+        """Add different hashes that are not in the set."""
         self.size += len(hashes)
         if 2 * self.size > len(self.room):
             old = self.room[self.room != FREE]
@@ -51,11 +52,11 @@ class Visited:
 
     def remember(self, hashes: Hashes) -> None:
         """Let ``not_recent`` know hashes whose states need not be looked at again."""
-        self.recent[hashes >> np.uint64(64 - RECENT_BITS)] = hashes
+        self.recent[hashes & RECENT] = hashes
 
     def not_recent(self, hashes: Hashes) -> NDArray[np.bool_]:
         """False for many of those that were remembered, true for all others."""
-        fresh: NDArray[np.bool_] = self.recent[hashes >> np.uint64(64 - RECENT_BITS)] != hashes
+        fresh: NDArray[np.bool_] = self.recent[hashes & RECENT] != hashes
         return fresh
 
     def _put(self, hashes: Hashes) -> None:
@@ -67,8 +68,8 @@ class Visited:
             hashes, slots = hashes[rest], (slots[rest] + 1) & mask
 
     def _slots(self, hashes: Hashes) -> NDArray[np.int64]:
-        shift = np.uint64(65 - len(self.room).bit_length())
-        return (hashes >> shift).view(np.int64)
+        # The low bits: under symmetry a hash is the least of many, so its high bits are mostly 0.
+        return (hashes & np.uint64(len(self.room) - 1)).view(np.int64)
 
 
 class Index:

@@ -17,6 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate import bugs_cli, explore_cli, runs_cli, upgrade_cli
+from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, color, note, positive, say, whole
+
 if TYPE_CHECKING:
     from rebalance.gate.check import Progress
     from rebalance.gate.known import Entry
@@ -26,17 +29,6 @@ if TYPE_CHECKING:
     from rebalance.gate.targets import Target
     from rebalance.gate.traces import Trace
     from rebalance.properties.histories import Record
-
-EXITS = (
-    "exit codes: 0 conformant, 1 violation (or a stale known failure), 2 usage or target cannot start, "
-    "3 inconclusive, 4 internal error, 130 interrupted"
-)
-ROOT = Path(".rebalance")
-
-
-class UsageError(Exception):
-    """Something the user can put right; printed as one message, exit code 2."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (``rebalance.gate.result.Exit``)."""
@@ -66,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
-        _note("interrupted")
+        note("interrupted")
         return 130
     except Exception as error:
         import traceback
@@ -95,28 +87,8 @@ def _split(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _complain(message: str) -> int:
-    _note(f"rebalance: {message}")
+    note(f"rebalance: {message}")
     return 2
-
-
-def _say(text: str) -> None:
-    """Print to stdout. Where nobody reads any more (``| head``) the rest is dropped, the verdict is not."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _note(text: str) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        print(_clean(text), file=sys.stderr, flush=True)
-
-
-def _clean(text: str) -> str:
-    """Without the escapes by which names and messages from outside could steer the terminal."""
-    from rebalance.gate.report.words import clean
-
-    return "\n".join(clean(line) for line in text.splitlines())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -153,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
                        help="how much is searched: smoke (seconds), ci (about a minute, the default), "
                        "nightly (about an hour), deep (as long as you like, with --budget)")  # fmt: skip
     check.add_argument("--seed", type=int, help="default: 0, or a new one for nightly and deep")
-    check.add_argument("--budget", type=_positive, metavar="SECONDS", help="stop searching after this time; "
+    check.add_argument("--budget", type=positive, metavar="SECONDS", help="stop searching after this time; "
                        "an unfinished search is inconclusive")  # fmt: skip
     check.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     check.add_argument("--known-failing", action="append", default=[], metavar="PATTERN|@FILE",
@@ -208,28 +180,15 @@ def _target_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _limit_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--call-seconds", type=_positive, default=10.0, metavar="S",
+    parser.add_argument("--call-seconds", type=positive, default=10.0, metavar="S",
                         help="how long the target may take for one answer (10)")  # fmt: skip
-    parser.add_argument("--memory-mib", type=_whole, default=2048, metavar="N",
+    parser.add_argument("--memory-mib", type=whole, default=2048, metavar="N",
                         help="how much memory the target may use (2048)")  # fmt: skip
 
 
 def _text_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice: still more")
     parser.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
-
-
-def _positive(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 < (value := float(text)) < float("inf"):
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-
-
-def _whole(text: str) -> int:
-    if (value := int(_positive(text))) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than 1")
-    return value
 
 
 # --- check ----------------------------------------------------------------------------------------
@@ -270,7 +229,7 @@ def _resumed(saved: Path) -> Progress:
         progress = resume.load(saved)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    _note(f"going on after scenario {progress.done}" if progress.done else "nothing to resume: a new start")
+    note(f"going on after scenario {progress.done}" if progress.done else "nothing to resume: a new start")
     return progress
 
 
@@ -284,9 +243,9 @@ def _keep(saved: Path, progress: Progress, result: Result, unfinished: bool) -> 
             return
         traces.make_root(ROOT)
         resume.save(saved, progress)
-        _note("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
+        note("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
     except OSError as error:
-        _note(f"where the search stands cannot be saved: {error}")
+        note(f"where the search stands cannot be saved: {error}")
 
 
 def _save(result: Result) -> Result:
@@ -296,7 +255,7 @@ def _save(result: Result) -> Result:
     try:
         return traces.save_all(result, ROOT)
     except OSError as error:
-        _note(f"the counterexamples cannot be saved: {error}")
+        note(f"the counterexamples cannot be saved: {error}")
         return result
 
 
@@ -307,7 +266,7 @@ def _write_known(result: Result, old: Sequence[Entry], path: Path) -> None:
     from rebalance.properties.clauses import Level
 
     if result.interrupted or result.missed:
-        _note(f"{path} is not written: the search did not come to its end")
+        note(f"{path} is not written: the search did not come to its end")
         return
     try:
         # What only informs passes without being on the list.
@@ -316,7 +275,7 @@ def _write_known(result: Result, old: Sequence[Entry], path: Path) -> None:
         path.write_text(known.write(rows, old, date.today()), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--write-known: {error}") from error
-    _note(f"known failures written to {path}")
+    note(f"known failures written to {path}")
 
 
 def _plan(options: argparse.Namespace, expected: Sequence[Entry]) -> Plan:
@@ -386,24 +345,20 @@ def _report(
 
     result = replace(result, run_dir=str(directory or ""))
     if "text" in formats:
-        shown = text.render(result, color=_color(options), verbose=options.verbose, unicode=_unicode())
-        _say(shown.rstrip("\n"))
+        shown = text.render(result, color=color(options), verbose=options.verbose, unicode=_unicode())
+        say(shown.rstrip("\n"))
     try:
         if directory:
             for name in formats:
                 file, write = WRITERS[name]
                 (directory / file).write_text(write(result), encoding="utf-8")
             if "text" not in formats:
-                _note(f"reports: {directory}")
+                note(f"reports: {directory}")
         if options.ci == "github":
-            _say("\n".join(github.commands(result)))
+            say("\n".join(github.commands(result)))
             github.summarise(result)
     except OSError as error:
         raise UsageError(f"a report cannot be written: {error}") from error
-
-
-def _color(options: argparse.Namespace) -> bool:
-    return not options.no_color and "NO_COLOR" not in os.environ and sys.stdout.isatty()
 
 
 def _unicode() -> bool:
@@ -475,10 +430,10 @@ def _replay(options: argparse.Namespace) -> int:
         try:
             trace = traces.load(path)
         except traces.NewerSchema as error:
-            _note(f"skipped  {error}")
+            note(f"skipped  {error}")
             continue
         except ValueError as error:
-            _say(f"error    {error}")
+            say(f"error    {error}")
             worst = max(worst, 2)
             continue
         if options.as_pytest:
@@ -496,7 +451,7 @@ def _as_pytest(trace: Trace, out: Path) -> int:
         out.write_text(traces.as_pytest(trace), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--as-pytest: {error}") from error
-    _say(f"written  {out}")
+    say(f"written  {out}")
     return 0
 
 
@@ -511,18 +466,18 @@ def _replay_one(trace: Trace, options: argparse.Namespace) -> int:
         with _session(_resolve(spec), options) as session:
             record = replay(session, trace.scenario, trace.clause)
     except UsageError as error:
-        _say(f"error    {name}: {error}")
+        say(f"error    {name}: {error}")
         return 2
     if record.skipped is not None:
-        _say(f"error    {name} declined: {clean(record.skipped)}")
+        say(f"error    {name} declined: {clean(record.skipped)}")
         return 2
     found = record.breach_of(trace.clause.id)
     if found is None:
-        _say(f"fixed    {name}")
+        say(f"fixed    {name}")
         return 0
-    _say(f"failing  {name}: {clean(found.breach.summary)}")
+    say(f"failing  {name}: {clean(found.breach.summary)}")
     if options.verbose:
-        _say("\n".join(_shown(trace, record)) + "\n")
+        say("\n".join(_shown(trace, record)) + "\n")
     return 1
 
 
@@ -568,7 +523,7 @@ def _smoke(options: argparse.Namespace) -> int:
     steps = smoke(target, options.validate, **limits)
     for step in steps:
         lines = [f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]
-        _say("\n      ".join(map(_clean, lines)))
+        say("\n      ".join(map(clean, lines)))
     return 0 if all(step.ok for step in steps) else 1
 
 
@@ -581,9 +536,9 @@ def _clauses(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     if options.format == "json":
-        _say(json.dumps(catalogue.to_json(chosen), indent=2))
+        say(json.dumps(catalogue.to_json(chosen), indent=2))
     else:
-        _say(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.paths)))
+        say(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.paths)))
     return 0
 
 
@@ -592,9 +547,9 @@ def _targets(options: argparse.Namespace) -> int:
     from rebalance.model.switches import SWITCHES
 
     switches = [f"  {s.assignor}+{s.id}  [{s.entry}] {s.sentence} ({s.shipped})" for s in SWITCHES.values()]
-    _say("\n".join(known()))
-    _say("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
-    _say("\n".join(switches))
+    say("\n".join(known()))
+    say("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
+    say("\n".join(switches))
     return 0
 
 

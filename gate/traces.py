@@ -161,19 +161,19 @@ def to_text(trace: Trace) -> str:
         "scenario": to_json(trace.scenario),
         "calls": list(trace.calls),
     }
-    return _dump(document) + "\n"
+    return dump(document) + "\n"
 
 
-def _dump(value: Any, indent: str = "") -> str:
+def dump(value: Any, indent: str = "") -> str:
     """JSON with every object and list that fits into a line on one line: small enough to read."""
     flat = json.dumps(value)
     if len(flat) + len(indent) <= 100 or not value or not isinstance(value, dict | list):
         return flat
     inner = indent + "  "
     if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {_dump(item, inner)}" for key, item in value.items()]
+        parts = [f"{json.dumps(key)}: {dump(item, inner)}" for key, item in value.items()]
     else:
-        parts = [_dump(item, inner) for item in value]
+        parts = [dump(item, inner) for item in value]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
 
@@ -243,49 +243,49 @@ def load(path: Path) -> Trace:
 def _parse(data: Any) -> Trace:
     if not isinstance(data, dict) or "schema" not in data:
         raise TraceError("not a trace: it has no field 'schema'")
-    schema = _field(data, "schema", int)
+    schema = field_of(data, "schema", int)
     if schema > SCHEMA:
         raise NewerSchema(f"has schema {schema}, this suite reads up to {SCHEMA}: use a newer suite")
     if schema < 1:
         raise TraceError(f"schema {schema} does not exist, the first is 1")
-    clause = _field(data, "clause", str)
+    clause = field_of(data, "clause", str)
     if clause not in CLAUSES:
         raise TraceError(f"clause {clause!r} is unknown; known: {', '.join(CLAUSES)}")
-    target = _field(data, "target", dict)
+    target = field_of(data, "target", dict)
     try:
-        scenario = from_json(_field(data, "scenario", dict))
+        scenario = from_json(field_of(data, "scenario", dict))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise TraceError(str(error)) from error
-    if (protocol := _field(data, "protocol", str, scenario.protocol.value)) != scenario.protocol:
+    if (protocol := field_of(data, "protocol", str, scenario.protocol.value)) != scenario.protocol:
         raise TraceError(f"protocol is {protocol!r} and the scenario's is {scenario.protocol.value!r}")
     return Trace(
         CLAUSES[clause],
         _target(target),
         scenario,
-        _field(data, "suite_version", str, ""),
-        _field(data, "profile", str, ""),
-        _field(data, "seed", int, 0),
-        _field(data, "number", int, 0),
-        _field(data, "summary", str, ""),
-        tuple(str(line) for line in _field(data, "because", list, [])),
-        _field(data, "expected", str, ""),
-        _field(data, "actual", str, ""),
-        _field(data, "round", int, 0),
-        _size(_field(data, "found_size", dict, {})),
-        _field(data, "confirmed", bool, False),
-        tuple(_field(data, "calls", list, [])),
+        field_of(data, "suite_version", str, ""),
+        field_of(data, "profile", str, ""),
+        field_of(data, "seed", int, 0),
+        field_of(data, "number", int, 0),
+        field_of(data, "summary", str, ""),
+        tuple(str(line) for line in field_of(data, "because", list, [])),
+        field_of(data, "expected", str, ""),
+        field_of(data, "actual", str, ""),
+        field_of(data, "round", int, 0),
+        _size(field_of(data, "found_size", dict, {})),
+        field_of(data, "confirmed", bool, False),
+        tuple(field_of(data, "calls", list, [])),
     )
 
 
 def _target(data: Mapping[str, Any]) -> TargetInfo:
     def text(name: str) -> str:
-        return _field(data, name, str, "", "target.")
+        return field_of(data, name, str, "", "target.")
 
     def words(name: str) -> tuple[str, ...]:
-        return tuple(str(word) for word in _field(data, name, list, [], "target."))
+        return tuple(str(word) for word in field_of(data, name, list, [], "target."))
 
     return TargetInfo(
-        _field(data, "spec", str, where="target."),
+        field_of(data, "spec", str, where="target."),
         text("name"),
         text("version"),
         text("language"),
@@ -299,7 +299,8 @@ def _target(data: Mapping[str, Any]) -> TargetInfo:
 _KINDS = {str: "a string", int: "a whole number", bool: "true or false", dict: "an object", list: "a list"}
 
 
-def _field(data: Mapping[str, Any], name: str, kind: type[_T], default: Any = None, where: str = "") -> _T:
+def field_of(data: Mapping[str, Any], name: str, kind: type[_T], default: Any = None, where: str = "") -> _T:
+    """One field of an object, of the right kind. Raises ``TraceError`` that names it."""
     value = data.get(name, default)
     if value is None:
         raise TraceError(f"field '{where}{name}' is missing")
@@ -309,7 +310,7 @@ def _field(data: Mapping[str, Any], name: str, kind: type[_T], default: Any = No
 
 
 def _size(data: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    members, partitions, claims, events = (_field(data, n, int, 0, "found_size.") for n in size_out((0,) * 4))
+    members, partitions, claims, events = (field_of(data, n, int, 0, "found_size.") for n in size_out((0,) * 4))
     return members, partitions, claims, events
 
 

@@ -18,7 +18,7 @@ from rebalance.model.protocol.group import FAULTS
 from rebalance.model.protocol.setup import Consumer, Runs, Setup
 from rebalance.model.protocol.state import Parts, Topics
 from rebalance.properties import protocol
-from rebalance.properties.swarm import DENSITIES, Game, Mood, Play, RulesOf, Run, game
+from rebalance.properties.swarm import DENSITIES, TEMPERS, Game, Mood, Play, RulesOf, Run, game, mood
 
 STEPS = 60
 """How many numbers are drawn for one run at most, where nothing else is said."""
@@ -41,16 +41,8 @@ class BreachError(AssertionError):
 
 @st.composite
 def moods(draw: st.DrawFn, game: Game) -> Mood:
-    """How one run of ``game`` is drawn; the simplest has all faults, and everybody equally fast."""
-    budget, members = game.setup.budget, len(game.setup.consumers)
-    faults = budget - draw(st.integers(0, budget - 1)) if budget and game.faults else 0
-    off = (
-        draw(st.integers(0, (1 << len(game.kinds)) - 1)) if len(game.kinds) > 1 and draw(st.booleans()) else 0
-    )
-    density = draw(st.sampled_from(DENSITIES)) if faults else 0
-    slow = draw(st.integers(0, (1 << members) - 1)) if draw(st.booleans()) else 0
-    late = draw(st.integers(0, (1 << len(game.names)) - 1)) if draw(st.booleans()) else 0
-    return Mood(faults, off, density, slow, late)
+    """How one run of ``game`` is drawn; the simplest has every fault, and nothing is put off."""
+    return mood(game, draw(st.sampled_from(DENSITIES)), draw(st.integers(0, TEMPERS)))
 
 
 @st.composite
@@ -66,13 +58,13 @@ def runs(
     A run ends with its first breach, and else after the group was left alone for as long as it needed.
     """
     table = game(setup if isinstance(setup, Setup) else draw(setup), rules_of, clause)
-    mood = draw(moods(table))
-    play = Play(table, mood)
-    numbers = st.integers(0, table.top(mood))
-    for _ in range(draw(st.integers(1, steps))):
-        number = 0 if play.broken else draw(numbers)
-        if number == 0 or not play.step(number):
+    play = Play(table, draw(moods(table)))
+    numbers, before = st.integers(0, play.top), 1
+    for _ in range(steps):
+        number = draw(numbers)
+        if number == before == 0 or (number and not play.step(number)) or play.broken:
             break
+        before = number
     play.settle()
     return play.run
 
@@ -145,7 +137,7 @@ def group_machine(
         @property
         def top(self) -> int:
             assert self.play is not None
-            return self.play.game.top(self.play.mood)
+            return self.play.top
 
         def teardown(self) -> None:
             if self.play is not None and not self.play.broken:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from random import Random
 from typing import NamedTuple
 
 from rebalance.model.machine import Action, Event, Fairness, Machine, Outcome, State, Value
@@ -31,6 +32,12 @@ CHOICES = 16
 
 DENSITIES = (16, 4, 64)
 """Of 128 numbers, how many stand for faults; drawn once for a run."""
+
+TEMPERS = 1 << 16
+"""How many moods there are, for each density."""
+
+ODDS = (0, 1, 2, 4)
+"""How many of eight kinds of faults a mood leaves out, and of eight steps puts off."""
 
 MEMORY = 100_000
 """For how many values of what an action reads a ``Game`` remembers its outcomes."""
@@ -67,14 +74,14 @@ class Run(NamedTuple):
 
 
 class Mood(NamedTuple):
-    """What a run is drawn with: ``faults`` at most, of the kinds for which ``off`` (a bit mask) has no bit,
-    ``density`` of 128 numbers standing for one; members in ``slow`` (a bit mask) are put off."""
+    """What a run is drawn with: at most so many ``faults``, none of the kinds that are ``off``, for which
+    ``density`` of 128 numbers stand; steps, by name and member, that are ``late`` are put off."""
 
     faults: int
-    off: int
+    off: frozenset[str]
     density: int
-    slow: int
-    late: int
+    late: tuple[frozenset[tuple[str, int]], ...]
+    temper: int = 0
 
 
 def tell(event: Event) -> str:
@@ -115,7 +122,6 @@ class Game:
         self.steps = [action for action in self.machine.actions if not costs(action)]
         self.faults = [action for action in self.machine.actions if costs(action)]
         self.kinds = tuple(dict.fromkeys(action.name for action in self.faults))
-        self.names = tuple(dict.fromkeys(action.name for action in self.steps))
         self.fair = [a for a in self.steps if not a.fault and a.fairness is not Fairness.NONE]
         self.views_of = {
             name: tuple(view.name for view in self.machine.views if name in view.reads)
@@ -142,11 +148,6 @@ class Game:
             known = self._known[key] = tuple(action.run(*values))
         return known
 
-    def top(self, mood: Mood) -> int:
-        """The greatest number with a meaning of its own; they start with 1."""
-        steps = len(self.steps) * CHOICES
-        return steps + steps * mood.density // (128 - mood.density)
-
 
 def costs(action: Action) -> bool:
     """Whether it is a fault that draws on the budget; the others are starts, bounces and subscribing."""
@@ -157,6 +158,23 @@ def costs(action: Action) -> bool:
 def game(setup: Setup, rules_of: RulesOf = protocol.rules, clause: str | None = None) -> Game:
     """The game of ``setup``, asked ``clause`` only where one is given."""
     return Game(setup, only(rules_of(setup), clause))
+
+
+def mood(game: Game, density: int, temper: int) -> Mood:
+    """The mood number ``temper``; 0 is the one of all faults and of nothing put off."""
+    if temper == 0:
+        return Mood(game.setup.budget, frozenset(), density, (frozenset(),))
+    random = Random(temper)
+    faults = 1 + random.randrange(game.setup.budget) if game.setup.budget else 0
+    odds = random.choice(ODDS)
+    off = frozenset(kind for kind in game.kinds if random.randrange(8) < odds)
+    late = tuple(_late(game, random) for _ in range(faults + 1))
+    return Mood(faults, off, density, late, temper)
+
+
+def _late(game: Game, random: Random) -> frozenset[tuple[str, int]]:
+    odds = random.choice(ODDS)
+    return frozenset((action.name, action.who) for action in game.steps if random.randrange(8) < odds)
 
 
 class Play:
@@ -172,10 +190,24 @@ class Play:
         self._left = min(mood.faults, game.setup.budget)
         self._shown: set[str] = set()
         self._counts = [0] * len(game.rules.bounded)
-        self._off = frozenset(kind for place, kind in enumerate(game.kinds) if mood.off >> place & 1)
-        self._late = frozenset(name for place, name in enumerate(game.names) if mood.late >> place & 1)
+        self._late = mood.late[0]
+        self._faults = game.faults
+        import os
+        if os.environ.get("PERM") and mood.temper:
+            r = Random(mood.temper)
+            self._faults = list(game.faults); r.shuffle(self._faults)
+            if os.environ["PERM"]=="2":
+                self._steps = list(game.steps); r.shuffle(self._steps)
+            else: self._steps=game.steps
+        else: self._steps=game.steps
         self._views: dict[str, Value] = {}
         self._ask(range(len(game.rules.always)))
+
+    @property
+    def top(self) -> int:
+        """The greatest number with a meaning of its own; they start with 1."""
+        steps = len(self.game.steps) * CHOICES
+        return steps + steps * self.mood.density // (128 - self.mood.density)
 
     @property
     def run(self) -> Run:
@@ -189,11 +221,11 @@ class Play:
         game, found = self.game, None
         steps, faults = len(game.steps) * CHOICES, len(game.faults) * CHOICES
         if number > steps and self._left:
-            found = self._first(game.faults, (number - steps - 1) % faults)
+            found = self._first(self._faults, (number - steps - 1) % faults)
         if found is None:
-            found = self._first(game.steps, (number - 1) % steps)
+            found = self._first(self._steps, (number - 1) % steps)
         if found is None and self._left:
-            found = self._first(game.faults, (number - 1) % faults)
+            found = self._first(self._faults, (number - 1) % faults)
         if found is not None:
             self._take(*found)
         return found is not None
@@ -244,13 +276,13 @@ class Play:
         start, choice = divmod(place, CHOICES)
         late: tuple[Action, Outcome] | None = None
         for action in (*actions[start:], *actions[:start]):
-            waits = action.name in self._late or (action.who >= 0 and self.mood.slow >> action.who & 1)
-            if (waits and late) or action.name in self._off:
+            waits = (action.name, action.who) in self._late
+            if (waits and late) or action.name in self.mood.off:
                 continue
             outcomes = self.game.possible(self.state, action)
             if outcomes:
                 found = action, outcomes[choice % len(outcomes)]
-                if not waits or costs(action):
+                if not waits:
                     return found
                 late = found
         return late
@@ -261,6 +293,7 @@ class Play:
         self.events.append(event)
         if action.fault:
             self._left -= costs(action)
+            self._late = self.mood.late[min(len(self.mood.late)-1, self.mood.faults-self._left)]
             self._counts = [0] * len(self._counts)
         for place, rule in enumerate(game.rules.bounded):
             self._counts[place] += rule.counts(event)

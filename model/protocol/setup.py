@@ -21,7 +21,8 @@ class Runs:
 
     ``decisions`` are ids of ``model.decisions`` (member and leader), ``switches`` of ``model.switches``
     (its assignor). ``version`` is the subscription version it writes; ``tells`` whether
-    CooperativeStickyAssignor's user data carries a generation.
+    CooperativeStickyAssignor's user data carries a generation. ``upgrade_from``: a Streams application with
+    that setting is EAGER whatever its assignor can do (KIP-429, upgrade path for Streams).
     """
 
     assignors: tuple[str, ...]
@@ -29,6 +30,7 @@ class Runs:
     switches: tuple[str, ...] = ()
     version: int = 3
     tells: bool = True
+    upgrade_from: bool = False
 
     @property
     def eager(self) -> bool:
@@ -41,7 +43,7 @@ class Runs:
             raise ValueError(f"assignors {list(self.assignors)} have no rebalance protocol in common")
         if "no_revoke_on_protocol_downgrade" in self.decisions:
             return not any(RebalanceProtocol.COOPERATIVE in _protocols(name) for name in self.assignors)
-        return RebalanceProtocol.COOPERATIVE not in common
+        return self.upgrade_from or RebalanceProtocol.COOPERATIVE not in common
 
 
 @cache

@@ -208,7 +208,7 @@ def _grow(lookup: Lookup, sizes: object) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=20), max_size=9))
+@given(st.lists(st.lists(st.integers(1, 2**64 - 1), max_size=20), max_size=9))
 def test_visited(batches: list[list[int]]) -> None:
     visited, index = Visited(), Index()
     known: dict[int, int] = {}

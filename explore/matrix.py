@@ -1,0 +1,121 @@
+"""Releases x bugs, computed: every release is put into the group that shows a bug, and explored.
+
+No table says which release has what is shown here. The catalogue says which releases should have it; where
+the two differ, the cell says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from rebalance.explore import fast, liveness
+from rebalance.explore.bugs import LASSO, SHOWN, Shown
+from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.explore.search import Limits
+from rebalance.model.decisions import DECISIONS
+from rebalance.model.profiles import AS_SPECIFIED, BROKERS, CLIENTS, Profile
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.protocol import rules
+
+STATES = 400_000
+"""Most states that one cell may take; the smallest groups that show the bugs have far fewer."""
+
+
+class Mark(StrEnum):
+    """What the group of a bug does when it runs a release."""
+
+    FINE = "."
+    BREAKS = "X"  # breaks the clause, and not without this bug's switch
+    OTHERWISE = "o"  # breaks the clause, with or without the switch: another bug shows in the same way
+    UNKNOWN = "?"  # more states than may be looked at
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One release in the group that shows one switch; ``expected`` is what the catalogue says."""
+
+    switch: str
+    profile: Profile
+    mark: Mark
+    expected: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether running agrees with the catalogue."""
+        return (self.mark is Mark.BREAKS) is self.expected or self.mark in (Mark.OTHERWISE, Mark.UNKNOWN)
+
+
+def concerns(shown: Shown, profile: Profile) -> bool:
+    """Whether the switch is about this kind of program: a broker decides as coordinator, a client else."""
+    decision = DECISIONS.get(shown.switch)
+    coordinator = decision is not None and decision.where == "coordinator"
+    return coordinator is (profile.kind == "broker")
+
+
+def cells(switches: Sequence[str] = (), profiles: Sequence[str] = ()) -> Iterator[Cell]:
+    """The cells of the given switches and releases, all by default, one row after the other."""
+    everybody = [*CLIENTS.values(), *BROKERS.values()]
+    for switch in switches or SHOWN:
+        for profile in everybody:
+            wanted = not profiles or profile.name in profiles
+            if wanted and profile.name != AS_SPECIFIED and concerns(SHOWN[switch], profile):
+                yield cell(SHOWN[switch], profile)
+
+
+def cell(shown: Shown, profile: Profile) -> Cell:
+    """One cell, by exploring at most two groups."""
+    expected = shown.switch in profile.decisions or shown.switch in profile.switches
+    group = _group(shown, profile)
+    broken = breaks(group, shown.clause)
+    mark = Mark.UNKNOWN if broken is None else Mark.BREAKS if broken else Mark.FINE
+    if broken and breaks(_without(group, shown.switch), shown.clause) is not False:
+        mark = Mark.OTHERWISE
+    return Cell(shown.switch, profile, mark, expected)
+
+
+def breaks(group: Setup, clause: str) -> bool | None:
+    """Whether the group breaks ``clause``; None when it is too large to say."""
+    built, asked = machine(group), rules(group)
+    search = fast.explore(built, asked, Limits(states=STATES, go_on=True))
+    if any(breach.clause == clause for breach in search.breaches):
+        return True
+    if not search.complete:
+        return None
+    if clause != LASSO:
+        return False
+    return any(settling.lasso for settling in liveness.judge(built, asked, search).settling)
+
+
+def _group(shown: Shown, profile: Profile) -> Setup:
+    broker = profile.kind == "broker"
+    size = Size(
+        members=shown.members,
+        partitions=shown.partitions,
+        profiles=(AS_SPECIFIED if broker else profile.name,),
+        broker=profile.name if broker else AS_SPECIFIED,
+        faults=shown.faults,
+        budget=len(shown.faults) if shown.budget is None else shown.budget,
+    )
+    return SCENARIOS[shown.scenario].setup(size)
+
+
+def _without(group: Setup, switch: str) -> Setup:
+    """The same group, in which nobody has ``switch``."""
+    consumers = tuple(
+        replace(
+            consumer,
+            stages=tuple(
+                replace(
+                    stage,
+                    decisions=stage.decisions - {switch},
+                    switches=tuple(s for s in stage.switches if s != switch),
+                )
+                for stage in consumer.stages
+            ),
+        )
+        for consumer in group.consumers
+    )
+    return replace(group, consumers=consumers, coordinator=group.coordinator - {switch})

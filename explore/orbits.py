@@ -1,0 +1,202 @@
+"""Symmetry of states held as columns of numbers: one state of each orbit stands for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance.explore.memo import Columns
+from rebalance.explore.tables import Array, Column
+from rebalance.model.machine import Machine, Value
+
+ORBIT_ROWS = 2048
+"""States whose orbits are hashed at a time, so that the hashes stay in the processor's cache."""
+
+LOW_BITS = 20
+HIGH = ~np.uint64((1 << LOW_BITS + 8) - 1)
+"""The bits of a key that hash what is read together. The bits below hold the sum of up to 256 numbers of
+``LOW_BITS``, which does not reach into these."""
+
+NOT_LEAST = ~np.uint64(0)
+
+
+class Orbits:
+    """The states that the symmetries make of a state, and which of them stands for all.
+
+    It is the one with the least key: high bits a hash of the components that are read together, low bits
+    a hash of all. What such an action reads then differs little among the states that stand for others,
+    and it is called less often.
+    """
+
+    def __init__(self, machine: Machine, columns: Sequence[Column]) -> None:
+        self.machine, self.columns = machine, columns
+        self.order = len(machine.symmetries)
+        self.sources = np.array([np.argsort(s.columns) for s in machine.symmetries])
+        # For each component: what its values become, and what they add to the hash, per symmetry.
+        self.images = [np.zeros((0, self.order), np.uint32) for _ in columns]
+        self.hashes = [np.zeros((0, self.order), np.uint64) for _ in columns]
+        self.keys = [np.zeros((0, self.order), np.uint64) for _ in columns]
+        self.known = [np.zeros(0, np.bool_) for _ in columns]
+        self.first = read_together(machine)
+        # Values that tell the symmetries apart, and each symmetry by what it makes of them; then
+        # ``after[g, h]``: which symmetry is ``g`` after ``h``.
+        self.examples: list[Value] = []
+        self.kinds: list[tuple[Value, ...]] = [(s.columns,) for s in machine.symmetries]
+        self.after: NDArray[np.int64] | None = None
+
+    def represent(self, states: Columns) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """For each state the hash of the one that stands for its orbit, the symmetry that leads there, and
+        how many states the orbit has."""
+        for place, ids in enumerate(states):
+            self._learn(place, ids)
+        rows = len(states[0])
+        by, least = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        for part, orbit in self._sums(self.keys, states):
+            by[part] = orbit.argmin(axis=1)
+            key = orbit[np.arange(len(orbit)), by[part]]
+            least[part] = np.count_nonzero(orbit == key[:, None], axis=1)
+        sizes = np.full(rows, self.order)
+        # Several symmetries have the least key: most often they lead to the same state. If not, its hash
+        # decides.
+        tied = np.flatnonzero(least > 1)
+        some = [ids[tied] for ids in states]
+        for (part, orbit), (_, full) in zip(
+            self._sums(self.keys, some), self._sums(self.hashes, some), strict=True
+        ):
+            full[orbit != orbit.min(axis=1)[:, None]] = NOT_LEAST
+            by[tied[part]] = full.argmin(axis=1)
+            sizes[tied[part]] //= np.count_nonzero(full == full.min(axis=1)[:, None], axis=1)
+        hashes = np.zeros(rows, np.uint64)
+        for table, ids in zip(self.hashes, states, strict=True):
+            hashes += table.ravel()[ids.astype(np.int64) * self.order + by]
+        return hashes, by, sizes
+
+    def _sums(
+        self, tables: Sequence[NDArray[np.uint64]], states: Columns
+    ) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
+        """For some of the states at a time: which, and their sums over the components per symmetry."""
+        rows = len(states[0])
+        # A component that has one value in all states adds the same to all.
+        same = np.zeros(self.order, np.uint64)
+        varied = []
+        for table, ids in zip(tables, states, strict=True):
+            if rows and (ids == ids[0]).all():
+                same += table[ids[0]]
+            else:
+                varied.append((table, ids.astype(np.int64)))
+        sums = np.empty((ORBIT_ROWS, self.order), np.uint64)
+        more = np.empty_like(sums)
+        for start in range(0, rows, ORBIT_ROWS):
+            part = slice(start, min(start + ORBIT_ROWS, rows))
+            these = sums[: part.stop - start]
+            these[:] = same
+            for table, ids in varied:
+                # With ``clip`` it writes in place; the numbers are in range anyway.
+                these += table.take(ids[part], axis=0, out=more[: len(these)], mode="clip")
+            yield part, these
+
+    def apply(self, states: Columns, by: NDArray[np.int64]) -> Columns:
+        """Each state under one symmetry."""
+        matrix = np.array(states)
+        rows = np.arange(len(by))
+        after = []
+        for place in range(len(states)):
+            source = self.sources[by, place]
+            ids = matrix[source, rows]
+            moved = np.empty(len(by), np.uint32)
+            for origin in range(len(states)):
+                here = np.flatnonzero(source == origin)
+                if here.size:
+                    moved[here] = self.images[origin][ids[here], by[here]]
+            after.append(moved)
+        return after
+
+    def _learn(self, place: int, ids: Array) -> None:
+        """Rename the values that are met for the first time."""
+        column = self.columns[place]
+        self._room(place, len(column))
+        new = np.flatnonzero(~self.known[place][ids])
+        if not new.size:
+            return
+        for number in np.unique(ids[new]).tolist():
+            if not self.known[place][number]:
+                self._orbit(column, number)
+
+    def _room(self, place: int, size: int) -> None:
+        more = 2 * size - len(self.known[place])
+        if more > size:
+            self.known[place] = np.concatenate((self.known[place], np.zeros(more, np.bool_)))
+            images = np.zeros((more, self.order), np.uint32)
+            self.images[place] = np.concatenate((self.images[place], images))
+            hashes = np.zeros((more, self.order), np.uint64)
+            self.hashes[place] = np.concatenate((self.hashes[place], hashes))
+            self.keys[place] = np.concatenate((self.keys[place], hashes))
+
+    def _orbit(self, column: Column, number: int) -> None:
+        """Rename one value by every symmetry, and so, as they are a group, each value that comes out."""
+        value, symmetries = column.values[number], self.machine.symmetries
+        values = [symmetry.rename(value) for symmetry in symmetries]
+        targets = [self.columns[symmetry.columns[column.place]] for symmetry in symmetries]
+        images = np.array([target.id(image) for target, image in zip(targets, values, strict=True)])
+        hashes = np.array([c.random[i] for c, i in zip(targets, images.tolist(), strict=True)], np.uint64)
+        for target, image in zip(targets, images.tolist(), strict=True):
+            if target.used[image] != column.used[number]:
+                raise ValueError(f"a symmetry changes the labels of {value!r}")
+        if self.after is None:
+            self._room(column.place, len(column))
+            self._set(column.place, number, images, hashes)
+            self._distinguish(value, values)
+            return
+        points = dict.fromkeys((t.place, i) for t, i in zip(targets, images.tolist(), strict=True))
+        for place in dict.fromkeys(place for place, _ in points):
+            self._room(place, len(self.columns[place]))
+        for h, (target, image) in enumerate(zip(targets, images.tolist(), strict=True)):
+            if not self.known[target.place][image]:
+                self._set(target.place, image, images[self.after[:, h]], hashes[self.after[:, h]])
+
+    def _set(self, place: int, number: int, images: Array, hashes: Array) -> None:
+        self.images[place][number] = images
+        self.hashes[place][number] = hashes
+        self.keys[place][number] = hashes >> np.uint64(64 - LOW_BITS)
+        if place in self.first:
+            self.keys[place][number] += hashes & HIGH
+        self.known[place][number] = True
+
+    def _distinguish(self, value: Value, renamed: list[Value]) -> None:
+        """Find out which symmetry is one after another, once there are values that tell all of them apart.
+
+        Raises ValueError when one after another is none: the symmetries are no group.
+        """
+        symmetries = self.machine.symmetries
+        kinds = [(*kind, image) for kind, image in zip(self.kinds, renamed, strict=True)]
+        if len(set(kinds)) == len(set(self.kinds)):
+            return
+        self.kinds, self.examples = kinds, [*self.examples, value]
+        if len(set(kinds)) < self.order:
+            return
+        numbers = {kind: number for number, kind in enumerate(kinds)}
+        self.after = np.empty((self.order, self.order), np.int64)
+        for h, first in enumerate(symmetries):
+            once = [first.rename(example) for example in self.examples]
+            for g, second in enumerate(symmetries):
+                columns = tuple(second.columns[place] for place in first.columns)
+                kind = (columns, *(second.rename(image) for image in once))
+                if kind not in numbers:
+                    raise ValueError("the symmetries are no group: one after another is none of them")
+                self.after[g, h] = numbers[kind]
+
+
+def read_together(machine: Machine) -> frozenset[int]:
+    """The components that no symmetry moves, and of those that are moved among each other the ones of which
+    most actions read several."""
+    moved = [
+        frozenset(s.columns[place] for s in machine.symmetries) for place in range(len(machine.components))
+    ]
+    reads = [{machine.position[name] for name in action.reads} for action in machine.actions]
+    together = [sum(len(some & kin) > 1 for some in reads) for kin in moved]
+    most = max(together)
+    return frozenset(
+        place for place, kin in enumerate(moved) if len(kin) == 1 or together[place] == most or not most
+    )

@@ -1,0 +1,238 @@
+"""Rolling upgrades: which way from one assignor list to another is safe, and what it costs.
+
+A path is the list of configurations that every member is bounced through. All interleavings are explored:
+of bounces, starts, rebalances and messages, with a round of bounces begun only when the one before is
+finished. The verdict comes from that search, not from the path's reputation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rebalance.explore import fast, liveness
+from rebalance.explore.lasso import Lasso
+from rebalance.explore.scenarios import BOTH, COOPERATIVE, ScenarioError, runs
+from rebalance.explore.search import Exploration, Limits, Trace
+from rebalance.model.assignors import NAMES
+from rebalance.model.machine import Event, Machine, State
+from rebalance.model.profiles import AS_SPECIFIED, broker
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Consumer, Runs, Setup, letter
+from rebalance.model.protocol.state import Error, Parts, Topics
+from rebalance.properties.protocol import CONVERGES, rules
+
+STREAMS = "streams"
+"""A Kafka Streams application: one assignor name for ever, EAGER before 2.4 and COOPERATIVE after."""
+
+CHOICES = (*NAMES, "default", STREAMS)
+"""What ``rebalance upgrade`` takes for ``--from`` and ``--to``; ``default`` is the list since 3.0."""
+
+
+class Verdict(StrEnum):
+    """What came of a path."""
+
+    SAFE = "safe"
+    REFUSED = "refused"
+    UNSAFE = "unsafe"
+    STALLS = "does not settle"
+    UNKNOWN = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Path:
+    """One way to upgrade: the configurations one after the other, and what to do in each round."""
+
+    name: str
+    sentence: str
+    stages: tuple[Runs, ...]
+    plan: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on a path. ``clause`` is the one that broke, ``trace`` the shortest run that breaks it.
+
+    ``rebalances`` and ``pauses`` are of one quiet run that bounces the members one after the other:
+    generations, and partitions without an owner times steps.
+    """
+
+    path: Path
+    setup: Setup
+    verdict: Verdict
+    search: Exploration
+    clause: str | None = None
+    sentence: str = ""
+    trace: Trace | Lasso | None = None
+    rebalances: int = 0
+    pauses: int = 0
+
+
+def _list(name: str) -> tuple[str, ...]:
+    return BOTH if name == "default" else COOPERATIVE if name == STREAMS else (name,)
+
+
+def _spelled(assignors: tuple[str, ...]) -> str:
+    return f"partition.assignment.strategy = [{', '.join(assignors)}]"
+
+
+def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
+    """The ways from ``old`` to ``new`` (of ``CHOICES``), the recommended one first.
+
+    Raises ScenarioError for names that are unknown or equal, or of which only one is Streams.
+    """
+    for name in (old, new):
+        if name not in CHOICES:
+            raise ScenarioError(
+                f"no assignor {name!r} to upgrade from or to; there are: {', '.join(CHOICES)}"
+            )
+    if old == new and old != STREAMS:
+        raise ScenarioError(f"--from and --to are both {old}: nothing changes")
+    if STREAMS in (old, new):
+        if old != new:
+            raise ScenarioError("a Streams application keeps its own assignor: --from streams --to streams")
+        return _streams(profile)
+    first, last = _list(old), _list(new)
+    shared = tuple(name for name in first if name in last)
+    start, end = runs(profile, first), runs(profile, last)
+    single = Path(
+        "single-bounce",
+        "every member goes from the old list to the new one at once",
+        (start, end),
+        (f"restart the members one by one with {_spelled(last)}",),
+    )
+    if shared:
+        return (single,)
+    both = tuple(dict.fromkeys((*first, *last)))
+    reverse = tuple(dict.fromkeys((*last, *first)))
+    return (
+        _double("double-bounce", start, runs(profile, both), end, "old assignors first"),
+        _double("double-bounce-new-first", start, runs(profile, reverse), end, "new assignors first"),
+        single,
+    )
+
+
+def _double(name: str, start: Runs, middle: Runs, end: Runs, order: str) -> Path:
+    return Path(
+        name,
+        f"through a list with both, {order}",
+        (start, middle, end),
+        (
+            f"restart the members one by one with {_spelled(middle.assignors)}",
+            "wait until all of them run with it and the group is stable",
+            f"restart the members one by one with {_spelled(end.assignors)}",
+        ),
+    )
+
+
+def _streams(profile: str) -> tuple[Path, ...]:
+    """KIP-429's path for Streams. Before 2.4 its assignor did not withhold what a member still owns."""
+    old = Runs(COOPERATIVE, switches=("no_withhold",), version=1, tells=False, upgrade_from=True)
+    new = runs(profile, COOPERATIVE)
+    careful = Runs(**{**vars(new), "upgrade_from": True})
+    return (
+        Path(
+            "upgrade.from",
+            "the new release stays EAGER in the first round, because upgrade.from is set",
+            (old, careful, new),
+            (
+                "restart the instances one by one with the new release and upgrade.from = the old one",
+                "wait until all of them run with it and the group is stable",
+                "restart the instances one by one without upgrade.from",
+            ),
+        ),
+        Path(
+            "single-bounce",
+            "every instance goes to the new release at once, without upgrade.from",
+            (old, new),
+            ("restart the instances one by one with the new release",),
+        ),
+    )
+
+
+def setup(
+    path: Path,
+    members: int = 2,
+    partitions: int = 2,
+    *,
+    faults: tuple[str, ...] = (),
+    budget: int = 0,
+    broker_profile: str = AS_SPECIFIED,
+) -> Setup:
+    """The group that goes along ``path``: one topic, dynamic members."""
+    consumer = Consumer(path.stages, (Topics(1),))
+    topic = Parts((1 << partitions) - 1)
+    return Setup(
+        (consumer,) * members,
+        (topic,),
+        topic,
+        faults=faults,
+        budget=budget,
+        coordinator=broker(broker_profile).decisions,
+    )
+
+
+def judge(path: Path, group: Setup, limits: Limits | None = None) -> Outcome:
+    """Explore every interleaving of ``path`` in ``group`` and give the verdict.
+
+    A member that is turned away with INCONSISTENT_GROUP_PROTOCOL makes the path refused, which is safe but
+    stops the member; anything else that breaks a safety clause makes it unsafe.
+    """
+    built, asked = machine(group), rules(group)
+    search = fast.explore(built, asked, limits or Limits(go_on=True))
+    rebalances, pauses = cost(built, group)
+    broken = sorted(search.breaches, key=lambda breach: (breach.clause == "poll/throws", breach.depth))
+    if broken:
+        first = broken[0]
+        refused = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
+        return Outcome(
+            path, group, Verdict.REFUSED if refused else Verdict.UNSAFE, search,
+            first.clause, first.sentence, search.trace(first.clause), rebalances, pauses,
+        )  # fmt: skip
+    if not search.complete:
+        return Outcome(path, group, Verdict.UNKNOWN, search, rebalances=rebalances, pauses=pauses)
+    for settling in liveness.judge(built, asked, search).settling:
+        if settling.lasso is not None:
+            return Outcome(
+                path, group, Verdict.STALLS, search, CONVERGES.id, CONVERGES.sentence, settling.lasso,
+                rebalances, pauses,
+            )  # fmt: skip
+    return Outcome(path, group, Verdict.SAFE, search, rebalances=rebalances, pauses=pauses)
+
+
+def cost(built: Machine, group: Setup) -> tuple[int, int]:
+    """Rebalances and partition-pauses of one quiet run: members start and are bounced one after the other,
+    each when the group has settled. Counted from the first bounce on."""
+    state = built.initial[0]
+    for slot in group.slots:
+        state, _, _ = _settle(built, group, built.step(state, Event("start", slot)))
+    rebalances = pauses = 0
+    for _ in range(len(group.consumers[0].stages) - 1):
+        for slot in group.slots:
+            for name in ("bounce", "start"):
+                if Event(name, slot) not in built.enabled(state):
+                    return rebalances, pauses  # turned away: the path ends here
+                state, more, paused = _settle(built, group, built.step(state, Event(name, slot)))
+                rebalances, pauses = rebalances + more, pauses + paused
+    return rebalances, pauses
+
+
+def _settle(built: Machine, group: Setup, state: State) -> tuple[State, int, int]:
+    """Let the group run, each member in turn, until only faults are possible; generations and pauses."""
+    rebalances = pauses = turn = 0
+    while True:
+        steps = [(event, outcome) for event, outcome in built.outcomes(state, faults=False)]
+        if not steps:
+            return state, rebalances, pauses
+        # In turn, so that the run is fair; the end of the join phase waits for everybody else.
+        order = sorted(steps, key=lambda s: (s[0].action == "join phase ends", (s[0].who - turn) % 97))
+        event, outcome = order[0]
+        state = built.apply(state, event, outcome)
+        turn = event.who + 1 if event.who >= 0 else turn
+        rebalances += event.action == "join phase ends"
+        owned = 0
+        for slot in group.slots:
+            mine = built.look(state, f"held {letter(slot)}")
+            assert isinstance(mine, int)
+            owned |= mine
+        pauses += (group.exist & ~owned).bit_count()

@@ -1,0 +1,71 @@
+"""Which witnesses a search of a group owes: without them it was too tame to be a verdict.
+
+What a group can show follows from its faults. A complete search that does not show what is certain to
+come up in such a group is inconclusive; of a rarer situation it is only said that it was not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rebalance.model.assignors import reference
+from rebalance.model.protocol.setup import Setup
+from rebalance.model.values import RebalanceProtocol
+
+
+def _first(setup: Setup, *, eager: bool) -> bool:
+    return any(consumer.stages[0].eager is eager for consumer in setup.consumers)
+
+
+def _room(setup: Setup) -> int:
+    return min(len(setup.consumers), setup.max_size or len(setup.consumers))
+
+
+def _static(setup: Setup) -> bool:
+    return any(consumer.instance is not None for consumer in setup.consumers)
+
+
+def _fault(*kinds: str) -> Callable[[Setup], bool]:
+    return lambda setup: setup.budget >= len(kinds) and all(kind in setup.faults for kind in kinds)
+
+
+def _two_kinds(setup: Setup) -> bool:
+    """EAGER and COOPERATIVE members that have a cooperative assignor in common."""
+    lists = [consumer.stages[0].assignors for consumer in setup.consumers]
+    common = [name for name in lists[0] if all(name in other for other in lists)]
+    cooperative = any(RebalanceProtocol.COOPERATIVE in reference(name).protocols for name in common)
+    return cooperative and _first(setup, eager=True) and _first(setup, eager=False)
+
+
+def _shrinks(setup: Setup) -> bool:
+    return any(
+        other != own and other & own == other
+        for consumer in setup.consumers
+        for own, *others in [consumer.subscriptions]
+        for other in others
+    )
+
+
+DUE: Mapping[str, Callable[[Setup], bool]] = {
+    "follow-up rebalance": lambda s: (
+        _first(s, eager=False) and _room(s) > 1 and s.exist.bit_count() > 1
+    ),
+    "owner crashed between join and sync": _fault("crash"),
+    "cooperative assignment in a mixed group": lambda s: _two_kinds(s) and _room(s) > 1,
+    "partitions lost": _fault("max poll"),
+    "static member replaced": lambda s: _static(s) and _fault("crash")(s),
+    "silent static member": lambda s: _static(s) and _room(s) > 1 and _fault("crash")(s),
+    "static leader skips the assignment": lambda s: _static(s) and _fault("crash")(s),
+    "failover between join and sync": _fault("failover"),
+    "SyncGroup response after a reset": _fault("max poll"),
+    "reset between SyncGroup and callback": _fault("max poll", "slow network"),
+    "late answer of an old generation": lambda s: _room(s) > 1 and _fault("late request")(s),
+    "enforceRebalance swallowed": _fault("enforce"),
+    "assignment of an old subscription ignored": lambda s: _shrinks(s) and _fault("resubscribe")(s),
+}
+"""Witness -> whether a group is certain to show it when all of it is explored."""
+
+
+def due(setup: Setup) -> tuple[str, ...]:
+    """The witnesses that a complete search of ``setup`` owes."""
+    return tuple(name for name, certain in DUE.items() if certain(setup))
