@@ -4,9 +4,9 @@
 falls, and writes benchmarks/mutation.md. ``--only TEXT`` takes the mutants whose key contains TEXT,
 ``--list`` shows the mutants, ``--jobs N`` runs N at once.
 
-A mutant is one change of the syntax tree, in memory. What belongs to a named decision (``"..." in decisions``)
-is left alone: switching it is a mutant already, with a test of its own. So are observations (``seen=``): they
-are what the clauses look at, not what the model does.
+A mutant is one change of the syntax tree, in memory. What a named decision does (``"..." in decisions``)
+is left alone: switching it is a mutant already, with a test of its own. So are the observations of a step
+(``seen=``): they are what the clauses look at, not what the model does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from functools import cache, partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 import rebalance.model.protocol as package
 from rebalance.explore import fast
@@ -40,8 +40,10 @@ from rebalance.model.protocol.group import FAULTS as ALL
 from rebalance.properties.protocol import CONVERGES, ROUNDS, WITNESSES, rules
 from rebalance.properties.rules import Bounded, Rules
 
+T = TypeVar("T")
+
 MODULES = ("setup", "member", "coordinator", "leader", "environment", "atomic", "group")
-"""In the order in which they import each other. ``state`` holds values and their renaming, it decides nothing."""
+"""In the order in which they import each other. ``state`` holds values and renames them, decides nothing."""
 
 UNTOUCHED = {
     *("letter", "letters", "spell", "partition", "name", "id"),
@@ -70,7 +72,6 @@ class Mutant(NamedTuple):
     """One change: the node ``place`` (in the order of ``ast.walk``) of ``module`` becomes ``new``.
 
     ``key`` names it whatever line it is on; ``was`` and ``now`` are the source before and after.
-    ``statement`` is the line of the innermost statement that it is in, 0 outside of functions.
     """
 
     number: int
@@ -78,7 +79,6 @@ class Mutant(NamedTuple):
     module: str
     function: str
     line: int
-    statement: int
     kind: str
     was: str
     now: str
@@ -95,8 +95,11 @@ class Change(NamedTuple):
     new: ast.AST
 
 
-def is_switch(node: ast.AST, names: Mapping[str, bool] = {}) -> bool | None:  # noqa: B006
-    """Whether ``node`` asks for a named decision: True if it holds where the decision is on, None if not."""
+def is_switch(node: ast.AST, names: Mapping[str, bool]) -> bool | None:
+    """Whether ``node`` asks for a named decision: True if it holds where that is on, None if it does not ask.
+
+    ``names`` are local names that stand for such a question.
+    """
     match node:
         case ast.Compare(left=ast.Constant(value=str()), ops=[ast.In() | ast.NotIn() as op]):
             return isinstance(op, ast.In)
@@ -118,7 +121,6 @@ def mutants_of(module: str, source: str, first: int = 0) -> list[Mutant]:
     """All mutants of one module, numbered from ``first`` by line and kind."""
     tree = ast.parse(source)
     places = {id(node): place for place, node in enumerate(ast.walk(tree))}
-    statements = dict(_statements(tree, 0))
     found: list[Mutant] = []
     keys: Counter[str] = Counter()
     for function, change in sorted(_changes(tree), key=lambda pair: _position(pair[1])):
@@ -131,37 +133,65 @@ def mutants_of(module: str, source: str, first: int = 0) -> list[Mutant]:
         if keys[key] > 1:
             key += f" #{keys[key]}"
         number = first + len(found)
-        line, statement = getattr(change.node, "lineno", 0), statements.get(id(change.node), 0)
+        line = getattr(change.node, "lineno", 0)
         place = places[id(change.node)]
-        found.append(Mutant(number, key, module, function, line, statement, change.kind, was, now, place, change.new))
+        found.append(Mutant(number, key, module, function, line, change.kind, was, now, place, change.new))
     return found
 
 
-def _statements(node: ast.AST, line: int) -> Iterator[tuple[int, int]]:
-    """For each node (by identity) within a function the line of the innermost statement around it."""
-    for child in ast.iter_child_nodes(node):
-        inside = line or isinstance(node, ast.FunctionDef)
-        own = child.lineno if inside and isinstance(child, ast.stmt) else line
-        yield id(child), own
-        yield from _statements(child, own)
+class _Compared(ast.NodeTransformer):
+    """Puts all mutants of a module beside the original: ``COMPARE`` gets both values wherever they differ.
 
+    An expression is evaluated as it is; what a mutant makes of it is evaluated by the way. A statement that
+    a mutant drops says that it runs.
+    """
 
-class _Marked(ast.NodeTransformer):
-    """Makes every statement of a function say that it runs, by its line, to the set ``RAN``."""
-
-    inside = False
+    def __init__(self, tree: ast.Module, some: Sequence[Mutant]) -> None:
+        nodes = list(ast.walk(tree))
+        self.at: dict[int, list[Mutant]] = {}
+        for mutant in some:
+            self.at.setdefault(id(nodes[mutant.place]), []).append(mutant)
 
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.FunctionDef):
-            before, self.inside = self.inside, True
-            self.generic_visit(node)
-            self.inside = before
-        else:
-            self.generic_visit(node)
-        if self.inside and isinstance(node, ast.stmt):
-            mark = ast.parse(f"RAN.add({node.lineno})").body[0]
-            return [mark, node]
-        return node
+        here = self.at.get(id(node), [])
+        self.generic_visit(node)
+        if isinstance(node, ast.stmt):
+            marks = [ast.parse(f"COMPARE(None, ({m.number}, None, True))").body[0] for m in here]
+            return [*marks, node] if marks else node
+        if not here or not isinstance(node, ast.expr):
+            return node
+        pairs = []
+        for mutant in here:
+            assert isinstance(mutant.new, ast.expr)
+            nothing = ast.arguments([], [], kwonlyargs=[], kw_defaults=[], defaults=[])
+            other = ast.Constant(None) if mutant.kind == "write dropped" else deepcopy(mutant.new)
+            truth = ast.Constant(mutant.kind in ("always", "never", "negated"))
+            parts = [ast.Constant(mutant.number), ast.Lambda(nothing, other), truth]
+            pairs.append(ast.Tuple(parts, ast.Load()))
+        return ast.Call(ast.Name("COMPARE", ast.Load()), [node, *pairs], [])
+
+
+class _Differing:
+    """Collects the numbers of the mutants that make a difference somewhere."""
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+
+    def __call__(self, value: T, *others: tuple[int, Callable[[], Any] | None, bool]) -> T:
+        for number, other, truth in others:
+            if number not in self.numbers and (other is None or self.differs(value, other, truth)):
+                self.numbers.add(number)
+        return value
+
+    @staticmethod
+    def differs(value: object, other: Callable[[], Any], truth: bool) -> bool:
+        try:
+            new = other()
+            if truth:
+                return bool(new) is not bool(value)
+            return type(new) is not type(value) or bool(new != value)
+        except Exception:
+            return True
 
 
 def _position(change: Change) -> tuple[int, int, str, str]:
@@ -182,24 +212,25 @@ def applied(source: str, mutant: Mutant) -> ast.Module:
         def visit(self, node: ast.AST) -> Any:
             return deepcopy(mutant.new) if node is target else self.generic_visit(node)
 
-    return ast.fix_missing_locations(Replace().visit(tree))
+    Replace().visit(tree)
+    return ast.fix_missing_locations(tree)
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[str, Change]]:
     """Every change of a module with the function it is in; equal ones within a function once."""
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
-            if node.targets[0].__class__ is ast.Name and all(_is_enum(part) for part in node.value.elts):
-                for change in _elements(node.value):
-                    yield ast.unparse(node.targets[0]), change
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple() as value):
+                for change in _elements(value):
+                    yield name, change
     for name, function in _functions(tree.body, ""):
         if name.rpartition(".")[2] in UNTOUCHED:
             continue
         seen: set[tuple[int, str]] = set()
         for change in _Body(function).changes():
-            where = (id(change.node), ast.dump(change.new))
+            where = id(change.node), ast.dump(change.new)
             if where not in seen:
-                seen.add(where)  # type: ignore[arg-type]
+                seen.add(where)
                 yield name, change
 
 
@@ -333,7 +364,9 @@ class _Body:
                     yield from _elements(node.comparators[0])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 yield Change(node, "negated", _text(node), operand)
-            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.Add() | ast.Sub() as op, left=left, right=right):
+            case ast.BinOp(
+                op=ast.BitAnd() | ast.BitOr() | ast.Add() | ast.Sub() as op, left=left, right=right
+            ):
                 if not self.is_type(node):
                     yield Change(node, "operand dropped", _text(right), left)
                     if not isinstance(op, ast.Sub):
@@ -400,6 +433,8 @@ class _Body:
             new = ast.Tuple([*values.elts[:k], kept, *values.elts[k + 1 :]], ast.Load())
             yield Change(values, "write dropped", f"{_text(value)} of {_text(values)}", new)
 
+
+SETS_AND_SUMS = (ast.BitAnd, ast.BitOr, ast.Add, ast.Sub)
 
 OBSERVED = ("Callback", "Answered")
 """Observations with fields that say what is the case, given by keyword."""
@@ -528,6 +563,18 @@ BASES: dict[str, tuple[Sequence[Sequence[str]], int | Sequence[int], dict[str, A
     "range": ((RANGE, RANGE), 2, {"faults": ALL, "budget": 1}),
     "static": (TWO, 1, {"faults": ALL, "budget": 1, "instances": (1, 2)}),
     "limit of one": (TWO, 1, {"faults": ALL, "budget": 1, "max_size": 1}),
+    "one member": (ALONE, 1, {"faults": ALL, "budget": 1}),
+    "one static member": (ALONE, 1, {"faults": ALL, "budget": 1, "instances": (1,)}),
+    "slow commits": (TWO, 1, {"faults": ("crash", "slow commit", "hang"), "budget": 1}),
+    "subscriptions": (
+        *(TWO, (1, 1)),
+        {
+            "faults": ("resubscribe", "crash"),
+            "budget": 1,
+            "subscriptions": ((3, 1), (3, 2)),
+            "instances": (1, 2),
+        },
+    ),
     "two topics": (TWO, (1, 1), {"faults": ("resubscribe",), "budget": 1, "subscriptions": ((3, 1), (3, 2))}),
 }
 
@@ -587,6 +634,13 @@ BUGS = (
     bug("static_replace_in_completing_no_rebalance", "coordinator/static", "static", broker=True),
     bug("static_replace_only_stable", "group/instance", "static", broker=True),
     bug("ghost_on_retry", "coordinator/admit", "1 x 1", broker=True),
+    bug("leave_on_empty_assignment", CONVERGES.id, "one member"),
+    bug("offset_fetch_not_resumed", CONVERGES.id, "one member"),
+    bug("static_leader_returns_as_follower", CONVERGES.id, "one static member", broker=True),
+    bug("prepare_commit_never_done", CONVERGES.id, "slow commits"),
+    bug("claims_always_empty", CONVERGES.id, "slow commits"),
+    bug("no_rejoin_after_revoke", CONVERGES.id, "subscriptions"),
+    bug("leader_watches_own_topics", CONVERGES.id, "subscriptions"),
     bug("max_size_counts_members", "group/size", "limit of one", broker=True),
 )
 
@@ -625,21 +679,22 @@ def _keeping(name: str, who: int, reads: tuple[str, ...], writes: tuple[str, ...
 
 
 @cache
-def _compiled(module: str, number: int | None, marked: bool) -> CodeType:
+def _compiled(module: str, number: int | None, compared: bool) -> CodeType:
     source = sources()[module]
     tree = ast.parse(source) if number is None else applied(source, mutants()[number])
-    if marked:
-        tree = ast.fix_missing_locations(_Marked().visit(tree))
+    if compared:
+        some = [mutant for mutant in mutants() if mutant.module == module]
+        tree = ast.fix_missing_locations(_Compared(tree, some).visit(tree))
     return compile(tree, f"<model/protocol/{module}.py>", "exec")
 
 
 @contextmanager
 def loaded(
-    mutant: Mutant | None = None, ran: Mapping[str, set[int]] | None = None
+    mutant: Mutant | None = None, compare: _Differing | None = None
 ) -> Iterator[Mapping[str, ModuleType]]:
     """The modules of the model, new, with one mutant in them; what was there before comes back after.
 
-    ``ran``, where given, receives the lines of the statements that run, by module.
+    ``compare``, where given, is told which mutants make a difference to a value while the model runs.
     """
     before = {name: sys.modules.get(f"{package.__name__}.{name}") for name in MODULES}
     fresh: dict[str, ModuleType] = {}
@@ -653,9 +708,11 @@ def loaded(
             if wrong is not None:
                 keeps = wrong.kind == "write dropped"
                 module.__dict__["KEPT"] = KEPT
-            if ran is not None:
-                module.__dict__["RAN"] = ran[name]
-            exec(_compiled(name, None if wrong is None else wrong.number, ran is not None), module.__dict__)
+            if compare is not None:
+                module.__dict__["COMPARE"] = compare
+            exec(
+                _compiled(name, None if wrong is None else wrong.number, compare is not None), module.__dict__
+            )
             if keeps:
                 module.__dict__["Action"] = _keeping
         yield fresh
@@ -668,7 +725,10 @@ def loaded(
 
 @dataclass(frozen=True)
 class Seen:
-    """What a case shows on the model as it is: broken clauses, liveness, what was reached, which lines ran."""
+    """What a case shows on the model as it is: clauses broken, liveness, what was reached.
+
+    ``differ``: the numbers of the mutants that change any value on the way; the others cannot be told here.
+    """
 
     broken: frozenset[str]
     settles: bool
@@ -678,7 +738,7 @@ class Seen:
     distinct: int
     generated: int
     seconds: float
-    lines: frozenset[tuple[str, int]]
+    differ: frozenset[int]
 
 
 class Verdict(NamedTuple):
@@ -704,13 +764,14 @@ KINDS = {
     "timeout": "the time or the memory is used up",
     "coverage": "an action of the model is never taken in a case in which it was",
     "survived": "nothing of these",
+    "idle": "no value is ever another one than in the model, wherever the battery comes",
 }
-STRONG = ("clause", "settling", "rounds", "witness", "finding", "error")
+STRONG = ("clause", "settling", "rounds", "witness", "finding", "error", "coverage")
 """After one of these the battery ends; after the others it goes on, and the first of them stands."""
 
 
 def _asked(some: Case, setup: Any, known: frozenset[str] = frozenset()) -> Rules:
-    """The rules of ``setup``: of a mistake the one that finds it, else all but those ``known`` to be broken."""
+    """The rules of ``setup``: of a mistake the one that finds it, else all but those ``known`` to break."""
     asked = rules(setup)
 
     def wanted(clause: str) -> bool:
@@ -724,8 +785,8 @@ def _asked(some: Case, setup: Any, known: frozenset[str] = frozenset()) -> Rules
 
 def baseline(some: Case) -> Seen:
     """What ``some`` shows on the model as it is."""
-    ran: dict[str, set[int]] = {name: set() for name in MODULES}
-    with loaded(ran=ran) as names:
+    compare = _Differing()
+    with loaded() as names:
         setup = some.build(names["setup"])
         asked = _asked(some, setup)
         began = time.process_time()
@@ -733,16 +794,26 @@ def baseline(some: Case) -> Seen:
         clean = not some.finds
         found = fast.explore(made, asked, Limits(go_on=clean))
         settled, rounds = True, None
-        if clean:
+        if clean or some.finds == CONVERGES.id:
             settled = all(settles(made, rule, found).holds for rule in asked.finally_)
+        if clean:
             rounds = counts(made, ROUNDED, found).reached
         seconds = time.process_time() - began
+    with loaded(compare=compare) as names:
+        setup = some.build(names["setup"])
+        made = names["group"].machine(setup)
+        again = fast.explore(made, asked, Limits(go_on=clean))
+        assert again.counts == found.counts
+        if clean or some.finds == CONVERGES.id:
+            for rule in asked.finally_:
+                settles(made, rule, again)
+    if some.finds:
+        assert found.breaches or not settled, f"{some.name} does not find {some.finds}"
     return Seen(
         frozenset(breach.clause for breach in found.breaches), settled, rounds,
         frozenset(w.clause for w in found.witnesses if w.count),
         frozenset(action for action, taken in found.taken.items() if taken.outcomes),
-        found.distinct, found.generated, seconds,
-        frozenset((name, line) for name, lines in ran.items() for line in lines),
+        found.distinct, found.generated, seconds, frozenset(compare.numbers),
     )  # fmt: skip
 
 
@@ -768,6 +839,9 @@ def _attempt(names: Mapping[str, Any], some: Case, seen: Seen) -> Verdict:
     same = (found.distinct, found.generated) == (seen.distinct, seen.generated)
     end = partial(Verdict, where=some.name, same=same)
     clauses = [breach.clause for breach in found.breaches]
+    if some.finds == CONVERGES.id and found.complete:
+        settled = all(settles(made, rule, found).holds for rule in asked.finally_)
+        return end("finding", some.finds) if settled else end("survived")
     if some.finds:
         return end("survived") if clauses else end("finding", some.finds)
     if found.breaches:
@@ -778,7 +852,7 @@ def _attempt(names: Mapping[str, Any], some: Case, seen: Seen) -> Verdict:
         for rule in asked.finally_:
             if not settles(made, rule, found).holds:
                 return end("settling", rule.clause)
-    if seen.rounds is not None:
+    if seen.rounds is not None and not same:
         most = counts(made, ROUNDED._replace(most=seen.rounds), found)
         if not most.holds:
             return end("rounds", ROUNDS.id, detail=f"{most.reached} for {seen.rounds}")
@@ -797,10 +871,10 @@ clean cases is not tried on the mistakes."""
 def judge(mutant: Mutant, battery: Sequence[tuple[Case, Seen]]) -> Verdict:
     """One mutant on the battery, until something strong is said about it."""
     began = time.process_time()
-    first = Verdict("survived")
+    first = Verdict("survived" if any(mutant.number in seen.differ for _, seen in battery) else "idle")
     same = True
     for some, seen in battery:
-        if not _reached(mutant, seen) or (some.finds and same and mutant.module not in JUDGED):
+        if mutant.number not in seen.differ or (some.finds and same and mutant.module not in JUDGED):
             continue
         verdict = attempt(mutant, some, seen)
         same = same and verdict.same
@@ -808,13 +882,8 @@ def judge(mutant: Mutant, battery: Sequence[tuple[Case, Seen]]) -> Verdict:
             first = verdict
             break
         if first.kind == "survived":
-            first = verdict
+            first = verdict if verdict.kind != "survived" else first
     return first._replace(same=same, seconds=time.process_time() - began)
-
-
-def _reached(mutant: Mutant, seen: Seen) -> bool:
-    """Whether what was changed is ever run in this case; if not, the case cannot tell."""
-    return mutant.statement == 0 or (mutant.module, mutant.statement) in seen.lines
 
 
 # -- all of them ---------------------------------------------------------------------------------------
@@ -861,42 +930,145 @@ def run(
 
 
 def measured() -> list[tuple[Case, Seen]]:
-    """The battery on the model as it is: the clean cases, then the mistakes, each with the quickest first."""
-    ordered = []
-    for some in (CLEAN, BUGS):
-        pairs = [(each, baseline(each)) for each in some]
-        ordered += sorted(pairs, key=lambda pair: round(pair[1].seconds, 1))
-    return ordered
+    """The battery on the model as it is, the quickest first; a mistake after the clean cases that are quicker
+    than a third of a second."""
+    pairs = [(each, baseline(each)) for each in (*CLEAN, *BUGS)]
+    return sorted(pairs, key=lambda pair: max(QUICK, pair[1].seconds) if pair[0].finds else pair[1].seconds)
+
+
+QUICK = 0.35
+
+
+# -- what is known of those that live -------------------------------------------------------------------
+
+EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = ()
+"""Why a mutant cannot be told from the model, and the keys of those that this is true of."""
+
+REASONS: dict[str, str] = {key: reason for reason, keys in EQUIVALENT for key in keys}
+
+
+def unexplained(verdicts: Mapping[str, Verdict]) -> list[str]:
+    """The mutants that nothing was said about, by clause or by reason."""
+    weak = [key for key, verdict in verdicts.items() if verdict.kind not in STRONG]
+    return [key for key in weak if key not in REASONS]
+
+
+def stale(verdicts: Mapping[str, Verdict], everything: bool) -> list[str]:
+    """Reasons given for a mutant that is killed, or that there is no more."""
+    gone = [key for key in REASONS if everything and key not in verdicts]
+    return gone + [key for key in REASONS if key in verdicts and verdicts[key].kind in STRONG]
+
+
+# -- the table -----------------------------------------------------------------------------------------
+
+
+HEAD = """# Mutation score of the model
+
+Made by `python -m benchmarks.mutation` (`--help` says more); the mutants and the battery are described there.
+One mutant is one guard negated or dropped, one operand of a condition or of a set expression dropped, one
+field, statement, step or write dropped. {tried} of {all} mutants were tried, {cpu:.0f} s of CPU time.
+
+{killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent for a reason
+that is given below, {open} are open. A breach of a clause, a run that does not settle, a witness that is lost,
+a switched-on mistake that is not found any more and an action that is never taken any more end the search;
+what is only slower or larger is counted apart and not as killed.
+"""
+
+
+def report(tried: Sequence[Mutant], verdicts: Mapping[str, Verdict], total: int) -> str:
+    """benchmarks/mutation.md."""
+    by_kind = Counter(verdict.kind for verdict in verdicts.values())
+    killed = sum(by_kind[kind] for kind in STRONG)
+    live = [mutant for mutant in tried if verdicts[mutant.key].kind not in STRONG]
+    reasoned = [mutant for mutant in live if mutant.key in REASONS]
+    still = [mutant for mutant in live if mutant.key not in REASONS]
+    lines = [
+        HEAD.format(
+            tried=len(tried), all=total, cpu=sum(v.seconds for v in verdicts.values()), killed=killed,
+            score=100 * killed / max(1, len(tried) - len(reasoned)), equivalent=len(reasoned),
+            open=len(still),
+        ),
+        "## How they end\n", "| end | mutants | |", "|---|---|---|",
+        *(f"| {kind} | {by_kind[kind]} | {sentence} |" for kind, sentence in KINDS.items()),
+        "\n## By module\n", "| module | mutants | killed | equivalent | open |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for module in MODULES:
+        counted = [sum(mutant.module == module for mutant in some) for some in (tried, live, reasoned, still)]
+        lines.append(f"| {module} | {counted[0]} | {counted[0] - counted[1]} | {counted[2]} | {counted[3]} |")
+    lines += ["\n## By kind\n", "| kind | mutants | killed |", "|---|---|---|"]
+    for kind in sorted({mutant.kind for mutant in tried}):
+        of = [mutant for mutant in tried if mutant.kind == kind]
+        lines.append(f"| {kind} | {len(of)} | {sum(verdicts[m.key].kind in STRONG for m in of)} |")
+    lines += ["\n## What kills them\n", "| clause, witness or error | how | mutants |", "|---|---|---|"]
+    killers = Counter((v.by, v.kind) for v in verdicts.values() if v.kind in STRONG)
+    lines += [f"| {by} | {kind} | {n} |" for (by, kind), n in sorted(killers.items(), key=_most)]
+    if reasoned:
+        lines += ["\n## Equivalent, and why\n", "| mutant | reason |", "|---|---|"]
+        lines += [f"| {_row(mutant)} | {REASONS[mutant.key]} |" for mutant in reasoned]
+    if still:
+        lines += ["\n## Open\n", "| mutant | end | where | same counts |", "|---|---|---|---|"]
+        for mutant in still:
+            end = verdicts[mutant.key]
+            lines.append(f"| {_row(mutant)} | {end.kind} {end.by} | {end.where} | {end.same} |")
+    return "\n".join(lines) + "\n"
+
+
+def _most(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
+    return -item[1], item[0]
+
+
+def _row(mutant: Mutant) -> str:
+    text = f"`{mutant.module}.py:{mutant.line}` {mutant.key.partition('.')[2]}".replace(" | ", ", ")
+    return text.replace("|", "\\|")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__)
-    parser.add_argument("--only", default="", help="the mutants whose key contains this")
+    """The command line. Returns 1 when a mutant is open or a reason is stale."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation")
+    parser.add_argument("--only", default="", help="the mutants whose key contains this; writes no table")
     parser.add_argument("--list", action="store_true", help="print the mutants, run none")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--sample", type=int, default=0, help="so many of them, drawn at random")
-    parser.add_argument("--log", type=Path, help="one line per mutant, as they end")
+    parser.add_argument("--sample", type=int, default=0, help="so many of them; writes no table")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    parser.add_argument("--log", type=Path, help="one line of JSON per mutant, as they end")
+    parser.add_argument("--again", type=Path, help="take the verdicts from such a log, run what it has not")
     given = parser.parse_args(arguments)
     chosen = [mutant for mutant in mutants() if given.only in mutant.key]
     if given.list:
         for mutant in chosen:
             print(f"{mutant.number:5} {mutant.module}.py:{mutant.line} {mutant.key}  ->  {mutant.now}")
         return 0
-    battery = measured()
-    print(f"{len(chosen)} mutants, {len(battery)} cases, {sum(s.seconds for _, s in battery):.0f} s each at most",
-          file=sys.stderr)  # fmt: skip
-    log = given.log.open("w") if given.log else None
     random.Random(1).shuffle(chosen)  # what has run when somebody looks is a fair sample
     chosen = chosen[: given.sample or None]
-    verdicts = run(chosen, battery, given.jobs, tell=partial(_tell, log))
-    print(Counter(v.kind for v in verdicts.values()), sum(v.seconds for v in verdicts.values()))
-    return 0
+    known = _read(given.again) if given.again else {}
+    todo = [mutant for mutant in chosen if mutant.key not in known]
+    verdicts = dict(known)
+    if todo:
+        battery = measured()
+        seconds = sum(seen.seconds for _, seen in battery)
+        print(f"{len(todo)} mutants, {len(battery)} cases, at most {seconds:.0f} s each", file=sys.stderr)
+        log = given.log.open("a", encoding="utf-8") if given.log else None
+        verdicts |= run(todo, battery, given.jobs, tell=partial(_tell, log))
+    chosen.sort()
+    verdicts = {mutant.key: verdicts[mutant.key] for mutant in chosen}
+    whole = not (given.only or given.sample)
+    text = report(chosen, verdicts, len(mutants()))
+    if whole:
+        (Path(__file__).parent / "mutation.md").write_text(text, encoding="utf-8")
+    else:
+        print(text)
+    wrong = unexplained(verdicts) + stale(verdicts, whole)
+    print(f"{len(wrong)} open or stale", file=sys.stderr)
+    return 1 if wrong else 0
 
 
-def _tell(log: Any, mutant: Mutant, verdict: Verdict) -> None:
+def _tell(log: TextIO | None, mutant: Mutant, verdict: Verdict) -> None:
     if log is not None:
-        print(json.dumps([mutant.number, mutant.line, mutant.key, mutant.now, *verdict]), file=log, flush=True)
+        print(json.dumps([mutant.key, *verdict]), file=log, flush=True)
+
+
+def _read(log: Path) -> dict[str, Verdict]:
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    return {key: Verdict(*rest) for key, *rest in rows}
 
 
 if __name__ == "__main__":

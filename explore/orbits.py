@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
 from rebalance.explore.memo import Columns
 from rebalance.explore.tables import Array, Column
 from rebalance.model.machine import Machine, Value
@@ -18,8 +17,6 @@ LOW_BITS = 20
 HIGH = ~np.uint64((1 << LOW_BITS + 8) - 1)
 """The bits of a key that hash what is read together. The bits below hold the sum of up to 256 numbers of
 ``LOW_BITS``, which does not reach into these."""
-
-NOT_LEAST = ~np.uint64(0)
 
 
 class Orbits:
@@ -51,37 +48,31 @@ class Orbits:
         how many states the orbit has."""
         for place, ids in enumerate(states):
             self._learn(place, ids)
-        rows = len(states[0])
-        by, least = np.empty(rows, np.int64), np.empty(rows, np.int64)
-        for part, orbit in self._sums(self.keys, states):
-            by[part] = orbit.argmin(axis=1)
-            key = orbit[np.arange(len(orbit)), by[part]]
-            least[part] = np.count_nonzero(orbit == key[:, None], axis=1)
-        sizes = np.full(rows, self.order)
-        # Several symmetries have the least key: most often they lead to the same state. If not, its hash
-        # decides.
-        tied = np.flatnonzero(least > 1)
-        some = [ids[tied] for ids in states]
-        for (part, orbit), (_, full) in zip(
-            self._sums(self.keys, some), self._sums(self.hashes, some), strict=True
-        ):
-            full[orbit != orbit.min(axis=1)[:, None]] = NOT_LEAST
-            by[tied[part]] = full.argmin(axis=1)
-            sizes[tied[part]] //= np.count_nonzero(full == full.min(axis=1)[:, None], axis=1)
-        hashes = np.zeros(rows, np.uint64)
+        # The symmetries with the least key, often several that lead to the same state. Where they do not,
+        # the least hash decides, which is that of the state anyway.
+        places = [np.zeros(0, np.int64)]
+        for number, keys in enumerate(self._keys(states)):
+            least = keys[np.arange(len(keys)), keys.argmin(axis=1)]
+            places.append(np.flatnonzero(keys == least[:, None]) + number * ORBIT_ROWS * self.order)
+        row, by = np.divmod(np.concatenate(places), self.order)
+        hashes = np.zeros(len(row), np.uint64)
         for table, ids in zip(self.hashes, states, strict=True):
-            hashes += table.ravel()[ids.astype(np.int64) * self.order + by]
-        return hashes, by, sizes
+            hashes += table.ravel()[ids[row].astype(np.int64) * self.order + by]
+        if len(row) > len(states[0]):
+            starts = np.flatnonzero(np.diff(row, prepend=-1))
+            best = np.flatnonzero(hashes == np.minimum.reduceat(hashes, starts)[row])
+            one = best[np.diff(row[best], prepend=-1) > 0]
+            # As many symmetries lead to one state of an orbit as to any other.
+            return hashes[one], by[one], self.order // np.bincount(row[best])
+        return hashes, by, np.full(len(row), self.order)
 
-    def _sums(
-        self, tables: Sequence[NDArray[np.uint64]], states: Columns
-    ) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
-        """For some of the states at a time: which, and their sums over the components per symmetry."""
+    def _keys(self, states: Columns) -> Iterator[NDArray[np.uint64]]:
+        """The keys of ``ORBIT_ROWS`` states at a time, under each symmetry."""
         rows = len(states[0])
         # A component that has one value in all states adds the same to all.
         same = np.zeros(self.order, np.uint64)
         varied = []
-        for table, ids in zip(tables, states, strict=True):
+        for table, ids in zip(self.keys, states, strict=True):
             if rows and (ids == ids[0]).all():
                 same += table[ids[0]]
             else:
@@ -89,13 +80,13 @@ class Orbits:
         sums = np.empty((ORBIT_ROWS, self.order), np.uint64)
         more = np.empty_like(sums)
         for start in range(0, rows, ORBIT_ROWS):
-            part = slice(start, min(start + ORBIT_ROWS, rows))
-            these = sums[: part.stop - start]
+            these = sums[: min(ORBIT_ROWS, rows - start)]
             these[:] = same
             for table, ids in varied:
                 # With ``clip`` it writes in place; the numbers are in range anyway.
-                these += table.take(ids[part], axis=0, out=more[: len(these)], mode="clip")
-            yield part, these
+                part = ids[start : start + ORBIT_ROWS]
+                these += table.take(part, axis=0, out=more[: len(these)], mode="clip")
+            yield these
 
     def apply(self, states: Columns, by: NDArray[np.int64]) -> Columns:
         """Each state under one symmetry."""

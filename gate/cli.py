@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rebalance.gate.traces import Trace
     from rebalance.properties.histories import Record
 
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (``rebalance.gate.result.Exit``)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -101,7 +102,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="rebalance",
-        description="A verdict for any Kafka partition assignor.",
+        description="A verdict for any Kafka partition assignor, and for the consumer group around it.",
         epilog=f"`rebalance COMMAND --help` shows the options of a command. {EXITS}",
     )
     parser.add_argument("--version", action="version", version=f"rebalance {version('rebalance-verifier')}")
@@ -163,6 +164,11 @@ def _parser() -> argparse.ArgumentParser:
     clauses.set_defaults(run=_clauses)
     clauses.add_argument("paths", nargs="*", metavar="PATH")
     clauses.add_argument("--format", choices=("text", "md", "json"), default="text")
+
+    explore_cli.add(commands)
+    runs_cli.add(commands)
+    bugs_cli.add(commands)
+    upgrade_cli.add(commands)
 
     targets = commands.add_parser("targets", help="list the targets and design switches known by name")
     targets.set_defaults(run=_targets)
@@ -420,7 +426,7 @@ def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from rebalance.gate import traces
+    from rebalance.gate import runs, traces
 
     paths = [path for name in options.traces or [str(ROOT / "failures")] for path in _find(name)]
     if options.as_pytest and len(paths) != 1:
@@ -428,6 +434,13 @@ def _replay(options: argparse.Namespace) -> int:
     worst = 0
     for path in paths:
         try:
+            if runs.is_run(path):
+                if options.as_pytest or options.target:
+                    raise UsageError(
+                        f"{path} is a run of the group: --as-pytest and --target go with assignors"
+                    )
+                worst = max(worst, runs_cli.replay(path, verbose=options.verbose))
+                continue
             trace = traces.load(path)
         except traces.NewerSchema as error:
             note(f"skipped  {error}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from rebalance.model.assignors import reference
 from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import Topics
 from rebalance.model.values import RebalanceProtocol
 
 
@@ -37,6 +38,14 @@ def _two_kinds(setup: Setup) -> bool:
     return cooperative and _first(setup, eager=True) and _first(setup, eager=False)
 
 
+def _shared(setup: Setup) -> int:
+    """How many partitions every member subscribes to at first."""
+    topics = setup.consumers[0].subscriptions[0]
+    for consumer in setup.consumers:
+        topics = Topics(topics & consumer.subscriptions[0])
+    return (setup.exist & setup.parts(topics)).bit_count()
+
+
 def _shrinks(setup: Setup) -> bool:
     return any(
         other != own and other & own == other
@@ -47,9 +56,7 @@ def _shrinks(setup: Setup) -> bool:
 
 
 DUE: Mapping[str, Callable[[Setup], bool]] = {
-    "follow-up rebalance": lambda s: (
-        _first(s, eager=False) and _room(s) > 1 and s.exist.bit_count() > 1
-    ),
+    "follow-up rebalance": lambda s: _first(s, eager=False) and _room(s) > 1 and _shared(s) > 1,
     "owner crashed between join and sync": _fault("crash"),
     "cooperative assignment in a mixed group": lambda s: _two_kinds(s) and _room(s) > 1,
     "partitions lost": _fault("max poll"),

@@ -92,12 +92,10 @@ def play(run: SavedRun) -> Played:
             return Played(None, why=str(error))
         return Played(CONVERGES.sentence, len(run.events))
     judge = Judge(built, asked, run.clause)
-    state = built.initial[0]
-    after = 0
-    for after, (event, (state, outcome)) in enumerate(
-        zip(run.events, happens(built, state, run.events), strict=True), 1
-    ):
-        for broken in (*judge.step(event, outcome.seen), *judge.state(state)):
+    state, after = built.initial[0], 0
+    for after, (reached, outcome) in enumerate(happens(built, state, run.events), 1):
+        state = reached
+        for broken in (*judge.step(run.events[after - 1], outcome.seen), *judge.state(state)):
             return Played(broken.sentence, after)
     normal = built.normal(state)
     for broken in judge.rest(normal, built.outcomes(normal)):
@@ -287,7 +285,9 @@ def setup_in(data: Mapping[str, Any]) -> Setup:
         at += count
     names = _topic_names(len(parts))
     if list(topics) != names or not parts:
-        raise TraceError(f"field 'setup.topics' names {', '.join(topics)}, expected {', '.join(names) or 't'}")
+        raise TraceError(
+            f"field 'setup.topics' names {', '.join(topics)}, expected {', '.join(names) or 't'}"
+        )
     plug = _plug(field_of(data, "assignor", dict, {}, "setup."))
     members = field_of(data, "members", list, where="setup.")
     if not members:
@@ -299,7 +299,9 @@ def setup_in(data: Mapping[str, Any]) -> Setup:
         faults=_words(data, "faults", "setup."),
         budget=_natural(data, "budget", "setup.", 0),
         coordinator=frozenset(_known(data, "coordinator", "setup.", DECISIONS)),
-        max_size=_natural(data, "max_size", "setup.", 0) or None if data.get("max_size") is not None else None,
+        max_size=_natural(data, "max_size", "setup.", 0) or None
+        if data.get("max_size") is not None
+        else None,
         naming=_one_of(data, "naming", ("every", "given")),
         steps=_one_of(data, "steps", ("atomic", "fine")),
         racks=tuple(tuple(str(r) for r in racks) for racks in field_of(data, "racks", list, [], "setup.")),
@@ -338,7 +340,7 @@ def _consumer_in(data: Any, where: str, topics: Sequence[str]) -> Consumer:
     for some in subscriptions:
         if not isinstance(some, list) or not some or any(name not in topics for name in some):
             raise TraceError(
-                f"field '{where}subscriptions' has {json.dumps(some)[:60]}; the topics are {', '.join(topics)}"
+                f"field '{where}subscriptions' has {json.dumps(some)[:40]}; topics are {', '.join(topics)}"
             )
     return Consumer(
         tuple(_runs_in(stage, f"{where}stages[{n}].") for n, stage in enumerate(stages)),

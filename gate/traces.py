@@ -310,7 +310,9 @@ def field_of(data: Mapping[str, Any], name: str, kind: type[_T], default: Any = 
 
 
 def _size(data: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    members, partitions, claims, events = (field_of(data, n, int, 0, "found_size.") for n in size_out((0,) * 4))
+    members, partitions, claims, events = (
+        field_of(data, n, int, 0, "found_size.") for n in size_out((0,) * 4)
+    )
     return members, partitions, claims, events
 
 

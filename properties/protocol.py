@@ -67,7 +67,9 @@ def _commit(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
     return f"{a} can commit for {setup.spell(x & y)}, which {b} owns" if x & y else None
 
 
-def _size(limit: int, *sizes: int) -> str | None:
+def _size(limit: int, group: GroupState, *sizes: int) -> str | None:
+    if group not in (GroupState.COMPLETING, GroupState.STABLE):
+        return None  # who is too many is turned away before the join phase ends
     return f"{sum(sizes)} members, the limit is {limit}" if sum(sizes) > limit else None
 
 
@@ -94,7 +96,7 @@ def _always(setup: Setup) -> Iterator[Always]:
     for a, b in permutations(slots, 2):
         yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(_commit, setup, a, b))
     if setup.max_size is not None:
-        yield Always("group/size", tuple(f"size {a}" for a in slots), partial(_size, setup.max_size))
+        yield Always("group/size", ("group", *(f"size {a}" for a in slots)), partial(_size, setup.max_size))
     for slot, a in enumerate(slots):
         if setup.consumers[slot].instance is not None:
             yield Always("group/instance", (f"size {a}",), partial(_instance, a))
@@ -184,9 +186,10 @@ def _revoked(setup: Setup, seen: Seen) -> str | None:
 
 def _lost(setup: Setup, seen: Seen) -> str | None:
     for call in _of(seen, Callback):
-        if call.call is Call.REVOKED and call.reset:
-            return f"{letter(call.who)} has no membership and is told revoked, not lost"
-        if call.call is Call.LOST and not (call.reset or call.leaving):
+        if call.call is Call.REVOKED and (call.reset or call.midway):
+            why = "has no membership" if call.reset else "leaves in the middle of a rebalance"
+            return f"{letter(call.who)} {why} and is told revoked, not lost"
+        if call.call is Call.LOST and not (call.reset or call.midway):
             return f"{letter(call.who)} is told lost with its membership intact"
     return None
 
@@ -464,8 +467,12 @@ _STATES = tuple(
     ProtocolClause(name, Level.SAFETY, "always", sentence, source)
     for name, sentence, source in (
         ("group/owner", "no two members of the group own the same partition", "KIP-429"),
-        ("group/commit", "nobody can commit for a partition that another member owns", "KIP-429, KIP-447"),
-        ("group/size", "the group never has more members than group.max.size", "KIP-389"),
+        (
+            "group/commit",
+            "a commit for a partition that another member owns is refused, however late it comes",
+            "KIP-429, KIP-447",
+        ),
+        ("group/size", "no generation has more members than group.max.size", "KIP-389"),
         ("group/instance", "one group.instance.id belongs to one member of the group", "KIP-345"),
         ("callback/told", "what the listener was told adds up to what the consumer owns", "KIP-429"),
         ("callback/fetch", "an EAGER member reads nothing after its last commit", "KAFKA-14196"),

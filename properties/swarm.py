@@ -1,13 +1,13 @@
 """One run of a group, driven by numbers: which step comes next, and in which mood.
 
-A number stands for an action and one of its outcomes, the same in every state; where that action cannot
-happen, the next one in the machine's order does. So every number is a step, a run stays much the same when
-one of its numbers is left out, and smaller numbers are simpler: first what the group does by itself, in the
-machine's order, then faults. That is what makes runs shrink.
+A number stands for an action and one of its outcomes; where that action cannot happen, for the next one of
+the run's order that can. So every number is a step, and a run stays much the same when one of its numbers
+is left out. That is what makes runs shrink.
 
-Swarm: a run has its mood, drawn once. It says which faults may happen, how many and how densely, and who
-is slow: a member that is put off again and again meets states that a fair coin never meets (Groce and
-others, "Swarm testing", 2012).
+Swarm: a run has its mood, drawn once, which makes some runs of the group far more likely than a fair coin
+would: which kinds of faults may happen, how many and how densely; in which order actions come first; and
+which steps are put off as long as anything else can happen, drawn anew after each fault (Groce and others,
+"Swarm testing", 2012; Burckhardt and others, "A randomized scheduler", 2010).
 
 When the numbers end, faults stop, and the rest of the run follows from the state alone: all actions take
 turns, which is fair, until the run ends or comes back to where it was. That decides ``Finally`` for this
@@ -16,7 +16,7 @@ run, either way. Nothing here knows of Hypothesis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple
@@ -37,7 +37,10 @@ TEMPERS = 1 << 16
 """How many moods there are, for each density."""
 
 ODDS = (0, 1, 2, 4)
-"""How many of eight kinds of faults a mood leaves out, and of eight steps puts off."""
+"""How many of eight kinds of faults a mood leaves out, and of eight steps it puts off."""
+
+STRICT = (0, 8, 14)
+"""How many of sixteen numbers a mood reads as the first step of its order."""
 
 MEMORY = 100_000
 """For how many values of what an action reads a ``Game`` remembers its outcomes."""
@@ -74,14 +77,19 @@ class Run(NamedTuple):
 
 
 class Mood(NamedTuple):
-    """What a run is drawn with: at most so many ``faults``, none of the kinds that are ``off``, for which
-    ``density`` of 128 numbers stand; steps, by name and member, that are ``late`` are put off."""
+    """How the numbers of a run are read.
+
+    At most so many ``faults`` happen, of the ``kinds``, for which ``density`` of 128 numbers stand.
+    ``order`` is the order of the group's own steps, ``late[n]`` those that are put off after ``n`` faults;
+    of 16 numbers ``strict`` mean the first step of the order, whatever they are.
+    """
 
     faults: int
-    off: frozenset[str]
+    kinds: tuple[Action, ...]
     density: int
+    order: tuple[Action, ...]
     late: tuple[frozenset[tuple[str, int]], ...]
-    temper: int = 0
+    strict: int
 
 
 def tell(event: Event) -> str:
@@ -119,9 +127,8 @@ class Game:
     def __init__(self, setup: Setup, rules: Rules) -> None:
         self.setup, self.rules = setup, rules
         self.machine: Machine = machine(setup)
-        self.steps = [action for action in self.machine.actions if not costs(action)]
-        self.faults = [action for action in self.machine.actions if costs(action)]
-        self.kinds = tuple(dict.fromkeys(action.name for action in self.faults))
+        self.steps = tuple(action for action in self.machine.actions if not costs(action))
+        self.faults = tuple(action for action in self.machine.actions if costs(action))
         self.fair = [a for a in self.steps if not a.fault and a.fairness is not Fairness.NONE]
         self.views_of = {
             name: tuple(view.name for view in self.machine.views if name in view.reads)
@@ -161,15 +168,19 @@ def game(setup: Setup, rules_of: RulesOf = protocol.rules, clause: str | None = 
 
 
 def mood(game: Game, density: int, temper: int) -> Mood:
-    """The mood number ``temper``; 0 is the one of all faults and of nothing put off."""
+    """The mood number ``temper``; 0 is the one of all faults, the machine's order, and nothing put off."""
+    budget = game.setup.budget
     if temper == 0:
-        return Mood(game.setup.budget, frozenset(), density, (frozenset(),))
+        return Mood(budget, game.faults, density, game.steps, (frozenset(),), 0)
     random = Random(temper)
-    faults = 1 + random.randrange(game.setup.budget) if game.setup.budget else 0
+    faults = 1 + random.randrange(budget) if budget else 0
     odds = random.choice(ODDS)
-    off = frozenset(kind for kind in game.kinds if random.randrange(8) < odds)
+    off = {kind for kind in dict.fromkeys(a.name for a in game.faults) if random.randrange(8) < odds}
+    kinds, order = [a for a in game.faults if a.name not in off], list(game.steps)
+    random.shuffle(kinds)
+    random.shuffle(order)
     late = tuple(_late(game, random) for _ in range(faults + 1))
-    return Mood(faults, off, density, late, temper)
+    return Mood(faults, tuple(kinds), density, tuple(order), late, random.choice(STRICT))
 
 
 def _late(game: Game, random: Random) -> frozenset[tuple[str, int]]:
@@ -190,16 +201,6 @@ class Play:
         self._left = min(mood.faults, game.setup.budget)
         self._shown: set[str] = set()
         self._counts = [0] * len(game.rules.bounded)
-        self._late = mood.late[0]
-        self._faults = game.faults
-        import os
-        if os.environ.get("PERM") and mood.temper:
-            r = Random(mood.temper)
-            self._faults = list(game.faults); r.shuffle(self._faults)
-            if os.environ["PERM"]=="2":
-                self._steps = list(game.steps); r.shuffle(self._steps)
-            else: self._steps=game.steps
-        else: self._steps=game.steps
         self._views: dict[str, Value] = {}
         self._ask(range(len(game.rules.always)))
 
@@ -218,14 +219,16 @@ class Play:
 
     def step(self, number: int) -> bool:
         """Take the step that ``number`` stands for; False where nothing can happen."""
-        game, found = self.game, None
-        steps, faults = len(game.steps) * CHOICES, len(game.faults) * CHOICES
+        mood, found = self.mood, None
+        steps, faults = len(mood.order) * CHOICES, max(1, len(mood.kinds) * CHOICES)
         if number > steps and self._left:
-            found = self._first(self._faults, (number - steps - 1) % faults)
+            found = self._first(mood.kinds, (number - steps - 1) % faults)
         if found is None:
-            found = self._first(self._steps, (number - 1) % steps)
+            place = (number - 1) % steps
+            late = mood.late[min(len(mood.late) - 1, mood.faults - self._left)]
+            found = self._first(mood.order, place % CHOICES if place % 16 < mood.strict else place, late)
         if found is None and self._left:
-            found = self._first(self._faults, (number - 1) % faults)
+            found = self._first(mood.kinds, (number - 1) % faults)
         if found is not None:
             self._take(*found)
         return found is not None
@@ -271,21 +274,22 @@ class Play:
             if state is None or not rule.holds(*[look(state, view) for view in rule.views]):
                 self._break(rule.clause, sentence)
 
-    def _first(self, actions: Sequence[Action], place: int) -> tuple[Action, Outcome] | None:
-        """The action and outcome at ``place``, or those of the next action that can and may happen."""
+    def _first(
+        self, actions: Sequence[Action], place: int, late: Container[tuple[str, int]] = ()
+    ) -> tuple[Action, Outcome] | None:
+        """The action and outcome at ``place``, or those of the next action that can happen; ``late`` last."""
         start, choice = divmod(place, CHOICES)
-        late: tuple[Action, Outcome] | None = None
+        second: tuple[Action, Outcome] | None = None
         for action in (*actions[start:], *actions[:start]):
-            waits = (action.name, action.who) in self._late
-            if (waits and late) or action.name in self.mood.off:
+            waits = (action.name, action.who) in late
+            if waits and second:
                 continue
             outcomes = self.game.possible(self.state, action)
             if outcomes:
-                found = action, outcomes[choice % len(outcomes)]
+                second = action, outcomes[choice % len(outcomes)]
                 if not waits:
-                    return found
-                late = found
-        return late
+                    return second
+        return second
 
     def _take(self, action: Action, outcome: Outcome) -> None:
         game, event = self.game, Event(action.name, action.who, outcome.choice)
@@ -293,7 +297,6 @@ class Play:
         self.events.append(event)
         if action.fault:
             self._left -= costs(action)
-            self._late = self.mood.late[min(len(self.mood.late)-1, self.mood.faults-self._left)]
             self._counts = [0] * len(self._counts)
         for place, rule in enumerate(game.rules.bounded):
             self._counts[place] += rule.counts(event)

@@ -122,7 +122,7 @@ def _owners(setup: Setup, built: Machine, state: State) -> Iterator[Owner]:
     for slot in setup.slots:
         me = cast(Member, state[built.position[f"member {letter(slot)}"]])
         generation = None if me.generation == NONE else int(me.generation)
-        life = "" if me.life is Life.UP else me.life.value
+        life = "stuck" if me.stuck else "" if me.life is Life.UP else me.life.value
         yield Owner(letter(slot), life, generation, tuple(setup.spell(me.owned).split()) if me.owned else ())
 
 
@@ -153,7 +153,9 @@ class _Scene:
         return cast(Group, self._part(self.after, "group"))
 
     def _topics(self, topics: int) -> str:
-        names = sorted({str(name).rpartition("-")[0] for name in self.setup.spell(self.setup.parts(topics)).split()})
+        names = sorted(
+            {str(name).rpartition("-")[0] for name in self.setup.spell(self.setup.parts(topics)).split()}
+        )
         return " ".join(names) or "nothing"
 
     # -- the sentence ----------------------------------------------------------------------------------
@@ -234,9 +236,8 @@ class _Scene:
         if claim is not None:
             said += f", claims {self.setup.spell(claim.parts)} of generation {claim.label}"
         elif me.owned:
-            meta = wire.meta if isinstance(wire, Join) else self._meta(wire)
-            owned = self.setup.spell(meta) if meta else "nothing"
-            said += f", claims {owned}" + (" of no generation" if meta else "")
+            claims = wire.meta.owned if isinstance(wire, Join) else self._claims(wire)
+            said += f", claims {self.setup.spell(claims)} of no generation" if claims else ", claims nothing"
         if me.id != self._me(self.before).id and wire is None and me.id:
             said += ", is given a member id"
         elif isinstance(wire, JoinOk):
@@ -244,9 +245,11 @@ class _Scene:
             said += ", it leads" if wire.leader else ""
         return said
 
-    def _meta(self, wire: Wire) -> Parts:
+    def _claims(self, wire: Wire) -> Parts:
         """What the coordinator knows as the claim of the JoinGroup that it has just taken."""
-        found = [r.meta for r in self._records(self.after) if isinstance(wire, JoinParked) and r.id == wire.id]
+        found = [
+            r.meta for r in self._records(self.after) if isinstance(wire, JoinParked) and r.id == wire.id
+        ]
         return found[0].owned if found and found[0] is not None else Parts(0)
 
     def _received(self) -> str:

@@ -24,7 +24,7 @@ def table(steps: Sequence[Step], loop: int | None = None, width: int = WIDTH) ->
     beside = room >= LEAST
     if beside:
         longest = max((columns(text) for step in steps for text in _texts(step)), default=0)
-        room = min(room, max(longest, LEAST))
+        room = min(room, max(longest + 2, LEAST))
     else:
         room = width - 8
     lines = []

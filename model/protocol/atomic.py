@@ -32,9 +32,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
             if "slow network" in kinds:
                 yield at_a_cost("join late", action, "budget")
             if "disconnect" in kinds:
-                yield chain(
-                    "join lost", at_a_cost("join", action, "budget"), _free(by_name["disconnect", who])
-                )
+                paid, lost = at_a_cost("join", action, "budget"), _free(by_name["disconnect", who])
+                yield chain("join lost", paid, lost)
+                yield chain("join unanswered", paid, request, lost)
         elif action.name == "receive":
             sync, error = by_name["sync request", who], _only(action, Refused)
             after_join, after_sync = _only(action, JoinOk), _only(action, SyncOk)

@@ -76,6 +76,11 @@ def prepare(group: Group) -> Group:
     return group._replace(state=GroupState.PREPARING, first=group.state in GONE)
 
 
+def written(meta: Metadata) -> Metadata:
+    """What of it is in the bytes, which is what the coordinator compares."""
+    return meta if meta.tells and meta.version >= 1 else meta._replace(own_gen=NONE)
+
+
 def put(records: Records, record: Record) -> Records:
     """``records`` with the one of the same id replaced, or with a new one."""
     return tuple(sorted((*(r for r in records if r.id != record.id), record), key=lambda r: r.id))
@@ -100,12 +105,14 @@ def refusal(
     ):
         return Error.INCONSISTENT_GROUP_PROTOCOL
     if setup.max_size is not None:
-        lax = "max_size_counts_members" in setup.coordinator
-        inside = mine is not None and (mine.meta is not None or lax)
-        awaiting = (
-            [r for r in members if r.joined] if lax and group.state is GroupState.PREPARING else members
-        )
-        if not inside and len(awaiting) >= setup.max_size:
+        known = mine is not None and mine.meta is not None
+        if "max_size_counts_members" in setup.coordinator:
+            accepted, count = mine is not None, len(members)
+        elif group.state is GroupState.PREPARING:
+            accepted, count = mine is not None and mine.joined, sum(r.joined for r in members)
+        else:
+            accepted, count = known, len(members)
+        if not accepted and count >= setup.max_size:
             return Error.GROUP_MAX_SIZE_REACHED
     return None
 
@@ -123,9 +130,8 @@ def join_arrives(
     if error is not None:
         return Refused("join", error, wire.id), group, records, ()
     if wire.id == NO_ID:
-        return _join_new(
-            me, wire, group, records, 1 + max((0, *ids, *(r.id for r in records))), len(admitted(everybody))
-        )
+        fresh = 1 + max((0, *ids, *(r.id for r in records)))
+        return _join_new(me, wire, group, records, fresh, everybody)
     assert mine is not None
     return _join_known(me, wire, group, records, mine, len(admitted(everybody)))
 
@@ -139,33 +145,36 @@ def _parked(group: Group, records: Records, record: Record, meta: Metadata) -> t
 
 
 def _join_new(
-    me: Me, wire: Join, group: Group, records: Records, fresh: int, size: int
+    me: Me, wire: Join, group: Group, records: Records, fresh: int, everybody: Sequence[Record]
 ) -> tuple[Wire, Group, Records, Seen]:
     decisions = me.setup.coordinator
     if me.static:
         old = next((r for r in reversed(records) if r.meta is not None), None)
         both = "static_replace_only_stable" in decisions and group.state is GroupState.PREPARING
         if old is not None and not both:
-            return _replace_static(me, wire, group, records, old, fresh)
+            others = [record for record in admitted(everybody) if record != old]
+            return _replace_static(me, wire, group, records, old, fresh, others)
     elif "ghost_on_retry" not in decisions:
         given = Refused("join", Error.MEMBER_ID_REQUIRED, NO_ID, given=fresh)
         return given, group, put(records, Record(fresh, None)), ()
-    seen = Admitted(me.slot, me.static, size + 1, me.setup.max_size)
-    return *_parked(group, records, Record(fresh, None), wire.meta), (seen,)
+    seen = Admitted(me.slot, me.static, len(admitted(everybody)) + 1, me.setup.max_size)
+    return *_parked(group, records, Record(fresh, None, new=True), wire.meta), (seen,)
 
 
 def _replace_static(
-    me: Me, wire: Join, group: Group, records: Records, old: Record, fresh: int
+    me: Me, wire: Join, group: Group, records: Records, old: Record, fresh: int, others: Sequence[Record]
 ) -> tuple[Wire, Group, Records, Seen]:
     """``replaceStaticMember``: the entry moves to the new id and keeps assignment and leadership."""
     decisions = me.setup.coordinator
+    metas = [wire.meta, *(record.meta for record in others if record.meta is not None)]
+    reselected = group.protocol not in select_protocol(metas)
     moved = old._replace(id=fresh)
     kept = tuple(record for record in records if record.id != old.id)
     leads = group.leader == me.id(old.id)
     if leads:
         group = group._replace(leader=me.id(fresh))
     changed = old.meta is not None and old.meta.topics != wire.meta.topics
-    quiet = group.state is GroupState.STABLE and group.protocol in wire.meta.assignors
+    quiet = group.state is GroupState.STABLE and not reselected
     quiet = quiet and (not changed or "static_rejoin_ignores_subscription" in decisions)
     # The new process has nothing to revoke, so nobody would ask for the round that hands it over.
     owed = old.meta is not None and bool(old.meta.owned & ~(old.assigned or 0))
@@ -173,7 +182,7 @@ def _replace_static(
     if group.state is GroupState.COMPLETING and "static_replace_in_completing_no_rebalance" in decisions:
         quiet = True
     tells = leads and "static_leader_returns_as_follower" not in decisions
-    seen = Replaced(me.slot, group.state, not quiet, changed, owed, leads, tells)
+    seen = Replaced(me.slot, group.state, not quiet, changed or reselected, owed, leads, tells)
     if not quiet:
         return *_parked(group, kept, moved, wire.meta), (seen,)
     assert group.protocol is not None
@@ -188,15 +197,15 @@ def _join_known(
 ) -> tuple[Wire, Group, Records, Seen]:
     if mine.meta is None:
         seen = Admitted(me.slot, True, size + 1, me.setup.max_size)
-        return *_parked(group, records, mine, wire.meta), (seen,)
+        return *_parked(group, records, mine._replace(new=True), wire.meta), (seen,)
     leads = group.leader == me.id(mine.id)
-    same = mine.meta == wire.meta
+    same = written(mine.meta) == written(wire.meta)
     completing, stable = group.state is GroupState.COMPLETING, group.state is GroupState.STABLE
     if same and (completing or (stable and not leads)):
         assert group.protocol is not None
         answer = JoinOk(mine.id, group.generation, group.protocol, leads)
         return answer, group, records, (Repeated(me.slot, False),)
-    alike = mine.meta._replace(noise=0) == wire.meta._replace(noise=0)
+    alike = written(mine.meta._replace(noise=0)) == written(wire.meta._replace(noise=0))
     seen_again = (Repeated(me.slot, True),) if stable and not leads and alike else ()
     return *_parked(group, records, mine, wire.meta), seen_again
 
@@ -266,15 +275,21 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
 
 
 def _all_here(setup: Setup, group: Group, records: Sequence[Records]) -> bool:
-    everybody = [record for some in records for record in some]
-    members = admitted(everybody)
-    came = [record for record in members if record.joined]
-    if not came:  # with members but none of them here, the timer is armed again
-        return not everybody
-    pending = len(everybody) > len(members)
+    """Whether the join phase can end: everybody came, or its timeout passed for those who did not.
+
+    With static members who stay and nobody who came, the timer is armed again.
+    """
+    members = [
+        (setup.consumers[slot].instance is not None, r) for slot, some in enumerate(records) for r in some
+    ]
+    inside = [(static, record) for static, record in members if record.meta is not None]
+    if not any(record.joined for _, record in inside) and any(static for static, _ in inside):
+        return False
     if "rebalance_timeout_zero" in setup.coordinator and not group.first:
-        return True
-    return (group.first or not pending) and all(record.joined or record.given_up for record in members)
+        return any(record.joined for _, record in inside)
+    pending = len(members) > len(inside)
+    timeout = group.first or any(record.given_up for _, record in inside)
+    return (timeout or not pending) and all(record.joined or record.given_up for _, record in inside)
 
 
 def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: list[object]) -> Records:
@@ -287,7 +302,8 @@ def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: lis
         elif record.joined:
             # What was assigned before is cleared with the assignments of the generation that ends here.
             fresh = record._replace(joined=False, synced=False, given_up=False, silent=False)
-            kept.append(fresh._replace(assigned=NOTHING))
+            stays_new = record.new and "new_member_never_expires" in setup.coordinator
+            kept.append(fresh._replace(assigned=NOTHING, new=stays_new))
         elif static and "evict_static_on_rebalance_timeout" not in setup.coordinator:
             kept.append(_silent(setup, group, record))
             seen.append(Noted("silent static member"))
@@ -424,26 +440,25 @@ def session(
     me: Me, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
 ) -> Iterator[Outcome]:
     """The session of a member expires. One that is parked counts as alive (``maybeExpire``)."""
+    decisions = me.setup.coordinator
     for record in records:
-        parked = record.joined or (
+        parked = record.joined and not record.new
+        parked = parked or (
             group.state is GroupState.COMPLETING and record.synced and record.meta is not None
         )
-        if parked:
+        if parked or (record.meta is None and "pending_blocks_join" in decisions):
             continue
-        if record.meta is None and "pending_blocks_join" in me.setup.coordinator:
-            continue
-        new = record.meta is not None and record.meta.label == NONE
-        if new and "new_member_never_expires" in me.setup.coordinator:
+        if record.new and "new_member_never_expires" in decisions:
             continue
         alive = able(member, wire, record)
         hung = member.life is Life.HUNG and member.id == record.id
         quiet = "no_heartbeat_in_completing" in me.runs(member.stage).decisions
         if hung and member.state in (MemberState.COMPLETING, MemberState.STABLE):
-            alive = not quiet
+            alive = not (quiet and member.state is MemberState.COMPLETING)
         elif quiet and isinstance(wire, JoinOk) and wire.leader:  # a long assign(), and nobody beats
             alive = False
         if alive is at_work:
-            after, left, _ = removed(group, records, record.id)
+            after, left = removed(me, group, records, record.id)
             yield Outcome((after, left), f"id {record.id}")
 
 
@@ -470,7 +485,7 @@ def _give_up(
         if group.state is GroupState.PREPARING and not record.joined and not record.given_up:
             yield Outcome((group, put(records, record._replace(given_up=True))), f"join of id {record.id}")
         elif group.state in SETTLED and not record.synced and _sync_expires(me, record):
-            after, left, _ = removed(group, records, record.id)
+            after, left = removed(me, group, records, record.id)
             seen = Expelled(me.slot, "pending sync", at_work, me.static and record.silent)
             yield Outcome((after, left), f"sync of id {record.id}", (seen,))
 
@@ -578,22 +593,17 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             touched = ("budget", w, r)
             fails = partial(append_fails, me)
             listed.append(Action("append fails", me.slot, touched, touched, fails, bool, True, Fairness.NONE))
-        if setup.keeps_log and me.static:
-            both = (*log, "log")
-            listed.append(
-                Action("join request", me.slot, (w, "group", r, *both, *others), (w, "group", r, *both),
-                       persist_replacement(run, me), _is_join)
-            )  # fmt: skip
-        else:
-            listed.append(
-                Action(
-                    "join request", me.slot, (w, "group", r, *log, *others), (w, "group", r), run, _is_join
-                )
-            )
-        wide_sync = ("group", *all_of["record"], *all_of["wire"], *logs)
+        for name, way, act in (("join request", w, run), ("abandoned join", s, late)):
+            if setup.keeps_log and me.static:
+                both = (*log, "log")
+                reads, writes = (way, "group", r, *both, *others), (way, "group", r, *both)
+                listed.append(Action(name, me.slot, reads, writes, persist_replacement(act, me), _is_join))
+            else:
+                reads, writes = (way, "group", r, *log, *others), (way, "group", r)
+                listed.append(Action(name, me.slot, reads, writes, act, _is_join))
         listed += [
             Action("sync request", me.slot, (w, "group", r), (w, r), partial(sync_request, me), _is_sync),
-            Action("leader sync", me.slot, (w, *wide_sync), wide_sync,
+            Action("leader sync", me.slot, (w, *wide), wide,
                    partial(leader_sync, setup, me.slot), _decides),
             Action("sync refused", me.slot, (w, "group"), (w,), partial(refuse_sync, me), _sync_parked),
             Action("join refused", me.slot, (w, r), (w,), partial(refuse_join, me), _join_parked),
@@ -601,8 +611,6 @@ def actions(setup: Setup) -> tuple[Action, ...]:
                    lambda r, m, w, g, me=me: session_expires(me, m, w, g, r), bool),
             Action("rebalance timeout", me.slot, (r, m, w, "group"), ("group", r),
                    lambda r, m, w, g, me=me: rebalance_timeout(me, m, w, g, r), bool),
-            Action("abandoned join", me.slot, (s, "group", r, *log, *others), (s, "group", r),
-                   late, _is_join),
         ]  # fmt: skip
         costly = {
             "session timeout": partial(session_lost, me),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
-from rebalance.model.machine import NOBODY, Action, Fairness, Outcome
+from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value
 from rebalance.model.protocol.member import leave, works
 from rebalance.model.protocol.setup import Me, Setup, letter
 from rebalance.model.protocol.state import Cluster, Group, Member, Parts, Records, Slot, Stray, Wire, each
@@ -43,13 +44,18 @@ def bounce(
     stray: Stray,
     group: Group,
     records: Records,
-    *others: int,
+    *rest: Any,
 ) -> Iterator[Outcome]:
     """One member is stopped, to be started as its next stage.
 
-    A stage begins when all members have finished the one before; that is what "double bounce" means.
+    A stage begins when all members have finished the one before; that is what "double bounce" means. A
+    static member that is away has not, while the coordinator still knows it with its old list.
     """
     last = len(me.consumer.stages) - 1
+    others, away = rest[: len(me.setup.consumers) - 1], rest[len(me.setup.consumers) - 1 :]
+    lists = [stage.assignors for stage in me.consumer.stages]
+    if done and any(r.meta and r.meta.assignors == lists[done - 1] for some in away for r in some):
+        return
     if done == last or not works(member) or done > min(others, default=done) or done != member.stage:
         return
     *after, seen = leave(me, member, wire, stray, group, records, close=True)
@@ -74,6 +80,11 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             own = tuple(me.name(part) for part in ("rollout", "member", "wire", "stray"))
             whole = (*own, "group", me.name("record"))
             others = tuple(f"rollout {letter(s)}" for s in setup.slots if s != slot)
-            run = partial(bounce, me)
-            listed.append(Action("bounce", slot, (*whole, *others), whole, run, None, True, none))
+            away = tuple(f"record {letter(s)}" for s in setup.slots if s != slot) if me.static else ()
+            reads, run, guard = (*whole, *others, *away), partial(bounce, me), partial(_goes_on, me)
+            listed.append(Action("bounce", slot, reads, whole, run, guard, True, none))
     return tuple(listed)
+
+
+def _goes_on(me: Me, done: Value) -> bool:
+    return isinstance(done, int) and done < len(me.consumer.stages) - 1

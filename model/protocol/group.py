@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import permutations, product
 
 from rebalance.model.machine import Labels, Machine, Permutation, State, Value, View
@@ -15,6 +16,7 @@ from rebalance.model.protocol.state import (
     Cluster,
     Group,
     GroupState,
+    Late,
     Life,
     Member,
     MemberState,
@@ -22,6 +24,7 @@ from rebalance.model.protocol.state import (
     Parts,
     Records,
     Slot,
+    Stray,
     Wire,
     each,
     generations,
@@ -41,7 +44,8 @@ FAULTS = (
 def machine(setup: Setup) -> Machine:
     """The group of ``setup``: nobody started, no group on the broker.
 
-    Raises ValueError for an unknown fault, and for an assignor list without a common protocol.
+    Raises ValueError for an unknown fault, an instance id that two consumers share, and an assignor list
+    without a common protocol.
     """
     unknown = [fault for fault in setup.faults if fault not in FAULTS]
     if unknown:
@@ -49,6 +53,9 @@ def machine(setup: Setup) -> Machine:
     for consumer in setup.consumers:
         for stage in consumer.stages:
             _ = stage.eager
+    instances = [c.instance for c in setup.consumers if c.instance is not None]
+    if len(set(instances)) < len(instances):
+        raise ValueError("two consumers share a group.instance.id, which the model does not know")
     names = _components(setup)
     mes = [Me(Slot(slot), setup) for slot in setup.slots]
     actions = (
@@ -110,15 +117,19 @@ def held(me: Member, records: Records) -> Parts:
     return me.owned if participates(me, records) else Parts(0)
 
 
-def commits(me: Member, group: Group, records: Records) -> Parts:
-    """The owned partitions for which an offset commit that is sent now would be accepted."""
-    if (
-        me.state is not MemberState.STABLE
-        or not participates(me, records)
-        or me.generation != group.generation
-    ):
-        return Parts(0)
-    return me.owned if group.state in (GroupState.STABLE, GroupState.PREPARING) else Parts(0)
+def commits(me: Me, m: Member, stray: Stray, group: Group, records: Records) -> Parts:
+    """The partitions for which an offset commit would be accepted: sent now, or on its way and arriving now.
+
+    The client sends none unless it is STABLE; everything else is up to the coordinator.
+    """
+    sent = [Late("commit", m.id, m.generation, m.owned)] if m.state is MemberState.STABLE else []
+    late = [stray] if isinstance(stray, Late) and stray.api == "commit" else []
+    accepted = [
+        commit.parts
+        for commit in (*sent, *late)
+        if member.answer_to(me, "commit", group, records, commit.id, commit.generation) is None
+    ]
+    return union(accepted)
 
 
 def settled(setup: Setup, me: Member, wire: Wire, group: Group, records: Records) -> str:
@@ -145,16 +156,16 @@ def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
     yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
     yield View("group", ("group",), lambda group: group.state)
     for me in mes:
-        m, w, r = me.name("member"), me.name("wire"), me.name("record")
+        m, w, r, s = (me.name(part) for part in ("member", "wire", "record", "stray"))
         yield View(f"held {letter(me.slot)}", (m, r), held)
-        yield View(f"commits {letter(me.slot)}", (m, "group", r), commits)
+        yield View(f"commits {letter(me.slot)}", (m, s, "group", r), partial(commits, me))
         yield View(f"listener {letter(me.slot)}", (m,), lambda m: (m.told, m.owned, m.life))
         yield View(f"reads {letter(me.slot)}", (m,), lambda m, me=me: _reads(me, m))
         yield View(
             f"settled {letter(me.slot)}", (m, w, "group", r), lambda m, w, g, r: settled(setup, m, w, g, r)
         )
         yield View(f"share {letter(me.slot)}", (m, r), lambda m, r: _share(setup, m, r))
-        yield View(f"size {letter(me.slot)}", (r,), lambda r: sum(record.meta is not None for record in r))
+        yield View(f"size {letter(me.slot)}", (r,), lambda r: len(coordinator.admitted(r)))
 
 
 def _reads(me: Me, m: Member) -> tuple[bool, bool, Parts]:

@@ -230,12 +230,12 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
         return
     question, ids, silent = question_of(setup, me, member, group, records)
     claims = _claims(setup, ids, records)
+    threw: Refusal | None = None
     for answer in answers(setup, question):
         if "validate_raw_claims" in decisions and not me.runs(member.stage).eager:
             answer = validated(question, answer)
         if isinstance(answer, Refusal):
-            thrown = after._replace(rejoin=True)
-            yield Outcome((thrown, None), "throws", (Threw(me.slot, answer.error),))
+            threw = threw or answer
             continue
         shares = _hold_back(question, silent, answer) if any(silent) else answer
         grants = tuple(Grant(i, share) for i, share in zip(ids, shares, strict=True))
@@ -245,6 +245,8 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
             *_witnesses(setup, question, claims),
         )
         yield Outcome((after, Sync(wire.id, wire.generation, grants)), text, seen)
+    if threw is not None:
+        yield Outcome((after._replace(rejoin=True), None), "throws", (Threw(me.slot, threw.error),))
 
 
 def validated(question: Question, answer: Answer) -> Answer:

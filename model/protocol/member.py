@@ -74,28 +74,30 @@ def reset(member: Member, *, keep_id: bool = False) -> Member:
     )
 
 
-def drop(member: Member, parts: int) -> Member:
+def remembers(runs: Runs) -> bool:
+    """Whether user data tells the generation of the last assignment even when nothing of it is left.
+
+    CooperativeStickyAssignor does; since version 2 of the subscription nobody reads it there.
+    """
+    return "sticky" in runs.assignors or (runs.tells and runs.version < 2)
+
+
+def drop(member: Member, runs: Runs, parts: int) -> Member:
     """``member`` without ``parts``."""
     owned = Parts(member.owned & ~parts)
-    return member._replace(
-        owned=owned,
-        own_gen=member.own_gen if owned or member.last else NONE,
-        unfetched=Parts(member.unfetched & owned),
-    )
+    known = member.own_gen if owned or remembers(runs) else NONE
+    return member._replace(owned=owned, own_gen=known, unfetched=Parts(member.unfetched & owned))
 
 
 # -- callbacks -----------------------------------------------------------------------------------------
 
 
-def give_up(
-    me: Me, member: Member, call: Call, parts: Parts, *, leaving: bool = False
-) -> tuple[Member, Seen]:
+def give_up(me: Me, member: Member, call: Call, parts: Parts, *, midway: bool = False) -> tuple[Member, Seen]:
     """Run onPartitionsRevoked or onPartitionsLost, then let go of ``parts``."""
+    runs = me.runs(member.stage)
     gone = member.generation == NONE or member.id == NO_ID
-    seen = Callback(
-        call, me.slot, parts, me.runs(member.stage).eager, gone, member.owned, member.told, leaving=leaving
-    )
-    return drop(member, parts)._replace(told=Parts(member.told & ~parts)), (seen,)
+    seen = Callback(call, me.slot, parts, runs.eager, gone, member.owned, member.told, midway=midway)
+    return drop(member, runs, parts)._replace(told=Parts(member.told & ~parts)), (seen,)
 
 
 def join_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
@@ -113,13 +115,14 @@ def join_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
 
 def leave_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
     """onLeavePrepare: revoked if the membership stands, lost otherwise; nothing when nothing is owned."""
-    if "clear_before_leave_prepare" in me.runs(member.stage).decisions:
-        return drop(member, member.owned), ()
+    runs = me.runs(member.stage)
+    if "clear_before_leave_prepare" in runs.decisions:
+        return drop(member, runs, member.owned), ()
     if not member.owned:
         return member, ()
     rebalancing = member.state in (MemberState.PREPARING, MemberState.COMPLETING)
     lost = member.generation == NONE or member.id == NO_ID or rebalancing
-    return give_up(me, member, Call.LOST if lost else Call.REVOKED, member.owned, leaving=True)
+    return give_up(me, member, Call.LOST if lost else Call.REVOKED, member.owned, midway=rebalancing)
 
 
 def join_complete(me: Me, member: Member, assigned: Parts, throws: bool = False) -> tuple[Member, Seen]:
@@ -157,11 +160,11 @@ def join_complete(me: Me, member: Member, assigned: Parts, throws: bool = False)
         told = Parts(told | added)
     if throws:
         seen.append(Threw(me.slot, "listener"))
-    remembers = "sticky" in runs.assignors or "eager_revoke_keeps_last_assigned" in runs.decisions
+    keeps_last = "sticky" in runs.assignors or "eager_revoke_keeps_last_assigned" in runs.decisions
     member = member._replace(
         owned=assigned,
-        own_gen=member.generation if assigned or remembers else NONE,
-        last=assigned if remembers else NOTHING,
+        own_gen=member.generation if assigned or remembers(runs) else NONE,
+        last=assigned if keeps_last else NOTHING,
         told=told,
         rejoin=rejoin,
         watch=member.watch,
@@ -327,7 +330,7 @@ def refused(me: Me, member: Member, answer: Refused) -> tuple[Member, Seen]:
     if error is Error.MEMBER_ID_REQUIRED:
         if not same:
             return member, ()
-        return member._replace(id=answer.given, generation=NONE, state=MemberState.UNJOINED), ()
+        return member._replace(id=answer.given, generation=NONE), ()
     if error in RETRIABLE:
         if api == "sync" and error is Error.COORDINATOR_LOAD_IN_PROGRESS:
             return fail(me, member, error)
@@ -341,8 +344,10 @@ def refused(me: Me, member: Member, answer: Refused) -> tuple[Member, Seen]:
             return answered(member)
         return answered(member._replace(rejoin=True))
     if error in FATAL:
-        if api == "heartbeat" and not acts:
-            return member, ()
+        if api in ("heartbeat", "commit"):
+            if not acts:
+                return member, ()
+            member = reset(member)  # so that closing finds its partitions lost
         return fail(me, member, error)
     if not acts and not (api == "commit" and _late_commit_resets(member, decisions)):
         return answered(member._replace(rejoin=True) if api in ("join", "sync") else member)
@@ -373,7 +378,9 @@ def membership_error(me: Me, records: Records, member_id: int) -> Error | None:
     return Error.FENCED_INSTANCE_ID if me.static and admitted else Error.UNKNOWN_MEMBER_ID
 
 
-def heartbeat_error(me: Me, group: Group, records: Records, member_id: int, generation: int) -> Error | None:
+def answer_to(
+    me: Me, api: str, group: Group, records: Records, member_id: int, generation: int
+) -> Error | None:
     """What the coordinator answers to a heartbeat or a commit of ``member_id`` in ``generation``."""
     if group.state in (GroupState.DEAD, GroupState.EMPTY):
         return Error.UNKNOWN_MEMBER_ID
@@ -382,14 +389,16 @@ def heartbeat_error(me: Me, group: Group, records: Records, member_id: int, gene
         return error
     if generation != group.generation:
         return Error.ILLEGAL_GENERATION
-    return Error.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING else None
+    refusing = GroupState.PREPARING if api == "heartbeat" else GroupState.COMPLETING
+    return Error.REBALANCE_IN_PROGRESS if group.state is refusing else None
 
 
 def heartbeat(me: Me, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
     """A heartbeat that is answered at once; those without an effect are not steps."""
-    if not _beats(member):
+    mute = "no_heartbeat_in_completing" in me.runs(member.stage).decisions
+    if not _beats(member) or (mute and member.state is MemberState.COMPLETING):
         return
-    error = heartbeat_error(me, group, records, member.id, member.generation)
+    error = answer_to(me, "heartbeat", group, records, member.id, member.generation)
     if error is None or (
         error is Error.REBALANCE_IN_PROGRESS and (member.rejoin or member.state is not MemberState.STABLE)
     ):
@@ -412,13 +421,13 @@ def send_late(me: Me, budget: int, member: Member, stray: Stray) -> Iterator[Out
         return
     yield Outcome((budget - 1, Late("heartbeat", member.id, member.generation)), "heartbeat")
     if member.state is MemberState.STABLE and works(member):
-        yield Outcome((budget - 1, Late("commit", member.id, member.generation)), "commit")
+        yield Outcome((budget - 1, Late("commit", member.id, member.generation, member.owned)), "commit")
 
 
 def late_arrives(me: Me, stray: Stray, group: Group, records: Records) -> Iterator[Outcome]:
     """The coordinator answers it; an answer without an error has no effect."""
     if isinstance(stray, Late):
-        error = heartbeat_error(me, group, records, stray.id, stray.generation)
+        error = answer_to(me, stray.api, group, records, stray.id, stray.generation)
         answer = Refused(stray.api, error, stray.id, stray.generation) if error else None
         yield Outcome((answer,))
 
@@ -479,27 +488,34 @@ def leave(
     sends = ought and "no_leave_on_unsubscribe" not in runs.decisions
     after, seen = leave_prepare(me, member)
     note = Left(me.slot, after.told, sends, ought)
-    group, records, gone = removed(group, records, member.id) if sends else (group, records, ())
+    if sends:
+        group, records = removed(me, group, records, member.id)
     forgets = not me.static or "static_forgets_id" in runs.decisions
     if forgets and me.static and stray is None and isinstance(wire, Join):
         stray = wire
     if close:
-        after = Member(stage=member.stage)
+        after, stray = Member(stage=member.stage), stray if isinstance(stray, Join) else None
     else:
         kept = NO_ID if forgets else member.id
-        after = Member(life=Life.UP, stage=member.stage, id=kept, view=member.view, last=member.last)
-    return after, None, stray, group, records, (*seen, note, *gone)
+        last_gen = member.own_gen if remembers(runs) else NONE
+        after = Member(Life.UP, member.stage, id=kept, own_gen=last_gen, view=member.view, last=member.last)
+    return after, None, stray, group, records, (*seen, note)
 
 
-def removed(group: Group, records: Records, member_id: int) -> tuple[Group, Records, Seen]:
-    """``removeMemberAndUpdateGroup``: out of the group, which rebalances if it was settled."""
+def removed(me: Me, group: Group, records: Records, member_id: int) -> tuple[Group, Records]:
+    """``removeMemberAndUpdateGroup``: out of the group, which rebalances if it was settled.
+
+    Who leads after the leader is settled at the end of the join phase.
+    """
     left = tuple(record for record in records if record.id != member_id)
     if left == records:
-        return group, records, ()
+        return group, records
+    if group.leader == me.id(member_id):
+        group = group._replace(leader=None)
     pending = any(record.id == member_id and record.meta is None for record in records)
     if not pending and group.state in (GroupState.STABLE, GroupState.COMPLETING):
         group = group._replace(state=GroupState.PREPARING)
-    return group, left, ()
+    return group, left
 
 
 def unsubscribe(
@@ -550,30 +566,33 @@ def poll_too_late(me: Me, budget: int, member: Member, group: Group, records: Re
     if "prepare_once_per_rebalance" in me.runs(member.stage).decisions:
         after = after._replace(prepare=member.prepare)
     if not me.static:
-        group, records, _ = removed(group, records, member.id)
+        group, records = removed(me, group, records, member.id)
     yield Outcome((budget - 1, after, group, records), seen=(Noted("max.poll.interval exceeded"),))
 
 
 # -- the process ---------------------------------------------------------------------------------------
 
 
-def start(me: Me, member: Member, wire: Wire, cluster: Cluster) -> Iterator[Outcome]:
-    """The process starts, for the first time or again; a static member presents its instance id."""
+def start(me: Me, member: Member, wire: Wire, stray: Stray, cluster: Cluster) -> Iterator[Outcome]:
+    """The process starts, for the first time or again; a static member presents its instance id.
+
+    What the process before had sent has arrived by then or is lost.
+    """
     if member.life in (Life.DOWN, Life.FAILED):
-        fresh = Member(
-            life=Life.UP, stage=member.stage, topics=me.consumer.subscriptions[0], view=cluster.parts
-        )
-        yield Outcome((fresh, None))
+        topics = me.consumer.subscriptions[0]
+        fresh = Member(life=Life.UP, stage=member.stage, topics=topics, view=cluster.parts)
+        yield Outcome((fresh, None, None))
 
 
-def crash(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+def crash(me: Me, budget: int, member: Member, wire: Wire, stray: Stray) -> Iterator[Outcome]:
     """The process is killed. A request that left still arrives, its answer goes nowhere."""
     if member.life in (Life.UP, Life.PAUSED, Life.HUNG):
         note = (
             (Noted("owner crashed between join and sync"),) if member.state is MemberState.COMPLETING else ()
         )
         under_way = wire if isinstance(wire, Join | Sync) else None
-        yield Outcome((budget - 1, Member(stage=member.stage), under_way), seen=note)
+        left = stray if isinstance(stray, Join) else None
+        yield Outcome((budget - 1, Member(stage=member.stage), under_way, left), seen=note)
 
 
 def pause(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
@@ -644,12 +663,14 @@ def actions(me: Me) -> tuple[Action, ...]:
             "poll interval", me.slot, (m, w, "group", r), (m, "group", r), partial(poll_interval, me), _hung
         ),
         Action("late answer", me.slot, (s, m), (m, s), lambda s, m: late_answer(me, m, s), bool),
-        Action("start", me.slot, (m, w, "cluster"), (m, w), partial(start, me), fault=True, fairness=free),
+        Action(
+            "start", me.slot, (m, w, s, "cluster"), (m, w, s), partial(start, me), fault=True, fairness=free
+        ),
         Action("subscribe", me.slot, (m,), (m,), partial(subscribe, me), _up, fault=True, fairness=free),
     )
     whole = ("budget", m, w, s, "group", r)
     costly: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[..., Iterator[Outcome]]]] = {
-        "crash": (("budget", m, w), ("budget", m, w), crash),
+        "crash": (("budget", m, w, s), ("budget", m, w, s), crash),
         "pause": (("budget", m), ("budget", m), pause),
         "hang": (("budget", m, w), ("budget", m, w), hang),
         "close": (whole, whole, close),

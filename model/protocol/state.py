@@ -198,11 +198,12 @@ class Refused(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A heartbeat or a commit that left with ``id`` and ``generation`` and is still on its way."""
+    """A heartbeat or a commit (for ``parts``) that left with ``id`` and ``generation`` and is on its way."""
 
     api: str
     id: int
     generation: Generation
+    parts: Parts = NOTHING
 
 
 Wire = Join | JoinParked | JoinOk | Sync | SyncParked | SyncOk | Refused | None
@@ -230,7 +231,8 @@ class Record(NamedTuple):
 
     ``joined``: its JoinGroup is parked. ``synced``: its SyncGroup of this generation came. ``silent``: a
     static member that was carried through the last join phase. ``given_up``: the rebalance timeout passed
-    for it. ``assigned`` is from the last SyncGroup of a leader, None if that left the member out.
+    for it. ``assigned`` is from the last SyncGroup of a leader, None if that left the member out. ``new``: it
+    has not been through a join phase yet.
     """
 
     id: int
@@ -240,6 +242,7 @@ class Record(NamedTuple):
     synced: bool = False
     silent: bool = False
     given_up: bool = False
+    new: bool = False
 
 
 Records = tuple[Record, ...]
@@ -278,7 +281,7 @@ class Callback(NamedTuple):
 
     ``reset``: generation or member id were reset. ``owned``: what the consumer owned while it ran.
     ``told``: what the listener believed before. ``current``: the group metadata showed the generation that
-    the callback belongs to. ``leaving``: from unsubscribe or close.
+    the callback belongs to. ``midway``: the member leaves in the middle of a rebalance.
     """
 
     call: Call
@@ -289,7 +292,7 @@ class Callback(NamedTuple):
     owned: Parts
     told: Parts
     current: bool = True
-    leaving: bool = False
+    midway: bool = False
 
 
 class Completed(NamedTuple):
@@ -373,8 +376,8 @@ class Repeated(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A static member came back with a new id. ``changed``: it subscribes to something else. ``owed``: the
-    old process was still to give something up."""
+    """A static member came back with a new id. ``changed``: it subscribes to something else, or makes the
+    group select another protocol. ``owed``: the old process was still to give something up."""
 
     who: Slot
     state: GroupState

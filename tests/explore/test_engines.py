@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 from hypothesis import given, settings
 from rebalance.explore import fast, plain
-from rebalance.explore.search import DEADLOCK, Exploration, Graph, Limits, Stop, covered, merge
+from rebalance.explore.search import DEADLOCK, Exploration, Graph, Limits, Stop, Trace, covered, merge
 from rebalance.model.machine import Machine, State
 from rebalance.properties.rules import Rules
 
@@ -56,6 +56,26 @@ def test_counts(toy: str, limits: Limits) -> None:
 def test_traces(toy: str) -> None:
     machine, rules = TOYS[toy]
     same_traces(machine, plain.explore(machine, rules, GO_ON), fast.explore(machine, rules, GO_ON))
+
+
+@pytest.mark.parametrize("engine", [plain, fast])
+@pytest.mark.parametrize("toy", ["puzzle", "2 members, bug"])
+def test_all_shortest_traces(engine: object, toy: str) -> None:
+    """Every run of that length that breaks the rule in its last state, by trying all of them."""
+    machine, rules = TOYS[toy]
+    found = engine.explore(machine, rules, GO_ON)  # type: ignore[attr-defined]
+    rule = rules.always[0]
+    runs = [(Trace(state, ()), state) for state in machine.initial]
+    depth = next(breach.depth for breach in found.breaches if breach.clause == rule.clause)
+    for _ in range(depth):
+        runs = [
+            (Trace(trace.initial, (*trace.events, event)), machine.apply(state, event, outcome))
+            for trace, state in runs
+            for event, outcome in machine.outcomes(state)
+        ]
+    bad = {t for t, state in runs if rule.breach(*(machine.look(state, view) for view in rule.views))}
+    assert len(bad) > 1
+    assert sorted(found.traces(rule.clause), key=repr) == sorted(bad, key=repr)
 
 
 @pytest.mark.parametrize("toy", ["puzzle", "2 members"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -10,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rebalance.explore import fast, plain, tables
+from rebalance.explore import fast, orbits, plain, tables
 from rebalance.explore.fast import Collision
 from rebalance.explore.search import Exploration, Limits, Progress, Stop
 from rebalance.explore.tables import Lookup
 from rebalance.explore.visited import Index, Visited, firsts, grouped
-from rebalance.model.machine import Action, Labels, Machine, Outcome, Permutation, State
+from rebalance.model.machine import Action, Labels, Machine, Outcome, Permutation, State, Value, When
 from rebalance.properties.rules import Rules
 
 from tests.explore.random_machines import machines
@@ -24,7 +25,7 @@ from tests.explore.toys import Member, coordinator, puzzle, replay
 GO_ON = Limits(go_on=True)
 
 
-def orbits(machine: Machine, states: list[State]) -> int:
+def count_orbits(machine: Machine, states: list[State]) -> int:
     """How many orbits the states fall into, by renaming each in every way."""
     left, count = set(states), 0
     for state in states:
@@ -41,7 +42,7 @@ def all_states(found: Exploration) -> list[State]:
 
 def check_symmetry(machine: Machine, rules: Rules, whole: Exploration, reduced: Exploration) -> None:
     """One state of each orbit, at the same depth; the orbits add up; the same clauses are broken."""
-    assert reduced.distinct == orbits(machine, all_states(whole))
+    assert reduced.distinct == count_orbits(machine, all_states(whole))
     assert reduced.unreduced == whole.distinct
     assert (reduced.depth, reduced.stop) == (whole.depth, whole.stop)
     assert (reduced.least, reduced.most, reduced.deadlock_depth) == (
@@ -76,13 +77,21 @@ def test_symmetry_of_random_machines(drawn: tuple[Machine, Rules]) -> None:
     if whole.complete:
         reduced = fast.explore(machine, rules, GO_ON, symmetry=True)
         assert (reduced.distinct, reduced.unreduced) == (
-            orbits(machine, all_states(whole)),
+            count_orbits(machine, all_states(whole)),
             whole.distinct,
         )
         for breach in whole.breaches:
             trace = reduced.trace(breach.clause)
             assert len(trace.events) == breach.depth
             replay(machine, *trace)
+
+
+def test_symmetry_with_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the keys of an orbit's states tie, their hashes decide."""
+    monkeypatch.setattr(orbits, "LOW_BITS", 1)
+    monkeypatch.setattr(orbits, "HIGH", np.uint64(0))
+    toy = coordinator(2, 2, 1)
+    check_symmetry(*toy, plain.explore(*toy, GO_ON), fast.explore(*toy, GO_ON, symmetry=True))
 
 
 def test_symmetry_of_traces_with_own_labels() -> None:
@@ -161,6 +170,25 @@ def test_actions_are_called_once_per_footprint() -> None:
     machine = Machine(("a", "b", "c"), start, (Action("add", -1, ("a", "b"), ("a",), add), spin))
     assert fast.explore(machine, Rules()).distinct == 50 * (1 + 3 + 3)
     assert sorted(calls) == [(a, b) for a in range(3) for b in range(3) if b or not a]
+
+
+@pytest.mark.parametrize("guard", [None, lambda a: a < 9])
+def test_conditions_save_calls_and_change_nothing(guard: Callable[[Value], bool] | None) -> None:
+    """What ``when`` says is not asked of ``run``; the plain engine, which asks all, finds the same."""
+    calls: list[tuple[int, int]] = []
+
+    def add(a: int, b: int) -> list[Outcome]:
+        calls.append((a, b))
+        return [Outcome(((a + 1) % 9, (a + b) % 4))] if b < 2 else []
+
+    up = Action("up", -1, ("b",), ("b",), lambda b: [Outcome(((b + 1) % 4,))])
+    adds = Action("add", -1, ("a", "b"), ("a", "b"), add, guard, when=(When(("b",), lambda b: b < 2),))
+    machine = Machine(("a", "b"), ((0, 0),), (adds, up))
+    assert fast.explore(machine, Rules()).counts == plain.explore(machine, Rules()).counts
+    calls.clear()
+    fast.explore(machine, Rules())
+    assert len(calls) == 18
+    assert all(b < 2 for _, b in calls)
 
 
 def test_labels_must_fit_64_bits() -> None:

@@ -63,13 +63,13 @@ def built(name: str) -> Machine:
 
 
 @cache
-def states(name: str, count: int = 60) -> tuple[State, ...]:
+def states(name: str, count: int = 40) -> tuple[State, ...]:
     """States of random runs, as they come: with gaps in the labels. Every one of ``count`` is another."""
     found: dict[State, None] = {}
     for seed in range(100):
         for state, _, _ in walk(built(name), seed, 60):
             found[state] = None
-        if len(found) > 8 * count:
+        if len(found) > 6 * count:
             break
     return tuple(found)[:: max(1, len(found) // count)]
 
@@ -260,23 +260,23 @@ import sys
 sys.path.insert(0, {root!r})
 from tests.model.small_groups import walk
 from tests.model.test_protocol_group import SMALL, machine
-for name in ("dynamic", "static", "everything"):
+for name in ("three", "failover", "static", "everything"):
     m = machine(SMALL[name])
-    for state, event, outcome in walk(m, 7, 60):
-        print(name, *m.enabled(state), event, outcome.seen)
+    for seed in range(4):
+        for state, event, outcome in walk(m, seed, 40):
+            print(name, *m.enabled(state), event, outcome.seen)
 """
 
 
 def test_the_same_under_every_hash_seed():
     script = _SCRIPT.format(root=str(Path(__file__).parents[2]))
-    lines = [
-        subprocess.run(
-            [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, check=True
-        ).stdout.decode()
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert lines[0] == lines[1]
-    assert len(lines[0].splitlines()) > 50
+    lines = []
+    for seed in ("1", "2", "3"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        run = subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, check=True)
+        lines.append(run.stdout.decode())
+    assert lines[0] == lines[1] == lines[2]
+    assert len(lines[0].splitlines()) > 300
 
 
 # -- both sizes of steps -------------------------------------------------------------------------------
@@ -380,3 +380,26 @@ def test_a_rolling_upgrade_of_static_members_breaks_nothing():
 @pytest.mark.xfail(reason="coordinator.py, _all_here: nobody comes, all beat, and the join phase never ends")
 def test_a_group_whose_members_all_hang_settles():
     assert verdict(setup(2, 1, faults=("hang", "close"), steps="atomic")) == set()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "fine",
+        pytest.param(
+            "atomic",
+            marks=pytest.mark.xfail(reason="atomic.py: no request that arrives and whose answer is lost"),
+        ),
+    ],
+)
+def test_the_answer_that_brings_an_id_can_be_lost(steps: str):
+    """Then a pending id stays behind, and the member is given another one."""
+    m = machine(setup(1, 1, faults=("disconnect",), steps=steps))
+    record = m.position["record A"]
+    seen, front = set(m.initial), list(m.initial)
+    while front:
+        after = {m.normal(m.apply(s, event, outcome)) for s in front for event, outcome in m.outcomes(s)}
+        front = [state for state in after if state not in seen]
+        seen.update(front)
+    records = [state[record] for state in seen]
+    assert any(isinstance(one, tuple) and len(one) == 2 for one in records)

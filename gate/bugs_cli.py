@@ -1,0 +1,375 @@
+"""``rebalance bugs``: the history of rebalancing in the field, and each of its mistakes made again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.terminal import EXITS, UsageError, say, usage
+
+if TYPE_CHECKING:
+    from rebalance.explore.bugs import Shown
+    from rebalance.explore.matrix import Cell
+    from rebalance.gate.runs import SavedRun
+    from rebalance.model.catalogue import Entry
+
+STATES = 5_000_000
+"""Most states of one group that shows a bug; the largest has a tenth of that."""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "bugs",
+        help="the bugs of the field: list them, reproduce one, releases x bugs",
+        epilog=EXITS + ". A bug that is shown is what was asked for: exit 0.",
+        description="List the catalogue of rebalance bugs that were shipped; with IDs, tell their story "
+        "and make each mistake again: on the model of the group, and by the search of `rebalance check`.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("entries", nargs="*", metavar="ID", help="an entry such as J1, or a switch")
+    parser.add_argument("--matrix", action="store_true", help="releases x bugs, each cell by running; takes "
+                        "minutes without ID and --profiles")  # fmt: skip
+    parser.add_argument("--profiles", default="", metavar="P[,P...]", help="only these columns of --matrix")
+    parser.add_argument("--story", action="store_true", help="tell the story only, run nothing")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write the runs there, for replay and show")
+    parser.add_argument(
+        "--format", choices=("text", "json", "md"), default="text", help="of list and --matrix"
+    )
+    parser.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    chosen = _chosen(options.entries)
+    if options.profiles and not options.matrix:
+        raise UsageError("--profiles goes with --matrix")
+    if options.matrix:
+        return _matrix(options, [switch for entry in chosen for switch in entry.switches])
+    if not options.entries:
+        _list(options)
+        return 0
+    if options.format != "text":
+        raise UsageError("--format goes with the list and with --matrix")
+    worst = 0
+    for place, entry in enumerate(chosen):
+        if place:
+            say("")
+        worst = max(worst, _reproduce(entry, options))
+    return worst
+
+
+def _chosen(names: Sequence[str]) -> list[Entry]:
+    from rebalance.model.catalogue import CATALOGUE, entries_of
+
+    found: dict[str, Entry] = {}
+    for name in names:
+        entries = [CATALOGUE[name.upper()]] if name.upper() in CATALOGUE else entries_of(name)[:1]
+        if not entries:
+            raise UsageError(f"no bug and no switch is called {name!r}; bugs: {', '.join(CATALOGUE)}")
+        found |= {entry.id: entry for entry in entries}
+    return list(found.values())
+
+
+# -- the list ------------------------------------------------------------------------------------------
+
+
+def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
+    """For each switch of an entry how it is shown: "model", "check" or "not", and the clause or the reason.
+
+    An entry without switches has one row without a switch.
+    """
+    from rebalance.explore.bugs import SHOWN
+    from rebalance.model import decisions, switches
+
+    for switch in entry.switches:
+        if switch in SHOWN:
+            yield switch, "model", SHOWN[switch].clause
+        if switch in switches.SWITCHES:
+            yield switch, "check", f"{switches.SWITCHES[switch].assignor}+{switch}"
+    reasons = {**switches.NOT_EXPRESSED, **decisions.NOT_EXPRESSED}
+    for key, reason in reasons.items():
+        if key.split(",")[0] == entry.id:
+            yield "", "not", (f"{key.partition(', ')[2]}: " if "," in key else "") + reason
+
+
+def _list(options: argparse.Namespace) -> None:
+    from rebalance.gate.report.words import fold
+    from rebalance.model.catalogue import CATALOGUE
+
+    rows = [(entry, list(shown_by(entry))) for entry in CATALOGUE.values()]
+    if options.format == "json":
+        say(json.dumps([_entry_out(entry, shown) for entry, shown in rows], indent=2))
+        return
+    if options.format == "md":
+        lines = ["| id | level | project | affected | what happens | switches |", "|---|---|---|---|---|---|"]
+        for e, _ in rows:
+            switches = ", ".join(f"`{switch}`" for switch in e.switches)
+            lines.append(f"| {e.id} | {e.level} | {e.project} | {e.affected} | {e.title} | {switches} |")
+        say("\n".join(lines))
+        return
+    lines = []
+    for entry, shown in rows:
+        lines.append(f"{entry.id:<4} {entry.level:<4} {entry.title}")
+        lines += [f"{'':<9} {line}" for line in fold(f"{entry.project}: {entry.affected}", 98)]
+        for switch, how, what in shown:
+            if how == "not":
+                lines += [f"{'':<9} {line}" for line in fold(f"not expressed: {what}", 98)]
+            else:
+                where = f"breaks {what}" if how == "model" else f"rebalance check {what}"
+                lines += [f"{'':<9} {line}" for line in fold(f"{switch}: {where}", 98)]
+    say("\n".join(lines))
+
+
+def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "title": entry.title,
+        "level": entry.level,
+        "project": entry.project,
+        "affected": entry.affected,
+        "trackers": list(entry.trackers),
+        "breaks": list(entry.breaks),
+        "switches": list(entry.switches),
+        "shown": [{"switch": switch, "how": how, "what": what} for switch, how, what in shown],
+        "story": entry.story,
+    }
+
+
+# -- one entry -----------------------------------------------------------------------------------------
+
+
+def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
+    """Story and runs of one entry; 0 when everything that can be shown was, else 1."""
+    from rebalance.gate.report.words import fold
+    from rebalance.model.catalogue import PROPERTIES
+
+    say(f"{entry.id}  {entry.title}")
+    lines = [f"  {line}" for line in fold(entry.story, 100, most=20)]
+    lines += _labelled("project", f"{entry.project}: {entry.affected}")
+    for switch, text in entry.narrower.items():
+        lines += _labelled("", f"as {switch}: {text}")
+    if entry.trackers:
+        lines += _labelled("tracker", ", ".join(entry.trackers))
+    lines += _labelled("breaks", "; ".join(PROPERTIES[code] for code in entry.breaks) or "nothing")
+    say("\n".join(lines))
+    worst = 0
+    for switch, how, what in shown_by(entry):
+        if how == "not":
+            say("\n".join(["", *_labelled("not shown", what)]))
+        elif options.story:
+            where = f"breaks {what} on the model" if how == "model" else f"rebalance check {what}"
+            say("\n".join(_labelled("switch", f"{switch}: {where}")))
+        elif how == "model":
+            worst = max(worst, _on_the_model(switch, options))
+        else:
+            worst = max(worst, _by_check(switch, what, options))
+    return worst
+
+
+def _on_the_model(switch: str, options: argparse.Namespace) -> int:
+    from rebalance.explore.bugs import SHOWN
+    from rebalance.gate import runs
+    from rebalance.gate.report.exploration import run_lines
+    from rebalance.model.decisions import DECISIONS
+    from rebalance.model.switches import SWITCHES
+    from rebalance.properties.protocol import CLAUSES
+
+    shown = SHOWN[switch]
+    sentence = DECISIONS[switch].sentence if switch in DECISIONS else SWITCHES[switch].sentence
+    lines = ["", *_labelled("switch", f"{switch}: {sentence}"), *_labelled("group", _group(shown))]
+    found = reproduce(shown)
+    if found is None:
+        say("\n".join([*lines, *_labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
+        return 1
+    clause = CLAUSES[shown.clause]
+    lines += _labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
+    lines += ["", *run_lines(found), "", *_labelled("so", found.sentence)]
+    if options.out:
+        try:
+            lines += _labelled("trace", str(runs.save(found, options.out)))
+        except OSError as error:
+            raise UsageError(f"--out: {error}") from error
+    say("\n".join(lines))
+    return 0
+
+
+def _group(shown: Shown) -> str:
+    """How to ask for the same by hand."""
+    from rebalance.model.protocol.setup import Setup
+
+    setup: Setup = shown.setup()
+    said = f"rebalance explore {shown.scenario} --members {shown.members} --partitions {shown.partitions}"
+    faults = ",".join(fault.replace(" ", "-") for fault in shown.faults) or "none"
+    said += f" --faults {faults} --budget {setup.budget}"
+    said += f" --profiles {shown.client}" if shown.client != "as-specified" else ""
+    return said + "".join(f" --switch {name}" for name in (shown.switch, *shown.also)) + " --go-on"
+
+
+def reproduce(shown: Shown) -> SavedRun | None:
+    """A shortest run of the group that breaks its clause; None when there is none."""
+    from rebalance.explore.bugs import LASSO
+    from rebalance.explore.search import Limits
+    from rebalance.gate.exploring import Plan, explore
+
+    setup = shown.setup()
+    origin = {
+        "scenario": shown.scenario,
+        "members": shown.members,
+        "partitions": shown.partitions,
+        "switches": [shown.switch, *shown.also],
+        "budget": setup.budget,
+        "faults": list(setup.faults),
+    }
+    plan = Plan(setup, origin, limits=Limits(states=STATES, go_on=True), asks_liveness=shown.clause == LASSO)
+    found = explore(plan)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    for violation in found.violations:
+        if violation.clause == shown.clause:
+            return violation.runs[0]
+    return None
+
+
+def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
+    """What ``rebalance check`` finds in the reference assignor with this mistake."""
+    from rebalance.gate.report.text import block
+    from rebalance.gate.result import Status
+    from rebalance.model.switches import SWITCHES
+    from rebalance.properties.clauses import Level
+
+    say("\n".join(["", *_labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
+    for profile in ("smoke", "ci"):
+        result = judged(spec, profile)
+        rows = [row for row in result.clauses if row.status is Status.VIOLATED and row.finding]
+        rows.sort(key=lambda row: list(Level).index(row.clause.level))
+        if rows:
+            say("\n".join(_labelled("check", f"rebalance check {spec} --level quality --profile {profile}")))
+            say("\n".join(["", *block("VIOLATION", rows[0], _unicode())]))
+            others = [f"{row.clause.id}-{row.protocol}" for row in rows[1:]]
+            if others:
+                say("\n".join(_labelled("also", ", ".join(others))))
+            return 0
+    say("\n".join(_labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
+    return 1
+
+
+def judged(spec: str, profile: str) -> Any:
+    """The result of a check of ``spec``; one of profile ci stops at the first violation."""
+    from rebalance.gate.check import check, describe
+    from rebalance.gate.plan import PROFILES, Plan
+    from rebalance.gate.session import Session
+    from rebalance.gate.targets import resolve
+    from rebalance.properties.clauses import Level, select
+
+    plan = Plan(clauses=select([]), profile=PROFILES[profile], level=Level.QUALITY, fail_fast=profile == "ci")
+    with Session(resolve(spec)) as session:
+        return check(plan, session, describe(spec, session.hello), fresh=session.close)
+
+
+def _unicode() -> bool:
+    try:
+        "█▒░◀".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _labelled(name: str, text: str) -> list[str]:
+    from rebalance.gate.report.words import fold
+
+    first, *rest = fold(text, 99, most=20)
+    return [f"  {name:<9}{first}", *(f"  {'':<9}{line}" for line in rest)]
+
+
+# -- the matrix ----------------------------------------------------------------------------------------
+
+
+def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
+    from rebalance.explore.bugs import SHOWN
+    from rebalance.explore.matrix import cells
+    from rebalance.model.profiles import BROKERS, CLIENTS
+
+    profiles = [name.strip() for name in options.profiles.split(",") if name.strip()]
+    for name in profiles:
+        if name not in CLIENTS and name not in BROKERS:
+            raise UsageError(f"--profiles: no release {name!r}; there are {', '.join([*CLIENTS, *BROKERS])}")
+    chosen = [switch for switch in switches if switch in SHOWN]
+    if switches and not chosen:
+        raise UsageError("nothing of that is shown on the model; `rebalance bugs ID` says how it is shown")
+    tell = _ticker(options)
+    found: list[Cell] = []
+    try:
+        for cell in cells(tuple(dict.fromkeys(chosen)), profiles):
+            found.append(cell)
+            tell(f"{len(found)} cells, {cell.switch} {cell.profile.name}")
+    except ValueError as error:
+        raise usage(error) from error
+    finally:
+        tell("")
+    if options.format == "json":
+        rows = [
+            {
+                "switch": cell.switch,
+                "release": cell.profile.name,
+                "kind": cell.profile.kind,
+                "mark": cell.mark.name.lower(),
+                "expected": cell.expected,
+                "agrees": cell.agrees,
+            }
+            for cell in found
+        ]
+        say(json.dumps(rows, indent=2))
+    else:
+        say("\n".join(_grids(found, markdown=options.format == "md")))
+    return 0 if all(cell.agrees for cell in found) else 1
+
+
+def _grids(found: Sequence[Cell], *, markdown: bool) -> Iterator[str]:
+    """Clients and brokers apart: rows are switches, columns releases."""
+    from rebalance.model.catalogue import entries_of
+
+    for kind in ("client", "broker"):
+        mine = [cell for cell in found if cell.profile.kind == kind]
+        if not mine:
+            continue
+        columns = list(dict.fromkeys(cell.profile.name for cell in mine))
+        marks = {(cell.switch, cell.profile.name): cell for cell in mine}
+        rows = list(dict.fromkeys(cell.switch for cell in mine))
+        first = [f"{entries_of(s)[0].id if entries_of(s) else '-'} {s}" for s in rows]
+        if markdown:
+            yield f"| {kind} | {' | '.join(columns)} |"
+            yield "|---" * (len(columns) + 1) + "|"
+            for name, switch in zip(first, rows, strict=True):
+                yield f"| {name} | {' | '.join(_mark(marks.get((switch, c))) for c in columns)} |"
+            yield ""
+            continue
+        width = max(map(len, first))
+        for number, column in enumerate(columns):
+            bars = " ".join("|" for _ in range(number))
+            yield f"{'':<{width}}  {bars}{' ' if bars else ''}{column}"
+        for name, switch in zip(first, rows, strict=True):
+            yield f"{name:<{width}}  " + " ".join(_mark(marks.get((switch, c))) for c in columns)
+        yield ""
+    yield "X breaks its clause, and not without this switch   . does not   o another bug shows so too"
+    wrong = [cell for cell in found if not cell.agrees]
+    for cell in wrong:
+        says = "has it" if cell.expected else "does not have it"
+        yield f"! {cell.switch} in {cell.profile.name}: the catalogue says that it {says}"
+    yield f"{len(found)} cells, {len(wrong)} differ from the catalogue"
+
+
+def _mark(cell: Cell | None) -> str:
+    if cell is None:
+        return " "
+    return str(cell.mark.value) if cell.agrees else "!"
+
+
+def _ticker(options: argparse.Namespace) -> Callable[[str], None]:
+    if options.no_progress or not sys.stderr.isatty():
+        return lambda line: None
+    return lambda line: print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

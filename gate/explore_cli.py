@@ -1,0 +1,423 @@
+"""``rebalance explore``: every state of a group of consumers, or as many as wanted, and a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.terminal import (
+    EXITS,
+    ROOT,
+    UsageError,
+    amount,
+    color,
+    natural,
+    note,
+    say,
+    usage,
+    whole,
+    words,
+    write,
+)
+
+if TYPE_CHECKING:
+    from rebalance.explore.scenarios import Scenario
+    from rebalance.explore.search import Progress
+    from rebalance.gate.exploring import Explored, Plan
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "explore",
+        help="search every state of a consumer group for a broken clause",
+        epilog=f"{EXITS}. What is saved lies below .rebalance/.",
+        description="Explore SCENARIO, a small group of consumers with its coordinator, breadth-first, so "
+        "that the trace of a broken clause is a shortest one; then ask whether the group settles.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="one of --list")
+    parser.add_argument("--list", action="store_true", help="list scenarios, releases and faults")
+
+    group = parser.add_argument_group("the group (what is not given is as --list says)")
+    group.add_argument("--members", type=whole, metavar="N", help="how many consumers")
+    group.add_argument("--partitions", type=whole, metavar="N", help="how many partitions in all")
+    group.add_argument("--profiles", type=words, default=("as-specified",), metavar="P[,P...]",
+                       help="releases of the members, in turn (as-specified)")  # fmt: skip
+    group.add_argument("--broker", default="as-specified", metavar="B", help="release of the coordinator")
+    group.add_argument("--assignor", metavar="TARGET", help="an assignor in place of the reference one: "
+                       "NAME, NAME+SWITCH, module:attribute or ADAPTER:NAME")  # fmt: skip
+    group.add_argument("--faults", metavar="F[,F...]|all|none", help="kinds of faults that may happen")
+    group.add_argument("--budget", type=natural, metavar="N", help="how many faults may happen in one run")
+    group.add_argument("--switch", action="append", default=[], metavar="ID",
+                       help="a design switch of `rebalance bugs` for everybody; repeatable")  # fmt: skip
+    group.add_argument("--steps", choices=("atomic", "fine"), default="atomic",
+                       help="fine: every request and response is a step (many more states)")  # fmt: skip
+
+    search = parser.add_argument_group("the search")
+    search.add_argument("--engine", choices=("fast", "plain"), default="fast", help="plain: slow, obvious")
+    search.add_argument("--symmetry", action=argparse.BooleanOptionalAction, default=False,
+                        help="one state for all that differ in names only; no liveness (off)")  # fmt: skip
+    search.add_argument("--exact", action="store_true", help="compare states, not their hashes only")
+    search.add_argument("--depth", type=natural, metavar="N", help="no deeper than N steps")
+    search.add_argument("--states", type=whole, metavar="N", help="stop after the level with state N")
+    search.add_argument(
+        "--memory", type=amount, metavar="SIZE", help="stop before this is exceeded: 500M, 4G"
+    )
+    search.add_argument("--go-on", action="store_true", help="search on after the first broken clause")
+    search.add_argument("--no-liveness", action="store_true", help="do not ask whether the group settles")
+    search.add_argument("--resume", action="store_true", help="go on where this search was interrupted or "
+                        "met a bound")  # fmt: skip
+    way = search.add_mutually_exclusive_group()
+    way.add_argument(
+        "--dfs", action="store_true", help="depth-first instead, to --depth; traces are made short"
+    )
+    way.add_argument(
+        "--swarm", action="store_true", help="random walks of --depth steps instead, the same way"
+    )
+    search.add_argument("--seed", type=natural, default=0, metavar="N", help="of --swarm (0)")
+    search.add_argument("--walks", type=whole, default=1_000, metavar="N", help="of --swarm (1000)")
+
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--all-shortest", type=whole, default=1, metavar="N", help="up to N shortest traces")
+    shown.add_argument("--format", choices=("text", "json"), default="text")
+    shown.add_argument("--out", type=Path, metavar="DIR", help="where traces go (.rebalance/failures)")
+    shown.add_argument(
+        "--itf", type=Path, metavar="FILE", help="the first trace in the Informal Trace Format"
+    )
+    shown.add_argument("--dot", type=Path, metavar="FILE", help="the steps without faults for Graphviz, "
+                       "at most 500 states")  # fmt: skip
+    shown.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
+    shown.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance.explore.scenarios import ScenarioError, scenario
+
+    if options.list or options.scenario is None:
+        if not options.list:
+            raise UsageError("which SCENARIO? `rebalance explore --list` describes them")
+        _list(options)
+        return 0
+    try:
+        plan = _plan(options, scenario(options.scenario))
+    except ScenarioError as error:
+        raise usage(error) from error
+    _refuse(options)
+    found = _explore(plan, options)
+    paths = _save(found, options.out)
+    if options.format == "json":
+        from rebalance.gate.report.exploration import data
+
+        say(json.dumps(data(found, paths), indent=2))
+    else:
+        from rebalance.gate.report.exploration import render
+
+        say(render(found, paths, color=color(options)))
+    _export(found, options)
+    if found.interrupted and found.checkpoint is not None:
+        note(f"interrupted; saved to {found.checkpoint}: the same command with --resume goes on from there")
+    return int(found.exit)
+
+
+# -- what is to be explored ----------------------------------------------------------------------------
+
+
+def _plan(options: argparse.Namespace, chosen: Scenario) -> Plan:
+    from rebalance.explore.search import Limits
+    from rebalance.gate.exploring import Plan
+    from rebalance.model.protocol.group import machine
+
+    setup = _setup(options, chosen)
+    try:
+        machine(setup)
+    except ValueError as error:
+        raise usage(error) from error
+    origin = {
+        "scenario": chosen.name,
+        "members": len(setup.consumers),
+        "partitions": setup.exist.bit_count(),
+        "profiles": list(options.profiles),
+        "broker": options.broker,
+        **({"assignor": options.assignor} if options.assignor else {}),
+        **({"switches": options.switch} if options.switch else {}),
+        **({"steps": options.steps} if options.steps != "atomic" else {}),
+        "budget": setup.budget,
+        "faults": list(setup.faults),
+    }
+    walk = "depth" if options.dfs else "swarm"
+    return Plan(
+        setup,
+        origin,
+        engine=options.engine,
+        symmetry=options.symmetry,
+        exact=options.exact,
+        limits=Limits(options.depth, options.states, options.memory, options.go_on),
+        asks_liveness=not options.no_liveness,
+        most=options.all_shortest,
+        way=walk if options.dfs or options.swarm else "breadth",
+        seed=options.seed,
+        walks=options.walks,
+        steps=options.depth if options.depth is not None else (40 if options.dfs else 200),
+    )
+
+
+def _setup(options: argparse.Namespace, chosen: Scenario) -> Any:
+    from rebalance.explore.scenarios import Size
+    from rebalance.model.profiles import broker, client
+
+    if not options.profiles:
+        raise UsageError("--profiles names no release")
+    try:
+        for name in options.profiles:
+            client(name)
+        broker(options.broker)
+    except ValueError as error:
+        raise usage(error) from error
+    faults = _faults(options.faults)
+    size = Size(
+        members=options.members,
+        partitions=options.partitions,
+        profiles=tuple(options.profiles),
+        broker=options.broker,
+        faults=faults,
+        budget=0 if faults == () and options.budget is None else options.budget,
+        switches=tuple(dict.fromkeys(options.switch)),
+        steps=options.steps,
+    )
+    if options.assignor:
+        chosen, size = _with_assignor(options, chosen, size)
+    return chosen.setup(size)
+
+
+def _faults(text: str | None) -> tuple[str, ...] | None:
+    from rebalance.model.protocol.group import FAULTS
+
+    if text is None:
+        return None
+    if text in ("all", "none"):
+        return FAULTS if text == "all" else ()
+    wanted = [word.replace("-", " ") for word in words(text)]
+    if unknown := [word for word in wanted if word not in FAULTS]:
+        raise UsageError(f"--faults: no fault {unknown[0]!r}; there are: {', '.join(FAULTS)}; all; none")
+    return tuple(fault for fault in FAULTS if fault in wanted)
+
+
+def _with_assignor(options: argparse.Namespace, chosen: Scenario, size: Any) -> tuple[Scenario, Any]:
+    """The scenario with the target wherever it lists an assignor of the same protocol."""
+    from dataclasses import replace
+
+    from rebalance.gate.plugged import plugged
+    from rebalance.gate.targets import TargetError
+    from rebalance.model.assignors import reference
+    from rebalance.model.switches import SWITCHES
+
+    try:
+        plug = plugged(options.assignor)
+    except TargetError as error:
+        raise usage(error) from error
+    if on := [switch for switch in options.switch if switch in SWITCHES]:
+        raise UsageError(
+            f"--switch {on[0]} is one of assignors: write --assignor NAME+{on[0]}, or leave one out"
+        )
+    kind = reference(plug.place).protocols
+    lists = tuple(
+        tuple(tuple(plug.place if reference(n).protocols == kind else n for n in stage) for stage in stages)
+        for stages in chosen.lists
+    )
+    if not any(plug.place in stage for stages in lists for stage in stages):
+        names = sorted({name for stages in chosen.lists for stage in stages for name in stage})
+        protocols = "cooperative" if len(kind) > 1 else "eager"
+        raise UsageError(
+            f"--assignor {options.assignor} is {protocols}; {chosen.name} has {', '.join(names)} only"
+        )
+    return replace(chosen, lists=lists), replace(size, plug=plug)
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    """Options that do not go together."""
+    fast_only = [n for n in ("symmetry", "exact", "resume") if getattr(options, n)]
+    if fast_only and (options.engine == "plain" or options.dfs or options.swarm):
+        with_ = "--engine plain" if options.engine == "plain" else "--dfs" if options.dfs else "--swarm"
+        raise UsageError(f"--{fast_only[0]} does not go with {with_}")
+    if options.dot and (options.symmetry or options.dfs or options.swarm):
+        raise UsageError("--dot draws a whole search: it does not go with --symmetry, --dfs or --swarm")
+    if options.swarm and options.states:
+        raise UsageError("--states does not go with --swarm: say --walks")
+    for name in ("itf", "dot"):
+        path = getattr(options, name)
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"--{name}: no directory {str(path.parent)!r}")
+
+
+# -- running -------------------------------------------------------------------------------------------
+
+
+def _explore(plan: Plan, options: argparse.Namespace) -> Explored:
+    from rebalance.explore.fast import Collision
+    from rebalance.gate import exploring, traces
+    from rebalance.gate.plugged import UserDataError
+
+    saved = None
+    if plan.way == "breadth" and plan.engine == "fast":
+        saved = ROOT / "explore" / f"{plan.fingerprint}{'-symmetry' * plan.symmetry}.checkpoint"
+        try:
+            traces.make_root(ROOT)
+            saved.parent.mkdir(exist_ok=True)
+            if not options.resume:
+                saved.unlink(missing_ok=True)
+        except OSError as error:
+            note(f"an interrupted search cannot be saved: {error}")
+            saved = None
+        if options.resume and (saved is None or not saved.exists()):
+            note("nothing to resume: a new start")
+    try:
+        with _ticker(options) as tell:
+            return exploring.explore(plan, tell=tell, checkpoint=saved)
+    except UserDataError as error:
+        raise UsageError(f"--assignor: {error}") from error
+    except Collision as error:
+        raise UsageError(f"--exact: {error}; the hashes do not do for this search") from error
+
+
+@contextlib.contextmanager
+def _ticker(options: argparse.Namespace) -> Iterator[Callable[[Progress], None] | None]:
+    """A progress line with rate and queue, on a terminal only, a few times a second."""
+    if options.no_progress or not sys.stderr.isatty():
+        yield None
+        return
+    began, shown = time.monotonic(), 0.0
+
+    def tell(progress: Progress) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - shown < 0.3:
+            return
+        shown = now
+        rate = progress.distinct / max(now - began, 1e-9)
+        line = f"depth {progress.depth}, {progress.distinct:,} states, {rate:,.0f}/s"
+        print(f"\r\x1b[K{line}, {progress.frontier:,} queued", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _save(found: Explored, out: Path | None) -> dict[str, str]:
+    """Save every trace; a place that cannot be written to does not cost the verdict."""
+    from rebalance.gate import runs, traces
+
+    paths: dict[str, str] = {}
+    try:
+        if found.violations and out is None:
+            traces.make_root(ROOT)
+        for violation in found.violations:
+            for one in violation.runs:
+                paths[one.id] = str(runs.save(one, out or ROOT / traces.FAILURES))
+    except OSError as error:
+        note(f"the traces cannot be saved: {error}")
+    return paths
+
+
+def _export(found: Explored, options: argparse.Namespace) -> None:
+    if options.itf:
+        _itf(found, options.itf)
+    if options.dot:
+        from rebalance.explore.dot import dot
+
+        if found.search is None or not found.search.complete:
+            note("--dot: not written, the search did not come to its end")
+            return
+        try:
+            write(options.dot, dot(found.built, found.search.graph(), _caption(found)), "--dot")
+        except ValueError as error:
+            note(f"--dot: not written: {error}")
+
+
+def _itf(found: Explored, path: Path) -> None:
+    from rebalance.explore import itf
+    from rebalance.explore.lasso import Lasso
+    from rebalance.explore.search import Trace
+
+    if not found.violations:
+        note("--itf: not written, there is no trace of a broken clause")
+        return
+    one = found.violations[0].runs[0]
+    start = found.built.initial[0]
+    whole_run = (
+        Trace(start, one.events)
+        if one.loop is None
+        else Lasso(start, one.events[: one.loop], one.events[one.loop :])
+    )
+    names = {name: name.replace(" ", "_") for name in found.built.components}
+    written = itf.trace(found.built, whole_run, names, description=one.sentence, source=one.clause)
+    write(path, json.dumps(written, indent=1) + "\n", "--itf")
+
+
+def _caption(found: Explored) -> Callable[[Any], str]:
+    """A state in a few lines: the group, then each member's state and what it owns."""
+    from rebalance.model.protocol.setup import letter
+
+    built, setup = found.built, found.plan.setup
+
+    def caption(state: Any) -> str:
+        group = state[built.position["group"]]
+        lines = [f"{group.state} {group.generation}"]
+        for slot in setup.slots:
+            me = state[built.position[f"member {letter(slot)}"]]
+            said = me.state if me.life == "up" else me.life
+            lines.append(f"{letter(slot)} {said} {setup.spell(me.owned)}")
+        return "\n".join(lines)
+
+    return caption
+
+
+# -- the list ------------------------------------------------------------------------------------------
+
+
+def _list(options: argparse.Namespace) -> None:
+    from rebalance.explore.scenarios import ALWAYS_POSSIBLE, SCENARIOS
+    from rebalance.gate.report.words import count, fold
+    from rebalance.model.profiles import BROKERS, CLIENTS
+    from rebalance.model.protocol.group import FAULTS
+
+    if options.format == "json":
+        listed = [
+            {
+                "scenario": s.name,
+                "sentence": s.sentence,
+                "members": s.members,
+                "partitions": s.partitions,
+                "budget": s.budget,
+                "faults": list(s.faults),
+            }
+            for s in SCENARIOS.values()
+        ]
+        say(json.dumps({"scenarios": listed, "profiles": list(CLIENTS), "brokers": list(BROKERS),
+                        "faults": list(FAULTS)}, indent=2))  # fmt: skip
+        return
+    lines = []
+    for s in SCENARIOS.values():
+        lines.append(f"{s.name:<16} {s.sentence}")
+        kinds = ", ".join(f for f in s.faults if f not in ALWAYS_POSSIBLE or len(s.faults) < 10)
+        if len(s.faults) >= 10:
+            kinds = "every kind that is always possible" + (f", {kinds}" if kinds else "")
+        shape = f"{s.members} members, {count(s.partitions, 'partition')}"
+        first, *rest = fold(f"{shape}, at most {count(s.budget, 'fault')} of: {kinds}", 90)
+        lines += [f"{'':<16} {first}", *(f"{'':<18} {line}" for line in rest)]
+    for title, names in (
+        ("releases for --profiles", CLIENTS),
+        ("releases for --broker", BROKERS),
+        ("kinds of faults", FAULTS),
+    ):
+        lines += ["", f"{title}:", *(f"  {line}" for line in fold(", ".join(names), 100))]
+    say("\n".join(lines))

@@ -1,0 +1,245 @@
+"""What an exploration found, as text and as JSON: the verdict first, then the traces, then the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from rebalance.explore.liveness import Liveness
+from rebalance.explore.search import Stop
+from rebalance.gate.exploring import Explored, Violation
+from rebalance.gate.report.data import SUITE
+from rebalance.gate.report.steps import steps, to_json
+from rebalance.gate.report.table import table
+from rebalance.gate.report.words import clean, count, fold
+from rebalance.gate.result import Verdict
+from rebalance.gate.runs import SavedRun
+from rebalance.properties.protocol import CLAUSES
+
+WIDTH = 110
+SCHEMA = 1
+_COLOURS = {"VIOLATION": "31;1", "CONFORMANT": "32;1", "INCONCLUSIVE": "33;1"}
+
+
+def render(found: Explored, paths: dict[str, str], *, color: bool = False) -> str:
+    """The whole report. ``paths``: id of a run -> the file that it was saved to."""
+    lines = [headline(found), *_header(found)]
+    for violation in found.violations:
+        lines += ["", *block(violation, paths)]
+    lines += ["", *_figures(found)]
+    if found.checkpoint is not None:
+        lines += _labelled("go on", "the same command with --resume, and where it was bounded a larger bound")
+    lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
+    return "\n".join(_paint(line, color) for line in lines)
+
+
+def headline(found: Explored) -> str:
+    """The verdict and what it rests on."""
+    start, name = found.verdict.upper(), found.plan.origin.get("scenario", "group")
+    states = count(found.coverage.distinct, "state")
+    if found.verdict is Verdict.VIOLATION:
+        clauses = ", ".join(violation.clause for violation in found.violations)
+        return f"{start}  {name} breaks {clauses}"
+    if found.verdict is Verdict.INCONCLUSIVE:
+        return f"{start}  {name} is not judged: {_reason(found)}"
+    return f"{start}  {name} keeps {count(found.asked, 'clause')} in all of its {states}"
+
+
+def _reason(found: Explored) -> str:
+    if found.missed:
+        return f"never shown: {', '.join(found.missed)}"
+    if found.search is None:
+        return f"nothing broke in {count(found.coverage.distinct, 'state')} of walks, which are no proof"
+    return f"the search ended after {count(found.coverage.distinct, 'state')} ({found.search.stop})"
+
+
+def _header(found: Explored) -> list[str]:
+    origin = dict(found.plan.origin)
+    words = [f"rebalance {version('rebalance-verifier')}"]
+    words += [f"{key}={_word(value)}" for key, value in origin.items() if key != "faults"]
+    words.append(_method(found))
+    budget = origin.get("budget", 0)
+    faults = ", ".join(found.plan.setup.faults) or "none"
+    lines, line = [], ""
+    for word in words:
+        if line and len(line) + 2 + len(word) > WIDTH:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line}  {word}" if line else word
+    return [*lines, line, *_labelled("faults", f"at most {budget} of: {faults}" if budget else "none")]
+
+
+def _word(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _method(found: Explored) -> str:
+    plan = found.plan
+    if plan.way == "swarm":
+        return f"swarm={plan.walks}x{plan.steps}  seed={plan.seed}"
+    if plan.way == "depth":
+        return f"depth-first={plan.steps}"
+    return f"engine={plan.engine}" + "  symmetry" * plan.symmetry + "  exact" * plan.exact
+
+
+def block(violation: Violation, paths: dict[str, str]) -> list[str]:
+    """Everything about one broken clause: the rule, then its traces."""
+    clause = CLAUSES[violation.clause]
+    lines = fold(f"VIOLATION {clause.id}  {violation.runs[0].sentence or violation.sentence}", WIDTH)
+    lines += _labelled("level", clause.level.value)
+    lines += _labelled("rule", f"{clause.sentence} ({clause.source})")
+    for number, run in enumerate(violation.runs, 1):
+        if len(violation.runs) > 1:
+            lines += ["", f"  trace {number} of {len(violation.runs)}"]
+        lines += ["", *run_lines(run), ""]
+        end = "; no run is shorter" if violation.shortest else "; shorter ones were not ruled out"
+        again = 0 if run.loop is None else len(run.events) - run.loop
+        loop = f", of which {again} come again and again" if again else ""
+        lines += _labelled("length", count(len(run.events), "step") + loop + end)
+        if run.id in paths:
+            lines += _labelled("replay", f"rebalance replay {run.id}")
+            lines += _labelled("trace", paths[run.id])
+    return lines
+
+
+def run_lines(run: SavedRun) -> list[str]:
+    """The step table of a run."""
+    return [clean(line) for line in table(steps(run.setup, run.events), run.loop)]
+
+
+def _figures(found: Explored) -> list[str]:
+    cover = found.coverage
+    states = f"{cover.distinct:,} distinct, {cover.generated:,} generated, depth {cover.depth}"
+    lines = []
+    search = found.search
+    if search is not None:
+        states += f", mean out-degree {search.mean:.2f} ({search.least} to {search.most})"
+        if search.unreduced != search.distinct:
+            states += f"; they stand for {search.unreduced:,}"
+        lines += _labelled("states", states)
+        sure = "states compared, no collision" if found.plan.exact else _chance(found)
+        ended = {
+            Stop.COMPLETE: "all that can be reached",
+            Stop.BREACH: "all up to the depth of the first violation",
+        }
+        lines += _labelled("seen", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}")
+        if search.cpu > 0:
+            rate = f"{search.distinct / search.cpu:,.0f} states per CPU second"
+            lines += _labelled(
+                "speed", f"{rate}, {search.bytes_per_state:,.0f} bytes per state, {search.cpu:.2f} s"
+            )
+    else:
+        lines += _labelled("states", states + "; one that several walks saw counts several times")
+    never = _actions(cover.never_taken)
+    lines += _labelled("never", ", ".join(never) if never else "no action that could not be taken")
+    shown = found.shown or {name: 0 for name, n in cover.witnesses.items() if n}
+    at = [f"{name} ({depth})" if depth else name for name, depth in shown.items()]
+    lines += _labelled("reached", ", ".join(at) or "no witness")
+    if found.missed:
+        lines += _labelled("missed", ", ".join(found.missed))
+    return lines + _live(found.lively, found.unasked)
+
+
+def _chance(found: Explored) -> str:
+    if found.plan.engine == "plain":
+        return "states compared"
+    assert found.search is not None
+    return f"two states taken for one with probability below {found.search.collision:.0e}"
+
+
+def _live(lively: Liveness | None, unasked: str) -> list[str]:
+    if lively is None:
+        return _labelled("settles", unasked)
+    lines = []
+    for settling in lively.settling:
+        word = "every fair run settles once faults stop" if settling.holds else "no: see group/converges"
+        lines += _labelled("settles", word)
+    for counted in lively.counts:
+        most = "no bound" if counted.reached is None else f"at most {counted.reached}"
+        if counted.reached is None and not counted.fair:
+            most += ", in unfair runs only"
+        lines += _labelled("rounds", f"{most} further rebalances after the last fault")
+    return lines
+
+
+def _actions(never: Sequence[tuple[str, int]]) -> list[str]:
+    """Names of actions that nobody could take; members are not told apart."""
+    return list(dict.fromkeys(name for name, _ in never))
+
+
+def _labelled(name: str, text: str) -> list[str]:
+    first, *rest = fold(text, WIDTH - 11, most=20)
+    return [f"  {name:<9}{first}", *(f"  {'':<9}{line}" for line in rest)]
+
+
+def _paint(line: str, color: bool) -> str:
+    word = line.partition(" ")[0].rstrip(",")
+    if not color or word not in _COLOURS:
+        return line
+    return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
+
+
+def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
+    """The result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
+    search, lively = found.search, found.lively
+    said: dict[str, Any] = {
+        "schema": SCHEMA,
+        "suite": {"name": SUITE, "version": version("rebalance-verifier")},
+        **found.plan.origin,
+        "way": found.plan.way,
+        "engine": found.plan.engine,
+        "symmetry": found.plan.symmetry,
+        "verdict": found.verdict.value,
+        "exit": int(found.exit),
+        "states": {
+            "distinct": found.coverage.distinct,
+            "generated": found.coverage.generated,
+            "depth": found.coverage.depth,
+        },
+        "never_taken": _actions(found.coverage.never_taken),
+        "reached": dict(found.coverage.witnesses),
+        "missed": list(found.missed),
+        "violations": [_violation(violation, paths) for violation in found.violations],
+    }
+    if search is not None:
+        said["stop"] = search.stop.value
+        said["states"] |= {
+            "mean": round(search.mean, 4),
+            "levels": list(search.levels),
+            "stands_for": search.unreduced,
+            "collision": 0.0 if found.plan.exact or found.plan.engine == "plain" else search.collision,
+        }
+        said["speed"] = {
+            "cpu_seconds": round(search.cpu, 3),
+            "bytes_per_state": round(search.bytes_per_state, 1),
+        }
+    if lively is not None:
+        said["liveness"] = {
+            "settles": all(one.holds for one in lively.settling),
+            "rebalances": [one.reached for one in lively.counts],
+        }
+    return said
+
+
+def _violation(violation: Violation, paths: dict[str, str]) -> dict[str, Any]:
+    clause = CLAUSES[violation.clause]
+    return {
+        "clause": clause.id,
+        "level": clause.level.value,
+        "rule": clause.sentence,
+        "sentence": violation.sentence,
+        "count": violation.count,
+        "shortest": violation.shortest,
+        "traces": [
+            {
+                "id": run.id,
+                "path": paths.get(run.id, ""),
+                "length": len(run.events),
+                **({} if run.loop is None else {"loop": run.loop}),
+                "steps": [to_json(step) for step in steps(run.setup, run.events)],
+            }
+            for run in violation.runs
+        ],
+    }

@@ -1,0 +1,59 @@
+"""Rolling upgrades: legal ones are safe in every interleaving, illegal ones are refused or break."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.explore.scenarios import ScenarioError
+from rebalance.explore.upgrades import STREAMS, Verdict, judge, paths, setup
+
+LEGAL = [
+    ("range", "cooperative-sticky", "double-bounce"),
+    ("range", "cooperative-sticky", "double-bounce-new-first"),
+    ("cooperative-sticky", "range", "double-bounce"),
+    ("sticky", "cooperative-sticky", "double-bounce"),
+    ("default", "cooperative-sticky", "single-bounce"),
+    ("cooperative-sticky", "default", "single-bounce"),
+    ("range", "default", "single-bounce"),
+    (STREAMS, STREAMS, "upgrade.from"),
+]
+
+
+def path_of(old: str, new: str, name: str):
+    [path] = [path for path in paths(old, new) if path.name == name]
+    return path
+
+
+@pytest.mark.parametrize(("old", "new", "name"), LEGAL)
+def test_legal(old: str, new: str, name: str) -> None:
+    path = path_of(old, new, name)
+    outcome = judge(path, setup(path))
+    assert outcome.verdict is Verdict.SAFE
+    assert outcome.rebalances > 0
+    assert outcome.pauses > 0
+
+
+@pytest.mark.parametrize(("old", "new"), [("range", "cooperative-sticky"), ("cooperative-sticky", "range")])
+def test_skipping_a_step_is_refused(old: str, new: str) -> None:
+    path = path_of(old, new, "single-bounce")
+    outcome = judge(path, setup(path))
+    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.trace is not None
+    assert "INCONSISTENT_GROUP_PROTOCOL" in outcome.sentence
+
+
+@pytest.mark.slow
+def test_streams_without_upgrade_from_breaks() -> None:
+    """It takes three instances: an old leader that does not withhold, and two new ones to take from."""
+    path = path_of(STREAMS, STREAMS, "single-bounce")
+    outcome = judge(path, setup(path, 3, 3))
+    assert outcome.verdict is Verdict.UNSAFE
+    assert outcome.clause == "leader/withhold"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [("range", "range", "nothing changes"), ("rage", "range", "rage"), (STREAMS, "range", "keeps its own")],
+)
+def test_bad_input_is_named(old: str, new: str, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        paths(old, new)
