@@ -582,8 +582,8 @@ CLEAN = (
     case("1 x 1, every fault, budget 2", ALONE, 1, faults=ALL, budget=2),
     case("2 x 2, one to come, every fault", TWO, 2, faults=ALL, budget=1, exist=1),
     case("3 x 2", [COOPERATIVE] * 3, 2),
-    case("one instance id twice", TWO, 1, faults=ALL, budget=1, instances=(1, 1)),
-    case("static members", TWO, 2, faults=("crash", "session timeout", "failover"), budget=1,
+    case("static members, every fault", TWO, 1, faults=ALL, budget=1, instances=(1, 2)),
+    case("static members, 2 x 2", TWO, 2, faults=("crash", "session timeout", "failover"), budget=1,
          instances=(1, 2)),
     case("range, every fault", (RANGE, RANGE), 1, faults=ALL, budget=1),
     case("sticky", (STICKY, STICKY), 2, faults=("crash", "topic shrinks", "slow network", "unsubscribe"),
@@ -969,8 +969,8 @@ One mutant is one guard negated or dropped, one operand of a condition or of a s
 field, statement, step or write dropped. {tried} of {all} mutants were tried, {cpu:.0f} s of CPU time.
 
 {killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent for a reason
-that is given below, {open} are open. A breach of a clause, a run that does not settle, a witness that is lost,
-a switched-on mistake that is not found any more and an action that is never taken any more end the search;
+that is given below, {open} are open. A breach of a clause, a run that does not settle, a witness that is
+lost, a switched-on mistake that is not found any more and an action that is never taken any more end the search;
 what is only slower or larger is counted apart and not as killed.
 """
 

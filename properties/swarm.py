@@ -40,7 +40,7 @@ ODDS = (0, 1, 2, 4)
 """How many of eight kinds of faults a mood leaves out, and of eight steps it puts off."""
 
 STRICT = (0, 8, 14)
-"""How many of sixteen numbers a mood reads as the first step of its order."""
+"""How many of sixteen actions give way to the first of a mood's order."""
 
 MEMORY = 100_000
 """For how many values of what an action reads a ``Game`` remembers its outcomes."""
@@ -81,7 +81,7 @@ class Mood(NamedTuple):
 
     At most so many ``faults`` happen, of the ``kinds``, for which ``density`` of 128 numbers stand.
     ``order`` is the order of the group's own steps, ``late[n]`` those that are put off after ``n`` faults;
-    of 16 numbers ``strict`` mean the first step of the order, whatever they are.
+    of 16 actions in that order ``strict`` give way to the first one.
     """
 
     faults: int
@@ -225,8 +225,10 @@ class Play:
             found = self._first(mood.kinds, (number - steps - 1) % faults)
         if found is None:
             place = (number - 1) % steps
+            if place // CHOICES % 16 < mood.strict:
+                place %= CHOICES
             late = mood.late[min(len(mood.late) - 1, mood.faults - self._left)]
-            found = self._first(mood.order, place % CHOICES if place % 16 < mood.strict else place, late)
+            found = self._first(mood.order, place, late)
         if found is None and self._left:
             found = self._first(mood.kinds, (number - 1) % faults)
         if found is not None:

@@ -123,6 +123,7 @@ def _figures(found: Explored) -> list[str]:
         ended = {
             Stop.COMPLETE: "all that can be reached",
             Stop.BREACH: "all up to the depth of the first violation",
+            Stop.INTERRUPTED: "what was reached before the interruption",
         }
         lines += _labelled("seen", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}")
         if search.cpu > 0:

@@ -203,6 +203,7 @@ class _Scene:
             "join": self._join,
             "join late": lambda: f"{self._join()}, which is slow",
             "join lost": lambda: f"{self._join()}, which gets lost",
+            "join unanswered": lambda: f"{self._join()}, whose answer gets lost",
             "receive": self._received,
             "receive join": self._received,
             "receive sync": self._received,

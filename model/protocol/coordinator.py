@@ -78,7 +78,9 @@ def prepare(group: Group) -> Group:
 
 def written(meta: Metadata) -> Metadata:
     """What of it is in the bytes, which is what the coordinator compares."""
-    return meta if meta.tells and meta.version >= 1 else meta._replace(own_gen=NONE)
+    in_user_data = {"sticky", "cooperative-sticky"}.intersection(meta.assignors)
+    tells = in_user_data and (meta.tells or "sticky" in meta.assignors)
+    return meta if tells and meta.version >= 1 else meta._replace(own_gen=NONE)
 
 
 def put(records: Records, record: Record) -> Records:

@@ -79,7 +79,8 @@ def remembers(runs: Runs) -> bool:
 
     CooperativeStickyAssignor does; since version 2 of the subscription nobody reads it there.
     """
-    return "sticky" in runs.assignors or (runs.tells and runs.version < 2)
+    told = runs.tells and runs.version < 2 and "cooperative-sticky" in runs.assignors
+    return told or "sticky" in runs.assignors
 
 
 def drop(member: Member, runs: Runs, parts: int) -> Member:
