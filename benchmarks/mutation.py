@@ -969,9 +969,9 @@ One mutant is one guard negated or dropped, one operand of a condition or of a s
 field, statement, step or write dropped. {tried} of {all} mutants were tried, {cpu:.0f} s of CPU time.
 
 {killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent for a reason
-that is given below, {open} are open. A breach of a clause, a run that does not settle, a witness that is
-lost, a switched-on mistake that is not found any more and an action that is never taken any more end the search;
-what is only slower or larger is counted apart and not as killed.
+that is given below, {open} are open. The search for a mutant ends with the first breach of a clause, run that
+does not settle, witness or action that is never reached any more, or switched-on mistake that is not found any
+more. What only makes the space larger is counted apart and not as killed.
 """
 
 

@@ -25,11 +25,8 @@ from rebalance.gate.runs import SavedRun, of_lasso, play, setup_out
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
-from rebalance.properties.protocol import CONVERGES, rules
+from rebalance.properties.protocol import CONVERGES, ROUNDS, rules
 from rebalance.properties.rules import Rules
-
-COUNTED = 99
-"""Rebalances after the last fault up to which they are counted; no group here comes near."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,8 @@ class Explored:
         """How many clauses were asked."""
         asked = rules(self.plan.setup)
         names = [rule.clause for rule in asked.always] + [rule.clause for rule in asked.each_step]
-        names += [rule.clause for rule in asked.finally_ if self.lively is not None]
+        if self.lively is not None:
+            names += [CONVERGES.id, ROUNDS.id]
         return len(set(names))
 
     @property
@@ -126,7 +124,7 @@ def explore(
     checkpoint: Path | None = None,
 ) -> Explored:
     """Run ``plan``. ``checkpoint``: the file that an unfinished search is saved to, and goes on from."""
-    built, asked = machine(plan.setup), rules(plan.setup, COUNTED)
+    built, asked = machine(plan.setup), rules(plan.setup)
     if plan.way != "breadth":
         return _walked(plan, built, asked, tell)
     if plan.engine == "plain":
@@ -188,6 +186,13 @@ def _unsettled(plan: Plan, lively: Liveness) -> Iterator[Violation]:
         if settling.lasso is not None:
             run = _named(plan, of_lasso(plan.setup, settling.lasso))
             yield Violation(settling.clause, CONVERGES.sentence, (run,), settling.least, settling.stuck)
+    for counted in lively.counts:
+        if counted.lasso is not None:
+            run = _named(plan, of_lasso(plan.setup, counted.lasso, counted.clause))
+            yield Violation(counted.clause, run.sentence, (run,), False)
+        elif not counted.holds and counted.trace is not None:
+            run = _saved(plan, counted.clause, counted.trace)
+            yield Violation(counted.clause, run.sentence, (run,), False)
 
 
 def _saved(plan: Plan, clause: str, trace: Trace) -> SavedRun:
@@ -211,7 +216,6 @@ def _walked(plan: Plan, built: Machine, asked: Rules, tell: Callable[[Progress],
         if tell is not None:
             tell(Progress(coverage.depth, 0, coverage.distinct, coverage.generated, 0.0))
 
-    asked = asked._replace(bounded=())
     if plan.way == "depth":
         found = walks.depth_first(built, asked, plan.steps, states=plan.limits.states, progress=note)
     else:

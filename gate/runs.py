@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.judge import Judge
+from rebalance.explore.judge import Judge, quiet
 from rebalance.explore.lasso import Lasso, confirm
 from rebalance.gate.plugged import Plugged, plugged
 from rebalance.gate.report.data import SUITE
@@ -28,11 +28,17 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Consumer, Plug, Runs, Setup, letter
 from rebalance.model.protocol.state import Parts, Topics, each, union
 from rebalance.model.switches import SWITCHES
-from rebalance.properties.protocol import CLAUSES, CONVERGES, rules
+from rebalance.properties.protocol import CLAUSES, CONVERGES, ROUNDS, rules
 
 KIND = "group run"
 SCHEMA = 1
 """Raised when older readers would misread the file."""
+
+_FOR_EVER = {
+    CONVERGES.id: "nothing goes wrong any more, and the group does not settle",
+    ROUNDS.id: "nothing goes wrong any more, and the group rebalances again and again",
+}
+"""What a run with a loop does wrong."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +78,8 @@ class Played:
 
 
 def of_lasso(setup: Setup, lasso: Lasso, clause: str = CONVERGES.id) -> SavedRun:
-    """The run that never settles."""
-    return SavedRun(setup, clause, lasso.stem + lasso.cycle, len(lasso.stem), CONVERGES.sentence)
+    """The run that never settles, or rebalances for ever."""
+    return SavedRun(setup, clause, lasso.stem + lasso.cycle, len(lasso.stem), _FOR_EVER[clause])
 
 
 def play(run: SavedRun) -> Played:
@@ -85,17 +91,19 @@ def play(run: SavedRun) -> Played:
     if run.loop is not None:
         for _ in happens(built, built.initial[0], run.events):
             pass
-        rule = next(rule for rule in asked.finally_ if rule.clause == run.clause)
+        rule = next(rule for rule in (*asked.finally_, *asked.bounded) if rule.clause == run.clause)
         try:
             confirm(built, rule, Lasso(built.initial[0], run.events[: run.loop], run.events[run.loop :]))
         except ValueError as error:
             return Played(None, why=str(error))
-        return Played(CONVERGES.sentence, len(run.events))
+        return Played(_FOR_EVER[run.clause], len(run.events))
     judge = Judge(built, asked, run.clause)
     state, after = built.initial[0], 0
     for after, (reached, outcome) in enumerate(happens(built, state, run.events), 1):
         state = reached
-        for broken in (*judge.step(run.events[after - 1], outcome.seen), *judge.state(state)):
+        since = quiet(built, run.events[:after]) if judge.bounded else ()
+        step = judge.step(run.events[after - 1], outcome.seen)
+        for broken in (*step, *judge.state(state), *judge.run(since)):
             return Played(broken.sentence, after)
     normal = built.normal(state)
     for broken in judge.rest(normal, built.outcomes(normal)):
@@ -177,8 +185,8 @@ def _parse(data: Any) -> SavedRun:
     loop = field_of(data, "loop", int, -1)
     if not -1 <= loop <= len(events):
         raise TraceError(f"loop is {loop}, expected the number of events before it, 0 to {len(events)}")
-    if loop >= 0 and clause != CONVERGES.id:
-        raise TraceError(f"a run with a loop is about {CONVERGES.id}, not about {clause}")
+    if loop >= 0 and clause not in _FOR_EVER:
+        raise TraceError(f"a run with a loop is about {' or '.join(_FOR_EVER)}, not about {clause}")
     return SavedRun(
         setup,
         clause,

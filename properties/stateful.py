@@ -45,6 +45,21 @@ def moods(draw: st.DrawFn, game: Game) -> Mood:
     return mood(game, draw(st.sampled_from(DENSITIES)), draw(st.integers(0, TEMPERS)))
 
 
+class _Numbers(st.SearchStrategy):
+    def __init__(self, play, steps):
+        super().__init__()
+        self.play = play
+        self.steps = steps
+
+    def do_draw(self, data):
+        play, before, top = self.play, 1, self.play.top
+        for _ in range(self.steps):
+            number = data.draw_integer(0, top)
+            if number == before == 0 or (number and not play.step(number)) or play.broken:
+                break
+            before = number
+
+
 @st.composite
 def runs(
     draw: st.DrawFn,
@@ -59,12 +74,7 @@ def runs(
     """
     table = game(setup if isinstance(setup, Setup) else draw(setup), rules_of, clause)
     play = Play(table, draw(moods(table)))
-    numbers, before = st.integers(0, play.top), 1
-    for _ in range(steps):
-        number = draw(numbers)
-        if number == before == 0 or (number and not play.step(number)) or play.broken:
-            break
-        before = number
+    draw(_Numbers(play, steps))
     play.settle()
     return play.run
 

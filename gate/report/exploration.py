@@ -161,7 +161,8 @@ def _live(lively: Liveness | None, unasked: str) -> list[str]:
         most = "no bound" if counted.reached is None else f"at most {counted.reached}"
         if counted.reached is None and not counted.fair:
             most += ", in unfair runs only"
-        lines += _labelled("rounds", f"{most} further rebalances after the last fault")
+        may = f"; {counted.most} may (group/rounds)"
+        lines += _labelled("rounds", f"{most} further rebalances after the last fault{may}")
     return lines
 
 

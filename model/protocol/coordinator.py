@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value
+from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value, When
 from rebalance.model.protocol.member import Seen, membership_error, removed, works
 from rebalance.model.protocol.setup import Me, Setup, letter
 from rebalance.model.protocol.state import (
@@ -359,12 +359,10 @@ def sync_request(me: Me, wire: Wire, group: Group, records: Records) -> Iterator
 
 def leader_sync(setup: Setup, slot: int, wire: Wire, group: Group, *rest: Any) -> Iterator[Outcome]:
     """The leader's SyncGroup arrives in time: stored, appended to the log, everybody parked is answered."""
-    if not isinstance(wire, Sync) or wire.grants is None or group.state is not GroupState.COMPLETING:
+    if not isinstance(wire, Sync) or wire.grants is None or not _in_time(Me(Slot(slot), setup), wire, group):
         return
     slots = setup.slots
     records, wires = rest[: len(slots)], list(rest[len(slots) : 2 * len(slots)])
-    if wire.generation != group.generation or group.leader != Id(Slot(slot), wire.id):
-        return
     granted = {grant.id: grant.parts for grant in wire.grants}
     after = [
         tuple(
@@ -386,6 +384,13 @@ def leader_sync(setup: Setup, slot: int, wire: Wire, group: Group, *rest: Any) -
     stable = group._replace(state=GroupState.STABLE)
     log = (stable, *(logged(setup, stable, some) for some in after)) if setup.keeps_log else ()
     yield Outcome((stable, *after, *wires, *log))
+
+
+def _in_time(me: Me, wire: Wire, group: Group) -> bool:
+    """Whether a SyncGroup is the one that the group waits for."""
+    if not isinstance(wire, Sync) or wire.grants is None or group.state is not GroupState.COMPLETING:
+        return False
+    return wire.generation == group.generation and group.leader == me.id(wire.id)
 
 
 def logged(setup: Setup, group: Group, records: Records) -> Records:
@@ -584,7 +589,15 @@ def actions(setup: Setup) -> tuple[Action, ...]:
     logs = ("log", *all_of["log"]) if setup.keeps_log else ()
     wide = ("group", *all_of["record"], *all_of["wire"], *logs)
     listed = [
-        Action("join phase ends", NOBODY, wide, wide, partial(join_phase_ends, setup), _preparing),
+        Action(
+            "join phase ends",
+            NOBODY,
+            wide,
+            wide,
+            partial(join_phase_ends, setup),
+            _preparing,
+            when=(When(("group", *all_of["record"]), lambda g, *r: _all_here(setup, g, r)),),
+        ),
     ]
     for me in mes:
         m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
@@ -606,7 +619,8 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         listed += [
             Action("sync request", me.slot, (w, "group", r), (w, r), partial(sync_request, me), _is_sync),
             Action("leader sync", me.slot, (w, *wide), wide,
-                   partial(leader_sync, setup, me.slot), _decides),
+                   partial(leader_sync, setup, me.slot), _decides,
+                   when=(When((w, "group"), partial(_in_time, me)),)),
             Action("sync refused", me.slot, (w, "group"), (w,), partial(refuse_sync, me), _sync_parked),
             Action("join refused", me.slot, (w, r), (w,), partial(refuse_join, me), _join_parked),
             Action("session expires", me.slot, (r, m, w, "group"), ("group", r),

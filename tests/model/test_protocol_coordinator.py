@@ -147,15 +147,9 @@ def test_group_max_size():
     ("other_came", "error"),
     [
         (True, Error.GROUP_MAX_SIZE_REACHED),
-        pytest.param(
-            False, Error.MEMBER_ID_REQUIRED,
-            marks=pytest.mark.xfail(
-                reason="2.1: Preparing compares the number of those that await the join; "
-                "coordinator.py, refusal, counts members and has the other rule as a bug"
-            ),
-        ),
+        (False, Error.MEMBER_ID_REQUIRED),
     ],
-)  # fmt: skip
+)
 def test_group_max_size_while_preparing(other_came: bool, error: Error):
     game = Game(setup(max_size=1))
     other = (Record(1, meta(), joined=other_came),)
@@ -207,10 +201,6 @@ def test_a_follower_that_enforces_a_rebalance_with_equal_bytes_is_not_heard(vers
     assert (step.after["group"].state is PREPARING) is rebalances
 
 
-@pytest.mark.xfail(
-    reason="member.py, metadata: own_gen stands for user data, which is not written here; coordinator.py, "
-    "_join_known, compares it all the same"
-)
 def test_what_is_not_written_makes_no_difference():
     game = Game(setup(version=1, tells=False))
     first = game.step("join", member_A=stable(3, 0b01, own_gen=2, rejoin=True)).after["wire A"]
@@ -262,23 +252,10 @@ PENDING = (Record(1, None),)
         (MISSING, MISSING, False, False),
         ((), (), False, True),
         (PENDING, (), False, False),
-        pytest.param(
-            CAME, (*GIVEN_UP, Record(2, None)), False, True,
-            marks=pytest.mark.xfail(
-                reason="2.1: at the rebalance timeout the phase ends whoever is pending; "
-                "coordinator.py, _all_here, waits for the pending id to expire"
-            ),
-        ),
-        pytest.param(
-            GIVEN_UP, GIVEN_UP, False, True,
-            marks=pytest.mark.xfail(
-                reason="2.2: dynamic members that did not come are dropped first, and a group without "
-                "members becomes Empty; coordinator.py, _all_here, waits for their sessions, and where "
-                "all of them hang and beat, for ever"
-            ),
-        ),
+        (CAME, (*GIVEN_UP, Record(2, None)), False, True),  # at the timeout, whoever is pending
+        (GIVEN_UP, GIVEN_UP, False, True),  # they are dropped first, and nobody is left
     ],
-)  # fmt: skip
+)
 def test_when_the_join_phase_ends(a: tuple[Record, ...], b: tuple[Record, ...], first: bool, ends: bool):
     assert bool(phase(DYNAMIC, a, b, first=first)) is ends
 
@@ -317,11 +294,9 @@ def test_any_member_that_came_may_follow_a_leader_that_did_not(a: tuple[Record, 
     assert [step.after["group"].leader for step in steps] == [A1, Id(Slot(2), 1)]
 
 
-@pytest.mark.xfail(
-    reason="CG.remove gives the leadership away with the member; coordinator.py keeps group.leader, and a "
-    "restarted process is given the id that was freed (1 + the greatest in use), so it is leader again"
-)
 def test_a_leader_that_was_removed_leads_no_more():
+    """2.2: the current leader leads on; one that was removed is not that, though the model may give its id
+    again."""
     game = Game(setup())
     values = {"record_A": (Record(1, meta(), synced=True),), "record_B": (Record(1, meta(), synced=True),)}
     removed = game.step("session expires", group=group(STABLE, A1), **values).after
@@ -465,16 +440,10 @@ def test_nobody_settles_but_the_leader():
         (COMPLETING, MINE, 2, Error.ILLEGAL_GENERATION, Error.ILLEGAL_GENERATION),
         (PREPARING, MINE, 2, Error.ILLEGAL_GENERATION, Error.ILLEGAL_GENERATION),
         (STABLE, MINE, 3, None, None),
-        pytest.param(
-            PREPARING, MINE, 3, Error.REBALANCE_IN_PROGRESS, None,
-            marks=pytest.mark.xfail(reason="member.py, heartbeat_error: a commit is accepted in Preparing"),
-        ),
-        pytest.param(
-            COMPLETING, MINE, 3, None, Error.REBALANCE_IN_PROGRESS,
-            marks=pytest.mark.xfail(reason="member.py, heartbeat_error: a commit is refused in Completing"),
-        ),
+        (PREPARING, MINE, 3, Error.REBALANCE_IN_PROGRESS, None),
+        (COMPLETING, MINE, 3, None, Error.REBALANCE_IN_PROGRESS),
     ],
-)  # fmt: skip
+)
 def test_answers_to_heartbeats_and_commits(
     state: GroupState,
     records: tuple[Record, ...],
@@ -522,16 +491,22 @@ def test_session_expiry(state: GroupState, record: Record, expires: bool, then: 
         assert (step.after["record A"], step.after["group"].state) == ((), then)
 
 
-@pytest.mark.xfail(reason="2.4: unless isNew; coordinator.py, session, knows no new members")
-def test_a_new_member_that_vanished_expires_though_its_join_is_parked():
-    new = (Record(1, meta(), joined=True),)
-    assert DYNAMIC.steps("session expires", member_A=Member(), group=group(PREPARING), record_A=new)
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_a_new_member_that_vanished_expires_though_its_join_is_parked(kind: str):
+    """2.4: unless isNew, which it is until its first join phase is over."""
+    game, join, before = {
+        "dynamic": (DYNAMIC, Join(1, meta()), PENDING),
+        "static": (STATIC, Join(0, meta()), ()),
+    }[kind]
+    admitted = here(game, join, STABLE, before).after
+    gone: dict[str, Any] = {"member_A": Member(), "group": admitted["group"]}
+    assert game.step("session expires", record_A=admitted["record A"], **gone).after["record A"] == ()
+    (ended,) = phase(game, admitted["record A"], CAME)
+    again = here(game, Join(1, OTHER), STABLE, ended.after["record A"]).after["record A"]
+    assert again[0].joined
+    assert game.steps("session expires", record_A=again, **gone) == []
 
 
-@pytest.mark.xfail(
-    reason="coordinator.py, session: label is NONE in all metadata of version 1, not in first joins only, so "
-    "with this decision no member of an older client ever expires"
-)
 def test_b1_is_about_new_members_only():
     game = Game(setup(version=1, coordinator=("new_member_never_expires",)))
     old = (Record(1, meta(version=1, owned=Parts(0b01), own_gen=Generation(3)), synced=True),)
@@ -629,11 +604,8 @@ def test_a_static_member_returns_and_the_selected_protocol_changes(lists: tuple[
     assert step.after["group"].state is (PREPARING if old[0] != new[0] else STABLE)
 
 
-@pytest.mark.xfail(
-    reason="2.5: no rebalance only if selectProtocol is unchanged; coordinator.py, _replace_static, asks "
-    "only whether the selected protocol is still offered"
-)
 def test_a_static_member_returns_with_another_order_of_assignors():
+    """2.5: what counts is what the group selects, not whether the selected protocol is still offered."""
     game = Game(setup(members=1, static=True, lists=EITHER))
     before = Record(1, meta(("range", "cooperative-sticky")), Parts(0), synced=True)
     step = game.step(
@@ -686,7 +658,6 @@ def test_a_replacement_is_persisted():
     assert persisted("join request", ("static_replace_not_persisted",)) == [1]
 
 
-@pytest.mark.xfail(reason="coordinator.py, actions: of the two that take a JoinGroup only one writes the log")
 def test_a_replacement_by_an_abandoned_join_is_persisted():
     assert persisted("abandoned join") == [2]
 

@@ -377,21 +377,11 @@ def test_a_rolling_upgrade_of_static_members_breaks_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="coordinator.py, _all_here: nobody comes, all beat, and the join phase never ends")
 def test_a_group_whose_members_all_hang_settles():
     assert verdict(setup(2, 1, faults=("hang", "close"), steps="atomic")) == set()
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        "fine",
-        pytest.param(
-            "atomic",
-            marks=pytest.mark.xfail(reason="atomic.py: no request that arrives and whose answer is lost"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("steps", ["fine", "atomic"])
 def test_the_answer_that_brings_an_id_can_be_lost(steps: str):
     """Then a pending id stays behind, and the member is given another one."""
     m = machine(setup(1, 1, faults=("disconnect",), steps=steps))

@@ -228,11 +228,8 @@ def test_equal_claims_cancel():
     )
 
 
-@pytest.mark.xfail(
-    reason="1.7, 2.8.1 to 3.4.0: the newest generation is that of all members, those that own nothing too; "
-    "member.py sets own_gen to NONE with the last partition, so user data of such a member has none"
-)
 def test_a_member_that_owns_nothing_has_a_generation_all_the_same():
+    """1.7, 2.8.1 to 3.4.0: the newest generation is that of all members, those that own nothing too."""
     game = Game(setup(version=1))
     member = stable(4, 0b01, own_gen=3, prepare=False, received=Parts(0))
     after = game.step("complete", member_A=member).after["member A"]

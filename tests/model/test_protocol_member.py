@@ -341,12 +341,9 @@ _RETRIABLE = (Error.NOT_COORDINATOR, Error.DISCONNECT)
         ("commit", Error.ILLEGAL_GENERATION, PREPARING, False, KEPT, False, None),
         ("commit", Error.UNKNOWN_MEMBER_ID, PREPARING, False, KEPT, False, None),
         ("commit", Error.ILLEGAL_GENERATION, PREPARING, True, HALF, True, [("lost", 0b11)]),
-        pytest.param(
-            "commit", Error.FENCED_INSTANCE_ID, STABLE, False, KEPT, False, None,
-            marks=pytest.mark.xfail(reason="member.py, refused: fatal even for an older generation"),
-        ),
+        ("commit", Error.FENCED_INSTANCE_ID, STABLE, False, KEPT, False, None),
     ],
-)  # fmt: skip
+)
 def test_error_table(
     api: str,
     error: Error,
@@ -415,7 +412,6 @@ def test_sync_errors_that_poll_throws(error: Error):
     assert ([threw.error for threw in step.saw(Threw)], calls(step)) == ([error], [("lost", 0b01)])
 
 
-@pytest.mark.xfail(reason="member.py, refused: leave_prepare sees the membership that the heartbeat reset")
 def test_a_fenced_heartbeat_resets_before_poll_throws():
     step = answer("heartbeat", Error.FENCED_INSTANCE_ID, stable(owned=0b01), game=STATIC)
     assert ([threw.error for threw in step.saw(Threw)], calls(step)) == (
@@ -542,11 +538,8 @@ def test_static_members_never_send_leave_group(action: str):
     assert (step.after["record A"], step.after["group"]) == (LISTED["record_A"], IN_STABLE["group"])
 
 
-@pytest.mark.xfail(
-    reason="1.5, MEMBER_ID_REQUIRED changes the generation only: the state stays PREPARING, so close() sends "
-    "LeaveGroup and the pending id goes (2.4); member.py, refused, sets UNJOINED"
-)
 def test_closing_with_a_pending_id_sends_leave_group():
+    """1.5: MEMBER_ID_REQUIRED changes the generation only, so the state is still PREPARING."""
     game = Game(setup(faults=("close",)))
     first = Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
     given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
@@ -594,7 +587,6 @@ def test_an_answer_does_not(wire: Any):
     assert a(step) == Member()
 
 
-@pytest.mark.xfail(reason="member.py, crash and leave: the answer to a dead process reaches its successor")
 def test_a_late_answer_does_not_reach_the_next_process():
     game = Game(setup(faults=("crash",), decisions=("no_sent_generation_check",)))
     late = Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 1, Generation(2))
@@ -603,7 +595,6 @@ def test_a_late_answer_does_not_reach_the_next_process():
     assert game.steps("late answer", member_A=started["member A"], stray_A=started["stray A"]) == []
 
 
-@pytest.mark.xfail(reason="member.py, leave: StickyAssignor keeps its generation with its last assignment")
 def test_the_sticky_assignor_remembers_over_an_unsubscribe():
     game = Game(setup(lists=(("sticky",),), faults=("unsubscribe",)))
     member = stable(owned=0b01, last=Parts(0b01))
@@ -615,4 +606,4 @@ def test_lost_as_told_by_the_rest():
     """A callback says what it was given and who was told what before."""
     step = DYNAMIC.step("join", member_A=stable(-1, 0b01, id=0, rejoin=True))
     (call,) = step.saw(Callback)
-    assert (call.call, call.reset, call.told, call.leaving) == (Call.LOST, True, 0b01, False)
+    assert (call.call, call.reset, call.told, call.midway) == (Call.LOST, True, 0b01, False)

@@ -1,0 +1,88 @@
+"""Which switches of the protocol the Hypothesis machine finds, how soon, and how short its traces are.
+
+``python -m benchmarks.stateful [SEED ...]`` searches for every switch in the group in which
+``rebalance.explore.bugs`` shows it, with ``EXAMPLES`` examples, and writes benchmarks/stateful.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from rebalance.explore import fast
+from rebalance.explore.bugs import SHOWN, Shown
+from rebalance.explore.liveness import settles
+from rebalance.explore.minimise import minimise
+from rebalance.explore.search import Limits, Trace
+from rebalance.model.protocol.group import machine
+from rebalance.properties.protocol import rules
+from rebalance.properties.stateful import find
+from rebalance.properties.swarm import only
+
+EXAMPLES = 5_000
+
+HEAD = """# The Hypothesis machine against the explorer
+
+Every switch of `rebalance.explore.bugs`, in the group given there, its clause searched for by
+`rebalance.properties.stateful.find` with at most {examples:,} examples. *Examples*: played until the first breach.
+*Seconds*: of the CPU, shrinking included. *Length*: of the trace as Hypothesis shrunk it, and after
+`rebalance.explore.minimise` (not for runs that go round for ever). *Shortest*: by the explorer. Several
+seeds ({seeds}): one line each.
+
+| switch | clause | examples | seconds | length | minimised | shortest | ratio |
+|---|---|---|---|---|---|---|---|"""
+
+
+def shortest(shown: Shown) -> int | None:
+    """The length of the shortest trace, for a goal that is missed that of the shortest lasso."""
+    setup = shown.setup()
+    group, asked = machine(setup), only(rules(setup), shown.clause)
+    if asked.finally_:
+        search = fast.explore(group, asked, Limits(go_on=True))
+        lasso = settles(group, asked.finally_[0], search).lasso
+        return len(lasso.trace.events) if lasso else None
+    breaches = fast.explore(group, asked).breaches
+    return breaches[0].depth if breaches else None
+
+
+def row(shown: Shown, seed: int, least: int | None) -> tuple[str, float | None]:
+    """One line of the table, and the ratio of lengths where the switch was found."""
+    setup, began = shown.setup(), time.process_time()
+    found = find(setup, clause=shown.clause, seed=seed, max_examples=EXAMPLES)
+    seconds = time.process_time() - began
+    if found is None:
+        line = f"| `{shown.switch}` | {shown.clause} | **not found** | {seconds:.1f} | - | - | {least} | - |"
+        return line, None
+    run, smaller = found.run, "-"
+    if not run.cycle:
+        group = machine(setup)
+        trace = Trace(group.initial[0], run.events)
+        smaller = str(len(minimise(group, rules(setup), shown.clause, trace).trace.events))
+    ratio = len(run.events) / least if least else 1.0
+    length = f"{len(run.events)} | {smaller} | {least} | {ratio:.2f}"
+    return f"| `{shown.switch}` | {shown.clause} | {found.examples} | {seconds:.1f} | {length} |", ratio
+
+
+def main() -> None:
+    seeds = [int(word) for word in sys.argv[1:]] or [0]
+    lines, ratios = [HEAD.format(seeds=", ".join(map(str, seeds)), examples=EXAMPLES)], []
+    for shown in SHOWN.values():
+        least = shortest(shown)
+        for seed in seeds:
+            line, ratio = row(shown, seed, least)
+            lines.append(line)
+            ratios += [] if ratio is None else [ratio]
+            print(line, flush=True)
+    tries = len(SHOWN) * len(seeds)
+    lines.append(
+        f"\nFound: {len(ratios)} of {tries} ({len(ratios) / tries:.0%}). Length against the shortest: median "
+        f"{median(ratios):.2f}, at most {max(ratios):.2f}."
+    )
+    print(lines[-1])
+    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""What a run cost: the rebalance metrics of KIP-429 and the partitions that nobody read, counted in steps.
+
+All of it is computed from a trace, a setup and its events, so it can be asked of any run: one of the
+explorer, of Hypothesis, or written by hand. A step is one event; time has no other measure in the model.
+
+The metrics are those of ``consumer-coordinator-metrics``, under the names in Kafka's code. A rebalance takes
+from the first JoinGroup of a member to the SyncGroup response that it accepts, so callbacks are outside of
+it; a JoinGroup or SyncGroup that comes to nothing is a failed rebalance, MEMBER_ID_REQUIRED too. Callbacks
+take no step of their own: they are counted, they have no latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rebalance.model.machine import Event, Machine, Outcome, State
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import (
+    Call,
+    Callback,
+    Cluster,
+    Group,
+    GroupState,
+    Life,
+    Member,
+    MemberState,
+    Parts,
+    each,
+)
+
+_ENDS = ("crash", "close", "unsubscribe", "bounce", "hang", "start")
+"""Steps after which the client that sent a request is gone, or waits for nothing any more."""
+
+_SENDS = ("join", "join late", "join lost")
+
+
+@dataclass
+class Callbacks:
+    """How often a callback was called, and with how many partitions in all."""
+
+    calls: int = 0
+    partitions: int = 0
+
+    def add(self, partitions: int) -> None:
+        """One more call."""
+        self.calls += 1
+        self.partitions += partitions
+
+
+@dataclass
+class Metrics:
+    """The metrics of one member over all its restarts, or of the group: all members together.
+
+    ``last`` is how many steps ago the last rebalance was completed, None if none was.
+    """
+
+    rebalance_total: int = 0
+    failed_rebalance_total: int = 0
+    rebalance_latency_total: int = 0
+    rebalance_latency_max: int = 0
+    last: int | None = None
+    revoked: Callbacks = field(default_factory=Callbacks)
+    assigned: Callbacks = field(default_factory=Callbacks)
+    lost: Callbacks = field(default_factory=Callbacks)
+
+    @property
+    def rebalance_latency_avg(self) -> float:
+        """Steps per completed rebalance, 0 when there was none.
+
+        >>> Metrics(rebalance_total=4, rebalance_latency_total=10).rebalance_latency_avg
+        2.5
+        """
+        return self.rebalance_latency_total / self.rebalance_total if self.rebalance_total else 0.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a run cost.
+
+    ``rebalancing`` is in how many of its ``steps`` a rebalance was under way, ``rebalances`` how many join
+    phases ended with members. ``paused`` is partitions times steps in which a partition exists, is subscribed
+    to, and is owned and read by no member of the group that is at work, during rebalances; ``idle`` is the
+    same outside of rebalances.
+    """
+
+    steps: int
+    rebalances: int
+    rebalancing: int
+    paused: int
+    idle: int
+    members: tuple[Metrics, ...]
+    group: Metrics
+
+
+def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
+    """The figures of a run of ``setup`` from its initial state; only events from number ``since`` on count.
+
+    A rebalance that began before ``since`` has its whole latency. Raises ValueError for an event that cannot
+    happen.
+    """
+    group = machine(setup)
+    state = group.initial[0]
+    members = [Metrics() for _ in setup.slots]
+    began: list[int | None] = [None] * len(members)
+    ended: list[int | None] = [None] * len(members)
+    rebalances = rebalancing = paused = idle = 0
+    for number, event in enumerate(events):
+        before, outcome = state, _outcome(group, state, event)
+        state, counts = group.apply(before, event, outcome), number >= since
+        for slot, metrics in enumerate(members):
+            verdict = _request(group, before, state, event, slot)
+            if event.who == slot and event.action in _SENDS and began[slot] is None:
+                began[slot] = number
+            if verdict is True and (first := began[slot]) is not None:
+                began[slot], ended[slot] = None, number
+                if counts:
+                    metrics.rebalance_total += 1
+                    metrics.rebalance_latency_total += number - first
+                    metrics.rebalance_latency_max = max(metrics.rebalance_latency_max, number - first)
+            elif verdict is False and counts:
+                metrics.failed_rebalance_total += 1
+            if event.who == slot and event.action in _ENDS:
+                began[slot] = None
+        if counts:
+            _count_callbacks(members, outcome)
+            waiting = len(each(_unread(setup, group, state)))
+            busy = _rebalancing(setup, group, state)
+            rebalancing, paused, idle = (
+                rebalancing + busy,
+                paused + waiting * busy,
+                idle + waiting * (not busy),
+            )
+            rebalances += event.action == "join phase ends" and _group(group, state).leader is not None
+    for metrics, last in zip(members, ended, strict=True):
+        metrics.last = None if last is None else len(events) - 1 - last
+    steps = max(0, len(events) - since)
+    return Figures(steps, rebalances, rebalancing, paused, idle, tuple(members), _together(members))
+
+
+def _outcome(group: Machine, state: State, event: Event) -> Outcome:
+    for candidate, outcome in group.outcomes(state):
+        if candidate == event:
+            return outcome
+    raise ValueError(f"{event} cannot happen; what can is {group.enabled(state)}")
+
+
+def _member(group: Machine, state: State, slot: int) -> Member:
+    member = state[group.position[f"member {letter(slot)}"]]
+    assert isinstance(member, Member)
+    return member
+
+
+def _group(group: Machine, state: State) -> Group:
+    value = state[group.position["group"]]
+    assert isinstance(value, Group)
+    return value
+
+
+def _request(group: Machine, before: State, after: State, event: Event, slot: int) -> bool | None:
+    """Whether the JoinGroup or SyncGroup of ``slot`` succeeded for good (True), or failed; None: neither."""
+    if event.who != slot or event.action in _ENDS:
+        return None
+    was, now = _member(group, before, slot), _member(group, after, slot)
+    place = group.position[f"wire {letter(slot)}"]
+    if after[place] is not None or (before[place] is None and event.action not in _SENDS):
+        return None
+    if was.state is MemberState.COMPLETING and now.state is not MemberState.COMPLETING:
+        return now.state is MemberState.STABLE or now.stuck
+    return False
+
+
+def _count_callbacks(members: Sequence[Metrics], outcome: Outcome) -> None:
+    for seen in outcome.seen:
+        if isinstance(seen, Callback):
+            metrics = members[seen.who]
+            kinds = {Call.REVOKED: metrics.revoked, Call.ASSIGNED: metrics.assigned, Call.LOST: metrics.lost}
+            kinds[seen.call].add(len(each(seen.parts)))
+
+
+def _unread(setup: Setup, group: Machine, state: State) -> Parts:
+    """The partitions that exist, are subscribed to by a process that runs, and are read by nobody."""
+    cluster = state[group.position["cluster"]]
+    assert isinstance(cluster, Cluster)
+    wanted = read = 0
+    for slot in setup.slots:
+        member = _member(group, state, slot)
+        if member.life not in (Life.DOWN, Life.FAILED):
+            wanted |= setup.parts(member.topics)
+        if member.life is Life.UP and not member.stuck:
+            held = group.look(state, f"held {letter(slot)}")
+            assert isinstance(held, int)
+            read |= held & ~member.unfetched
+    return Parts(cluster.parts & wanted & ~read)
+
+
+def _rebalancing(setup: Setup, group: Machine, state: State) -> bool:
+    """Whether the coordinator is between two stable groups, or a member between JoinGroup and callback."""
+    if _group(group, state).state in (GroupState.PREPARING, GroupState.COMPLETING):
+        return True
+    members = (_member(group, state, slot) for slot in setup.slots)
+    joins = (MemberState.PREPARING, MemberState.COMPLETING)
+    return any(member.state in joins or member.received is not None for member in members)
+
+
+def _together(members: Sequence[Metrics]) -> Metrics:
+    """All members' metrics as one: sums, the greatest latency, the latest completion."""
+    last = [metrics.last for metrics in members if metrics.last is not None]
+    whole = Metrics(
+        rebalance_total=sum(m.rebalance_total for m in members),
+        failed_rebalance_total=sum(m.failed_rebalance_total for m in members),
+        rebalance_latency_total=sum(m.rebalance_latency_total for m in members),
+        rebalance_latency_max=max((m.rebalance_latency_max for m in members), default=0),
+        last=min(last, default=None),
+    )
+    for name in ("revoked", "assigned", "lost"):
+        kinds = [getattr(metrics, name) for metrics in members]
+        total = Callbacks(sum(kind.calls for kind in kinds), sum(kind.partitions for kind in kinds))
+        setattr(whole, name, total)
+    return whole

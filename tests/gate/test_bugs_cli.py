@@ -1,0 +1,150 @@
+"""``rebalance bugs``: every entry is listed with how it is shown, and shown when asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from rebalance.explore import matrix
+from rebalance.explore.bugs import SHOWN
+from rebalance.gate import cli
+from rebalance.gate.bugs_cli import reproduce, shown_by
+from rebalance.gate.runs import play
+from rebalance.model.catalogue import CATALOGUE
+from rebalance.model.decisions import DECISIONS
+from rebalance.model.profiles import CLIENTS
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Rebalance = Callable[..., Ran]
+
+
+@pytest.fixture
+def rebalance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Rebalance:
+    """The command in an empty directory, in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> Ran:
+        code = cli.main([str(word) for word in words])
+        return Ran(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.id)
+def test_every_entry_is_shown_or_says_why_not(entry):
+    shown = list(shown_by(entry))
+    assert shown
+    assert {switch for switch, _, _ in shown} >= set(entry.switches)
+
+
+def test_the_list_in_three_formats(rebalance):
+    text = rebalance("bugs")
+    assert text.code == 0
+    said = json.loads(rebalance("bugs", "--format", "json").out)
+    assert [entry["id"] for entry in said] == list(CATALOGUE)
+    table = rebalance("bugs", "--format", "md").out
+    for entry in CATALOGUE.values():
+        assert f"\n{entry.id:<4} {entry.level:<4} {entry.title}\n" in f"\n{text.out}"
+        assert f"| {entry.id} | {entry.level} | " in table
+    assert max(map(len, text.out.splitlines())) <= 110
+
+
+def test_one_is_reproduced_on_the_model(rebalance):
+    ran = rebalance("bugs", "j1", "--out", "runs")
+    assert ran.code == 0
+    for part in (
+        "Claims survive",
+        "KAFKA-12983",
+        "Java 2.4.0 to 2.7.1",
+        "group/owner",
+        "t-0 is owned by A and by B",
+    ):
+        assert part in ran.out
+    assert "--switch prepare_not_repeated_after_reset --go-on" in ran.out.replace("\n           ", " ")
+    (saved,) = Path("runs").glob("*.json")
+    assert rebalance("replay", saved).code == 1
+
+
+def test_the_command_that_it_names_finds_the_same(rebalance):
+    words = "explore dynamic --members 2 --partitions 1 --faults pause --budget 1"
+    ran = rebalance(
+        *words.split(), "--switch", "prepare_not_repeated_after_reset", "--go-on", "--format", "json"
+    )
+    found = {v["clause"]: len(v["traces"][0]["steps"]) for v in json.loads(ran.out)["violations"]}
+    shown = reproduce(SHOWN["prepare_not_repeated_after_reset"])
+    assert shown is not None
+    assert found["group/owner"] == len(shown.events)
+
+
+def test_one_of_an_assignor_is_found_by_the_check(rebalance):
+    ran = rebalance("bugs", "Q3")
+    assert ran.code == 0
+    assert (
+        "rebalance check range+assign_leader_topics_only" in ran.out or "assign_leader_topics_only" in ran.out
+    )
+    assert "VIOLATION assign/2" in ran.out
+
+
+def test_a_switch_names_its_entry_and_a_story_runs_nothing(rebalance, monkeypatch):
+    monkeypatch.setattr("rebalance.explore.fast.explore", None)
+    ran = rebalance("bugs", "static_replace_drops_revocation", "J22", "--story")
+    assert ran.code == 0
+    assert "U9  A static member returns" in ran.out
+    assert "breaks group/converges on the model" in ran.out
+    assert "racks do not change in the model" in ran.out
+
+
+def test_the_matrix_runs_its_cells(rebalance):
+    words = ("bugs", "Q2", "U3", "--matrix", "--profiles", "java-current,kafka-python,broker-current")
+    ran = rebalance(*words)
+    assert ran.code == 0, ran.out
+    assert "Q2 leave_on_empty_assignment      . ." in ran.out
+    assert "U3 persist_selected_protocol_only  X" in ran.out
+    assert "3 cells, 0 differ from the catalogue" in ran.out
+    assert "| U3 persist_selected_protocol_only | X |" in rebalance(*words, "--format", "md").out
+    said = json.loads(rebalance(*words, "--format", "json").out)
+    assert [cell["mark"] for cell in said] == ["fine", "fine", "breaks"]
+
+
+def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
+    wrong = matrix.Cell("leave_on_empty_assignment", CLIENTS["java-3.5"], matrix.Mark.BREAKS, False)
+    monkeypatch.setattr(matrix, "cells", lambda switches, profiles: iter([wrong]))
+    ran = rebalance("bugs", "Q2", "--matrix")
+    assert ran.code == 1
+    assert "! leave_on_empty_assignment in java-3.5: the catalogue says that it does not have it" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("Z9",), "no bug and no switch is called 'Z9'; bugs: U1"),
+        (("--profiles", "java-2.4"), "--profiles goes with --matrix"),
+        (("--matrix", "--profiles", "x"), "no release 'x'"),
+        (("U2", "--matrix"), "nothing of that is shown on the model"),
+        (("J1", "--format", "json"), "--format goes with the list"),
+    ],
+)
+def test_wrong_use_is_one_message(rebalance, words, said):
+    ran = rebalance("bugs", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", sorted(set(SHOWN) & set(DECISIONS)))
+def test_every_switch_gives_a_run_that_replays(switch):
+    found = reproduce(SHOWN[switch])
+    assert found is not None
+    assert play(found).after == len(found.events)

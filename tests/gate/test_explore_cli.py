@@ -1,0 +1,305 @@
+"""``rebalance explore``, ``replay`` and ``show`` of runs: verdicts, options, files, errors of use."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from rebalance.explore.scenarios import SCENARIOS
+from rebalance.gate import cli, exploring
+
+SMALL = ("explore", "dynamic", "--members", 2, "--partitions", 1)
+"""A group that is as specified, within a second."""
+TINY = ("explore", "dynamic", "--members", 1, "--partitions", 1, "--faults", "crash")
+BROKEN = ("explore", "dynamic", "--members", 2, "--partitions", 2, "--faults", "none")
+"""With a switch, the quickest way to a violation."""
+NO_WITHHOLD = (*BROKEN, "--switch", "no_withhold")
+STOPS = (*BROKEN[:4], "--partitions", 1, "--faults", "none", "--switch", "leave_on_empty_assignment")
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Rebalance = Callable[..., Ran]
+
+
+@pytest.fixture
+def rebalance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Rebalance:
+    """The command in an empty directory, in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def run(*words: object) -> Ran:
+        code = cli.main([str(word) for word in words])
+        return Ran(code, *capfd.readouterr())
+
+    return run
+
+
+def test_a_group_as_specified_is_conformant(rebalance):
+    ran = rebalance(*SMALL)
+    assert ran.code == 0, ran.out
+    assert ran.out.startswith("CONFORMANT  dynamic keeps ")
+    for line in (
+        "all that can be reached",
+        "every fair run settles",
+        "further rebalances",
+        "follow-up rebalance",
+    ):
+        assert line in ran.out
+    assert "missed" not in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 110
+    assert not Path(".rebalance/failures").exists()
+    assert not list(Path(".rebalance/explore").glob("*"))
+
+
+def test_a_violation_is_told_saved_and_replayed(rebalance):
+    ran = rebalance(*NO_WITHHOLD)
+    assert ran.code == 1
+    assert "VIOLATION leader/withhold  t-1 goes to B while A holds it" in ran.out
+    assert "A: onPartitionsAssigned(t-0 t-1)" in ran.out
+    assert "14 steps; no run is shorter" in ran.out
+    (saved,) = Path(".rebalance/failures").glob("*.json")
+    assert saved.stem in ran.out
+    replayed = rebalance("replay")
+    assert replayed == (
+        1,
+        f"failing  {saved.stem}  leader/withhold  dynamic: t-1 goes to B while A holds it\n",
+        "",
+    )
+    assert "leads generation 2" in rebalance("replay", saved.stem[:4], "-v").out
+    shown = rebalance("show", saved)
+    assert shown.code == 0
+    assert "switches=no_withhold" in shown.out
+    assert "    14  A leads generation 2 and decides A: t-0; B: t-1" in shown.out
+
+
+def test_an_edited_run_is_fixed_or_cannot_happen(rebalance):
+    rebalance(*NO_WITHHOLD)
+    (saved,) = Path(".rebalance/failures").glob("*.json")
+    written = json.loads(saved.read_text())
+    saved.write_text(json.dumps(written | {"events": written["events"][:5]}))
+    assert rebalance("replay", saved)[:2][0] == 0
+    saved.write_text(json.dumps(written | {"events": written["events"][1:]}))
+    ran = rebalance("replay", saved)
+    assert ran.code == 2
+    assert "step 1, 'A join', cannot happen; possible are: A start" in ran.out
+    assert rebalance("show", saved).code == 2
+    for member in written["setup"]["members"]:
+        member["stages"][0]["switches"] = []
+    saved.write_text(json.dumps(written))
+    ran = rebalance("replay", saved)  # without the switch this decision is not made
+    assert ran.code == 2
+    assert "decides" not in ran.out
+
+
+def test_a_run_that_never_settles_has_its_loop_marked(rebalance):
+    ran = rebalance(*STOPS)
+    assert ran.code == 1
+    assert "VIOLATION group/converges" in ran.out
+    assert "---- nothing else ever happens ----" in ran.out
+    assert "no: see group/converges" in ran.out
+    assert rebalance("replay").out.startswith("failing ")
+
+
+def test_go_on_finds_every_clause_and_all_shortest_every_trace(rebalance):
+    ran = rebalance(*NO_WITHHOLD, "--go-on", "--all-shortest", 3, "--format", "json")
+    said = json.loads(ran.out)
+    assert [v["clause"] for v in said["violations"]] == ["leader/withhold", "group/commit", "group/owner"]
+    assert all(len(v["traces"]) == 3 for v in said["violations"])
+    assert len(list(Path(".rebalance/failures").glob("*.json"))) == 9
+    assert said["verdict"] == "violation"
+    assert said["liveness"] == {"settles": True, "rebalances": [3]}
+
+
+def test_both_engines_and_exact_say_the_same(rebalance):
+    ways = [(), ("--engine", "plain"), ("--exact",)]
+    said = [json.loads(rebalance(*TINY, *way, "--format", "json").out) for way in ways]
+    for one in said:
+        one.pop("speed")
+        one.pop("engine")
+        one["states"].pop("collision")
+    assert said[0] == said[1] == said[2]
+    assert said[0]["verdict"] == "conformant"
+
+
+def test_symmetry_gives_the_verdict_without_liveness(rebalance):
+    ran = rebalance(*SMALL, "--symmetry", "--format", "json")
+    said = json.loads(ran.out)
+    assert ran.code == 0
+    assert said["states"]["stands_for"] > 1.5 * said["states"]["distinct"]
+    assert "liveness" not in said
+    assert "not asked: symmetry" in rebalance(*TINY, "--symmetry").out
+
+
+@pytest.mark.parametrize("bound", [("--depth", 3), ("--states", 20), ("--memory", "1k")])
+def test_a_bound_makes_it_inconclusive_and_resume_goes_on(rebalance, bound):
+    whole = json.loads(rebalance(*TINY, "--format", "json").out)
+    ran = rebalance(*TINY, *bound)
+    assert ran.code == 3
+    assert ran.out.startswith("INCONCLUSIVE  dynamic is not judged: the search ended after")
+    assert "--resume" in ran.out
+    resumed = rebalance(*TINY, "--resume", "--format", "json")
+    said = json.loads(resumed.out)
+    assert resumed.err == ""
+    assert {k: v for k, v in said.items() if k != "speed"} == {k: v for k, v in whole.items() if k != "speed"}
+    assert "nothing to resume" in rebalance(*TINY, "--resume").err
+
+
+def test_a_witness_that_is_due_and_missing_is_inconclusive(rebalance, monkeypatch):
+    monkeypatch.setattr(exploring, "due", lambda setup: ("stale claim seen by a leader",))
+    ran = rebalance(*TINY)
+    assert ran.code == 3
+    assert "never shown: stale claim seen by a leader" in ran.out
+
+
+def test_releases_and_brokers_matter(rebalance):
+    words = ("explore", "failover", "--members", 1, "--partitions", 1, "--faults", "failover")
+    assert rebalance(*words).code == 0
+    ran = rebalance(*words, "--broker", "broker-current", "--profiles", "java-current")
+    assert ran.code == 1
+    assert "COORDINATOR_LOAD_IN_PROGRESS" in ran.out
+
+
+def test_an_assignor_of_ones_own(rebalance, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n"
+        "    protocols = ('cooperative', 'eager')\n"
+        "    def assign(self, cluster, group):\n"
+        "        members = sorted(group)\n"
+        "        shares = {m: [] for m in members}\n"
+        "        every = [(t, i) for t in sorted(cluster.topics) for i in range(len(cluster.topics[t]))]\n"
+        "        for n, p in enumerate(every):\n"
+        "            shares[members[n % len(members)]].append(p)\n"
+        "        return shares\n"
+    )
+    ran = rebalance(*BROKEN, "--assignor", "mine:Mine")
+    assert ran.code == 1
+    assert "VIOLATION leader/withhold" in ran.out
+    assert rebalance("replay").code == 1
+    assert rebalance(*BROKEN, "--assignor", "cooperative-sticky").code == 0
+    assert rebalance(*BROKEN, "--assignor", "cooperative-sticky+no_withhold").code == 1
+    eager = ("explore", "eager", "--members", 2, "--partitions", 2, "--faults", "none")
+    assert rebalance(*eager, "--assignor", "sticky").code == 0
+
+
+def test_walks_find_it_too_and_make_it_short(rebalance):
+    for way in (("--swarm", "--walks", 200, "--seed", 3), ("--dfs", "--depth", 25)):
+        ran = rebalance(*NO_WITHHOLD, *way)
+        assert ran.code == 1, ran.out
+        assert "14 steps; no run is shorter" in ran.out
+    ran = rebalance(*TINY, "--swarm", "--walks", 3)
+    assert ran.code == 3
+    assert "are no proof" in ran.out
+
+
+def test_exports(rebalance):
+    assert rebalance(*STOPS, "--itf", "trace.itf.json", "--dot", "graph.dot", "--out", "runs").code == 1
+    itf = json.loads(Path("trace.itf.json").read_text())
+    assert itf["loop"] == len(itf["states"]) - 1
+    assert Path("graph.dot").read_text().startswith("digraph {")
+    assert not Path(".rebalance/failures").exists()
+    assert len(list(Path("runs").glob("*.json"))) == 1
+    ran = rebalance(*SMALL, "--itf", "x.json", "--dot", "x.dot")
+    assert "--itf: not written" in ran.err
+    assert "beyond 500" in ran.err
+    assert not Path("x.json").exists()
+
+
+def test_the_list_names_every_scenario(rebalance):
+    ran = rebalance("explore", "--list")
+    assert ran.code == 0
+    assert all(name in ran.out for name in SCENARIOS)
+    assert [
+        s["scenario"] for s in json.loads(rebalance("explore", "--list", "--format", "json").out)["scenarios"]
+    ] == (list(SCENARIOS))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "which SCENARIO?"),
+        (("nothing",), "no scenario 'nothing'; there are: dynamic"),
+        (("dynamic", "--members", 0), "'0' is not a positive number"),
+        (("dynamic", "--members", 99), "1 to 12 and 1 to 40 are possible"),
+        (("topics", "--partitions", 1), "has 2 topics"),
+        (("dynamic", "--profiles", "java-9"), "unknown client profile 'java-9'"),
+        (("dynamic", "--profiles", ","), "names no release"),
+        (("dynamic", "--broker", "x"), "unknown broker profile 'x'"),
+        (("dynamic", "--faults", "fire"), "no fault 'fire'; there are: crash"),
+        (("dynamic", "--budget", "-1"), "not a whole number"),
+        (("dynamic", "--switch", "nonsense"), "no switch 'nonsense'"),
+        (
+            ("dynamic", "--assignor", "range"),
+            "--assignor range is eager; dynamic has cooperative-sticky only",
+        ),
+        (("dynamic", "--assignor", "nobody"), "no target is called 'nobody'"),
+        (("dynamic", "--assignor", "a_module_of_nobody:x"), "no module and no adapter"),
+        (
+            ("dynamic", "--assignor", "cooperative-sticky", "--switch", "no_withhold"),
+            "write --assignor NAME+",
+        ),
+        (("dynamic", "--engine", "plain", "--symmetry"), "--symmetry does not go with --engine plain"),
+        (("dynamic", "--swarm", "--exact"), "--exact does not go with --swarm"),
+        (("dynamic", "--swarm", "--dfs"), "not allowed with"),
+        (("dynamic", "--dot", "no/where.dot"), "no directory 'no'"),
+        (("dynamic", "--dot", "x.dot", "--symmetry"), "does not go with --symmetry"),
+        (("dynamic", "--memory", "much"), "not an amount of memory"),
+        (("dynamic", "--", "java"), "goes with check and smoke only"),
+    ],
+)
+def test_wrong_use_is_one_message(rebalance, words, said):
+    ran = rebalance("explore", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
+
+
+def test_show_and_replay_of_something_else(rebalance, tmp_path):
+    assert "neither a file" in rebalance("show", "nothing").err
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert "is no run of the group" in rebalance("show", other).err
+    other.write_text('{"kind": "group run", "schema": 9}')
+    assert "newer suite" in rebalance("show", other).err
+    assert rebalance("replay", other)[0] == 0
+    other.write_text('{"kind": "group run", "schema": 1}')
+    assert "error    " in rebalance("replay", other).out
+    assert rebalance("replay", other, "--target", "range").code == 2
+
+
+def test_ctrl_c_saves_and_resume_gives_the_same_counts(tmp_path):
+    words = ["explore", "eager", "--members", "3", "--partitions", "2", "--no-liveness", "--format", "json"]
+    words = [sys.executable, "-m", "rebalance.gate.cli", *words]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    if process.returncode == 130:  # a fast machine may have finished
+        assert "interrupted" in err
+    resumed = subprocess.run(
+        [*words, "--resume"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    said = json.loads(resumed.stdout)
+    assert said["stop"] == "complete"
+    assert sum(said["states"]["levels"]) == said["states"]["distinct"]
+    fresh = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    whole = json.loads(fresh.stdout)
+    assert {k: v for k, v in said.items() if k != "speed"} == {k: v for k, v in whole.items() if k != "speed"}

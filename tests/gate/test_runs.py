@@ -1,0 +1,198 @@
+"""Runs of the group on disk: what is written reads back and replays; what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rebalance.explore.bugs import SHOWN
+from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.gate import runs
+from rebalance.gate.bugs_cli import reproduce
+from rebalance.gate.floors import DUE, due
+from rebalance.gate.plugged import plugged
+from rebalance.gate.report.steps import CannotHappenError, steps
+from rebalance.gate.report.table import WIDTH, table
+from rebalance.gate.runs import SavedRun, play, setup_in, setup_out
+from rebalance.gate.targets import TargetError
+from rebalance.gate.traces import NewerSchema, TraceError
+from rebalance.model.machine import Event
+from rebalance.properties.protocol import WITNESSES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def owner() -> SavedRun:
+    """Two owners, because claims are left empty: a run that ends."""
+    found = reproduce(SHOWN["claims_always_empty"])
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def lasso() -> SavedRun:
+    """A member that goes because it has nothing to do: a run that never settles."""
+    found = reproduce(SHOWN["leave_on_empty_assignment"])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_setup_reads_back(name):
+    for size in (Size(), Size(profiles=("java-2.4", "kafka-python"), broker="broker-2.4", steps="fine")):
+        setup = SCENARIOS[name].setup(size)
+        assert setup_in(json.loads(json.dumps(setup_out(setup)))) == setup
+
+
+def test_a_plug_is_named_in_the_file():
+    plug = plugged("cooperative-sticky+no_withhold")
+    setup = SCENARIOS["dynamic"].setup(Size(plug=plug))
+    assert setup_in(setup_out(setup)) == setup
+    with pytest.raises(ValueError, match="plug without a name"):
+        setup_out(replace(setup, plug=lambda name, switches: plug(name, switches)))
+
+
+def test_a_plug_takes_the_place_that_fits():
+    assert plugged("sticky+members_unsorted").place == "sticky"
+    with pytest.raises(TargetError, match="only Python assignors"):
+        plugged("-- cat")
+
+
+def test_what_is_written_reads_back_and_is_as_its_schema_says(owner, lasso, tmp_path):
+    schema = json.loads((ROOT / "gate" / "run.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for run in (owner, lasso):
+        path = runs.save(run, tmp_path)
+        assert runs.is_run(path)
+        assert replace(runs.load(path), path=None) == run
+        written = json.loads(path.read_text())
+        jsonschema.Draft202012Validator(schema).validate(written)
+        assert path.stem == run.id
+    assert list(written) == list(schema["properties"])
+
+
+def test_a_run_breaks_its_clause_with_its_last_step_and_not_before(owner):
+    played = play(owner)
+    assert (played.sentence, played.after) == ("t-1 is owned by A and by B", len(owner.events))
+    assert play(replace(owner, events=owner.events[:-1])).sentence is None
+
+
+def test_a_lasso_is_confirmed_and_a_wrong_one_is_not(lasso):
+    assert lasso.loop == len(lasso.events)
+    assert play(lasso).sentence
+    cut = replace(lasso, loop=lasso.loop - 1)
+    assert play(cut).sentence is None
+    assert "does not end in the state" in play(cut).why
+    early = replace(lasso, events=lasso.events[:3], loop=3)
+    assert "weakly fair" in play(early).why
+
+
+def test_generations_are_those_of_the_run(owner):
+    told = steps(owner.setup, owner.events)
+    assert [o.generation for o in told[-1].owners] == [2, 2]
+    assert [o.owns for o in told[-1].owners] == [("t-0", "t-1"), ("t-1",)]
+    assert told[0].fault
+    assert not told[1].fault
+    assert told[-1].seen == ("B: onPartitionsAssigned(t-1)",)
+
+
+def test_an_event_that_cannot_happen_is_named(owner):
+    wrong = replace(owner, events=(*owner.events[:4], Event("crash", 0), *owner.events[4:]))
+    with pytest.raises(CannotHappenError, match=r"step 5, 'A crash', cannot happen; possible are: B join"):
+        play(wrong)
+
+
+def test_table_is_narrow_and_marks_the_loop(owner, lasso):
+    for run, width in ((owner, WIDTH), (lasso, WIDTH), (owner, 60)):
+        lines = table(steps(run.setup, run.events), run.loop, width)
+        assert max(map(len, lines)) <= width
+        assert all(f"{n}" in "\n".join(lines) for n in range(1, len(run.events) + 1))
+    assert "nothing else ever happens" in table(steps(lasso.setup, lasso.events), lasso.loop)[-1]
+    turning = table(steps(owner.setup, owner.events), 12)
+    assert [line.strip() for line in turning if "----" in line] == [
+        "---- from here again and again ----",
+        "---- back to where step 12 led ----",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "other"}, "its field 'kind' is not 'group run'"),
+        ({"schema": 2}, "use a newer suite"),
+        ({"clause": "group/nonsense"}, "clause 'group/nonsense' is unknown"),
+        ({"loop": 3}, "a run with a loop is about group/converges"),
+        ({"loop": 99}, "loop is 99"),
+        ({"events": [{"action": "start", "who": "Z"}]}, "field 'events[0].who' is 'Z'; the members are A, B"),
+        ({"events": ["start"]}, "field 'events[0]' is \"start\", expected an object"),
+        ({"events": [{"who": "A"}]}, "field 'events[0].action' is missing"),
+        ({"setup": {}}, "field 'setup.topics' is missing"),
+    ],
+)
+def test_damage_is_named(owner, tmp_path, change, said):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(json.loads(runs.to_text(owner)) | change))
+    with pytest.raises(TraceError) as caught:
+        runs.load(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert isinstance(caught.value, NewerSchema) is ("schema" in change)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"topics": {"x": 2}}, "names x, expected t"),
+        ({"topics": {"t": 0}}, "expected 1 to 100 partitions"),
+        ({"exist": ["t-7"]}, "names 't-7'; the partitions are t-0, t-1"),
+        ({"budget": -1}, "expected 0 or more"),
+        ({"faults": ["fire"]}, "setup: unknown fault 'fire'"),
+        ({"faults": [1]}, "expected strings"),
+        ({"coordinator": ["nonsense"]}, "has 'nonsense'; known are"),
+        ({"naming": "none"}, "expected every or given"),
+        ({"members": []}, "'setup.members' is empty"),
+        ({"members": [1]}, "'setup.members[0]' is not an object"),
+        ({"members": [{"stages": [], "subscriptions": []}]}, "cannot be empty"),
+        ({"members": [{"stages": [{}], "subscriptions": [["u"]]}]}, "the topics are t"[4:]),
+        ({"members": [{"stages": [{"assignors": ["no"]}], "subscriptions": [["t"]]}]}, "has 'no'; known are"),
+        ({"members": [{"stages": [{"assignors": []}], "subscriptions": [["t"]]}]}, "assignors' is empty"),
+        ({"assignor": {"target": "nobody"}}, "no target is called 'nobody'"),
+    ],
+)
+def test_a_damaged_setup_is_named(owner, change, said):
+    with pytest.raises(TraceError) as caught:
+        setup_in(setup_out(owner.setup) | change)
+    assert said in str(caught.value)
+
+
+def test_files_that_are_something_else(tmp_path):
+    path = tmp_path / "x.json"
+    assert not runs.is_run(path)
+    for text in ("{", "[]", '{"schema": 1}', "\xff"):
+        path.write_text(text, encoding="latin-1")
+        assert not runs.is_run(path)
+        with pytest.raises(TraceError, match=r"x\.json"):
+            runs.load(path)
+
+
+def test_floors_are_witnesses_of_the_table():
+    assert set(DUE) <= set(WITNESSES)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_due_does_show(name):
+    from rebalance.explore import fast
+    from rebalance.model.protocol.group import machine
+    from rebalance.properties.protocol import rules
+
+    for members, partitions in ((1, 1), (2, 1), (2, 2)):
+        if name in ("topics", "apart", "static-topics") and partitions < 2:
+            continue
+        setup = SCENARIOS[name].setup(Size(members=members, partitions=partitions, budget=1))
+        search = fast.explore(machine(setup), rules(setup))
+        assert search.complete
+        assert not set(due(setup)) & set(search.missed), (members, partitions)

@@ -1,0 +1,93 @@
+"""``rebalance upgrade``: the verdict on each path, the counterexample, the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from rebalance.gate import cli
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Rebalance = Callable[..., Ran]
+
+
+@pytest.fixture
+def rebalance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Rebalance:
+    """The command in an empty directory, in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> Ran:
+        code = cli.main([str(word) for word in words])
+        return Ran(code, *capfd.readouterr())
+
+    return run
+
+
+def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
+    ran = rebalance("upgrade", "--from", "range", "--to", "cooperative-sticky")
+    assert ran.code == 0
+    assert "SAFE             double-bounce " in ran.out
+    assert "REFUSED          single-bounce" in ran.out
+    assert "poll() throws INCONSISTENT_GROUP_PROTOCOL" in ran.out
+    assert "plan: double-bounce\n  1. restart" in ran.out
+    (saved,) = Path(".rebalance/failures").glob("*.json")
+    assert rebalance("replay", saved.stem).code == 1
+    assert "with [cooperative-sticky]" in rebalance("show", saved.stem).out
+
+
+def test_one_path_only_and_json(rebalance):
+    words = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "single-bounce")
+    ran = rebalance(*words, "--format", "json", "--out", "runs")
+    assert ran.code == 1
+    said = json.loads(ran.out)
+    assert [(p["path"], p["verdict"]) for p in said["paths"]] == [("single-bounce", "refused")]
+    assert said["paths"][0]["trace"]["path"].startswith("runs/")
+    assert "no plan: none of these paths is safe" in rebalance(*words).out
+
+
+def test_streams_need_upgrade_from(rebalance):
+    ran = rebalance("upgrade", "--from", "streams", "--to", "streams", "--format", "json")
+    said = {p["path"]: p["verdict"] for p in json.loads(ran.out)["paths"]}
+    assert said["upgrade.from"] == "safe"
+    assert said["single-bounce"] == "unsafe"
+
+
+def test_a_bound_is_inconclusive(rebalance):
+    words = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "double-bounce")
+    ran = rebalance(*words, "--states", 100)
+    assert ran.code == 3
+    assert "INCONCLUSIVE" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--from", "range"), "required: --to"),
+        (("--from", "range", "--to", "nothing"), "no assignor 'nothing'"),
+        (("--from", "range", "--to", "range"), "nothing changes"),
+        (("--from", "range", "--to", "streams"), "--from streams --to streams"),
+        (("--from", "range", "--to", "sticky", "--path", "x"), "no path 'x' from range to sticky; there are"),
+        (("--from", "range", "--to", "sticky", "--members", "9"), "at most 6 x 12"),
+        (("--from", "range", "--to", "sticky", "--profile", "x"), "unknown client profile 'x'"),
+        (("--from", "range", "--to", "sticky", "--broker", "x"), "unknown broker profile 'x'"),
+        (("--from", "range", "--to", "sticky", "--faults", "fire"), "unknown fault 'fire'"),
+        (("--from", "range", "--to", "sticky", "--budget", "2"), "name some"),
+    ],
+)
+def test_wrong_use_is_one_message(rebalance, words, said):
+    ran = rebalance("upgrade", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert ran.out == ""

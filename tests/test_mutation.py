@@ -1,0 +1,104 @@
+"""Testing the mutation score: the mutator mutates, the battery kills, and what lives has a reason."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import pytest
+from rebalance.model.protocol import member
+
+from benchmarks import mutation
+from benchmarks.mutation import CLEAN, REASONS, applied, attempt, baseline, loaded, mutants, mutants_of
+
+SMALL = """
+OVER = (Error.A, Error.B)
+
+def step(member, wire, decisions):
+    if member.up and wire is not None:
+        member = member._replace(owned=member.owned & ~wire)
+        yield Outcome((member, None))
+    if "wrong" in decisions:
+        member = member._replace(owned=0)
+    return [p for p in wire if p != 1]
+"""
+
+
+def changes(source: str) -> list[tuple[str, str, str]]:
+    return [(mutant.kind, mutant.was, mutant.now) for mutant in mutants_of("small", source)]
+
+
+def test_every_guard_and_update_is_wrong_once():
+    test = "member.up and wire is not None"
+    update = "member._replace(owned=member.owned & ~wire)"
+    step = "yield Outcome((member, None))"
+    assert sorted(changes(SMALL)) == sorted(
+        [
+            ("element dropped", "(Error.A, Error.B)", "(Error.B,)"),
+            ("element dropped", "(Error.A, Error.B)", "(Error.A,)"),
+            ("negated", test, f"not ({test})"),
+            ("always", test, "True"),
+            ("never", test, "False"),
+            ("operand dropped", test, "member.up"),
+            ("operand dropped", test, "wire is not None"),
+            ("negated", "wire is not None", "wire is None"),
+            ("update dropped", f"member = {update}", "pass"),
+            ("field dropped", update, "member._replace()"),
+            ("operand dropped", "member.owned & ~wire", "member.owned"),
+            ("operand dropped", "member.owned & ~wire", "~wire"),
+            ("step dropped", step, f"if False: {step}"),
+            ("write dropped", "(member, None)", "(KEPT, None)"),
+            ("write dropped", "(member, None)", "(member, KEPT)"),
+            ("negated", "p != 1", "p == 1"),
+            ("always", "p != 1", "True"),
+            ("never", "p != 1", "False"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "kinds"),
+    [
+        ('"x" in decisions', []),
+        ('"x" not in decisions', ["update dropped"]),
+        ('a and "x" in decisions', []),
+        ('a or "x" in decisions', ["always", "negated", "never", "operand dropped", "update dropped"]),
+    ],
+)
+def test_what_a_named_decision_does_is_left_alone(test: str, kinds: list[str]):
+    source = f"def f(a, b, decisions):\n    if {test}:\n        b = 1\n    return b"
+    assert sorted(mutant.kind for mutant in mutants_of("small", source) if mutant.was != "a") == [
+        kind for kind in kinds if test != "a or" or kind
+    ]
+
+
+def test_a_mutant_changes_one_place():
+    for mutant in mutants_of("small", SMALL):
+        after = ast.unparse(applied(SMALL, mutant))
+        assert after != ast.unparse(ast.parse(SMALL))
+        compile(after, "small", "exec")
+
+
+def test_keys_are_unique_and_numbers_are_places():
+    listed = mutants()
+    assert len({mutant.key for mutant in listed}) == len(listed) > 1000
+    assert [mutant.number for mutant in listed] == list(range(len(listed)))
+
+
+def test_reasons_are_for_mutants_that_exist():
+    keys = {mutant.key for mutant in mutants()}
+    assert [key for key in REASONS if key not in keys] == []
+
+
+def test_the_model_is_back_after_a_mutant():
+    mutant = next(m for m in mutants() if m.module == "member")
+    with loaded(mutant) as names:
+        assert sys.modules["rebalance.model.protocol.member"] is names["member"] is not member
+    assert sys.modules["rebalance.model.protocol.member"] is member
+
+
+def case(name: str) -> mutation.Case:
+    return next(case for case in CLEAN if case.name == name)
