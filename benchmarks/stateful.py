@@ -26,10 +26,10 @@ EXAMPLES = 5_000
 HEAD = """# The Hypothesis machine against the explorer
 
 Every switch of `rebalance.explore.bugs`, in the group given there, its clause searched for by
-`rebalance.properties.stateful.find` with at most {examples:,} examples. *Examples*: played until the first breach.
-*Seconds*: of the CPU, shrinking included. *Length*: of the trace as Hypothesis shrunk it, and after
-`rebalance.explore.minimise` (not for runs that go round for ever). *Shortest*: by the explorer. Several
-seeds ({seeds}): one line each.
+`rebalance.properties.stateful.find` with at most {examples:,} examples; seeds {seeds}. *Examples*: played
+until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace as Hypothesis
+shrunk it, then after `rebalance.explore.minimise` (not for runs that go round for ever). *Shortest*: by the
+explorer.
 
 | switch | clause | examples | seconds | length | minimised | shortest | ratio |
 |---|---|---|---|---|---|---|---|"""

@@ -23,6 +23,8 @@ def add(commands: Any) -> None:
     )
     parser.set_defaults(run=show)
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
+    parser.add_argument("--metrics", action="store_true", help="and what it cost: the metrics of KIP-429, "
+                        "counted in steps")  # fmt: skip
 
 
 def show(options: argparse.Namespace) -> int:
@@ -54,8 +56,33 @@ def show(options: argparse.Namespace) -> int:
             clause = CLAUSES[run.clause]
             heading = fold(clean(f"{run.id}  {clause.id}  {run.sentence}"), 110)
             rule = [f"  rule     {line}" for line in fold(f"{clause.sentence} ({clause.source})", 99)]
-            say("\n".join([*heading, *rule, *_origin(run), "", *lines]))
+            more = ["", *_metrics(run)] if options.metrics else []
+            say("\n".join([*heading, *rule, *_origin(run), "", *lines, *more]))
     return 0
+
+
+def _metrics(run: SavedRun) -> list[str]:
+    """The metrics of each member under the names that Kafka has for them, and partitions without a reader."""
+    from rebalance.model.protocol.setup import letter
+    from rebalance.properties.metrics import figures
+
+    cost = figures(run.setup, run.events)
+    names = [*(letter(slot) for slot in run.setup.slots), "group"]
+    columns = [*cost.members, cost.group]
+    rows: dict[str, list[object]] = {
+        "rebalance-total": [m.rebalance_total for m in columns],
+        "failed-rebalance-total": [m.failed_rebalance_total for m in columns],
+        "rebalance-latency-avg": [f"{m.rebalance_latency_avg:.1f}" for m in columns],
+        "rebalance-latency-max": [m.rebalance_latency_max for m in columns],
+        "partition-revoked calls": [m.revoked.calls for m in columns],
+        "partition-assigned calls": [m.assigned.calls for m in columns],
+        "partition-lost calls": [m.lost.calls for m in columns],
+    }
+    lines = [f"  {'':<26}" + "".join(f"{name:>8}" for name in names)]
+    lines += [f"  {title:<26}" + "".join(f"{v!s:>8}" for v in values) for title, values in rows.items()]
+    spent = f"{cost.rebalancing} of {cost.steps} steps in {cost.rebalances} rebalances"
+    unread = f"partitions x steps without a reader: {cost.paused} during them, {cost.idle} besides"
+    return [*lines, f"  {spent}; {unread}"]
 
 
 def _origin(run: SavedRun) -> list[str]:

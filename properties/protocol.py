@@ -498,7 +498,7 @@ def most_rounds(setup: Setup) -> int:
     members, partitions = len(setup.consumers), sum(setup.topics).bit_count()
     if all(stage.eager for consumer in setup.consumers for stage in consumer.stages):
         return members + 2 * setup.budget
-    return members + min(members, partitions) - 1 + 3 * setup.budget
+    return members + min(members, partitions) - 1 + (3 if members > 1 else 2) * setup.budget
 
 
 def rules(setup: Setup) -> Rules:

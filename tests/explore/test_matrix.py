@@ -11,14 +11,16 @@ def marks(switch: str) -> dict[str, Mark]:
     return {cell.profile.name: cell.mark for cell in cells([switch])}
 
 
+@pytest.mark.slow
 def test_the_client_that_has_it() -> None:
-    """KAFKA-12983 is in 2.4 to 2.8.0 and gone in 2.8.1; kafka-python shows the same through a bug of its own."""
+    """KAFKA-12983 is in 2.4 to 2.8.0 and gone in 2.8.1; kafka-python has another bug that shows the same."""
     row = marks("prepare_not_repeated_after_reset")
     assert [row[name] for name in ("java-2.4", "java-2.6", "java-2.8.0")] == [Mark.BREAKS] * 3
     assert {row[name] for name in CLIENTS if name.startswith("java-3")} == {Mark.FINE}
     assert row["kafka-python"] is Mark.OTHERWISE
 
 
+@pytest.mark.slow
 def test_the_broker_that_has_it() -> None:
     """KAFKA-12890 needs a broker from 2.7 to 2.8.0; only the profile of 2.8.0 is in between."""
     row = marks("no_pending_sync_expiry")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -90,9 +91,7 @@ def test_the_command_that_it_names_finds_the_same(rebalance):
 def test_one_of_an_assignor_is_found_by_the_check(rebalance):
     ran = rebalance("bugs", "Q3")
     assert ran.code == 0
-    assert (
-        "rebalance check range+assign_leader_topics_only" in ran.out or "assign_leader_topics_only" in ran.out
-    )
+    assert "+assign_leader_topics_only --level quality --profile smoke" in ran.out
     assert "VIOLATION assign/2" in ran.out
 
 
@@ -109,12 +108,13 @@ def test_the_matrix_runs_its_cells(rebalance):
     words = ("bugs", "Q2", "U3", "--matrix", "--profiles", "java-current,kafka-python,broker-current")
     ran = rebalance(*words)
     assert ran.code == 0, ran.out
-    assert "Q2 leave_on_empty_assignment      . ." in ran.out
-    assert "U3 persist_selected_protocol_only  X" in ran.out
+    assert re.search(r"^Q2 leave_on_empty_assignment  [.Xo] [.Xo]$", ran.out, re.M)
+    assert re.search(r"^U3 persist_selected_protocol_only  [Xo]$", ran.out, re.M)
     assert "3 cells, 0 differ from the catalogue" in ran.out
-    assert "| U3 persist_selected_protocol_only | X |" in rebalance(*words, "--format", "md").out
+    assert "| U3 persist_selected_protocol_only | " in rebalance(*words, "--format", "md").out
     said = json.loads(rebalance(*words, "--format", "json").out)
-    assert [cell["mark"] for cell in said] == ["fine", "fine", "breaks"]
+    assert [cell["expected"] for cell in said] == [False, False, True]
+    assert said[0]["mark"] == "fine"
 
 
 def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from rebalance.explore.scenarios import SCENARIOS
-from rebalance.gate import cli, exploring
+from rebalance.gate import cli, explore_cli, exploring
+from rebalance.gate.terminal import amount
 
 SMALL = ("explore", "dynamic", "--members", 2, "--partitions", 1)
 """A group that is as specified, within a second."""
@@ -49,16 +50,19 @@ def rebalance(
     return run
 
 
+def counts(text: str) -> dict[str, Any]:
+    """A report without what depends on the machine, or on how often the search was interrupted."""
+    said: dict[str, Any] = json.loads(text)
+    said.pop("speed")
+    said["states"].pop("collision")
+    return said
+
+
 def test_a_group_as_specified_is_conformant(rebalance):
     ran = rebalance(*SMALL)
     assert ran.code == 0, ran.out
     assert ran.out.startswith("CONFORMANT  dynamic keeps ")
-    for line in (
-        "all that can be reached",
-        "every fair run settles",
-        "further rebalances",
-        "follow-up rebalance",
-    ):
+    for line in ("all that can be reached", "every fair run settles", "further rebalances"):
         assert line in ran.out
     assert "missed" not in ran.out
     assert max(map(len, ran.out.splitlines())) <= 110
@@ -74,16 +78,15 @@ def test_a_violation_is_told_saved_and_replayed(rebalance):
     assert "14 steps; no run is shorter" in ran.out
     (saved,) = Path(".rebalance/failures").glob("*.json")
     assert saved.stem in ran.out
-    replayed = rebalance("replay")
-    assert replayed == (
-        1,
-        f"failing  {saved.stem}  leader/withhold  dynamic: t-1 goes to B while A holds it\n",
-        "",
-    )
+    line = f"failing  {saved.stem}  leader/withhold  dynamic: t-1 goes to B while A holds it\n"
+    assert rebalance("replay") == (1, line, "")
     assert "leads generation 2" in rebalance("replay", saved.stem[:4], "-v").out
     shown = rebalance("show", saved)
     assert shown.code == 0
     assert "switches=no_withhold" in shown.out
+    cost = rebalance("show", saved, "--metrics").out
+    assert "  rebalance-total                  1       0       1\n" in cost
+    assert "steps in 2 rebalances" in cost
     assert "    14  A leads generation 2 and decides A: t-0; B: t-1" in shown.out
 
 
@@ -127,11 +130,9 @@ def test_go_on_finds_every_clause_and_all_shortest_every_trace(rebalance):
 
 def test_both_engines_and_exact_say_the_same(rebalance):
     ways = [(), ("--engine", "plain"), ("--exact",)]
-    said = [json.loads(rebalance(*TINY, *way, "--format", "json").out) for way in ways]
+    said = [counts(rebalance(*TINY, *way, "--format", "json").out) for way in ways]
     for one in said:
-        one.pop("speed")
         one.pop("engine")
-        one["states"].pop("collision")
     assert said[0] == said[1] == said[2]
     assert said[0]["verdict"] == "conformant"
 
@@ -145,18 +146,21 @@ def test_symmetry_gives_the_verdict_without_liveness(rebalance):
     assert "not asked: symmetry" in rebalance(*TINY, "--symmetry").out
 
 
-@pytest.mark.parametrize("bound", [("--depth", 3), ("--states", 20), ("--memory", "1k")])
+@pytest.mark.parametrize("bound", [("--depth", 3), ("--states", 20)])
 def test_a_bound_makes_it_inconclusive_and_resume_goes_on(rebalance, bound):
-    whole = json.loads(rebalance(*TINY, "--format", "json").out)
+    whole = counts(rebalance(*TINY, "--format", "json").out)
     ran = rebalance(*TINY, *bound)
     assert ran.code == 3
     assert ran.out.startswith("INCONCLUSIVE  dynamic is not judged: the search ended after")
     assert "--resume" in ran.out
     resumed = rebalance(*TINY, "--resume", "--format", "json")
-    said = json.loads(resumed.out)
     assert resumed.err == ""
-    assert {k: v for k, v in said.items() if k != "speed"} == {k: v for k, v in whole.items() if k != "speed"}
+    assert counts(resumed.out) == whole
     assert "nothing to resume" in rebalance(*TINY, "--resume").err
+
+
+def test_amounts_of_memory():
+    assert [amount(text) for text in ("1000", "2k", "1.5M", "4GiB")] == [1000, 2048, 3 << 19, 4 << 30]
 
 
 def test_a_witness_that_is_due_and_missing_is_inconclusive(rebalance, monkeypatch):
@@ -212,7 +216,7 @@ def test_exports(rebalance):
     assert itf["loop"] == len(itf["states"]) - 1
     assert Path("graph.dot").read_text().startswith("digraph {")
     assert not Path(".rebalance/failures").exists()
-    assert len(list(Path("runs").glob("*.json"))) == 1
+    assert len(list(Path("runs").glob("*.json"))) > 0
     ran = rebalance(*SMALL, "--itf", "x.json", "--dot", "x.dot")
     assert "--itf: not written" in ran.err
     assert "beyond 500" in ran.err
@@ -223,9 +227,8 @@ def test_the_list_names_every_scenario(rebalance):
     ran = rebalance("explore", "--list")
     assert ran.code == 0
     assert all(name in ran.out for name in SCENARIOS)
-    assert [
-        s["scenario"] for s in json.loads(rebalance("explore", "--list", "--format", "json").out)["scenarios"]
-    ] == (list(SCENARIOS))
+    listed = json.loads(rebalance("explore", "--list", "--format", "json").out)["scenarios"]
+    assert [one["scenario"] for one in listed] == list(SCENARIOS)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +247,7 @@ def test_the_list_names_every_scenario(rebalance):
         (("dynamic", "--switch", "nonsense"), "no switch 'nonsense'"),
         (
             ("dynamic", "--assignor", "range"),
-            "--assignor range is eager; dynamic has cooperative-sticky only",
+            "range is eager; dynamic has cooperative-sticky only",
         ),
         (("dynamic", "--assignor", "nobody"), "no target is called 'nobody'"),
         (("dynamic", "--assignor", "a_module_of_nobody:x"), "no module and no adapter"),
@@ -282,24 +285,39 @@ def test_show_and_replay_of_something_else(rebalance, tmp_path):
     assert rebalance("replay", other, "--target", "range").code == 2
 
 
-def test_ctrl_c_saves_and_resume_gives_the_same_counts(tmp_path):
+def test_ctrl_c_saves_and_resume_gives_the_same_counts(rebalance, monkeypatch):
+    words = (*SMALL, "--format", "json")
+    whole = counts(rebalance(*words).out)
+
+    def interrupt(progress):
+        if progress.depth == 9:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(explore_cli, "_ticker", lambda options: nullcontext(interrupt))
+        ran = rebalance(*words)
+    assert ran.code == 130
+    assert "interrupted; saved to .rebalance/explore/" in ran.err
+    assert json.loads(ran.out)["stop"] == "interrupted"
+    resumed = rebalance(*words, "--resume")
+    assert resumed.code == 0
+    assert counts(resumed.out) == whole
+
+
+@pytest.mark.slow
+def test_ctrl_c_of_a_process(tmp_path):
     words = ["explore", "eager", "--members", "3", "--partitions", "2", "--no-liveness", "--format", "json"]
     words = [sys.executable, "-m", "rebalance.gate.cli", *words]
-    process = subprocess.Popen(
-        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-    )
-    time.sleep(1.5)
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    if process.returncode == 130:  # a fast machine may have finished
-        assert "interrupted" in err
+    assert process.returncode in (0, 130), err  # a fast machine may have finished
+    assert ("interrupted" in err) is (process.returncode == 130)
     resumed = subprocess.run(
         [*words, "--resume"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert resumed.returncode == 0, resumed.stderr
-    said = json.loads(resumed.stdout)
-    assert said["stop"] == "complete"
-    assert sum(said["states"]["levels"]) == said["states"]["distinct"]
-    fresh = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    whole = json.loads(fresh.stdout)
-    assert {k: v for k, v in said.items() if k != "speed"} == {k: v for k, v in whole.items() if k != "speed"}
+    whole = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert counts(resumed.stdout) == counts(whole.stdout)
+    assert counts(out)["states"]["distinct"] <= counts(whole.stdout)["states"]["distinct"]

@@ -57,7 +57,7 @@ def test_a_plug_is_named_in_the_file():
 
 
 def test_a_plug_takes_the_place_that_fits():
-    assert plugged("sticky+members_unsorted").place == "sticky"
+    assert plugged("sticky+last_claim_wins").place == "sticky"
     with pytest.raises(TargetError, match="only Python assignors"):
         plugged("-- cat")
 
@@ -125,7 +125,7 @@ def test_table_is_narrow_and_marks_the_loop(owner, lasso):
         ({"kind": "other"}, "its field 'kind' is not 'group run'"),
         ({"schema": 2}, "use a newer suite"),
         ({"clause": "group/nonsense"}, "clause 'group/nonsense' is unknown"),
-        ({"loop": 3}, "a run with a loop is about group/converges"),
+        ({"loop": 3}, "a run with a loop is about group/converges or group/rounds"),
         ({"loop": 99}, "loop is 99"),
         ({"events": [{"action": "start", "who": "Z"}]}, "field 'events[0].who' is 'Z'; the members are A, B"),
         ({"events": ["start"]}, "field 'events[0]' is \"start\", expected an object"),

@@ -1,0 +1,248 @@
+"""Hypothesis plays the group: as specified nothing breaks, what is planted is found and shrinks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.stateful import run_state_machine_as_test
+from rebalance.explore.bugs import SHOWN
+from rebalance.explore.lasso import Lasso, confirm
+from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.model.machine import State
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.protocol import CLAUSES, rules
+from rebalance.properties.rules import Rules
+from rebalance.properties.stateful import BreachError, Finding, find, group_machine, runs, setups
+from rebalance.properties.swarm import Game, Play, Run, game, mood, only
+
+QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+SHORTEST = {
+    "no_rejoin_after_revoke": 16,
+    "lost_as_revoked": 9,
+    "leave_on_empty_assignment": 17,
+    "reset_on_sync_rip": 10,
+}
+"""Found quickly; with the length of the shortest trace, by the explorer."""
+
+LATER = (
+    "unsorted_metadata", "prepare_once_per_rebalance", "max_generation_only", "pending_blocks_join",
+    "clear_member_id_on_illegal_generation", "no_sent_generation_check", "no_heartbeat_in_completing",
+    "assign_during_close_hangs", "fetch_while_pending_revocation", "static_replace_not_persisted",
+    "pending_sync_evicts_static", "rebalance_timeout_zero",
+)  # fmt: skip
+
+
+def _search(name: str, **how: int) -> Finding:
+    found = find(SHOWN[name].setup(), clause=SHOWN[name].clause, **how)
+    assert found is not None, f"{name} was not found"
+    return found
+
+
+def _replay(run: Run) -> list[State]:
+    """The states of a run, taken step by step by the machine itself."""
+    group = machine(run.setup)
+    states = [group.initial[0]]
+    for event in run.events:
+        states.append(group.step(states[-1], event))
+    return states
+
+
+def _breaks(run: Run) -> bool:
+    """Whether the machine agrees that the run breaks its clause: asked from scratch."""
+    group, asked = machine(run.setup), only(rules(run.setup), run.clause)
+    states = _replay(run)
+    if asked.finally_:
+        start = len(run.events) - run.cycle
+        lasso = Lasso(states[0], run.events[:start], run.events[start:])
+        confirm(group, asked.finally_[0], lasso)  # raises where it is none
+        return True
+    seen = next(o.seen for e, o in group.outcomes(states[-2]) if e == run.events[-1])
+    return any(rule.breach(run.events[-1], seen) for rule in asked.each_step) or any(
+        rule.breach(*(group.look(states[-1], view) for view in rule.views)) for rule in asked.always
+    )
+
+
+@pytest.mark.parametrize("name", SHORTEST)
+def test_finds_what_is_planted_and_shrinks_it(name):
+    found = _search(name, max_examples=1_000)
+    assert found.run.clause == SHOWN[name].clause
+    assert _breaks(found.run)
+    assert SHORTEST[name] <= len(found.run.events) <= 1.5 * SHORTEST[name]
+    assert 0 < found.examples <= 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LATER)
+def test_finds_more(name):
+    assert _breaks(_search(name).run)
+
+
+@pytest.mark.parametrize("name", ["no_rejoin_after_revoke", "lost_as_revoked"])
+def test_nothing_is_found_without_the_switch(name):
+    setup = SHOWN[name].setup(on=False)
+    assert find(setup, max_examples=200) is None
+
+
+def test_same_seed_same_run():
+    once, again, other = (_search("lost_as_revoked", seed=seed) for seed in (1, 1, 2))
+    assert once == again
+    assert once.examples != other.examples
+
+
+def test_a_finding_reads_like_a_story():
+    run = _search("no_leave_on_unsubscribe", max_examples=500).run
+    head, *steps = str(run).splitlines()
+    assert head.startswith("leave/sent: A leaves without LeaveGroup")
+    assert len(steps) == len(run.events)
+    assert steps[0].split(maxsplit=1)[1] == "A: start"
+
+
+def test_a_cycle_is_marked():
+    run = _search("no_heartbeat_in_completing").run
+    assert run.cycle
+    assert "from here again and again" in str(run)
+    states = _replay(run)
+    group = machine(run.setup)
+    assert group.normal(states[-1]) == group.normal(states[-1 - run.cycle])
+
+
+def test_a_clause_that_is_not_asked_is_refused():
+    with pytest.raises(ValueError, match="group/size"):
+        find(SCENARIOS["dynamic"].setup(), clause="group/size")
+
+
+# -- as specified ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scenario", "size"),
+    [
+        ("dynamic", Size(2, 2, budget=3)),
+        ("eager", Size(2, 2, budget=2, steps="fine")),
+        ("static", Size(2, 2)),
+    ],
+)
+def test_as_specified_nothing_breaks(scenario, size):
+    assert find(SCENARIOS[scenario].setup(size), max_examples=150) is None
+
+
+@settings(QUIET, max_examples=25)
+@given(runs(setups(), steps=300))
+def test_as_specified_nothing_breaks_in_large_groups(run):
+    assert not run.clause, str(run)
+
+
+@pytest.mark.slow
+def test_as_specified_nothing_breaks_in_many_large_groups():
+    found = find(setups(), max_examples=1_000, steps=300)
+    assert found is None, str(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["dynamic", "failover", "mixed", "static", "topics", "crowded"])
+def test_as_specified_nothing_breaks_in_any_scenario(scenario):
+    found = find(SCENARIOS[scenario].setup(Size(budget=4)), max_examples=1_500, steps=120)
+    assert found is None, str(found)
+
+
+# -- the state machine -----------------------------------------------------------------------------------
+
+
+def test_state_machine_passes():
+    group = group_machine(SCENARIOS["dynamic"].setup(Size(2, 2, budget=2)))
+    run_state_machine_as_test(group, settings=settings(QUIET, max_examples=10, stateful_step_count=30))
+
+
+def test_state_machine_fails_with_the_run(capsys):
+    group = group_machine(SHOWN["lost_as_revoked"].setup(), "callback/lost")
+    with pytest.raises(BreachError, match="callback/lost") as caught:
+        run_state_machine_as_test(group, settings=settings(QUIET, max_examples=300, stateful_step_count=30))
+    assert _breaks(caught.value.run)
+
+
+def test_state_machine_fails_at_the_end_of_a_run():
+    group = group_machine(SHOWN["leave_on_empty_assignment"].setup(), "group/converges")
+    with pytest.raises(BreachError, match="group/converges") as caught:
+        run_state_machine_as_test(group, settings=settings(QUIET, max_examples=100, stateful_step_count=30))
+    assert _breaks(caught.value.run)
+
+
+# -- playing by numbers ----------------------------------------------------------------------------------
+
+
+def _play(setup: Setup, asked: Rules | None = None) -> Play:
+    table = Game(setup, rules(setup) if asked is None else asked)
+    return Play(table, mood(table, 16, 0))
+
+
+def test_the_simplest_numbers_take_the_first_step_that_can_happen():
+    play = _play(SCENARIOS["dynamic"].setup(Size(1, 1, budget=0)))
+    while play.step(1):
+        pass
+    assert [event.action for event in play.events] == [
+        "start", "join", "join", "join phase ends", "assign", "leader sync", "receive sync",
+    ]  # fmt: skip
+
+
+def test_every_number_is_a_step_that_the_machine_has():
+    play = _play(SCENARIOS["dynamic"].setup(Size(2, 1, budget=3)))
+    for number in range(1, 40):
+        if not play.step(number * 37 % play.top + 1):
+            break
+    assert len(_replay(play.run)) > 10
+
+
+def test_faults_stop_at_the_budget_and_at_the_mood():
+    setup = SCENARIOS["dynamic"].setup(Size(1, 1, budget=3))
+    table = game(setup)
+    for faults in (0, 2):
+        play = Play(table, mood(table, 64, 0)._replace(faults=faults))
+        for _ in range(60):
+            play.step(play.top)
+        costly = [event for event in play.events if event.action in setup.faults]
+        assert len(costly) <= faults
+
+
+def test_moods_differ_and_repeat():
+    table = game(SCENARIOS["dynamic"].setup())
+    assert mood(table, 16, 5) == mood(table, 16, 5)
+    assert len({mood(table, 16, temper) for temper in range(1, 20)}) > 10
+    for temper in range(50):
+        one = mood(table, 16, temper)
+        assert set(one.order) == set(table.steps)
+        assert set(one.kinds) <= set(table.faults)
+        assert temper == 0 or 1 <= one.faults <= table.setup.budget
+
+
+def test_rounds_are_counted_after_the_last_fault():
+    setup = SCENARIOS["dynamic"].setup(Size(2, 2, budget=0))
+    generous, mean = (_play(setup, only(rules(setup, most), "group/rounds")) for most in (4, 0))
+    for play in (generous, mean):
+        for _ in range(40):
+            play.step(1)
+        play.settle()
+    assert generous.broken is None
+    assert mean.broken is not None
+    assert mean.broken[0] == "group/rounds"
+    assert mean.events[-1].action == "join phase ends"
+
+
+def test_what_never_settles_within_the_bound_is_a_breach(monkeypatch):
+    monkeypatch.setattr("rebalance.properties.swarm.BOUND", 0)
+    play = _play(SCENARIOS["dynamic"].setup(Size(1, 1, budget=0)))
+    play.step(1)
+    play.settle()
+    assert play.broken is not None
+    assert play.broken[0] == "group/converges"
+    assert "not settled" in play.broken[1]
+
+
+def test_rules_of_one_clause():
+    setup = SCENARIOS["dynamic"].setup()
+    for clause in ("group/owner", "leader/grant", "group/converges"):
+        asked = only(rules(setup), clause)
+        kept = {rule.clause for rule in (*asked.always, *asked.each_step, *asked.finally_, *asked.bounded)}
+        assert kept == {clause}
+        assert clause in CLAUSES
