@@ -44,6 +44,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
     parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="one of --list")
     parser.add_argument("--list", action="store_true", help="list scenarios, releases and faults")
+    parser.add_argument("--clauses", action="store_true", help="list what is asked of a group")
 
     group = parser.add_argument_group("the group (what is not given is as --list says)")
     group.add_argument("--members", type=whole, metavar="N", help="how many consumers")
@@ -101,11 +102,11 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.explore.scenarios import ScenarioError, scenario
 
-    if options.list or options.scenario is None:
-        if not options.list:
-            raise UsageError("which SCENARIO? `rebalance explore --list` describes them")
-        _list(options)
+    if options.list or options.clauses:
+        _list(options) if options.list else _clauses(options)
         return 0
+    if options.scenario is None:
+        raise UsageError("which SCENARIO? `rebalance explore --list` describes them")
     try:
         plan = _plan(options, scenario(options.scenario))
     except ScenarioError as error:
@@ -382,6 +383,23 @@ def _caption(found: Explored) -> Callable[[Any], str]:
 
 
 # -- the list ------------------------------------------------------------------------------------------
+
+
+def _clauses(options: argparse.Namespace) -> None:
+    from rebalance.gate.report.words import fold
+    from rebalance.properties.protocol import TABLE
+
+    if options.format == "json":
+        listed = [
+            {"clause": c.id, "level": c.level.value, "rule": c.sentence, "source": c.source} for c in TABLE
+        ]
+        say(json.dumps(listed, indent=2))
+        return
+    lines = []
+    for clause in TABLE:
+        first, *rest = fold(f"{clause.sentence} ({clause.source})", 76)
+        lines += [f"{clause.id:<21} {clause.level:<9} {first}", *(f"{'':<32}{line}" for line in rest)]
+    say("\n".join(lines))
 
 
 def _list(options: argparse.Namespace) -> None:

@@ -69,7 +69,7 @@ class _Played(st.SearchStrategy[None]):
         top = play.top
         for _ in range(self.steps):
             number = data.draw_integer(0, top)
-            if number == before == 0 or (number and not play.step(number)) or play.broken:
+            if play.broken or number == before == 0 or (number and not play.step(number)):
                 return
             before = number
 

@@ -16,7 +16,7 @@ run, either way. Nothing here knows of Hypothesis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple
@@ -47,6 +47,9 @@ MEMORY = 100_000
 
 BOUND = 100
 """How many steps a group may take to settle, for each of its actions."""
+
+Some = frozenset[tuple[str, int]]
+"""Some actions, by name and member."""
 
 RulesOf = Callable[[Setup], Rules]
 
@@ -80,16 +83,18 @@ class Mood(NamedTuple):
     """How the numbers of a run are read.
 
     At most so many ``faults`` happen, of the ``kinds``, for which ``density`` of 128 numbers stand.
-    ``order`` is the order of the group's own steps, ``late[n]`` those that are put off after ``n`` faults;
-    of 16 actions in that order ``strict`` give way to the first one.
+    ``order`` is the order of the other steps; of 16 actions in it ``strict`` give way to the first one.
+    After ``n`` faults the steps ``late[n]``, by name and member, are put off, and the starts (and whatever
+    else the environment does for nothing) ``never[n]`` do not happen.
     """
 
     faults: int
     kinds: tuple[Action, ...]
     density: int
     order: tuple[Action, ...]
-    late: tuple[frozenset[tuple[str, int]], ...]
     strict: int
+    late: tuple[Some, ...]
+    never: tuple[Some, ...]
 
 
 def tell(event: Event) -> str:
@@ -162,7 +167,10 @@ def costs(action: Action) -> bool:
 
 
 @lru_cache(maxsize=16)
-def game(setup: Setup, rules_of: RulesOf = protocol.rules, clause: str | None = None) -> Game:
+def game(setup: Setup, rules_of: Some = frozenset[tuple[str, int]]
+"""Some actions, by name and member."""
+
+RulesOf = protocol.rules, clause: str | None = None) -> Game:
     """The game of ``setup``, asked ``clause`` only where one is given."""
     return Game(setup, only(rules_of(setup), clause))
 
@@ -171,7 +179,7 @@ def mood(game: Game, density: int, temper: int) -> Mood:
     """The mood number ``temper``; 0 is the one of all faults, the machine's order, and nothing put off."""
     budget = game.setup.budget
     if temper == 0:
-        return Mood(budget, game.faults, density, game.steps, (frozenset(),), 0)
+        return Mood(budget, game.faults, density, game.steps, 0, (frozenset(),), (frozenset(),))
     random = Random(temper)
     faults = 1 + random.randrange(budget) if budget else 0
     odds = random.choice(ODDS)
@@ -179,13 +187,16 @@ def mood(game: Game, density: int, temper: int) -> Mood:
     kinds, order = [a for a in game.faults if a.name not in off], list(game.steps)
     random.shuffle(kinds)
     random.shuffle(order)
-    late = tuple(_late(game, random) for _ in range(faults + 1))
-    return Mood(faults, tuple(kinds), density, tuple(order), late, random.choice(STRICT))
+    strict = random.choice(STRICT)
+    late = [_some(game.steps, random) for _ in range(faults + 1)]
+    free = [action for action in game.steps if action.fault]
+    never = [_some(free, random) if random.randrange(2) else frozenset() for _ in range(faults + 1)]
+    return Mood(faults, tuple(kinds), density, tuple(order), strict, tuple(late), tuple(never))
 
 
-def _late(game: Game, random: Random) -> frozenset[tuple[str, int]]:
+def _some(actions: Sequence[Action], random: Random) -> Some:
     odds = random.choice(ODDS)
-    return frozenset((action.name, action.who) for action in game.steps if random.randrange(8) < odds)
+    return frozenset((action.name, action.who) for action in actions if random.randrange(8) < odds)
 
 
 class Play:
@@ -218,7 +229,9 @@ class Play:
         return Run(self.game.setup, tuple(self.events), drawn, *(self.broken or ("", "")), self._cycle, shown)
 
     def step(self, number: int) -> bool:
-        """Take the step that ``number`` stands for; False where nothing can happen."""
+        """Take the step that ``number`` stands for; False where nothing can happen, or after a breach."""
+        if self.broken:
+            return False
         mood, found = self.mood, None
         steps, faults = len(mood.order) * CHOICES, max(1, len(mood.kinds) * CHOICES)
         if number > steps and self._left:
@@ -227,8 +240,7 @@ class Play:
             place = (number - 1) % steps
             if place // CHOICES % 16 < mood.strict:
                 place %= CHOICES
-            late = mood.late[min(len(mood.late) - 1, mood.faults - self._left)]
-            found = self._first(mood.order, place, late)
+            found = self._first(mood.order, place)
         if found is None and self._left:
             found = self._first(mood.kinds, (number - 1) % faults)
         if found is not None:
@@ -276,15 +288,16 @@ class Play:
             if state is None or not rule.holds(*[look(state, view) for view in rule.views]):
                 self._break(rule.clause, sentence)
 
-    def _first(
-        self, actions: Sequence[Action], place: int, late: Container[tuple[str, int]] = ()
-    ) -> tuple[Action, Outcome] | None:
-        """The action and outcome at ``place``, or those of the next action that can happen; ``late`` last."""
+    def _first(self, actions: Sequence[Action], place: int) -> tuple[Action, Outcome] | None:
+        """The action and outcome at ``place``, or those of the next action that can happen; late ones last."""
         start, choice = divmod(place, CHOICES)
+        phase = min(len(self.mood.late) - 1, self.mood.faults - self._left)
+        late, never = self.mood.late[phase], self.mood.never[phase]
         second: tuple[Action, Outcome] | None = None
         for action in (*actions[start:], *actions[:start]):
-            waits = (action.name, action.who) in late
-            if waits and second:
+            name = (action.name, action.who)
+            waits = name in late
+            if (waits and second) or name in never:
                 continue
             outcomes = self.game.possible(self.state, action)
             if outcomes:

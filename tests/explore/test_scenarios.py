@@ -95,7 +95,7 @@ def test_four_members_two_partitions() -> None:
     assert (search.distinct, search.unreduced, search.generated, search.depth) == FOUR_BY_TWO
 
 
-THREE_BY_THREE = {1: (260173, 6304300, 764068, 58), 2: (0, 0, 0, 0)}
+THREE_BY_THREE = {1: (260173, 6304300, 764068, 58), 2: (25923142, 702041580, 98285983, 72)}
 FOUR_BY_TWO = (2671734, 115849641, 9942456, 60)
 """Orbits, the states that they stand for, steps generated from the orbits, depth; by the number of faults."""
 

@@ -16,6 +16,7 @@ import pytest
 from rebalance.explore.scenarios import SCENARIOS
 from rebalance.gate import cli, explore_cli, exploring
 from rebalance.gate.terminal import amount
+from rebalance.properties.protocol import CLAUSES
 
 SMALL = ("explore", "dynamic", "--members", 2, "--partitions", 1)
 """A group that is as specified, within a second."""
@@ -229,6 +230,15 @@ def test_the_list_names_every_scenario(rebalance):
     assert all(name in ran.out for name in SCENARIOS)
     listed = json.loads(rebalance("explore", "--list", "--format", "json").out)["scenarios"]
     assert [one["scenario"] for one in listed] == list(SCENARIOS)
+
+
+def test_every_clause_is_listed(rebalance):
+    ran = rebalance("explore", "--clauses")
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= 110
+    said = json.loads(rebalance("explore", "--clauses", "--format", "json").out)
+    assert [row["clause"] for row in said] == list(CLAUSES)
+    assert all(f"\n{name} " in f"\n{ran.out}" for name in CLAUSES)
 
 
 @pytest.mark.parametrize(

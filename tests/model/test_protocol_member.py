@@ -425,6 +425,13 @@ def test_a_fenced_commit_of_this_generation_is_fatal():
     assert [threw.error for threw in step.saw(Threw)] == [Error.FENCED_INSTANCE_ID]
 
 
+@pytest.mark.xfail(reason="member.py, refused: a fenced commit resets, which 1.5 says of the heartbeat only")
+def test_a_fenced_commit_resets_nothing():
+    """The application closes a member whose generation stands: revoked, not lost."""
+    step = answer("commit", Error.FENCED_INSTANCE_ID, stable(owned=0b01), game=STATIC)
+    assert calls(step) == [("revoked", 0b01)]
+
+
 @pytest.mark.xfail(reason="member.py, fail: the application closes the consumer, which sends LeaveGroup")
 def test_a_dynamic_member_that_gives_up_leaves():
     step = DYNAMIC.step(

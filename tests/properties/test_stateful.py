@@ -12,30 +12,25 @@ from rebalance.model.machine import State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.protocol import CLAUSES, rules
-from rebalance.properties.rules import Rules
+from rebalance.properties.rules import Bounded, Rules
 from rebalance.properties.stateful import BreachError, Finding, find, group_machine, runs, setups
 from rebalance.properties.swarm import Game, Play, Run, game, mood, only
 
 QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
-SHORTEST = {
-    "no_rejoin_after_revoke": 16,
-    "lost_as_revoked": 9,
-    "leave_on_empty_assignment": 17,
-    "reset_on_sync_rip": 10,
-}
+SHORTEST = {"lost_as_revoked": 9, "max_size_counts_members": 6, "new_member_never_expires": 7}
 """Found quickly; with the length of the shortest trace, by the explorer."""
 
 LATER = (
     "unsorted_metadata", "prepare_once_per_rebalance", "max_generation_only", "pending_blocks_join",
     "clear_member_id_on_illegal_generation", "no_sent_generation_check", "no_heartbeat_in_completing",
     "assign_during_close_hangs", "fetch_while_pending_revocation", "static_replace_not_persisted",
-    "pending_sync_evicts_static", "rebalance_timeout_zero",
+    "pending_sync_evicts_static", "rebalance_timeout_zero", "no_rejoin_after_revoke",
 )  # fmt: skip
 
 
-def _search(name: str, **how: int) -> Finding:
-    found = find(SHOWN[name].setup(), clause=SHOWN[name].clause, **how)
+def _search(name: str, seed: int = 0, max_examples: int = 5_000) -> Finding:
+    found = find(SHOWN[name].setup(), clause=SHOWN[name].clause, seed=seed, max_examples=max_examples)
     assert found is not None, f"{name} was not found"
     return found
 
@@ -79,14 +74,14 @@ def test_finds_more(name):
     assert _breaks(_search(name).run)
 
 
-@pytest.mark.parametrize("name", ["no_rejoin_after_revoke", "lost_as_revoked"])
+@pytest.mark.parametrize("name", ["lost_as_revoked", "leave_on_empty_assignment"])
 def test_nothing_is_found_without_the_switch(name):
     setup = SHOWN[name].setup(on=False)
-    assert find(setup, max_examples=200) is None
+    assert find(setup, max_examples=50) is None
 
 
 def test_same_seed_same_run():
-    once, again, other = (_search("lost_as_revoked", seed=seed) for seed in (1, 1, 2))
+    once, again, other = (_search("clear_before_leave_prepare", seed=seed) for seed in (1, 1, 2))
     assert once == again
     assert once.examples != other.examples
 
@@ -125,10 +120,10 @@ def test_a_clause_that_is_not_asked_is_refused():
     ],
 )
 def test_as_specified_nothing_breaks(scenario, size):
-    assert find(SCENARIOS[scenario].setup(size), max_examples=150) is None
+    assert find(SCENARIOS[scenario].setup(size), max_examples=60) is None
 
 
-@settings(QUIET, max_examples=25)
+@settings(QUIET, max_examples=15)
 @given(runs(setups(), steps=300))
 def test_as_specified_nothing_breaks_in_large_groups(run):
     assert not run.clause, str(run)
@@ -152,20 +147,18 @@ def test_as_specified_nothing_breaks_in_any_scenario(scenario):
 
 def test_state_machine_passes():
     group = group_machine(SCENARIOS["dynamic"].setup(Size(2, 2, budget=2)))
-    run_state_machine_as_test(group, settings=settings(QUIET, max_examples=10, stateful_step_count=30))
+    run_state_machine_as_test(group, settings=settings(QUIET, max_examples=5, stateful_step_count=20))
 
 
-def test_state_machine_fails_with_the_run(capsys):
-    group = group_machine(SHOWN["lost_as_revoked"].setup(), "callback/lost")
-    with pytest.raises(BreachError, match="callback/lost") as caught:
-        run_state_machine_as_test(group, settings=settings(QUIET, max_examples=300, stateful_step_count=30))
-    assert _breaks(caught.value.run)
-
-
-def test_state_machine_fails_at_the_end_of_a_run():
-    group = group_machine(SHOWN["leave_on_empty_assignment"].setup(), "group/converges")
-    with pytest.raises(BreachError, match="group/converges") as caught:
-        run_state_machine_as_test(group, settings=settings(QUIET, max_examples=100, stateful_step_count=30))
+@pytest.mark.parametrize(
+    "name",
+    ["ghost_on_retry", pytest.param("leave_on_empty_assignment", marks=pytest.mark.slow)],
+)
+def test_state_machine_fails_with_the_run(name):
+    shown = SHOWN[name]
+    group = group_machine(shown.setup(), shown.clause)
+    with pytest.raises(BreachError, match=shown.clause) as caught:
+        run_state_machine_as_test(group, settings=settings(QUIET, max_examples=200, stateful_step_count=25))
     assert _breaks(caught.value.run)
 
 
@@ -218,7 +211,8 @@ def test_moods_differ_and_repeat():
 
 def test_rounds_are_counted_after_the_last_fault():
     setup = SCENARIOS["dynamic"].setup(Size(2, 2, budget=0))
-    generous, mean = (_play(setup, only(rules(setup, most), "group/rounds")) for most in (4, 0))
+    counts = [Bounded("group/rounds", lambda event: event.action == "join phase ends", n) for n in (4, 0)]
+    generous, mean = (_play(setup, Rules(bounded=(rule,))) for rule in counts)
     for play in (generous, mean):
         for _ in range(40):
             play.step(1)
@@ -243,6 +237,7 @@ def test_rules_of_one_clause():
     setup = SCENARIOS["dynamic"].setup()
     for clause in ("group/owner", "leader/grant", "group/converges"):
         asked = only(rules(setup), clause)
-        kept = {rule.clause for rule in (*asked.always, *asked.each_step, *asked.finally_, *asked.bounded)}
+        kept = {rule.clause for rule in asked.always} | {rule.clause for rule in asked.each_step}
+        kept |= {rule.clause for rule in asked.finally_} | {rule.clause for rule in asked.bounded}
         assert kept == {clause}
         assert clause in CLAUSES

@@ -1,0 +1,153 @@
+"""What a run cost, counted on runs made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from rebalance.model.machine import Event
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Consumer, Runs, Setup
+from rebalance.model.protocol.state import Parts, Topics
+from rebalance.properties.metrics import Callbacks, Figures, figures
+
+A, B, C = 0, 1, 2
+
+
+def _setup(assignor: str, partitions: int = 2, faults: tuple[str, ...] = (), steps: str = "atomic") -> Setup:
+    consumer = Consumer((Runs((assignor,)),), (Topics(1),))
+    parts = Parts((1 << partitions) - 1)
+    return Setup((consumer,) * 3, (parts,), parts, faults, len(faults), naming="given", steps=steps)
+
+
+def _is(name: str, who: int, event: Event) -> bool:
+    return (event.action, event.who) == (name, who)
+
+
+def _events(setup: Setup, *script: str | tuple[str, int], settle: bool = True) -> tuple[Event, ...]:
+    """The scripted actions, by name and member; after each of them, with ``settle``, all that follows from it
+    without another start or fault, in the machine's order."""
+    group, events = machine(setup), list[Event]()
+    state = group.initial[0]
+
+    def take(wanted: Callable[[Event], bool]) -> bool:
+        nonlocal state
+        found = next((event for event in group.enabled(state) if wanted(event)), None)
+        if found is not None:
+            state = group.step(state, found)
+            events.append(found)
+        return found is not None
+
+    for line in script:
+        name, who = line if isinstance(line, tuple) else (line, A)
+        assert take(partial(_is, name, who)), (line, events)
+        while settle and take(lambda e: not group.by_name[e.action, e.who].fault):
+            pass
+    return tuple(events)
+
+
+def test_one_member_alone():
+    setup = _setup("cooperative-sticky")
+    events = _events(setup, "start")
+    assert [event.action for event in events] == [
+        "start", "join", "join", "join phase ends", "assign", "leader sync", "receive sync",
+    ]  # fmt: skip
+    whole = figures(setup, events)
+    alone = whole.members[A]
+    assert (alone.rebalance_total, alone.failed_rebalance_total) == (1, 1)  # MEMBER_ID_REQUIRED
+    assert alone.rebalance_latency_total == alone.rebalance_latency_max == 5  # from the first JoinGroup
+    assert alone.rebalance_latency_avg == 5.0
+    assert alone.last == 0
+    assert alone.assigned == Callbacks(1, 2)
+    assert alone.revoked == alone.lost == Callbacks()
+    assert whole.members[B].last is None
+    assert whole.members[B].rebalance_latency_avg == 0.0
+    # Nobody reads the two partitions: after "start" no rebalance is under way, after the next five steps one
+    # is, and after the last one they are read.
+    assert (whole.steps, whole.rebalances, whole.rebalancing) == (7, 1, 5)
+    assert (whole.idle, whole.paused) == (2, 10)
+
+
+def _joins(assignor: str) -> Figures:
+    """A and B share six partitions, C joins; figures from C's start on."""
+    setup = _setup(assignor, 6)
+    first = _events(setup, "start", ("start", B))
+    return figures(setup, _events(setup, "start", ("start", B), ("start", C)), since=len(first))
+
+
+def test_eager_pauses_everything_cooperative_only_what_moves():
+    eager, cooperative = _joins("range"), _joins("cooperative-sticky")
+    assert (eager.rebalances, cooperative.rebalances) == (1, 2)
+    assert eager.members[A].revoked == Callbacks(1, 3)  # everything, before JoinGroup
+    assert cooperative.members[A].revoked == Callbacks(1, 1)  # what moves, after SyncGroup
+    assert eager.members[A].assigned == Callbacks(1, 2)
+    assert cooperative.members[A].assigned == Callbacks(2, 0)  # onPartitionsAssigned of nothing
+    assert cooperative.members[C].assigned == Callbacks(2, 2)
+    assert eager.paused > cooperative.paused > 0
+    assert eager.paused / eager.rebalancing > 2 * cooperative.paused / cooperative.rebalancing
+    assert eager.idle == cooperative.idle == 0
+
+
+def test_the_group_is_its_members_together():
+    whole = _joins("cooperative-sticky")
+    members, group = whole.members, whole.group
+    assert group.rebalance_total == sum(m.rebalance_total for m in members) == 6
+    assert group.rebalance_latency_total == sum(m.rebalance_latency_total for m in members)
+    assert group.rebalance_latency_max == max(m.rebalance_latency_max for m in members)
+    assert group.last == min(m.last for m in members if m.last is not None) == 0
+    assert group.assigned == Callbacks(6, 2)
+
+
+def test_partitions_are_lost_with_the_membership():
+    setup = _setup("cooperative-sticky", faults=("max poll",))
+    first = _events(setup, "start")
+    whole = figures(setup, _events(setup, "start", "max poll"), since=len(first))
+    assert whole.members[A].lost == Callbacks(1, 2)
+    assert whole.members[A].revoked == Callbacks()
+    assert whole.members[A].rebalance_total == 1
+    assert whole.paused > 0
+
+
+def test_a_lost_answer_is_a_failed_rebalance_and_part_of_the_next_latency():
+    setup = _setup("cooperative-sticky", 1, ("disconnect",))
+    script = ["start", "join", "join lost", "receive error"]
+    lost = figures(setup, _events(setup, *script, settle=False))
+    assert (lost.members[A].rebalance_total, lost.members[A].failed_rebalance_total) == (0, 2)
+    rest = ["join", "join phase ends", "assign", "leader sync", "receive sync"]
+    who = [(name, -1 if name == "join phase ends" else A) for name in rest]
+    whole = figures(setup, _events(setup, *script, *who, settle=False))
+    assert whole.members[A].failed_rebalance_total == 2
+    assert whole.members[A].rebalance_latency_total == 7
+
+
+def test_a_crash_ends_the_rebalance_that_it_interrupts():
+    setup = _setup("cooperative-sticky", 1, ("crash",))
+    events = _events(setup, "start", "join", "crash", "start", "join", settle=False)
+    whole = figures(setup, events)
+    assert whole.members[A].rebalance_total == 0
+    assert whole.members[A].failed_rebalance_total == 2  # MEMBER_ID_REQUIRED, twice
+    restarted = figures(setup, _events(setup, "start", "crash"))
+    assert restarted.members[A].rebalance_total == 1
+    assert restarted.members[A].last is not None
+    assert restarted.idle > 0 or restarted.paused > 0
+
+
+def test_both_granularities_count_the_same():
+    atomic, fine = (_setup("cooperative-sticky", steps=steps) for steps in ("atomic", "fine"))
+    one, two = (figures(setup, _events(setup, "start", ("start", B))) for setup in (atomic, fine))
+    for mine, other in zip(one.members, two.members, strict=True):
+        assert mine.rebalance_total == other.rebalance_total
+        assert (mine.revoked, mine.assigned, mine.lost) == (other.revoked, other.assigned, other.lost)
+        assert mine.failed_rebalance_total == other.failed_rebalance_total
+        assert mine.rebalance_latency_total <= other.rebalance_latency_total
+
+
+def test_an_event_that_cannot_happen_is_refused():
+    with pytest.raises(ValueError, match="cannot happen"):
+        figures(_setup("range"), [Event("join", A)])
+
+
+def test_no_events_no_figures():
+    whole = figures(_setup("range"), [])
+    assert (whole.steps, whole.paused, whole.idle, whole.group.last) == (0, 0, 0, None)
