@@ -17,7 +17,7 @@ ifneq ($(OURS),True)
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help gate test check bench switches nightly format doctor clean
+.PHONY: help gate test check bench switches states machine mutants nightly format doctor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
@@ -42,6 +42,15 @@ bench: $(STAMP) ## the benchmarks, into benchmarks/results.md
 
 switches: $(STAMP) ## how soon each design switch is found, into benchmarks/switches.md
 	$(BIN)/python -m benchmarks.switches
+
+states: $(STAMP) ## how many states the explorer searches and how fast, into benchmarks/explore.md
+	$(BIN)/python -m benchmarks.explore
+
+machine: $(STAMP) ## how the Hypothesis machine does beside the explorer, into benchmarks/stateful.md
+	$(BIN)/python -m benchmarks.stateful
+
+mutants: $(STAMP) ## the mutation score of the model, into benchmarks/mutation.md
+	$(BIN)/python -m benchmarks.mutation
 
 nightly: $(STAMP) ## every test, the nightly ones too
 	@$(NEED) java 2>&1 >/dev/null || true

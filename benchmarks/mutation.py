@@ -654,6 +654,9 @@ CPU_SECONDS = 90
 MEMORY = 3 << 30
 """Of one mutant."""
 
+ROOM = 25_000
+"""States that a mutant may have in a case beyond three times those of the model."""
+
 
 class _Kept:
     """Stands for "this component keeps its old value" in what a step writes."""
@@ -760,7 +763,7 @@ KINDS = {
     "witness": "a witness that the model reaches in the same case is not reached",
     "finding": "a clause does not find a mistake any more that is switched on",
     "error": "the model raises an exception",
-    "large": "the search has three times the states, and finds nothing in them",
+    "large": "the space is more than three times as large, and nothing is found in that much of it",
     "timeout": "the time or the memory is used up",
     "coverage": "an action of the model is never taken in a case in which it was",
     "survived": "nothing of these",
@@ -835,7 +838,7 @@ def _attempt(names: Mapping[str, Any], some: Case, seen: Seen) -> Verdict:
     setup = some.build(names["setup"])
     made: Machine = names["group"].machine(setup)
     asked = _asked(some, setup, seen.broken)
-    found = fast.explore(made, asked, Limits(states=3 * seen.distinct + 5000))
+    found = fast.explore(made, asked, Limits(states=3 * seen.distinct + ROOM))
     same = (found.distinct, found.generated) == (seen.distinct, seen.generated)
     end = partial(Verdict, where=some.name, same=same)
     clauses = [breach.clause for breach in found.breaches]
@@ -1018,7 +1021,8 @@ HEAD = """# Mutation score of the model
 
 Made by `python -m benchmarks.mutation` (`--help` says more); the mutants and the battery are described there.
 One mutant is one guard negated or dropped, one operand of a condition or of a set expression dropped, one
-field, statement, step or write dropped. {tried} of {all} mutants were tried, {cpu:.0f} s of CPU time.
+field, statement, step or write dropped. {tried} of {all} mutants were tried,
+in {cpu:.0f} s of CPU time; if not all, they are a random sample.
 
 {killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent for a reason
 that is given below, {open} are open. The search for a mutant ends with the first breach of a clause, run that

@@ -54,6 +54,9 @@ def add(commands: Any) -> None:
     group.add_argument("--broker", default="as-specified", metavar="B", help="release of the coordinator")
     group.add_argument("--assignor", metavar="TARGET", help="an assignor in place of the reference one: "
                        "NAME, NAME+SWITCH, module:attribute or ADAPTER:NAME")  # fmt: skip
+    group.add_argument("--naming", choices=("every", "given"), help="under which names of members and "
+                       "partitions a leader's assignor is asked: every, at each rebalance anew, or one all "
+                       "the time (every; with --assignor given)")  # fmt: skip
     group.add_argument("--faults", metavar="F[,F...]|all|none", help="kinds of faults that may happen")
     group.add_argument("--budget", type=natural, metavar="N", help="how many faults may happen in one run")
     group.add_argument("--switch", action="append", default=[], metavar="ID",
@@ -150,6 +153,7 @@ def _plan(options: argparse.Namespace, chosen: Scenario) -> Plan:
         **({"assignor": options.assignor} if options.assignor else {}),
         **({"switches": options.switch} if options.switch else {}),
         **({"steps": options.steps} if options.steps != "atomic" else {}),
+        **({"naming": setup.naming} if setup.naming != "every" else {}),
         "budget": setup.budget,
         "faults": list(setup.faults),
     }
@@ -192,6 +196,8 @@ def _setup(options: argparse.Namespace, chosen: Scenario) -> Any:
         budget=0 if faults == () and options.budget is None else options.budget,
         switches=tuple(dict.fromkeys(options.switch)),
         steps=options.steps,
+        # One that is not sticky may go by names, and would never settle if they changed under it.
+        naming=options.naming or ("given" if options.assignor else "every"),
     )
     if options.assignor:
         chosen, size = _with_assignor(options, chosen, size)
@@ -248,6 +254,8 @@ def _refuse(options: argparse.Namespace) -> None:
     if fast_only and (options.engine == "plain" or options.dfs or options.swarm):
         with_ = "--engine plain" if options.engine == "plain" else "--dfs" if options.dfs else "--swarm"
         raise UsageError(f"--{fast_only[0]} does not go with {with_}")
+    if options.symmetry and (options.naming or ("given" if options.assignor else "every")) == "given":
+        raise UsageError("--symmetry needs --naming every: under given names nothing is symmetric")
     if options.dot and (options.symmetry or options.dfs or options.swarm):
         raise UsageError("--dot draws a whole search: it does not go with --symmetry, --dfs or --swarm")
     if options.swarm and options.states:

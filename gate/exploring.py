@@ -188,6 +188,8 @@ def _unsettled(plan: Plan, lively: Liveness) -> Iterator[Violation]:
             yield Violation(settling.clause, CONVERGES.sentence, (run,), settling.least, settling.stuck)
     for counted in lively.counts:
         if counted.lasso is not None:
+            if any(one.lasso is not None for one in lively.settling):
+                continue  # who rebalances for ever does not settle, which has been said
             run = _named(plan, of_lasso(plan.setup, counted.lasso, counted.clause))
             yield Violation(counted.clause, run.sentence, (run,), False)
         elif not counted.holds and counted.trace is not None:

@@ -6,6 +6,7 @@ rules for one setup. The functions see views and observations of ``rebalance.mod
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from rebalance.model.protocol.state import (
     Claimed,
     Completed,
     Decided,
+    Elected,
     Error,
     Expelled,
     GroupState,
@@ -99,7 +101,7 @@ def _always(setup: Setup) -> Iterator[Always]:
         yield Always("group/size", ("group", *(f"size {a}" for a in slots)), partial(_size, setup.max_size))
     for slot, a in enumerate(slots):
         if setup.consumers[slot].instance is not None:
-            yield Always("group/instance", (f"size {a}",), partial(_instance, a))
+            yield Always("group/instance", (f"ids {a}",), partial(_instance, a))
         yield Always("callback/told", (f"listener {a}",), partial(_told, setup, a))
         yield Always("callback/fetch", (f"reads {a}",), partial(_fetch, setup, a))
 
@@ -302,6 +304,17 @@ def _admit(setup: Setup, seen: Seen) -> str | None:
     return None
 
 
+def _vote(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Elected):
+        shared = set(item.lists[0]).intersection(*item.lists)
+        if item.protocol not in shared:
+            return f"{item.protocol} is selected, which not every member supports"
+        votes = Counter(next(name for name in assignors if name in shared) for assignors in item.lists)
+        if votes[item.protocol] < max(votes.values()):
+            return f"{item.protocol} is selected with {votes[item.protocol]} votes of {dict(votes)}"
+    return None
+
+
 def _repeat(setup: Setup, seen: Seen) -> str | None:
     for item in _of(seen, Repeated):
         if item.rebalances:
@@ -378,6 +391,13 @@ _STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
          "poll throws nothing that no application can handle"),
         ("coordinator/admit", Level.SAFETY, _admit, "KIP-394",
          "a member id is admitted after its owner has shown it"),
+        (
+            "coordinator/vote",
+            Level.SAFETY,
+            _vote,
+            "ClassicGroup.selectProtocol",
+            "every member supports the protocol of its generation, and none has more votes",
+        ),
         ("coordinator/repeat", Level.LIVENESS, _repeat, "KAFKA-12898",
          "a follower that repeats itself starts no rebalance"),
         ("coordinator/static", Level.SAFETY, _static, "KIP-345, KAFKA-9801, KAFKA-12759",
@@ -472,7 +492,7 @@ _STATES = tuple(
             "a commit for a partition that another member owns is refused, however late it comes",
             "KIP-429, KIP-447",
         ),
-        ("group/size", "no generation has more members than group.max.size", "KIP-389"),
+        ("group/size", "no more members than group.max.size take part in a generation", "KIP-389"),
         ("group/instance", "one group.instance.id belongs to one member of the group", "KIP-345"),
         ("callback/told", "what the listener was told adds up to what the consumer owns", "KIP-429"),
         ("callback/fetch", "an EAGER member reads nothing after its last commit", "KAFKA-14196"),

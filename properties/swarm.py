@@ -167,10 +167,7 @@ def costs(action: Action) -> bool:
 
 
 @lru_cache(maxsize=16)
-def game(setup: Setup, rules_of: Some = frozenset[tuple[str, int]]
-"""Some actions, by name and member."""
-
-RulesOf = protocol.rules, clause: str | None = None) -> Game:
+def game(setup: Setup, rules_of: RulesOf = protocol.rules, clause: str | None = None) -> Game:
     """The game of ``setup``, asked ``clause`` only where one is given."""
     return Game(setup, only(rules_of(setup), clause))
 
@@ -289,7 +286,7 @@ class Play:
                 self._break(rule.clause, sentence)
 
     def _first(self, actions: Sequence[Action], place: int) -> tuple[Action, Outcome] | None:
-        """The action and outcome at ``place``, or those of the next action that can happen; late ones last."""
+        """The action and outcome at ``place``, or of the next action that can happen, late ones last."""
         start, choice = divmod(place, CHOICES)
         phase = min(len(self.mood.late) - 1, self.mood.faults - self._left)
         late, never = self.mood.late[phase], self.mood.never[phase]

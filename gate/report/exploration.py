@@ -158,11 +158,10 @@ def _live(lively: Liveness | None, unasked: str) -> list[str]:
         word = "every fair run settles once faults stop" if settling.holds else "no: see group/converges"
         lines += _labelled("settles", word)
     for counted in lively.counts:
-        most = "no bound" if counted.reached is None else f"at most {counted.reached}"
-        if counted.reached is None and not counted.fair:
-            most += ", in unfair runs only"
-        may = f"; {counted.most} may (group/rounds)"
-        lines += _labelled("rounds", f"{most} further rebalances after the last fault{may}")
+        most = "no bound to the" if counted.reached is None else f"at most {counted.reached}"
+        fair = "; fair runs have one" if counted.reached is None and not counted.fair else ""
+        text = f"{most} further rebalances after the last fault, {counted.most} may follow{fair}"
+        lines += _labelled("rounds", text)
     return lines
 
 

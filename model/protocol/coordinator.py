@@ -18,6 +18,7 @@ from rebalance.model.protocol.state import (
     NONE,
     NOTHING,
     Admitted,
+    Elected,
     Error,
     Expelled,
     Generation,
@@ -154,7 +155,8 @@ def _join_new(
         old = next((r for r in reversed(records) if r.meta is not None), None)
         both = "static_replace_only_stable" in decisions and group.state is GroupState.PREPARING
         if old is not None and not both:
-            others = [record for record in admitted(everybody) if record != old]
+            kept = [record for record in records if record.id != old.id]
+            others = admitted([*kept, *everybody[len(records) :]])
             return _replace_static(me, wire, group, records, old, fresh, others)
     elif "ghost_on_retry" not in decisions:
         given = Refused("join", Error.MEMBER_ID_REQUIRED, NO_ID, given=fresh)
@@ -272,8 +274,16 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
                 for slot, wire in enumerate(wires)
             ]
             after = Group(GroupState.COMPLETING, generation, leader, protocol)
-            choice = f"{protocol}, leader {letter(leader.slot) if leader else '-'}"
-            yield Outcome((after, *kept, *answers, *log), choice, tuple(seen))
+            elected = Elected(protocol, tuple(meta.assignors for meta in metas))
+            choice = f"{protocol}, leader {_name(leader, awaiting)}"
+            yield Outcome((after, *kept, *answers, *log), choice, (*seen, elected))
+
+
+def _name(leader: Id | None, awaiting: Sequence[Id]) -> str:
+    """A leader by its slot, and by its id too where a slot has left an older one behind."""
+    assert leader is not None
+    alone = sum(member.slot == leader.slot for member in awaiting) == 1
+    return letter(leader.slot) + ("" if alone else f" id {leader.incarnation}")
 
 
 def _all_here(setup: Setup, group: Group, records: Sequence[Records]) -> bool:
@@ -285,10 +295,12 @@ def _all_here(setup: Setup, group: Group, records: Sequence[Records]) -> bool:
         (setup.consumers[slot].instance is not None, r) for slot, some in enumerate(records) for r in some
     ]
     inside = [(static, record) for static, record in members if record.meta is not None]
-    if not any(record.joined for _, record in inside) and any(static for static, _ in inside):
+    evicts = "evict_static_on_rebalance_timeout" in setup.coordinator
+    stays = any(static for static, _ in inside) and not evicts
+    if stays and not any(record.joined for _, record in inside):
         return False
     if "rebalance_timeout_zero" in setup.coordinator and not group.first:
-        return any(record.joined for _, record in inside)
+        return not inside or any(record.joined for _, record in inside)
     pending = len(members) > len(inside)
     timeout = group.first or any(record.given_up for _, record in inside)
     return (timeout or not pending) and all(record.joined or record.given_up for _, record in inside)

@@ -54,7 +54,9 @@ def bounce(
     last = len(me.consumer.stages) - 1
     others, away = rest[: len(me.setup.consumers) - 1], rest[len(me.setup.consumers) - 1 :]
     lists = [stage.assignors for stage in me.consumer.stages]
-    if done and any(r.meta and r.meta.assignors == lists[done - 1] for some in away for r in some):
+    old = lists[done - 1] if done and lists[done - 1] != lists[done] else None
+    known = (*(records if me.static else ()), *(record for some in away for record in some))
+    if old is not None and any(record.meta and record.meta.assignors == old for record in known):
         return
     if done == last or not works(member) or done > min(others, default=done) or done != member.stage:
         return
@@ -80,7 +82,8 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             own = tuple(me.name(part) for part in ("rollout", "member", "wire", "stray"))
             whole = (*own, "group", me.name("record"))
             others = tuple(f"rollout {letter(s)}" for s in setup.slots if s != slot)
-            away = tuple(f"record {letter(s)}" for s in setup.slots if s != slot) if me.static else ()
+            static = [s for s in setup.slots if s != slot and setup.consumers[s].instance is not None]
+            away = tuple(f"record {letter(s)}" for s in static)
             reads, run, guard = (*whole, *others, *away), partial(bounce, me), partial(_goes_on, me)
             listed.append(Action("bounce", slot, reads, whole, run, guard, True, none))
     return tuple(listed)

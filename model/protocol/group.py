@@ -165,7 +165,10 @@ def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
             f"settled {letter(me.slot)}", (m, w, "group", r), lambda m, w, g, r: settled(setup, m, w, g, r)
         )
         yield View(f"share {letter(me.slot)}", (m, r), lambda m, r: _share(setup, m, r))
-        yield View(f"size {letter(me.slot)}", (r,), lambda r: len(coordinator.admitted(r)))
+        yield View(f"ids {letter(me.slot)}", (r,), lambda r: len(coordinator.admitted(r)))
+        yield View(
+            f"size {letter(me.slot)}", (r,), lambda r: sum(not x.silent for x in coordinator.admitted(r))
+        )
 
 
 def _reads(me: Me, m: Member) -> tuple[bool, bool, Parts]:

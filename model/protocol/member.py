@@ -168,7 +168,6 @@ def join_complete(me: Me, member: Member, assigned: Parts, throws: bool = False)
         last=assigned if keeps_last else NOTHING,
         told=told,
         rejoin=rejoin,
-        watch=member.watch,
         unfetched=Parts(member.unfetched & assigned & ~added),
     )
     seen.append(Completed(me.slot, assigned, member.owned, eager, bool(revoked), rejoin, told))
@@ -345,9 +344,9 @@ def refused(me: Me, member: Member, answer: Refused) -> tuple[Member, Seen]:
             return answered(member)
         return answered(member._replace(rejoin=True))
     if error in FATAL:
-        if api in ("heartbeat", "commit"):
-            if not acts:
-                return member, ()
+        if api in ("heartbeat", "commit") and not acts:
+            return member, ()
+        if api == "heartbeat":
             member = reset(member)  # so that closing finds its partitions lost
         return fail(me, member, error)
     if not acts and not (api == "commit" and _late_commit_resets(member, decisions)):
@@ -550,6 +549,7 @@ def poll_interval(me: Me, member: Member, wire: Wire, group: Group, records: Rec
     """max.poll.interval.ms passes for a member that hangs; one that hangs in assign() is left to the
     coordinator's timeout for those that do not sync."""
     inside = member.state is MemberState.COMPLETING and wire is None
+    inside = inside and group.state is GroupState.COMPLETING
     if member.life is Life.HUNG and not inside:
         for outcome in poll_too_late(me, 0, member, group, records):
             yield Outcome(outcome.values[1:], seen=outcome.seen)

@@ -368,6 +368,13 @@ class Admitted(NamedTuple):
     limit: int | None
 
 
+class Elected(NamedTuple):
+    """The protocol of a generation, and the assignor list of each of its members."""
+
+    protocol: str
+    lists: tuple[tuple[str, ...], ...]
+
+
 class Repeated(NamedTuple):
     """A follower said again what it had said; ``rebalances`` whether that started a rebalance."""
 

@@ -197,6 +197,7 @@ def test_an_assignor_of_ones_own(rebalance, tmp_path):
     assert rebalance("replay").code == 1
     assert rebalance(*BROKEN, "--assignor", "cooperative-sticky").code == 0
     assert rebalance(*BROKEN, "--assignor", "cooperative-sticky+no_withhold").code == 1
+    assert rebalance(*BROKEN, "--assignor", "cooperative-sticky+no_withhold", "--naming", "every").code == 1
     eager = ("explore", "eager", "--members", 2, "--partitions", 2, "--faults", "none")
     assert rebalance(*eager, "--assignor", "sticky").code == 0
 
@@ -217,7 +218,7 @@ def test_exports(rebalance):
     assert itf["loop"] == len(itf["states"]) - 1
     assert Path("graph.dot").read_text().startswith("digraph {")
     assert not Path(".rebalance/failures").exists()
-    assert len(list(Path("runs").glob("*.json"))) > 0
+    assert list(Path("runs").glob("*.json"))
     ran = rebalance(*SMALL, "--itf", "x.json", "--dot", "x.dot")
     assert "--itf: not written" in ran.err
     assert "beyond 500" in ran.err
@@ -266,6 +267,7 @@ def test_every_clause_is_listed(rebalance):
             "write --assignor NAME+",
         ),
         (("dynamic", "--engine", "plain", "--symmetry"), "--symmetry does not go with --engine plain"),
+        (("dynamic", "--assignor", "cooperative-sticky", "--symmetry"), "needs --naming every"),
         (("dynamic", "--swarm", "--exact"), "--exact does not go with --swarm"),
         (("dynamic", "--swarm", "--dfs"), "not allowed with"),
         (("dynamic", "--dot", "no/where.dot"), "no directory 'no'"),
@@ -331,3 +333,15 @@ def test_ctrl_c_of_a_process(tmp_path):
     whole = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
     assert counts(resumed.stdout) == counts(whole.stdout)
     assert counts(out)["states"]["distinct"] <= counts(whole.stdout)["states"]["distinct"]
+
+
+def test_an_assignor_that_goes_by_names_settles_under_names_that_stay(rebalance, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
+    words = (*BROKEN, "--assignor", "my_assignor:CooperativeRoundRobin")
+    assert rebalance(*words).code == 0
+    ran = rebalance(*words, "--naming", "every")
+    assert ran.code == 1
+    assert ran.out.startswith("VIOLATION  dynamic breaks group/converges\n")
+    assert "---- from here again and again ----" in ran.out
+    assert "---- back to where step 19 led ----" in ran.out
+    assert rebalance("replay").code == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from rebalance.explore import fast
 from rebalance.explore.bugs import SHOWN
 from rebalance.explore.scenarios import SCENARIOS, Size
 from rebalance.gate import runs
@@ -20,7 +21,8 @@ from rebalance.gate.runs import SavedRun, play, setup_in, setup_out
 from rebalance.gate.targets import TargetError
 from rebalance.gate.traces import NewerSchema, TraceError
 from rebalance.model.machine import Event
-from rebalance.properties.protocol import WITNESSES
+from rebalance.model.protocol.group import machine
+from rebalance.properties.protocol import WITNESSES, rules
 
 ROOT = Path(__file__).parents[2]
 
@@ -183,16 +185,15 @@ def test_floors_are_witnesses_of_the_table():
     assert set(DUE) <= set(WITNESSES)
 
 
+@pytest.mark.parametrize(
+    "size",
+    [(1, 1), pytest.param((2, 1), marks=pytest.mark.slow), pytest.param((2, 2), marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_is_due_does_show(name):
-    from rebalance.explore import fast
-    from rebalance.model.protocol.group import machine
-    from rebalance.properties.protocol import rules
-
-    for members, partitions in ((1, 1), (2, 1), (2, 2)):
-        if name in ("topics", "apart", "static-topics") and partitions < 2:
-            continue
-        setup = SCENARIOS[name].setup(Size(members=members, partitions=partitions, budget=1))
-        search = fast.explore(machine(setup), rules(setup))
-        assert search.complete
-        assert not set(due(setup)) & set(search.missed), (members, partitions)
+def test_what_is_due_does_show(name, size):
+    members, partitions = size
+    partitions = max(partitions, SCENARIOS[name].topics)
+    setup = SCENARIOS[name].setup(Size(members=members, partitions=partitions, budget=1))
+    search = fast.explore(machine(setup), rules(setup))
+    assert search.complete
+    assert not set(due(setup)) & set(search.missed)
