@@ -61,17 +61,20 @@ def measure(members: int, partitions: int, budget: int, steps: str, engine: str)
 
 def main() -> None:
     """Measure every row and write the table."""
+    columns = (
+        "members x partitions", "faults", "steps", "engine", "states", "stand for", "generated", "depth",
+        "CPU s", "states per CPU s", "bytes per state",
+    )  # fmt: skip
     lines = [
         "# Exploring the group",
         "",
-        f"Made by `make states` ({platform.machine()}, Python {platform.python_version()}). Scenario `dynamic`, as",
-        "specified: COOPERATIVE members, every kind of fault but a failover, so many faults in all. *States*",
-        "are those searched, *stand for* what they are without symmetry. Each row ends complete and without a",
-        "breach, or says so.",
+        f"Made by `make states` ({platform.machine()}, Python {platform.python_version()}). Scenario",
+        "`dynamic`, as specified: COOPERATIVE members, every kind of fault but a failover, so many faults in",
+        "all. *States* are those searched, *stand for* what they are without symmetry. Each row ends complete",
+        "and without a breach, or says so.",
         "",
-        "| members x partitions | faults | steps | engine | states | stand for | generated | depth | CPU s "
-        "| states per CPU s | bytes per state |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(columns)} |",
+        "|---" * len(columns) + "|",
     ]
     for row in ROWS:
         command = [sys.executable, "-m", "benchmarks.explore", *map(str, row)]

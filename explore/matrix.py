@@ -13,7 +13,7 @@ from enum import StrEnum
 from rebalance.explore import fast, liveness
 from rebalance.explore.bugs import LASSO, SHOWN, Shown
 from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.explore.search import Limits
+from rebalance.explore.search import Limits, Stop
 from rebalance.model.decisions import DECISIONS
 from rebalance.model.profiles import AS_SPECIFIED, BROKERS, CLIENTS, Profile
 from rebalance.model.protocol.group import machine
@@ -77,11 +77,16 @@ def cell(shown: Shown, profile: Profile) -> Cell:
 
 
 def breaks(group: Setup, clause: str) -> bool | None:
-    """Whether the group breaks ``clause``; None when it is too large to say."""
+    """Whether the group breaks ``clause``; None when it is too large to say.
+
+    Raises KeyboardInterrupt when the search was interrupted.
+    """
     built, asked = machine(group), rules(group)
     search = fast.explore(built, asked, Limits(states=STATES, go_on=True))
     if any(breach.clause == clause for breach in search.breaches):
         return True
+    if search.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
     if not search.complete:
         return None
     if clause != LASSO:

@@ -7,7 +7,7 @@ caller. ``SCENARIOS`` is what ``rebalance explore --list`` shows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from rebalance.model.assignors import reference
 from rebalance.model.decisions import DECISIONS
@@ -145,7 +145,7 @@ def _decisions(switches: tuple[str, ...], *where: str) -> frozenset[str]:
 
 
 def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...], Parts]:
-    """Partition sets of the topics, as even as possible, the first with ``spare`` more that do not exist yet."""
+    """Partition sets of the topics, evenly; the last has ``spare`` more that do not exist yet."""
     sets, exist, at = [], 0, 0
     for topic in range(topics):
         count = partitions // topics + (topic < partitions % topics)
@@ -165,7 +165,7 @@ _TABLE = (
     Scenario("eager", "EAGER members with the range assignor", lists=((EAGER,),)),
     Scenario("sticky", "EAGER members with the sticky assignor, which claims in user data", 2, 2,
              lists=((("sticky",),),)),
-    Scenario("mixed", "one EAGER member [range, cooperative-sticky] among COOPERATIVE ones, as between bounces",
+    Scenario("mixed", "one EAGER member [range, cooperative-sticky] among COOPERATIVE ones, in mid-upgrade",
              lists=((BOTH,), (COOPERATIVE,))),
     Scenario("default", "members with the default list [range, cooperative-sticky]", 2, 2, lists=((BOTH,),)),
     Scenario("static", "static members, which keep their place while they are away", 2, 2,
@@ -185,7 +185,7 @@ _TABLE = (
              faults=("crash", "resubscribe")),
     Scenario("mixed-failover", "an upgrade half done and a coordinator that fails over", 2, 1,
              lists=((BOTH,), (COOPERATIVE,)), faults=("failover", "crash")),
-    Scenario("downgrade", "a member that lists cooperative-sticky first, and one that can only do range", 2, 2,
+    Scenario("downgrade", "a member that lists cooperative-sticky first, and one with range only", 2, 2,
              lists=((("cooperative-sticky", "range"),), (EAGER,)), faults=("crash",)),
 )  # fmt: skip
 
@@ -198,6 +198,3 @@ def scenario(name: str) -> Scenario:
     if name not in SCENARIOS:
         raise ScenarioError(f"no scenario {name!r}; there are: {', '.join(SCENARIOS)}")
     return SCENARIOS[name]
-
-
-__all__ = ["SCENARIOS", "Scenario", "ScenarioError", "Size", "field", "replace", "runs", "scenario"]

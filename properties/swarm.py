@@ -115,7 +115,7 @@ def only(rules: Rules, clause: str | None) -> Rules:
     if clause is None:
         return rules
     found = Rules(
-        always=tuple(rule for rule in rules.always if rule.clause == clause),
+        always=rules.always,
         each_step=tuple(rule for rule in rules.each_step if rule.clause == clause),
         sometimes=rules.sometimes,
         finally_=tuple(rule for rule in rules.finally_ if rule.clause == clause),

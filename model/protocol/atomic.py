@@ -44,6 +44,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
             if "slow network" in kinds:
                 yield at_a_cost("sync late", after_join, "budget")
                 yield at_a_cost("callback late", after_sync, "budget")
+            if "listener throws" in kinds:
+                throws = _free(by_name["listener throws", who])
+                yield chain("callback throws", at_a_cost("receive", after_sync, "budget"), throws)
             if "disconnect" in kinds:
                 lost = _free(by_name["disconnect", who])
                 yield chain("sync lost", at_a_cost("receive", after_join, "budget"), lost)

@@ -261,7 +261,6 @@ def test_when_the_join_phase_ends(a: tuple[Record, ...], b: tuple[Record, ...], 
     assert bool(phase(DYNAMIC, a, b, first=first)) is ends
 
 
-@pytest.mark.xfail(reason="coordinator.py, _all_here: with this decision an abandoned group stays Preparing")
 def test_without_a_rebalance_timeout_an_abandoned_group_is_empty_all_the_same():
     game = Game(setup(coordinator=("rebalance_timeout_zero",)))
     assert [step.after["group"].state for step in phase(game, (), ())] == [EMPTY]
@@ -627,12 +626,7 @@ def test_a_static_member_returns_with_another_order_of_assignors():
     "theirs",
     [
         0b01,
-        pytest.param(
-            0,
-            marks=pytest.mark.xfail(
-                reason="coordinator.py, _join_new: records of other slots that equal the old one have no vote"
-            ),
-        ),
+        0,
     ],
 )
 def test_everybody_else_has_a_vote_when_a_static_member_returns(theirs: int):

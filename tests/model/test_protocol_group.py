@@ -382,13 +382,7 @@ def test_a_rolling_upgrade_of_static_members_breaks_nothing():
     "static",
     [
         False,
-        pytest.param(
-            True,
-            marks=pytest.mark.xfail(
-                reason="environment.py, bounce: with two stages of one list, whoever has joined in the "
-                "second is taken for one that has not"
-            ),
-        ),
+        True,
     ],
 )
 def test_a_bounce_may_keep_the_list(static: bool):

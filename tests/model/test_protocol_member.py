@@ -425,7 +425,6 @@ def test_a_fenced_commit_of_this_generation_is_fatal():
     assert [threw.error for threw in step.saw(Threw)] == [Error.FENCED_INSTANCE_ID]
 
 
-@pytest.mark.xfail(reason="member.py, refused: a fenced commit resets, which 1.5 says of the heartbeat only")
 def test_a_fenced_commit_resets_nothing():
     """The application closes a member whose generation stands: revoked, not lost."""
     step = answer("commit", Error.FENCED_INSTANCE_ID, stable(owned=0b01), game=STATIC)
