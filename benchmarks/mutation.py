@@ -971,10 +971,6 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("leader._leads | operand dropped | wire.leader",),
     ),
     (
-        "the field is given the value that it has",
-        ("member.join_complete | field dropped | _replace(watch=member.watch)",),
-    ),
-    (
         "what is written is what was read",
         (
             "coordinator.join_phase_ends | write dropped | *wires of (empty, *kept, *wires, *log)",

@@ -513,7 +513,7 @@ def most_rounds(setup: Setup) -> int:
     a member id whose removal starts one, a member that comes back and starts one, and in COOPERATIVE one
     that moves partitions again. Equal and unequal subscriptions, racks and static members change nothing
     in this: the assignor settles who gets what in one round (``model/assignors/flow.py``), and the round
-    after it only hands over. The bound is met in small groups (``tests/explore/test_scenarios.py``).
+    after it only hands over. The bound is met in small groups (``tests/explore/test_named_scenarios.py``).
     """
     members, partitions = len(setup.consumers), sum(setup.topics).bit_count()
     if all(stage.eager for consumer in setup.consumers for stage in consumer.stages):

@@ -55,9 +55,9 @@ class _Played(st.SearchStrategy[None]):
 
     A zero does nothing, so that the shrinker can try to leave a step out by it. Hypothesis knows nothing of
     the steps: where every number is a draw of its own it spends five of six examples on copies of the one
-    before, with one number put in the place of another. Then a clause takes five times as many examples to
-    find, and each takes twice as long (benchmarks/stateful.md). For that this class overrides ``do_draw``,
-    which is not documented, as nothing public draws without marking.
+    before, with one number put in the place of another. Then most clauses take several times as many examples
+    to find (measured on the nineteen rarest), and an example takes longer. For that this class overrides
+    ``do_draw``, which is not documented: nothing public draws several values as one.
     """
 
     def __init__(self, play: Play, steps: int) -> None:

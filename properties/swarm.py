@@ -115,7 +115,7 @@ def only(rules: Rules, clause: str | None) -> Rules:
     if clause is None:
         return rules
     found = Rules(
-        always=rules.always,
+        always=tuple(rule for rule in rules.always if rule.clause == clause),
         each_step=tuple(rule for rule in rules.each_step if rule.clause == clause),
         sometimes=rules.sometimes,
         finally_=tuple(rule for rule in rules.finally_ if rule.clause == clause),
@@ -269,13 +269,12 @@ class Play:
 
     def _close(self, states: Sequence[State]) -> None:
         """The run is back in ``states[0]``: it stays there, or goes round for ever."""
-        machine, rounds = self.game.machine, len(states) - 1
-        if len({machine.normal(state) for state in states}) == 1:
-            del self.events[len(self.events) - rounds :]
-            self._fail("the run ends in a state in which the goal does not hold", states[0])
-            return
+        rounds = len(states) - 1
         for state in states:
-            self._fail(f"the group goes round for ever, {rounds} steps at a time", state)
+            if rounds:
+                self._fail(f"the group goes round for ever, {rounds} steps at a time", state)
+            else:
+                self._fail("the run ends in a state in which the goal does not hold", state)
         self._cycle = rounds if self.broken else 0
 
     def _fail(self, sentence: str, state: State | None = None) -> None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.explore`
 
 import pytest
 from rebalance.explore import itf

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.explore`
 
 import networkx as nx
 import pytest

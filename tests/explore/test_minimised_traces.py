@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from random import Random
 from statistics import median
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.explore`
 
 import pytest
 from rebalance.explore.minimise import minimise

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.explore`
-
 import pytest
 from rebalance.explore.plain import explore
 from rebalance.explore.search import Coverage, Limits, Trace, covered, merge

@@ -8,8 +8,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.model`
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import permutations
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for `tests.model`
-
 from typing import Any
 
 import pytest

@@ -123,14 +123,32 @@ def test_a_lost_answer_is_a_failed_rebalance_and_part_of_the_next_latency():
 
 def test_a_crash_ends_the_rebalance_that_it_interrupts():
     setup = _setup("cooperative-sticky", 1, ("crash",))
-    events = _events(setup, "start", "join", "crash", "start", "join", settle=False)
-    whole = figures(setup, events)
-    assert whole.members[A].rebalance_total == 0
-    assert whole.members[A].failed_rebalance_total == 2  # MEMBER_ID_REQUIRED, twice
-    restarted = figures(setup, _events(setup, "start", "crash"))
-    assert restarted.members[A].rebalance_total == 1
-    assert restarted.members[A].last is not None
-    assert restarted.idle > 0 or restarted.paused > 0
+    cut = _events(setup, "start", "join", "join", "crash", "start", settle=False)
+    whole = figures(setup, cut)
+    assert (whole.members[A].rebalance_total, whole.members[A].failed_rebalance_total) == (0, 1)
+    again: list[str | tuple[str, int]] = ["join", "join", "session expires", ("join phase ends", -1)]
+    again += ["assign", "leader sync", "receive sync"]
+    whole = figures(setup, _events(setup, "start", "join", "join", "crash", "start", *again, settle=False))
+    assert (whole.members[A].rebalance_total, whole.members[A].failed_rebalance_total) == (1, 2)
+    assert whole.members[A].rebalance_latency_total == len(again) - 1
+
+
+def test_each_rebalance_has_its_own_latency():
+    setup = _setup("cooperative-sticky", 1, ("enforce",))
+    whole = figures(setup, _events(setup, "start", "enforce"))
+    assert whole.members[A].rebalance_total == 2
+    assert whole.members[A].rebalance_latency_max == 5
+    assert whole.members[A].rebalance_latency_total == 5 + 4  # without MEMBER_ID_REQUIRED the second time
+
+
+def test_what_a_zombie_reads_does_not_count():
+    setup = _setup("cooperative-sticky", faults=("max poll",))
+    since = len(_events(setup, "start"))
+    before = figures(setup, _events(setup, "start"), since=since - 1)
+    after = figures(setup, _events(setup, "start", "max poll"), since=since)
+    assert before.idle == before.paused == 0
+    # It has left the group and still owns both: from that step on nobody owns and reads them.
+    assert after.idle + after.paused == 2 * (after.steps - 1)
 
 
 def test_both_granularities_count_the_same():

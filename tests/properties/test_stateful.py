@@ -11,8 +11,9 @@ from rebalance.explore.scenarios import SCENARIOS, Size
 from rebalance.model.machine import State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import GroupState
 from rebalance.properties.protocol import CLAUSES, rules
-from rebalance.properties.rules import Bounded, Rules
+from rebalance.properties.rules import Always, Bounded, Rules
 from rebalance.properties.stateful import BreachError, Finding, find, group_machine, runs, setups
 from rebalance.properties.swarm import Game, Play, Run, game, mood, only
 
@@ -154,7 +155,7 @@ def test_state_machine_passes():
 
 @pytest.mark.parametrize(
     "name",
-    ["ghost_on_retry", pytest.param("leave_on_empty_assignment", marks=pytest.mark.slow)],
+    ["ghost_on_retry", "leave_on_empty_assignment"],
 )
 def test_state_machine_fails_with_the_run(name):
     shown = SHOWN[name]
@@ -224,6 +225,26 @@ def test_rounds_are_counted_after_the_last_fault():
     assert mean.broken is not None
     assert mean.broken[0] == "group/rounds"
     assert mean.events[-1].action == "join phase ends"
+
+
+def test_a_fault_begins_the_count_of_rounds_again():
+    setup = SCENARIOS["dynamic"].setup(Size(1, 1, faults=("enforce",), budget=1))
+    rule = Bounded("group/rounds", lambda event: event.action == "join phase ends", 1)
+    play = _play(setup, Rules(bounded=(rule,)))
+    while play.step(1):
+        pass
+    assert [event.action for event in play.events].count("join phase ends") == 2
+    assert play.broken is None
+
+
+def test_a_state_is_judged_when_what_it_is_judged_by_changes():
+    stable = Always("stable", ("group",), lambda group: "it is" if group is GroupState.STABLE else None)
+    play = _play(SCENARIOS["dynamic"].setup(Size(1, 1, budget=0)), Rules((stable,)))
+    while play.step(1):
+        pass
+    assert play.run.clause == "stable"
+    assert play.events[-1].action == "leader sync"
+    assert not play.step(1)
 
 
 def test_what_never_settles_within_the_bound_is_a_breach(monkeypatch):
