@@ -368,10 +368,6 @@ def test_a_rolling_upgrade_breaks_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="environment.py, bounce, asks what the others joined with last, not what the member itself did: "
-    "it may be bounced twice before it joins, and its own old entry refuses it (2.1)"
-)
 def test_a_rolling_upgrade_of_static_members_breaks_nothing():
     assert verdict(upgrade(static=True)) == set()
 
