@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from rebalance.explore import matrix
 from rebalance.explore.bugs import SHOWN
-from rebalance.gate import cli
 from rebalance.gate.bugs_cli import reproduce, shown_by
 from rebalance.gate.runs import play
 from rebalance.model.catalogue import CATALOGUE
 from rebalance.model.decisions import DECISIONS
 from rebalance.model.profiles import BROKERS, CLIENTS
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Rebalance = Callable[..., Ran]
-
-
-@pytest.fixture
-def rebalance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Rebalance:
-    """The command in an empty directory, in this process."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: object) -> Ran:
-        code = cli.main([str(word) for word in words])
-        return Ran(code, *capfd.readouterr())
-
-    return run
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.id)

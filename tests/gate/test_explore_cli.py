@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from rebalance.explore.scenarios import SCENARIOS
-from rebalance.gate import cli, explore_cli, exploring
+from rebalance.gate import explore_cli, exploring
 from rebalance.gate.terminal import amount
 from rebalance.properties.protocol import CLAUSES
 
@@ -25,30 +24,6 @@ BROKEN = ("explore", "dynamic", "--members", 2, "--partitions", 2, "--faults", "
 """With a switch, the quickest way to a violation."""
 NO_WITHHOLD = (*BROKEN, "--switch", "no_withhold")
 STOPS = (*BROKEN[:4], "--partitions", 1, "--faults", "none", "--switch", "leave_on_empty_assignment")
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Rebalance = Callable[..., Ran]
-
-
-@pytest.fixture
-def rebalance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Rebalance:
-    """The command in an empty directory, in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-    def run(*words: object) -> Ran:
-        code = cli.main([str(word) for word in words])
-        return Ran(code, *capfd.readouterr())
-
-    return run
 
 
 def counts(text: str) -> dict[str, Any]:

@@ -3,35 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from rebalance.gate import cli
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Rebalance = Callable[..., Ran]
-
-
-@pytest.fixture
-def rebalance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Rebalance:
-    """The command in an empty directory, in this process."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: object) -> Ran:
-        code = cli.main([str(word) for word in words])
-        return Ran(code, *capfd.readouterr())
-
-    return run
 
 
 def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
