@@ -37,8 +37,25 @@ def test_a_cell_knows_what_the_catalogue_says() -> None:
     assert cell.agrees
 
 
+HIDDEN = {
+    # Below version 2 there is no label that could be wrong (protocol of JoinGroup metadata, KIP-792).
+    "keep_owned_on_sync_rip": ["java-2.8.0", "java-2.8.1", "java-3.0"],
+    # The lost answer that makes a follower repeat itself costs it its membership first (KAFKA-13214).
+    "unsorted_metadata": ["java-2.4", "java-2.6", "java-2.8.0"],
+    # Every claim is trusted, so no assignment contradicts a claim.
+    "validate_raw_claims": ["java-2.8.0"],
+    # The validation throws (2.8.1, 3.0), a late member loses everything before it can claim (3.3.1), and with
+    # labels of the join generation a missed SyncGroup does not show (3.4.0).
+    "max_generation_only": ["java-2.8.1", "java-3.0", "java-3.3.1", "java-3.4.0"],
+}
+"""Where running differs from the catalogue: something else in the release hides the bug in its group."""
+
+
 @pytest.mark.nightly
 def test_running_agrees_with_the_catalogue() -> None:
-    """Where it does not, another bug of the release hides this one; each is named here."""
-    differs = {(cell.switch, cell.profile.name) for cell in cells() if not cell.agrees}
-    assert differs == set()
+    """Or another behaviour of the release hides the bug."""
+    differs: dict[str, list[str]] = {}
+    for cell in cells():
+        if not cell.agrees:
+            differs.setdefault(cell.switch, []).append(cell.profile.name)
+    assert differs == HIDDEN
