@@ -96,6 +96,17 @@ def test_three_by_three_with_failover() -> None:
 
 
 @pytest.mark.nightly
+def test_three_by_three_with_failover_and_two_faults() -> None:
+    """About ten minutes and 7 GB."""
+    setup = SCENARIOS["failover"].setup(Size(members=3, partitions=3, budget=2))
+    search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
+    assert search.complete
+    assert search.breaches == ()
+    found = (search.distinct, search.unreduced, search.generated, search.depth)
+    assert found == (94506710, 2718479454, 337439022, 84)
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["dynamic", "failover"])
 def test_four_members_two_partitions(name: str) -> None:
     setup = SCENARIOS[name].setup(Size(members=4, partitions=2))
