@@ -1,0 +1,53 @@
+"""What the proof assumes of an assignor, no more and no less.
+
+``offer(m, p)`` is its answer; each clause is a formula over the state in which the leader asked. A clause
+has the id of the one that the gate checks on real assignors (``rebalance.properties.clauses``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rebalance.specs.logic import State, Term
+from rebalance.specs.vocabulary import A, M, N, P, cooperative, lt, none
+from z3 import And, Implies, Not
+
+Offer = Callable[[Term, Term], Term]
+Clause = Callable[[State, Offer], Term]
+
+
+def once(s: State, offer: Offer) -> Term:
+    """A partition is offered to one member."""
+    return Implies(And(offer(M, P), offer(N, P)), M == N)
+
+
+def member_only(s: State, offer: Offer) -> Term:
+    """Only members of the generation are offered anything."""
+    return Implies(offer(M, P), s.member(M))
+
+
+def newest_claim(s: State, offer: Offer) -> Term:
+    """COOPERATIVE: a partition that somebody else claims is offered only to a member that has a newer claim.
+
+    This is withholding and the rule of competing claims in one: ``none`` is older than every claim.
+    """
+    other = And(s.member(N), M != N, s.claim(N, P) != none)
+    return Implies(And(s.chosen(A), cooperative(A), offer(M, P), other), lt(s.claim(N, P), s.claim(M, P)))
+
+
+def held_back(s: State, offer: Offer) -> Term:
+    """What a silent static member may still have is offered to nobody else, whatever the assignor.
+
+    The leader's part, not the assignor's; no KIP asks for it (see U6 in ``rebalance.model.catalogue``).
+    """
+    other = And(s.member(N), M != N, s.silent(N), s.claim(N, P) != none)
+    return Not(And(offer(M, P), other))
+
+
+SAFETY: Mapping[str, Clause] = {
+    "once": once,
+    "member_only": member_only,
+    "newest_claim": newest_claim,
+    "held_back": held_back,
+}
+"""What exclusive ownership needs."""

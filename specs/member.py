@@ -1,0 +1,616 @@
+"""The member: ConsumerCoordinator and AbstractCoordinator of one consumer, as ``rebalance.model`` does it.
+
+Each function is one action, a formula over the state before (``s``) and after (``t``) for one consumer
+``c``; ``specs.logic`` tells how to read it. A callback of the listener is a step of its own, so that what
+happens between two callbacks is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import z3
+from rebalance.specs import contract
+from rebalance.specs.logic import ANY, After, State, Term
+from rebalance.specs.vocabulary import (
+    ANSWER,
+    COMMIT,
+    COMPLETING,
+    DOWN,
+    EMPTY,
+    FATAL,
+    HEARTBEAT,
+    HUNG,
+    ID_REQUIRED,
+    IDLE,
+    ILLEGAL,
+    IN_PROGRESS,
+    JOIN,
+    JOIN_NEW,
+    JOIN_OK,
+    JOIN_REFUSED,
+    JOINING,
+    NO_STRAY,
+    PAUSED,
+    PREPARING,
+    RETRIABLE,
+    SETTLED,
+    STABLE,
+    SYNC,
+    SYNC_OK,
+    SYNC_PARKED,
+    SYNC_REFUSED,
+    SYNCING,
+    UNJOINED,
+    UNKNOWN,
+    UP,
+    A,
+    M,
+    P,
+    cooperative,
+    honest,
+    none,
+    of,
+    static,
+)
+from rebalance.specs.wire import clear, clear_stray, put, put_stray
+from z3 import And, If, Implies, Not, Or
+
+# -- words ---------------------------------------------------------------------------------------------
+
+
+def owns(s: State, c: Term, p: Term) -> Term:
+    """``c`` owns ``p``."""
+    return s.since(c, p) != none
+
+
+def participates(s: State, m: Term) -> Term:
+    """The consumer of ``m`` is the member ``m`` of the group, and has not been told otherwise."""
+    return And(s.id(m), s.member(m), s.generation(of(m)) != none)
+
+
+def reset(s: State, t: After, c: Term, *, keep_id: Term) -> None:
+    """``resetStateAndGeneration``: the membership is gone, what it owned is lost at the next poll."""
+    t.state[c] = UNJOINED
+    t.generation[c] = none
+    t.identified[c] = And(s.identified(c), keep_id)
+    t.id[M] = And(s.id(M), Implies(of(M) == c, keep_id))
+    t.rejoin[c] = True
+    t.prepare[c] = True
+
+
+def drop(s: State, t: After, c: Term, gone: Term) -> None:
+    """A callback takes away those P of which ``gone`` holds; the listener is told of what was owned."""
+    t.since[c, P] = If(gone, none, s.since(c, P))
+    t.told[c, P] = And(s.told(c, P), Not(And(gone, owns(s, c, P))))
+
+
+def blank(s: State, t: After, c: Term, *, keep_id: Term = z3.BoolVal(False)) -> None:
+    """Nothing is left of the consumer's state but its configuration, and its id where it keeps that."""
+    reset(s, t, c, keep_id=keep_id)
+    t.since[c, P] = none
+    t.told[c, P] = False
+    t.outdated[c] = False
+    t.subscribes[c] = False
+    t.subscribed[c, P] = False
+    t.received[c] = False
+    t.got[c, P] = False
+
+
+def remove(s: State, t: After, gone: Term) -> None:
+    """``removeMemberAndUpdateGroup``: those M of which ``gone`` holds leave the group, which rebalances
+    if it was settled and one of them was a member. ``gone`` holds of one M at most."""
+    t.member[M] = And(s.member(M), Not(gone))
+    t.pending[M] = And(s.pending(M), Not(gone))
+    t.leads[M] = And(s.leads(M), Not(gone))
+    for flag in ("joined", "synced", "silent", "given_up"):
+        getattr(t, flag)[M] = And(getattr(s, flag)(M), Not(gone))
+    t.claim[M, P] = If(gone, none, s.claim(M, P))
+    t.supports[M, A] = And(s.supports(M, A), Not(gone))
+    t.topics[M, P] = And(s.topics(M, P), Not(gone))
+    t.assigned[M, P] = And(s.assigned(M, P), Not(gone))
+    left = z3.Exists([M], And(gone, s.member(M)))
+    t.group = If(And(left, Or(s.group == SETTLED, s.group == COMPLETING)), PREPARING, s.group)
+
+
+def same_id(s: State, c: Term) -> Term:
+    """What is under way carries the member id that the consumer has now."""
+    return z3.ForAll([M], Implies(of(M) == c, s.id(M) == s.names(M)))
+
+
+# -- onJoinPrepare and JoinGroup -----------------------------------------------------------------------
+
+
+def can_join(s: State, c: Term) -> Term:
+    """It polls, wants to join, and waits for nothing."""
+    wants = And(s.subscribes(c), Or(s.rejoin(c), s.outdated(c)))
+    return And(s.life(c) == UP, wants, s.wire(c) == IDLE, Not(s.received(c)))
+
+
+def partitions_lost(s: State, t: After, c: Term) -> None:
+    """onJoinPrepare without a membership: onPartitionsLost of everything."""
+    t.when(can_join(s, c), s.prepare(c), s.generation(c) == none)
+    drop(s, t, c, z3.BoolVal(True))
+    t.prepare[c] = False
+
+
+def partitions_revoked_to_join(s: State, t: After, c: Term) -> None:
+    """onJoinPrepare of a member: EAGER revokes everything, COOPERATIVE what left the subscription."""
+    t.when(can_join(s, c), s.prepare(c), s.generation(c) != none)
+    drop(s, t, c, Or(s.eager(c), Not(s.subscribed(c, P))))
+    t.prepare[c] = False
+
+
+def join(s: State, t: After, c: Term) -> None:
+    """JoinGroup leaves, and claims what is owned, since when it is owned."""
+    t.when(honest(c))
+    _join(s, t, c)
+    t.sent[c, P] = s.since(c, P)
+
+
+def join_with_any_claim(s: State, t: After, c: Term) -> None:
+    """The same of a consumer whose claims are not to be relied on: stale, invented, or of any age."""
+    t.when(Not(honest(c)))
+    _join(s, t, c)
+    t.sent[c, P] = ANY
+
+
+def _join(s: State, t: After, c: Term) -> None:
+    t.when(can_join(s, c), Not(s.prepare(c)))
+    kind = If(s.identified(c), JOIN, JOIN_NEW)
+    put(s, t, c, kind, names=s.id(M), sent_list=s.lists(c, A), sent_topics=s.subscribed(c, P))
+    t.state[c] = JOINING
+    t.rejoin[c] = True
+    _catches_up(s, t, c)
+
+
+def _catches_up(s: State, t: After, c: Term) -> None:
+    t.outdated[c] = ANY
+    t.where(Implies(t.outdated(c), s.outdated(c)))
+
+
+def _joined(s: State, t: After, c: Term) -> None:
+    """The generation is the new one before anything was assigned in it."""
+    t.state[c] = SYNCING
+    t.identified[c] = True
+    t.id[M] = If(of(M) == c, s.names(M), s.id(M))
+    t.generation[c] = s.wire_generation(c)
+    _catches_up(s, t, c)
+
+
+# -- JoinGroup's answer and SyncGroup ------------------------------------------------------------------
+
+
+def join_answer_too_late(s: State, t: After, c: Term) -> None:
+    """JoinGroup is answered after a reset, and the answer is ignored."""
+    t.when(s.life(c) == UP, s.wire(c) == JOIN_OK, s.state(c) != JOINING)
+    clear(s, t, c)
+
+
+def follow(s: State, t: After, c: Term) -> None:
+    """JoinGroup's answer; an empty SyncGroup follows."""
+    t.when(s.life(c) == UP, s.wire(c) == JOIN_OK, s.state(c) == JOINING, Not(s.leading(c)))
+    _joined(s, t, c)
+    put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c))
+
+
+def lead_under(clauses: Mapping[str, contract.Clause]) -> Callable[[State, After, Term], None]:
+    """The action ``lead`` of a group whose assignor keeps ``clauses``."""
+
+    def lead(s: State, t: After, c: Term) -> None:
+        """onLeaderElected: SyncGroup carries the assignor's answer. Of that only the contract is known."""
+        t.when(_elected(s, c), _in_time(s, c))
+        _decide(s, t, c)
+        t.offer[c, M, P] = ANY
+        for clause in clauses.values():
+            t.where(clause(s, lambda m, p: t.offer(c, m, p)))
+
+    return lead
+
+
+lead = lead_under(contract.SAFETY)
+
+
+def lead_too_late(s: State, t: After, c: Term) -> None:
+    """The group has moved on; what the leader decides will be refused unread."""
+    t.when(_elected(s, c), Not(_in_time(s, c)))
+    _decide(s, t, c)
+
+
+def lead_in_vain(s: State, t: After, c: Term) -> None:
+    """The assignor throws: no SyncGroup, and poll throws."""
+    t.when(_elected(s, c), _in_time(s, c))
+    _joined(s, t, c)
+    clear(s, t, c)
+    t.rejoin[c] = True
+
+
+def _elected(s: State, c: Term) -> Term:
+    return And(s.life(c) == UP, s.wire(c) == JOIN_OK, s.state(c) == JOINING, s.leading(c))
+
+
+def _in_time(s: State, c: Term) -> Term:
+    return And(Or(s.group == COMPLETING, s.group == SETTLED), s.current == s.wire_generation(c))
+
+
+def _decide(s: State, t: After, c: Term) -> None:
+    _joined(s, t, c)
+    put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c), leading=True)
+
+
+# -- SyncGroup's answer and onJoinComplete -------------------------------------------------------------
+
+
+def sync_answered(s: State, t: After, c: Term) -> None:
+    """SyncGroup's answer for the present membership: the assignment waits for the poll thread."""
+    t.when(s.life(c) == UP, s.wire(c) == SYNC_OK, _for_present(s, c))
+    t.state[c] = STABLE
+    t.rejoin[c] = False
+    t.received[c] = True
+    t.got[c, P] = s.granted(c, P)
+    clear(s, t, c)
+
+
+def sync_answer_too_late(s: State, t: After, c: Term) -> None:
+    """SyncGroup's answer after a reset."""
+    t.when(s.life(c) == UP, s.wire(c) == SYNC_OK, Not(_for_present(s, c)))
+    t.rejoin[c] = True
+    clear(s, t, c)
+
+
+def _for_present(s: State, c: Term) -> Term:
+    return And(s.state(c) == SYNCING, s.generation(c) == s.wire_generation(c), same_id(s, c))
+
+
+def complete_after_reset(s: State, t: After, c: Term) -> None:
+    """A reset came between SyncGroup's answer and the poll thread: no callback, a new start."""
+    t.when(s.life(c) == UP, s.received(c), Not(_complete(s, c)))
+    reset(s, t, c, keep_id=z3.BoolVal(False))
+    _handled(t, c)
+
+
+def complete_of_old_subscription(s: State, t: After, c: Term, p: Term) -> None:
+    """The assignment has what is not subscribed to any more: ignored, rejoin."""
+    t.when(s.life(c) == UP, s.received(c), _complete(s, c), s.got(c, p), Not(s.subscribed(c, p)))
+    t.prepare[c] = True
+    t.rejoin[c] = True
+    _handled(t, c)
+
+
+def partitions_revoked(s: State, t: After, c: Term, p: Term) -> None:
+    """onJoinComplete, first part: onPartitionsRevoked of what is not assigned any more, then rejoin."""
+    t.when(s.life(c) == UP, s.received(c), _complete(s, c), _in_subscription(s, c))
+    t.when(owns(s, c, p), Not(s.got(c, p)))
+    drop(s, t, c, Not(s.got(c, P)))
+    t.rejoin[c] = Or(s.rejoin(c), Not(s.eager(c)))
+
+
+def partitions_assigned(s: State, t: After, c: Term) -> None:
+    """onJoinComplete, second part: the assignment is owned, onPartitionsAssigned of what is new."""
+    t.when(s.life(c) == UP, s.received(c), _complete(s, c), _in_subscription(s, c))
+    t.when(z3.ForAll([P], Implies(owns(s, c, P), s.got(c, P))))
+    t.since[c, P] = If(s.got(c, P), s.generation(c), none)
+    t.told[c, P] = Or(s.told(c, P), And(s.got(c, P), Not(owns(s, c, P))))
+    t.prepare[c] = True
+    _handled(t, c)
+
+
+def _complete(s: State, c: Term) -> Term:
+    return And(s.state(c) == STABLE, s.generation(c) != none)
+
+
+def _in_subscription(s: State, c: Term) -> Term:
+    return z3.ForAll([P], Implies(s.got(c, P), s.subscribed(c, P)))
+
+
+def _handled(t: After, c: Term) -> None:
+    t.received[c] = False
+    t.got[c, P] = False
+
+
+# -- errors of JoinGroup and SyncGroup -----------------------------------------------------------------
+
+
+def _refused(s: State, c: Term) -> Term:
+    return And(s.life(c) == UP, Or(s.wire(c) == JOIN_REFUSED, s.wire(c) == SYNC_REFUSED))
+
+
+def _of_present(s: State, c: Term) -> Term:
+    """The error is for the present membership (KAFKA-9823)."""
+    join = And(s.wire(c) == JOIN_REFUSED, s.state(c) == JOINING)
+    return And(
+        Or(join, And(s.wire(c) == SYNC_REFUSED, s.generation(c) == s.wire_generation(c))), same_id(s, c)
+    )
+
+
+def id_given(s: State, t: After, c: Term) -> None:
+    """MEMBER_ID_REQUIRED: the id to join with (KIP-394)."""
+    t.when(_refused(s, c), s.error(c) == ID_REQUIRED, s.state(c) == JOINING, Not(s.identified(c)))
+    t.identified[c] = True
+    t.id[M] = If(of(M) == c, s.names(M), s.id(M))
+    t.generation[c] = none
+    clear(s, t, c)
+
+
+def id_given_too_late(s: State, t: After, c: Term) -> None:
+    """The same after a reset, or when it has an id by now."""
+    t.when(_refused(s, c), s.error(c) == ID_REQUIRED, Not(And(s.state(c) == JOINING, Not(s.identified(c)))))
+    clear(s, t, c)
+
+
+def try_again(s: State, t: After, c: Term) -> None:
+    """An error that a retry cures: nothing is given up."""
+    t.when(_refused(s, c), s.error(c) == RETRIABLE)
+    clear(s, t, c)
+
+
+def told_to_rejoin(s: State, t: After, c: Term) -> None:
+    """REBALANCE_IN_PROGRESS: rejoin with what is owned."""
+    t.when(_refused(s, c), s.error(c) == IN_PROGRESS)
+    t.rejoin[c] = True
+    clear(s, t, c)
+
+
+def expelled(s: State, t: After, c: Term) -> None:
+    """UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION: the membership is gone; the latter keeps the id."""
+    t.when(_refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL), _of_present(s, c))
+    reset(s, t, c, keep_id=s.error(c) == ILLEGAL)
+    clear(s, t, c)
+
+
+def expelled_before(s: State, t: After, c: Term) -> None:
+    """The same for a membership that is over already."""
+    t.when(_refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL), Not(_of_present(s, c)))
+    t.rejoin[c] = True
+    clear(s, t, c)
+
+
+def fails(s: State, t: After, c: Term) -> None:
+    """An error that no application handles: the consumer closes, without a word to the coordinator."""
+    t.when(_refused(s, c), s.error(c) == FATAL)
+    _fail(s, t, c)
+
+
+def _fail(s: State, t: After, c: Term) -> None:
+    blank(s, t, c)
+    t.unseen[c] = False
+    t.life[c] = DOWN
+    clear(s, t, c)
+
+
+# -- heartbeats ----------------------------------------------------------------------------------------
+
+
+def beats(s: State, c: Term) -> Term:
+    """The heartbeat thread is at work."""
+    at_work = And(Or(s.life(c) == UP, s.life(c) == HUNG), s.identified(c), s.generation(c) != none)
+    return And(at_work, Or(s.state(c) == STABLE, s.state(c) == SYNCING))
+
+
+def heartbeat_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
+    """UNKNOWN_MEMBER_ID."""
+    t.when(beats(s, c), of(m) == c, s.id(m), Or(s.group == EMPTY, Not(s.member(m))))
+    reset(s, t, c, keep_id=z3.BoolVal(False))
+
+
+def heartbeat_of_fenced(s: State, t: After, c: Term, m: Term, n: Term) -> None:
+    """FENCED_INSTANCE_ID: the instance has another member id now; poll throws."""
+    t.when(beats(s, c), static(c), of(m) == c, s.id(m), Not(s.member(m)), of(n) == c, s.member(n))
+    _fail(s, t, c)
+
+
+def heartbeat_of_old(s: State, t: After, c: Term, m: Term) -> None:
+    """ILLEGAL_GENERATION."""
+    t.when(beats(s, c), of(m) == c, s.id(m), s.member(m), s.generation(c) != s.current)
+    reset(s, t, c, keep_id=z3.BoolVal(True))
+
+
+def heartbeat_in_rebalance(s: State, t: After, c: Term, m: Term) -> None:
+    """REBALANCE_IN_PROGRESS: rejoin, and keep what is owned."""
+    t.when(beats(s, c), of(m) == c, s.id(m), s.member(m), s.generation(c) == s.current)
+    t.when(s.group == PREPARING, s.state(c) == STABLE)
+    t.rejoin[c] = True
+
+
+# -- late heartbeats and commits -----------------------------------------------------------------------
+
+
+def heartbeat_late(s: State, t: After, c: Term) -> None:
+    """A heartbeat leaves and does not arrive yet."""
+    t.when(beats(s, c), s.stray(c) == NO_STRAY)
+    put_stray(s, t, c, HEARTBEAT, names=s.id(M), generation=s.generation(c))
+
+
+def commit_late(s: State, t: After, c: Term) -> None:
+    """A commit leaves and does not arrive yet. One that is answered at once changes nothing."""
+    t.when(beats(s, c), s.life(c) == UP, s.state(c) == STABLE, s.stray(c) == NO_STRAY)
+    put_stray(s, t, c, COMMIT, names=s.id(M), generation=s.generation(c), committed=owns(s, c, P))
+
+
+def late_answer(s: State, t: After, c: Term) -> None:
+    """A late answer that costs nothing: to an older membership, or REBALANCE_IN_PROGRESS."""
+    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG))
+    t.when(Or(s.stray_error(c) == IN_PROGRESS, Not(_stray_of_present(s, c))))
+    asked = And(s.stray_error(c) == IN_PROGRESS, s.state(c) == STABLE)
+    t.rejoin[c] = Or(s.rejoin(c), asked)
+    clear_stray(s, t, c)
+
+
+def late_answer_expels(s: State, t: After, c: Term) -> None:
+    """A late answer for the present membership: it is gone."""
+    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG), _stray_of_present(s, c))
+    t.when(Or(s.stray_error(c) == UNKNOWN, s.stray_error(c) == ILLEGAL))
+    reset(s, t, c, keep_id=s.stray_error(c) == ILLEGAL)
+    clear_stray(s, t, c)
+
+
+def late_answer_fails(s: State, t: After, c: Term) -> None:
+    """A late FENCED_INSTANCE_ID."""
+    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG), _stray_of_present(s, c))
+    t.when(s.stray_error(c) == FATAL)
+    _fail(s, t, c)
+    clear_stray(s, t, c)
+
+
+def _stray_of_present(s: State, c: Term) -> Term:
+    same = z3.ForAll([M], Implies(of(M) == c, s.id(M) == s.stray_names(M)))
+    return And(s.generation(c) == s.stray_generation(c), same)
+
+
+# -- what the application does -------------------------------------------------------------------------
+
+
+def poll_too_late(s: State, t: After, c: Term) -> None:
+    """max.poll.interval.ms passes: a dynamic member leaves; what is owned is lost at the next poll."""
+    t.when(Or(s.life(c) == UP, s.life(c) == HUNG), Or(s.state(c) == SYNCING, s.state(c) == STABLE))
+    reset(s, t, c, keep_id=static(c))
+    remove(s, t, And(of(M) == c, s.id(M), Not(static(c))))
+
+
+def _leave(s: State, t: After, c: Term) -> None:
+    """onLeavePrepare, and LeaveGroup of a dynamic member that has joined or tries to."""
+    t.when(s.life(c) == UP)
+    remove(s, t, And(of(M) == c, s.id(M), Not(static(c)), s.state(c) != UNJOINED))
+    clear(s, t, c)
+
+
+def unsubscribe(s: State, t: After, c: Term) -> None:
+    """``unsubscribe()``; a static member goes on knowing its id."""
+    t.when(s.subscribes(c))
+    _leave(s, t, c)
+    blank(s, t, c, keep_id=static(c))
+
+
+def close(s: State, t: After, c: Term) -> None:
+    """``close()``."""
+    _leave(s, t, c)
+    blank(s, t, c)
+    t.unseen[c] = False
+    t.life[c] = DOWN
+
+
+def subscribe(s: State, t: After, c: Term) -> None:
+    """``subscribe()`` after an unsubscribe."""
+    t.when(s.life(c) == UP, Not(s.subscribes(c)))
+    _subscribe(t, c)
+
+
+def _subscribe(t: After, c: Term) -> None:
+    t.subscribes[c] = True
+    t.subscribed[c, P] = ANY
+    t.outdated[c] = True
+
+
+def resubscribe(s: State, t: After, c: Term) -> None:
+    """``subscribe()`` with other topics, or back to those of the last JoinGroup."""
+    t.when(s.life(c) == UP, s.subscribes(c))
+    t.subscribed[c, P] = ANY
+    t.outdated[c] = ANY
+
+
+def enforce_rebalance(s: State, t: After, c: Term) -> None:
+    """``enforceRebalance()`` (KIP-568): a flag; SyncGroup's answer under way clears it."""
+    t.when(s.life(c) == UP, s.identified(c))
+    t.rejoin[c] = True
+
+
+def refresh(s: State, t: After, c: Term) -> None:
+    """The consumer's metadata becomes the cluster's; a leader that watches it may have to rejoin."""
+    t.when(s.life(c) == UP, s.unseen(c))
+    t.unseen[c] = False
+    t.outdated[c] = ANY
+
+
+# -- the process ---------------------------------------------------------------------------------------
+
+
+def start(s: State, t: After, c: Term) -> None:
+    """The process starts, for the first time or again; nothing of the one before is under way."""
+    t.when(s.life(c) == DOWN, s.wire(c) == IDLE, s.stray(c) == NO_STRAY)
+    t.life[c] = UP
+    _subscribe(t, c)
+
+
+def crash(s: State, t: After, c: Term) -> None:
+    """The process is killed; what is under way may still arrive."""
+    t.when(s.life(c) != DOWN)
+    blank(s, t, c)
+    t.unseen[c] = False
+    t.life[c] = DOWN
+
+
+def pause(s: State, t: After, c: Term) -> None:
+    """The process stops without noticing it, for as long as it takes."""
+    t.when(s.life(c) == UP)
+    t.life[c] = PAUSED
+
+
+def resume(s: State, t: After, c: Term) -> None:
+    """It goes on where it stopped."""
+    t.when(s.life(c) == PAUSED)
+    t.life[c] = UP
+
+
+def hang(s: State, t: After, c: Term) -> None:
+    """The application's thread never comes back; heartbeats go on."""
+    t.when(s.life(c) == UP, Not(And(s.wire(c) == JOIN_OK, s.state(c) == JOINING)))
+    t.life[c] = HUNG
+
+
+def hang_in_assign(s: State, t: After, c: Term) -> None:
+    """The same in the handling of JoinGroup's answer, a leader's in assign()."""
+    t.when(s.life(c) == UP, s.wire(c) == JOIN_OK, s.state(c) == JOINING)
+    t.life[c] = HUNG
+    _joined(s, t, c)
+    clear(s, t, c)
+
+
+def reconfigure(s: State, t: After, c: Term) -> None:
+    """A bounce of a rolling upgrade, between stop and start: another list of assignors.
+
+    The protocol is EAGER unless every assignor of the list can do COOPERATIVE.
+    """
+    t.when(s.life(c) == DOWN)
+    t.lists[c, A] = ANY
+    t.eager[c] = ANY
+    t.where(Implies(And(t.lists(c, A), Not(cooperative(A))), t.eager(c)))
+
+
+# -- the network ---------------------------------------------------------------------------------------
+
+
+def disconnect(s: State, t: After, c: Term) -> None:
+    """The connection breaks: the request or its answer is lost, and the consumer is told so."""
+    t.when(s.life(c) != DOWN, s.wire(c) != IDLE)
+    syncs = Or(*(s.wire(c) == kind for kind in (SYNC, SYNC_PARKED, SYNC_OK, SYNC_REFUSED)))
+    put(s, t, c, If(syncs, SYNC_REFUSED, JOIN_REFUSED), error=RETRIABLE)
+
+
+def lost(s: State, t: After, c: Term) -> None:
+    """What was under way for a process that is gone is lost."""
+    t.when(s.life(c) == DOWN, s.wire(c) != IDLE)
+    clear(s, t, c)
+
+
+def stray_lost(s: State, t: After, c: Term) -> None:
+    """A late request or answer is lost."""
+    t.when(s.stray(c) != NO_STRAY)
+    clear_stray(s, t, c)
+
+
+STEPS = (
+    partitions_lost, partitions_revoked_to_join, join, join_with_any_claim,
+    join_answer_too_late, follow, lead, lead_too_late,
+    sync_answered, sync_answer_too_late, complete_after_reset, complete_of_old_subscription,
+    partitions_revoked, partitions_assigned,
+    id_given, id_given_too_late, try_again, told_to_rejoin, expelled, expelled_before, fails,
+    heartbeat_of_unknown, heartbeat_of_fenced, heartbeat_of_old, heartbeat_in_rebalance,
+    late_answer, late_answer_expels, late_answer_fails, refresh, resume, lost,
+)  # fmt: skip
+"""What the member does by itself."""
+
+FAULTS = (
+    lead_in_vain, heartbeat_late, commit_late, poll_too_late, unsubscribe, close, subscribe, resubscribe,
+    enforce_rebalance, start, crash, pause, hang, hang_in_assign, reconfigure, disconnect, stray_lost,
+)  # fmt: skip
+"""What the application, the operator and the network do to it."""
