@@ -163,7 +163,7 @@ def exists(variables: Sequence[Binding], body: Node, universe: Universe) -> Node
         return conjunction([*outside, inside])
     if cost(inside) * prod(len(domain) for _, domain in bound) <= WRITTEN_OUT:
         cases = (
-            substitute(inside, dict(zip(needed_names(bound), map(Literal, values), strict=True)), universe)
+            substitute(inside, dict(zip(names_of(bound), map(Literal, values), strict=True)), universe)
             for values in product(*(domain for _, domain in bound))
         )
         return conjunction([*outside, disjunction(cases)])
@@ -172,7 +172,7 @@ def exists(variables: Sequence[Binding], body: Node, universe: Universe) -> Node
     return conjunction([*outside, Exists(bound, inside)])
 
 
-def needed_names(variables: Iterable[Binding]) -> list[str]:
+def names_of(variables: Iterable[Binding]) -> list[str]:
     return [name for name, _ in variables]
 
 
@@ -235,7 +235,7 @@ def free(node: Node) -> Iterator[str]:
     """The variables that ``node`` does not bind itself."""
     if isinstance(node, Variable):
         yield node.name
-    bound = needed_names(node.variables) if isinstance(node, Exists) else ()
+    bound = names_of(node.variables) if isinstance(node, Exists) else ()
     for child in children(node):
         yield from (name for name in free(child) if name not in bound)
 

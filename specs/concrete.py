@@ -33,11 +33,6 @@ __all__ = ["Breach", "Counts", "Sparse", "Stepper", "Structure", "Universe", "Va
 Parameters = tuple[Value, ...]
 
 
-def _tuple(names: Sequence[str]) -> str:
-    """Python source of the tuple of these variables."""
-    return f"({''.join(f'{Writer.variable(name)}, ' for name in names)})"
-
-
 @dataclass(frozen=True)
 class _Check:
     """One condition on what is open. ``variables`` may have any values; each makes an instance of its own."""
@@ -52,6 +47,8 @@ class _Rule:
     after, and the parameters."""
 
     action: Action
+    names: tuple[str, ...]
+    """Of the parameters."""
     enabled: Callable[[Structure], list[Parameters]]
     guard: Callable[..., bool]
     effect: Callable[..., Structure]
@@ -74,7 +71,10 @@ class Stepper:
         self.universe = universe
         self.actions = {action.name: action for action in actions}
         self._rules: dict[str, _Rule] = {}
-        self._functions: dict[tuple[Any, ...], tuple[Term, Callable[..., Any]]] = {}
+        # Compiled formulas by z3's id, which is theirs as long as they live: so they are kept.
+        self._closed: dict[int, tuple[Term, Callable[..., Any]]] = {}
+        self._breaches: dict[tuple[int, tuple[str, ...]], tuple[Term, Callable[..., Any]]] = {}
+        self._conditions: dict[tuple[str, str], list[tuple[str, Callable[..., bool]]]] = {}
 
     def compile_all(self) -> None:
         for name in self.actions:
@@ -139,25 +139,22 @@ class Stepper:
 
     def holds(self, formula: Term, state: Structure) -> bool:
         """Whether ``formula`` is true, for all of its capital letters."""
-        key = ("closed", formula.get_id())
-        if key not in self._functions:
-            closed = self._truth(self.universe.vocabulary.close(formula), ("",), ())
-            self._functions[key] = formula, closed  # a formula that lives keeps its id
-        answer: bool = self._functions[key][1](state)
+        if (known := self._closed.get(formula.get_id())) is None:
+            closed = self.universe.vocabulary.close(formula)
+            known = self._closed[formula.get_id()] = formula, self._function(closed, ("",), ())
+        answer: bool = known[1](state)
         return answer
 
     def breach(self, formula: Term, letters: Sequence[Term], state: Structure) -> dict[str, Value] | None:
         """Values of ``letters`` that make ``formula`` false, by their names."""
         names = tuple(str(letter) for letter in letters)
-        key = ("breach", formula.get_id(), names)
-        if key not in self._functions:
-            variables = self._bindings(letters)
-            writer = Writer(self.universe)
-            node = translate(formula, self.universe, ("",), names)
-            loops = writer.loops(variables, negation(node))
+        key = (formula.get_id(), names)
+        if key not in self._breaches:
+            writer, node = Writer(self.universe), translate(formula, self.universe, ("",), names)
+            loops = writer.loops(self._bindings(letters), negation(node))
             found = f"next(({_tuple(names)} {loops}), None)"
-            self._functions[key] = formula, writer.function(1, (), found)
-        values = self._functions[key][1](state)
+            self._breaches[key] = formula, writer.function(1, (), found)
+        values = self._breaches[key][1](state)
         return None if values is None else dict(zip(names, values, strict=True))
 
     # -- compiling ---------------------------------------------------------------------------------------
@@ -178,6 +175,7 @@ class Stepper:
         enabled = writer.function(1, (), f"[{_tuple(names)} {writer.loops(variables, guard)}]")
         return _Rule(
             action,
+            names,
             enabled,
             self._written(guard, 1, names),
             self._effect(action, names),
@@ -234,7 +232,7 @@ class Stepper:
         writer = Writer(self.universe)
         return writer.function(states, names, writer.expression(node))
 
-    def _truth(self, formula: Term, marks: Sequence[str], names: Sequence[str]) -> Callable[..., Any]:
+    def _function(self, formula: Term, marks: Sequence[str], names: Sequence[str]) -> Callable[..., Any]:
         return self._written(translate(formula, self.universe, marks, names), len(marks), names)
 
     def _bindings(self, constants: Iterable[Term]) -> tuple[Binding, ...]:
@@ -257,27 +255,34 @@ class Stepper:
     # -- why not -----------------------------------------------------------------------------------------
 
     def _failed(self, rule: _Rule, before: Structure, parameters: Parameters) -> str:
-        return self._reason(rule, rule.action.guards, ("",), (before,), parameters, "needs")
+        return self._reason(rule, rule.action.guards, "needs", parameters, before)
 
     def _violated(self, rule: _Rule, before: Structure, after: Structure, parameters: Parameters) -> str:
         conditions = rule.action.where_.children() or [rule.action.where_]
-        return self._reason(rule, conditions, ("", NEXT), (before, after), parameters, "has to lead to")
+        return self._reason(rule, conditions, "has to lead to", parameters, before, after)
 
     def _reason(
-        self,
-        rule: _Rule,
-        conditions: Iterable[Term],
-        marks: Sequence[str],
-        states: Sequence[Structure],
-        parameters: Parameters,
-        verb: str,
+        self, rule: _Rule, conditions: Iterable[Term], verb: str, parameters: Parameters, *states: Structure
     ) -> str:
-        names = [str(parameter) for parameter in rule.action.parameters]
-        for condition in conditions:
-            if not self._truth(condition, marks, names)(*states, *parameters):
-                values = ", ".join(f"{n}={v}" for n, v in zip(names, parameters, strict=True))
-                return f"{rule.action.name}({values}) {verb} {shown(condition)}"
+        """The first of the conditions that does not hold. Searches ask this as often as they ask for steps,
+        and z3 is slow in printing: the texts are kept."""
+        key = (rule.action.name, verb)
+        if key not in self._conditions:
+            marks = ("", NEXT)[: len(states)]
+            self._conditions[key] = [
+                (f"{verb} {shown(condition)}", self._function(condition, marks, rule.names))
+                for condition in conditions
+            ]
+        for text, holds in self._conditions[key]:
+            if not holds(*states, *parameters):
+                values = ", ".join(f"{n}={v}" for n, v in zip(rule.names, parameters, strict=True))
+                return f"{rule.action.name}({values}) {text}"
         raise AssertionError(f"{rule.action.name}: all conditions hold, but not together")
+
+
+def _tuple(names: Sequence[str]) -> str:
+    """Python source of the tuple of these variables."""
+    return f"({''.join(f'{Writer.variable(name)}, ' for name in names)})"
 
 
 def _instances(checks: Iterable[_Check], *arguments: Any) -> list[Callable[[], bool]]:
@@ -339,7 +344,7 @@ class _Partial:
     def complete(self) -> Structure:
         """The state, once nothing is open."""
         whole = list(self.entries)
-        for symbol, position in self._positions.items():
+        for position in self._positions.values():
             entry = whole[position]
             whole[position] = tuple([entry[i] for i in range(len(entry))])
         return tuple(whole)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rebalance.specs.logic import State, Term
-from rebalance.specs.vocabulary import A, M, N, P, cooperative, lt, none
-from z3 import And, Implies, Not
+from rebalance.specs.vocabulary import A, M, N, P, Q, cooperative, lt, none
+from z3 import And, Exists, ForAll, Implies, Not
 
 Offer = Callable[[Term, Term], Term]
 Clause = Callable[[State, Offer], Term]
@@ -51,3 +51,35 @@ SAFETY: Mapping[str, Clause] = {
     "held_back": held_back,
 }
 """What exclusive ownership needs."""
+
+
+# -- what convergence needs besides --------------------------------------------------------------------
+
+
+def subscribers(s: State, offer: Offer) -> Term:
+    """A member is offered only what it subscribes to."""
+    return Implies(offer(M, P), s.topics(M, P))
+
+
+def complete(s: State, offer: Offer) -> Term:
+    """What somebody subscribes to and nobody claims is offered to somebody."""
+    free = And(Exists([M], And(s.member(M), s.topics(M, P))), ForAll([N], Implies(s.member(N), s.claim(N, P) == none)))
+    return Implies(free, Exists([M], And(s.member(M), offer(M, P))))
+
+
+def stays(s: State, offer: Offer) -> Term:
+    """Asked again by the same members with the same subscriptions, it leaves what it assigned where it is.
+
+    Only for what is claimed; the rest it may assign anew. The last assignment is the one in the log.
+    """
+    kept = And(s.member(M), s.claim(M, P) != none, s.log_assigned(M, P))
+    return Implies(same_members(s), ForAll([M, P], Implies(kept, offer(M, P))))
+
+
+def same_members(s: State) -> Term:
+    """Members and subscriptions are those of the last assignment."""
+    return ForAll([N, Q], And(s.member(N) == s.log_member(N), s.topics(N, Q) == s.log_topics(N, Q)))
+
+
+LIVENESS: Mapping[str, Clause] = {"subscribers": subscribers, "complete": complete, "stays": stays}
+"""What convergence needs besides."""

@@ -115,7 +115,7 @@ class Vocabulary:
         not declared.
         """
         names = list(inspect.signature(effect).parameters)[2:]
-        parameters = tuple(self._parameter(letter) for letter in names)
+        parameters = tuple(self.parameter(letter) for letter in names)
         after = After(self)
         effect(self.state(), after, *parameters)
         return Action(
@@ -130,7 +130,8 @@ class Vocabulary:
             {name: tuple(parts) for name, parts in after._assigned.items()},
         )
 
-    def _parameter(self, name: str) -> Any:
+    def parameter(self, name: str) -> Any:
+        """The element that a small letter stands for. Raises ValueError for one without a sort."""
         letter = name[0].upper()
         if letter not in self.letters:
             raise ValueError(f"parameter {name}: no sort has the letter {letter}")
@@ -260,7 +261,11 @@ class Action:
 
     def where(self, vocabulary: Vocabulary) -> Term:
         """What has to hold of what is open, over the state before and the open symbols."""
-        formula = self.where_
+        return self.across(vocabulary, self.where_)
+
+    def across(self, vocabulary: Vocabulary, formula: Term) -> Term:
+        """``formula`` of two states, the one before and the one marked ``NEXT``, for this action: over the
+        state before and the open symbols."""
         pairs = []
         for symbol in vocabulary.mutable:
             if symbol.name in self.updates:

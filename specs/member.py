@@ -90,6 +90,7 @@ def blank(s: State, t: After, c: Term, *, keep_id: Term = z3.BoolVal(False)) -> 
     reset(s, t, c, keep_id=keep_id)
     t.since[c, P] = none
     t.told[c, P] = False
+    t.resubscribed[c] = False
     t.outdated[c] = False
     t.subscribes[c] = False
     t.subscribed[c, P] = False
@@ -123,7 +124,7 @@ def same_id(s: State, c: Term) -> Term:
 
 def can_join(s: State, c: Term) -> Term:
     """It polls, wants to join, and waits for nothing."""
-    wants = And(s.subscribes(c), Or(s.rejoin(c), s.outdated(c)))
+    wants = And(s.subscribes(c), Or(s.rejoin(c), s.resubscribed(c), s.outdated(c)))
     return And(s.life(c) == UP, wants, s.wire(c) == IDLE, Not(s.received(c)))
 
 
@@ -161,12 +162,7 @@ def _join(s: State, t: After, c: Term) -> None:
     put(s, t, c, kind, names=s.id(M), sent_list=s.lists(c, A), sent_topics=s.subscribed(c, P))
     t.state[c] = JOINING
     t.rejoin[c] = True
-    _catches_up(s, t, c)
-
-
-def _catches_up(s: State, t: After, c: Term) -> None:
-    t.outdated[c] = ANY
-    t.where(Implies(t.outdated(c), s.outdated(c)))
+    t.resubscribed[c] = False
 
 
 def _joined(s: State, t: After, c: Term) -> None:
@@ -175,7 +171,7 @@ def _joined(s: State, t: After, c: Term) -> None:
     t.identified[c] = True
     t.id[M] = If(of(M) == c, s.names(M), s.id(M))
     t.generation[c] = s.wire_generation(c)
-    _catches_up(s, t, c)
+    t.outdated[c] = False
 
 
 # -- JoinGroup's answer and SyncGroup ------------------------------------------------------------------
@@ -212,9 +208,10 @@ lead = lead_under(contract.SAFETY)
 
 
 def lead_too_late(s: State, t: After, c: Term) -> None:
-    """The group has moved on; what the leader decides will be refused unread."""
+    """The group has moved on: the decision would be refused unread, an empty SyncGroup stands for it."""
     t.when(_elected(s, c), Not(_in_time(s, c)))
-    _decide(s, t, c)
+    _joined(s, t, c)
+    put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c))
 
 
 def lead_in_vain(s: State, t: After, c: Term) -> None:
@@ -369,13 +366,14 @@ def fails(s: State, t: After, c: Term) -> None:
     """An error that no application handles: the consumer closes, without a word to the coordinator."""
     t.when(_refused(s, c), s.error(c) == FATAL)
     _fail(s, t, c)
+    clear(s, t, c)
 
 
 def _fail(s: State, t: After, c: Term) -> None:
+    """A request under way may still arrive, as after a crash."""
     blank(s, t, c)
     t.unseen[c] = False
     t.life[c] = DOWN
-    clear(s, t, c)
 
 
 # -- heartbeats ----------------------------------------------------------------------------------------
@@ -408,7 +406,7 @@ def heartbeat_of_old(s: State, t: After, c: Term, m: Term) -> None:
 def heartbeat_in_rebalance(s: State, t: After, c: Term, m: Term) -> None:
     """REBALANCE_IN_PROGRESS: rejoin, and keep what is owned."""
     t.when(beats(s, c), of(m) == c, s.id(m), s.member(m), s.generation(c) == s.current)
-    t.when(s.group == PREPARING, s.state(c) == STABLE)
+    t.when(s.group == PREPARING, s.state(c) == STABLE, Not(s.rejoin(c)))
     t.rejoin[c] = True
 
 
@@ -498,14 +496,14 @@ def subscribe(s: State, t: After, c: Term) -> None:
 def _subscribe(t: After, c: Term) -> None:
     t.subscribes[c] = True
     t.subscribed[c, P] = ANY
-    t.outdated[c] = True
+    t.resubscribed[c] = True
 
 
 def resubscribe(s: State, t: After, c: Term) -> None:
     """``subscribe()`` with other topics, or back to those of the last JoinGroup."""
     t.when(s.life(c) == UP, s.subscribes(c))
     t.subscribed[c, P] = ANY
-    t.outdated[c] = ANY
+    t.resubscribed[c] = ANY
 
 
 def enforce_rebalance(s: State, t: After, c: Term) -> None:

@@ -78,6 +78,14 @@ def holds(s: State, m: Term, p: Term) -> Term:
     return Or(has, And(s.names(m), Or(s.granted(c, p), s.sent(c, p) != none)))
 
 
+def held_since(s: State, m: Term, p: Term, g: Term) -> Term:
+    """The same with the generation that assigned it."""
+    c = of(m)
+    has = And(s.id(m), Or(s.since(c, p) == g, And(s.got(c, p), s.generation(c) == g)))
+    way = And(s.names(m), Or(And(s.granted(c, p), s.wire_generation(c) == g), s.sent(c, p) == g))
+    return And(g != none, Or(has, way))
+
+
 def right(s: State, records: Records, m: Term, p: Term) -> Term:
     """The member ``m`` has, or may be let have, ``p``."""
     return Or(records.claim(m, p) != none, records.assigned(m, p), holds(s, m, p))
@@ -92,6 +100,13 @@ def known(s: State, records: Records) -> Term:
     """The coordinator has been told of all that an honest member holds, or assigned it."""
     told = Or(records.claim(M, P) != none, records.assigned(M, P))
     return Implies(And(records.member(M), honest(of(M)), holds(s, M, P)), told)
+
+
+def known_since(s: State, records: Records) -> Term:
+    """And since when; nothing is held since a generation to come."""
+    told = Or(records.assigned(M, P), Not(lt(records.claim(M, P), G)))
+    held = And(records.member(M), honest(of(M)), held_since(s, M, P, G))
+    return Implies(held, And(told, Not(lt(records.current, G))))
 
 
 def commit_fenced(s: State, records: Records) -> Term:
@@ -120,10 +135,14 @@ def _all_of(s: State) -> dict[str, Term]:
         "a generation has an id": Implies(s.generation(C) != none, s.identified(C)),
         "pending or member": Not(And(s.pending(M), Or(s.member(M), s.log_member(M), s.stray_names(M)))),
         "nothing is known of others": Implies(
-            Not(s.member(M)), And(s.claim(M, P) == none, Not(s.assigned(M, P)), Not(s.joined(M)))
+            Not(s.member(M)), And(
+                s.claim(M, P) == none, Not(s.assigned(M, P)), Not(s.topics(M, P)), Not(s.joined(M))
+            ),
         ),
         "nothing is logged of others": Implies(
-            Not(s.log_member(M)), And(s.log_claim(M, P) == none, Not(s.log_assigned(M, P)))
+            Not(s.log_member(M)), And(
+                s.log_claim(M, P) == none, Not(s.log_assigned(M, P)), Not(s.log_topics(M, P))
+            ),
         ),
         "an empty group": Implies(s.group == EMPTY, Not(s.member(M))),
         "one logged leader": Implies(And(s.log_leads(M), s.log_leads(N)), M == N),
@@ -202,12 +221,19 @@ def _all_of(s: State) -> dict[str, Term]:
             And(s.group == COMPLETING, s.member(M), honest(of(M)), Or(holds(s, M, P), s.assigned(M, P))),
             s.claim(M, P) != none,
         ),
+        "a claim is as old as what is owned": Implies(
+            And(
+                s.member(M), honest(of(M)), Or(s.joined(M), s.group == COMPLETING), held_since(s, M, P, G)
+            ),
+            Not(lt(s.claim(M, P), G)),
+        ),
         "known": known(s, live(s)),
+        "known since": known_since(s, live(s)),
         "no two rights": no_two_rights(s, live(s)),
         # -- the leader's decision under way --
-        "offered once": Implies(And(_deciding(s), s.offer(of(L), M, P), s.offer(of(L), N, P)), M == N),
+        "offered once": Implies(And(deciding(s), s.offer(of(L), M, P), s.offer(of(L), N, P)), M == N),
         "offered what nobody else has": Implies(
-            And(_deciding(s), s.offer(of(L), M, P), s.member(M), s.member(N), honest(of(M)), honest(of(N))),
+            And(deciding(s), s.offer(of(L), M, P), s.member(M), s.member(N), honest(of(M)), honest(of(N))),
             Implies(right(s, live(s), N, P), M == N),
         ),
         # -- the log --
@@ -223,6 +249,7 @@ def _all_of(s: State) -> dict[str, Term]:
             ),
         ),
         "known to the log": known(s, log(s)),
+        "known to the log since": known_since(s, log(s)),
         "no two rights in the log": no_two_rights(s, log(s)),
         # -- commits --
         "not ahead": not_ahead(s, live(s)),
@@ -245,7 +272,7 @@ def _all_of(s: State) -> dict[str, Term]:
     }
 
 
-def _deciding(s: State) -> Term:
+def deciding(s: State) -> Term:
     """The SyncGroup of the leader ``L`` that the group waits for is under way."""
     request = And(s.wire(of(L)) == SYNC, s.leading(of(L)), s.names(L))
     return And(request, s.leads(L), s.wire_generation(of(L)) == s.current, s.group == COMPLETING)

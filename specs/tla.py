@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import z3
 from rebalance.specs.logic import ANY, NEXT, Action, Symbol, Term, Vocabulary, free, symbols_of
@@ -61,7 +62,7 @@ RESERVED = frozenset(
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Export:
     """What is written out.
 
     ``initial``, ``invariants`` and ``axioms`` (of the fixed symbols; they become assumptions, which TLC
@@ -82,41 +83,38 @@ class Protocol:
     text: str = ""
 
 
-def module(protocol: Protocol) -> str:
-    """The TLA+ module ``protocol.name``.
+def module(export: Export) -> str:
+    """The TLA+ module ``export.name``.
 
     Raises ValueError for a formula without a counterpart: a free letter, arithmetic.
     """
-    names = _Names(protocol)
+    names = _Names(export)
     return _file(
-        protocol.name,
-        comment(protocol.text),
+        export.name,
+        comment(export.text),
         ["EXTENDS Naturals"],
         *_constants(names),
         *_variables(names),
         definition("Init", _initial(names)),
         *[_action(names, name, action) for name, action in names.actions],
         *_behaviours(names),
-        *[
-            definition(name, _closed(names, protocol.invariants[key]))
-            for key, name in names.invariants.items()
-        ],
+        *[definition(name, _closed(names, export.invariants[key])) for key, name in names.invariants.items()],
     )
 
 
-def model(protocol: Protocol, sizes: Mapping[str, int], definitions: Mapping[str, str]) -> str:
+def model(export: Export, sizes: Mapping[str, int], definitions: Mapping[str, str]) -> str:
     """The module ``MC...`` that TLC runs.
 
     ``sizes`` gives each unbounded sort its number of elements, named by the sort's first letter (c1, c2), and
     each of ``naturals`` its greatest; ``definitions`` gives each fixed symbol that is not ``rendered`` its
     TLA+ text, in which the elements may occur. Raises ValueError if one is missing or unknown.
     """
-    names = _Names(protocol)
+    names = _Names(export)
     elements = _elements(names, sizes)
     _same("definitions", [symbol.name for symbol in names.fixed], definitions)
     return _file(
-        f"MC{protocol.name}",
-        [f"EXTENDS {protocol.name}, TLC"],
+        f"MC{export.name}",
+        [f"EXTENDS {export.name}, TLC"],
         [f"CONSTANTS {', '.join(part)}" for part in elements.values()],
         [f"MC{sort} == {{{', '.join(part)}}}" for sort, part in elements.items()],
         [f"MC{symbol.name} == {definitions[symbol.name]}" for symbol in names.fixed],
@@ -124,7 +122,7 @@ def model(protocol: Protocol, sizes: Mapping[str, int], definitions: Mapping[str
 
 
 def configuration(
-    protocol: Protocol,
+    export: Export,
     sizes: Mapping[str, int],
     *,
     invariants: Iterable[str] | None = None,
@@ -132,17 +130,17 @@ def configuration(
 ) -> str:
     """TLC's configuration for ``model`` in the same sizes: TypeOK, and the invariants named (or all).
 
-    Generations run out in every small model, so a deadlock is no error.
+    Generations run out in every small model, so run TLC with ``-deadlock``: the end of a run is no error.
     """
-    names = _Names(protocol)
-    chosen = protocol.invariants if invariants is None else invariants
+    names = _Names(export)
+    chosen = export.invariants if invariants is None else invariants
     lines = [f"SPECIFICATION {'FairSpec' if fair else 'Spec'}", "CONSTANTS"]
     for sort, elements in _elements(names, sizes).items():
         lines += [*(f"  {element} = {element}" for element in elements), f"  {sort} <- MC{sort}"]
-    lines += [f"  {greatest} = {sizes[sort]}" for sort, greatest in protocol.naturals.items()]
+    lines += [f"  {greatest} = {sizes[sort]}" for sort, greatest in export.naturals.items()]
     lines += [f"  {names.of(symbol)} <- MC{symbol.name}" for symbol in names.fixed]
     lines += ["INVARIANTS", "  TypeOK", *(f"  {names.invariants[key]}" for key in chosen)]
-    return "\n".join([*lines, "CHECK_DEADLOCK FALSE"]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def camel(name: str) -> str:
@@ -160,22 +158,26 @@ def camel(name: str) -> str:
 class _Names:
     """Who is called what: no name twice, and none that TLA+ reserves."""
 
-    def __init__(self, protocol: Protocol) -> None:
-        self.protocol, self.vocabulary = protocol, protocol.vocabulary
-        self.taken = {*RESERVED, *self.vocabulary.sorts, *protocol.naturals.values(), *protocol.groups}
+    def __init__(self, export: Export) -> None:
+        self.export, self.vocabulary = export, export.vocabulary
+        self.letters: dict[str, list[str]] = {sort: [] for sort in (*self.vocabulary.sorts, "BOOLEAN")}
+        """The capital letters of each sort."""
+        for name, letter in self.vocabulary.letters.items():
+            self.letters[_set(letter.sort())].append(name)
+        self.taken = {*RESERVED, *self.vocabulary.sorts, *export.naturals.values(), *export.groups}
         self.symbols = {name: self._claim(name) for name in self.vocabulary.symbols}
-        self.actions = [(self._claim(camel(action.name)), action) for action in protocol.actions]
-        self.axioms = {key: self._claim(camel(key)) for key in protocol.axioms}
-        self.invariants = {key: self._claim(camel(key)) for key in protocol.invariants}
+        self.actions = [(self._claim(camel(action.name)), action) for action in export.actions]
+        self.axioms = {key: self._claim(camel(key)) for key in export.axioms}
+        self.invariants = {key: self._claim(camel(key)) for key in export.invariants}
         self.unbounded = [
             sort
             for sort in self.vocabulary.sorts
-            if sort not in self.vocabulary.values and sort not in protocol.naturals
+            if sort not in self.vocabulary.values and sort not in export.naturals
         ]
         self.fixed = [
             symbol
             for symbol in self.vocabulary.symbols.values()
-            if symbol.fixed and symbol.name not in protocol.rendered
+            if symbol.fixed and symbol.name not in export.rendered
         ]
 
     def _claim(self, name: str) -> str:
@@ -187,15 +189,15 @@ class _Names:
     def of(self, symbol: Symbol) -> str:
         return self.symbols[symbol.name]
 
-    def letters(self, sort: Term) -> list[str]:
-        """The capital letters of ``sort``."""
-        return [str(letter) for letter in self.vocabulary.letters.values() if letter.sort() == sort]
+    def is_letter(self, term: Term) -> bool:
+        return any(term is letter for letter in self.vocabulary.letters.values())
 
     def bound(self, wish: str, sort: Term, scope: Iterable[str]) -> str:
         """``wish``, or another letter of its sort: TLA+ has no shadowing, not even of a definition."""
         avoid = {*scope, *self.taken}
         numbered = (f"{wish}{number}" for number in range(2, len(avoid) + 3))
-        return next(name for name in (wish, *self.letters(sort), *numbered) if name not in avoid)
+        letters = self.letters[_set(sort)]
+        return next(name for name in (wish, *letters, *numbered) if name not in avoid)
 
     def type(self, symbol: Symbol) -> str:
         return _functions(symbol.arguments, symbol.value)
@@ -237,12 +239,9 @@ def _ranges(texts: Sequence[str], sorts: Sequence[Term]) -> str:
 
 def _elements(names: _Names, sizes: Mapping[str, int]) -> dict[str, list[str]]:
     """The elements of each constant set."""
-    _same("sizes", [*names.unbounded, *names.protocol.naturals], sizes)
+    _same("sizes", [*names.unbounded, *names.export.naturals], sizes)
     return {
-        sort: [
-            f"{names.letters(names.vocabulary.sorts[sort])[0].lower()}{number + 1}"
-            for number in range(sizes[sort])
-        ]
+        sort: [f"{names.letters[sort][0].lower()}{number + 1}" for number in range(sizes[sort])]
         for sort in names.unbounded
     }
 
@@ -321,8 +320,8 @@ class _Reader:
         plain = name.removesuffix(NEXT)
         if plain not in self.names.symbols:
             raise ValueError(f"{name} is no symbol, no parameter, and not bound")
-        if plain in self.names.protocol.rendered:
-            template = self.names.protocol.rendered[plain]
+        if plain in self.names.export.rendered:
+            template = self.names.export.rendered[plain]
             text = template.format(*(argument.above(COMPARISON).flat() for argument in arguments))
             return Text(text, COMPARISON if " " in template else ATOM)
         head = self.names.symbols[plain] + (NEXT if name != plain and plain in self.assigned else "")
@@ -361,7 +360,7 @@ def _negation(inner: Node) -> Node:
 
 
 def _implication(left: Node, right: Node) -> Node:
-    if FALSE in (left,) or right == TRUE:
+    if left == FALSE or right == TRUE:
         return TRUE
     return right if left == TRUE else _negation(left) if right == FALSE else Arrow("=>", left, right)
 
@@ -390,31 +389,33 @@ def _closed(names: _Names, formula: Term) -> list[str]:
 
 
 def _action(names: _Names, name: str, action: Action) -> list[str]:
-    reader = _Reader(names, names.parameters(action), assigned=frozenset(action.assigned))
-    guards = [reader.node(guard) for guard in _flattened(z3.And(*action.guards, z3.BoolVal(True)))]
-    open_ = [symbol for symbol in action.assigned if action.updates[symbol].open]
-    effects = [_assignment(reader, symbol, action) for symbol in action.assigned if symbol not in open_]
+    reader = _Reader(names, names.parameters(action))
+    effects = {symbol: _assignment(reader, symbol, action) for symbol in action.assigned}
+    effects = {symbol: effect for symbol, effect in effects.items() if effect != TRUE}
+    open_ = [symbol for symbol in effects if action.updates[symbol].open]
+    items = [reader.node(guard) for guard in _flattened(z3.And(*action.guards, z3.BoolVal(True)))]
+    items += [effect for symbol, effect in effects.items() if symbol not in open_]
     # What is open is chosen last; a condition follows as soon as all that it reads has been chosen.
+    reader = replace(reader, assigned=frozenset(effects))
     wheres = list(_flattened(z3.And(action.where_, z3.BoolVal(True))))
-    for i in range(len(open_) + 1):
-        effects += [_assignment(reader, symbol, action) for symbol in open_[i - 1 : i]]
-        waiting = {symbol + NEXT for symbol in open_[i:]}
-        effects += [reader.node(where) for where in wheres if not symbols_of(where) & waiting]
+    for number in range(len(open_) + 1):
+        items += [effects[symbol] for symbol in open_[:number][-1:]]
+        waiting = {symbol + NEXT for symbol in open_[number:]}
+        items += [reader.node(where) for where in wheres if not symbols_of(where) & waiting]
         wheres = [where for where in wheres if symbols_of(where) & waiting]
-    lines = listed("/\\", [item for item in (*guards, *effects) if item != TRUE] or [TRUE])
-    same = _unchanged(names, action)
+    lines = listed("/\\", [item for item in items if item != TRUE] or [TRUE])
+    same = [symbol.name for symbol in names.vocabulary.mutable if symbol.name not in effects]
     if same:
-        lines += filled("/\\ UNCHANGED << ", same, " >>")
+        lines += filled("/\\ UNCHANGED << ", _grouped(names, same), " >>")
     _, head = names.call(name, action)
     return [*comment(action.text), *comment("(A fault.)" if action.fault else ""), *definition(head, lines)]
 
 
-def _unchanged(names: _Names, action: Action) -> list[str]:
-    """The variables that stay as they are, or the groups that do."""
-    same = [symbol.name for symbol in names.vocabulary.mutable if symbol.name not in action.assigned]
-    groups = {name: group for name, group in names.protocol.groups.items() if set(group) <= set(same)}
-    grouped = {symbol for group in groups.values() for symbol in group}
-    return [*groups, *(names.symbols[symbol] for symbol in same if symbol not in grouped)]
+def _grouped(names: _Names, symbols: Sequence[str]) -> list[str]:
+    """The groups that are all in ``symbols``, and the variables of the rest."""
+    groups = {name: group for name, group in names.export.groups.items() if set(group) <= set(symbols)}
+    inside = {symbol for group in groups.values() for symbol in group}
+    return [*groups, *(names.symbols[symbol] for symbol in symbols if symbol not in inside)]
 
 
 Part = tuple[tuple[Term, ...], Term]
@@ -422,19 +423,19 @@ Part = tuple[tuple[Term, ...], Term]
 
 
 def _assignment(reader: _Reader, name: str, action: Action) -> Node:
-    """All that happens to one symbol, as one formula that gives it its next value."""
+    """All that happens to one symbol, as one formula that gives it its next value; TRUE if nothing does."""
     names = reader.names
-    symbol, letters = names.vocabulary.symbols[name], list(names.vocabulary.letters.values())
-    parts = _effective(action.assigned[name], letters)
+    symbol, letters = names.vocabulary.symbols[name], names.vocabulary.letters.values()
+    parts = _effective(names, action.assigned[name])
     primed = names.symbols[name] + NEXT
-    if len(parts) == 1 and parts[0][1] is ANY and all(_is_in(letters, part) for part in parts[0][0]):
+    if len(parts) == 1 and parts[0][1] is ANY and all(names.is_letter(part) for part in parts[0][0]):
         return Text(f"{primed} \\in {names.type(symbol)}", COMPARISON)
-    places = _places(names, symbol, parts, letters)
+    places = _places(names, symbol, parts)
     inner = replace(reader, scope={**reader.scope, **{str(place): str(place) for place in places}})
     values: list[Node] = []
     chosen: dict[str, str] = {}
     for key, value in parts:
-        bound = [(part, place) for part, place in zip(key, places, strict=True) if _is_in(letters, part)]
+        bound = [(part, place) for part, place in zip(key, places, strict=True) if names.is_letter(part)]
         if value is ANY:
             new = names.bound("new", symbol.value, [*inner.scope.values(), *chosen])
             chosen[new] = _functions([place.sort() for _, place in bound], symbol.value)
@@ -445,7 +446,8 @@ def _assignment(reader: _Reader, name: str, action: Action) -> Node:
             if stray:
                 raise ValueError(f"{action.name}: {name} is assigned {stray}, which it does not range over")
             values.append(inner.node(z3.substitute(term, *bound)))
-    node: Node = Assignment(primed, _next_value(inner, symbol, parts, places, values))
+    after = _next_value(inner, symbol, parts, places, values)
+    node: Node = TRUE if after is None else Assignment(primed, after)
     for new, domain in reversed(chosen.items()):
         node = Scope(f"\\E {new} \\in {domain} :", node)
     return node
@@ -453,71 +455,77 @@ def _assignment(reader: _Reader, name: str, action: Action) -> Node:
 
 def _next_value(
     reader: _Reader, symbol: Symbol, parts: Sequence[Part], places: Sequence[Term], values: Sequence[Node]
-) -> Node:
-    names = reader.names
-    letters = list(names.vocabulary.letters.values())
-    head = names.of(symbol)
+) -> Node | None:
+    """None if it is the present one, as where actions share more than they change."""
+    names, head = reader.names, reader.names.of(symbol)
     if not places:
-        return values[-1]
-    if not any(_is_in(letters, part) for key, _ in parts for part in key):
-        keys = [", ".join(reader.node(part).flat() for part in key) for key, _ in parts]
-        updates = tuple((f"![{key}] = ", value) for key, value in zip(keys, values, strict=True))
-        return Brackets(f"{head} EXCEPT", updates)
+        return None if values[-1] == Text(head) else values[-1]
     texts = [str(place) for place in places]
-    body: Node = Text(f"{head}[{', '.join(texts)}]")
+    same: Node = Text(f"{head}[{', '.join(texts)}]")
+    body = same
+    updates = []
     for (key, _), value in zip(parts, values, strict=True):
-        here = [
-            Comparison(Text(text), "=", reader.node(part))
+        own = [
+            text if names.is_letter(part) else reader.node(part).flat()
             for text, part in zip(texts, key, strict=True)
-            if not _is_in(letters, part)
         ]
-        body = _choice(_junction("/\\", here, TRUE, FALSE), value, body)
-    return Brackets(f"{_ranges(texts, symbol.arguments)} |->", (("", body),))
+        unchanged = value == Text(f"{head}[{', '.join(own)}]")
+        here = [
+            Comparison(Text(text), "=", Text(at)) for text, at in zip(texts, own, strict=True) if text != at
+        ]
+        body = _choice(_junction("/\\", here, TRUE, FALSE), same if unchanged else value, body)
+        updates.append((f"![{', '.join(own)}] = ", value))
+    if body == same:
+        return None
+    if any(names.is_letter(part) for key, _ in parts for part in key):
+        return Brackets(f"{_ranges(texts, symbol.arguments)} |->", (("", body),))
+    return Brackets(f"{head} EXCEPT", tuple(updates))
 
 
-def _effective(parts: Sequence[Part], letters: Sequence[Term]) -> list[Part]:
+def _effective(names: _Names, parts: Sequence[Part]) -> list[Part]:
     """Those assignments that no later one overrides everywhere."""
     kept: list[Part] = []
     for key, value in parts:
-        ranging = [part for part in key if _is_in(letters, part)]
+        ranging = [part for part in key if names.is_letter(part)]
         if len({part.get_id() for part in ranging}) < len(ranging):
             raise ValueError(f"{key} has one letter twice")
         kept = [
             (old, before)
             for old, before in kept
-            if not all(_is_in(letters, new) or new.eq(part) for new, part in zip(key, old, strict=True))
+            if not all(names.is_letter(new) or new.eq(part) for new, part in zip(key, old, strict=True))
         ]
         kept.append((key, value))
     return kept
 
 
-def _places(names: _Names, symbol: Symbol, parts: Sequence[Part], letters: Sequence[Term]) -> list[Term]:
+def _places(names: _Names, symbol: Symbol, parts: Sequence[Part]) -> list[Term]:
     """One variable for each argument of ``symbol``, with the assignments' letters where they have some."""
     written = [
-        [str(key[i]) for key, _ in parts if _is_in(letters, key[i])] for i in range(len(symbol.arguments))
+        [str(key[i]) for key, _ in parts if names.is_letter(key[i])] for i in range(len(symbol.arguments))
     ]
     places: list[Term] = []
     for own, sort in zip(written, symbol.arguments, strict=True):
-        wish = next(iter(own), names.letters(sort)[0] if names.letters(sort) else "x")
+        wish = next(iter([*own, *names.letters[_set(sort)]]), "x")
         others = [letter for other in written if other is not own for letter in other[:1]]
         scope = [str(place) for place in places] + ([] if own else others)
         places.append(z3.Const(names.bound(wish, sort, scope), sort))
     return places
 
 
-def _is_in(letters: Sequence[Term], term: Term) -> bool:
-    return any(term is letter for letter in letters)
-
-
 # -- initial states ------------------------------------------------------------------------------------
 
-Conjunct = tuple[list[Term], Term]
-"""A formula without a quantifier for all in front, and the variables that it is for all of."""
+
+class _Conjunct(NamedTuple):
+    """A formula without a quantifier for all in front, the variables that it is for all of, its symbols."""
+
+    variables: list[Term]
+    body: Term
+    symbols: frozenset[str]
 
 
 def _initial(names: _Names) -> list[str]:
     """A list that TLC can execute: what the condition defines is assigned, the rest chosen and tested."""
-    conjuncts = list(_conjuncts(names, names.vocabulary.close(names.protocol.initial), []))
+    conjuncts = list(_conjuncts(names, names.vocabulary.close(names.export.initial), []))
     todo = {symbol.name: symbol for symbol in names.vocabulary.mutable}
     items: list[Node] = []
     while todo:
@@ -534,15 +542,15 @@ def _initial(names: _Names) -> list[str]:
                 node = Brackets(f"{_ranges(texts, symbol.arguments)} |->", (("", node),))
             items.append(Assignment(names.of(symbol), node))
         del todo[symbol.name]
-        for variables, body in conjuncts:
-            if not symbols_of(body) & todo.keys():
-                used = free(body, variables)
-                items.append(_Reader(names).node(z3.ForAll(used, body) if used else body))
-        conjuncts = [conjunct for conjunct in conjuncts if symbols_of(conjunct[1]) & todo.keys()]
+        for conjunct in conjuncts:
+            if not conjunct.symbols & todo.keys():
+                used = free(conjunct.body, conjunct.variables)
+                items.append(_Reader(names).node(z3.ForAll(used, conjunct.body) if used else conjunct.body))
+        conjuncts = [conjunct for conjunct in conjuncts if conjunct.symbols & todo.keys()]
     return listed("/\\", [item for item in items if item != TRUE] or [TRUE])
 
 
-def _conjuncts(names: _Names, formula: Term, variables: list[Term]) -> Iterator[Conjunct]:
+def _conjuncts(names: _Names, formula: Term, variables: list[Term]) -> Iterator[_Conjunct]:
     if z3.is_and(formula):
         for part in formula.children():
             yield from _conjuncts(names, part, variables)
@@ -551,20 +559,22 @@ def _conjuncts(names: _Names, formula: Term, variables: list[Term]) -> Iterator[
         for i in range(formula.num_vars()):
             sort = formula.var_sort(i)
             wish = formula.var_name(i)
-            if wish not in names.letters(sort):
-                wish = next(iter(names.letters(sort)), wish)
+            if wish not in names.letters[_set(sort)]:
+                wish = next(iter(names.letters[_set(sort)]), wish)
             new.append(z3.Const(names.bound(wish, sort, map(str, [*variables, *new])), sort))
         yield from _conjuncts(names, z3.substitute_vars(formula.body(), *reversed(new)), [*variables, *new])
     else:
-        yield variables, formula
+        yield _Conjunct(variables, formula, frozenset(symbols_of(formula)))
 
 
 def _defining(
-    todo: Mapping[str, Symbol], conjuncts: Sequence[Conjunct]
+    todo: Mapping[str, Symbol], conjuncts: Sequence[_Conjunct]
 ) -> Iterator[tuple[Symbol, list[Term], Term, int]]:
     """Symbols that a conjunct defines by what is known: the symbol, its places, its value, which conjunct."""
     for symbol in todo.values():
-        for number, (variables, body) in enumerate(conjuncts):
+        for number, (variables, body, used) in enumerate(conjuncts):
+            if symbol.name not in used:
+                continue
             for here, value in _sides(body):
                 places = here.children()
                 if (
@@ -599,18 +609,18 @@ def _file(name: str, *paragraphs: Sequence[str]) -> str:
 
 
 def _constants(names: _Names) -> Iterator[list[str]]:
-    protocol = names.protocol
+    export = names.export
     rows = [(sort, "", "") for sort in names.unbounded]
-    rows += [(greatest, "Nat", f"the greatest {sort}") for sort, greatest in protocol.naturals.items()]
+    rows += [(greatest, "Nat", f"the greatest {sort}") for sort, greatest in export.naturals.items()]
     rows += [(names.of(symbol), names.type(symbol), symbol.meaning) for symbol in names.fixed]
     yield _declared("CONSTANTS", rows)
     for sort, values in names.vocabulary.values.items():
         yield filled(f"{sort} == {{", [f'"{value}"' for value in values], "}")
-    yield [f"{sort} == 0..{greatest}" for sort, greatest in protocol.naturals.items()]
-    yield [f"ASSUME {greatest} \\in Nat" for greatest in protocol.naturals.values()] + [
+    yield [f"{sort} == 0..{greatest}" for sort, greatest in export.naturals.items()]
+    yield [f"ASSUME {greatest} \\in Nat" for greatest in export.naturals.values()] + [
         f"ASSUME {names.of(symbol)} \\in {names.type(symbol)}" for symbol in names.fixed
     ]
-    for key, formula in protocol.axioms.items():
+    for key, formula in export.axioms.items():
         yield definition(f"ASSUME {names.axioms[key]}", _closed(names, formula))
 
 
@@ -619,7 +629,7 @@ def _variables(names: _Names) -> Iterator[list[str]]:
     yield _declared(
         "VARIABLES", [(names.of(symbol), names.type(symbol), symbol.meaning) for symbol in symbols]
     )
-    for name, group in names.protocol.groups.items():
+    for name, group in names.export.groups.items():
         yield filled(f"{name} == << ", [names.symbols[symbol] for symbol in group], " >>")
     yield filled("vars == << ", [names.of(symbol) for symbol in symbols], " >>")
     types = [Text(f"{names.of(symbol)} \\in {names.type(symbol)}", COMPARISON) for symbol in symbols]

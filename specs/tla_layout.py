@@ -151,15 +151,18 @@ class Choice(Node):
         return f"{self._head()} ELSE {self.no.flat()}"
 
     def broken(self, room: int) -> list[str]:
-        head = [self._head()]
-        if len(head[0]) > min(room - 5, LONG):
-            head = hang("IF ", self.condition.lines(room - 3)) + hang(
-                "THEN ", self.yes.above(OPEN_ENDED).lines(room - 5)
-            )
-        if isinstance(self.no, Choice):
-            first, *rest = self.no.broken(room - 5)
+        if self._has_short_head(room):
+            head = [self._head()]
+        else:
+            yes = self.yes.above(OPEN_ENDED)
+            head = hang("IF ", self.condition.lines(room - 3)) + hang("THEN ", yes.lines(room - 5))
+        if isinstance(self.no, Choice) and self.no._has_short_head(room - 5):
+            first, *rest = self.no.broken(room)
             return [*head, f"ELSE {first}", *rest]
         return head + hang("ELSE ", self.no.lines(room - 5))
+
+    def _has_short_head(self, room: int) -> bool:
+        return len(self._head()) <= min(room, LONG)
 
     def _head(self) -> str:
         return f"IF {self.condition.flat()} THEN {self.yes.above(OPEN_ENDED).flat()}"

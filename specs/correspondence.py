@@ -1,0 +1,388 @@
+"""Which actions of the logic a step of the executable model stands for.
+
+One function for each action of the model. It reads the parameters off from the states before and after, as
+the one that wrote the model would: nothing is searched for, and nothing is decided here. Whether the logic
+allows these actions is asked in ``refinement``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rebalance.model.machine import Event
+from rebalance.model.protocol.member import FATAL, RETRIABLE, answer_to
+from rebalance.model.protocol.setup import Me
+from rebalance.model.protocol.state import (
+    NO_ID,
+    NONE,
+    Error,
+    Group,
+    JoinOk,
+    JoinParked,
+    Member,
+    MemberState,
+    Record,
+    Records,
+    Refused,
+    Slot,
+    SyncOk,
+    SyncParked,
+    each,
+)
+from rebalance.specs.abstraction import Abstraction, Local, NoCounterpartError
+
+Step = tuple[str, tuple[int, ...]]
+"""An action of the logic, and its parameters."""
+
+
+
+@dataclass(frozen=True)
+class Move:
+    """A step of the model. ``before`` and ``after`` are its slots."""
+
+    map: Abstraction
+    event: Event
+    before: tuple[Local, ...]
+    after: tuple[Local, ...]
+    group: Group
+    group_after: Group
+
+    @property
+    def c(self) -> int:
+        """The consumer."""
+        return max(0, self.event.who)
+
+    @property
+    def old(self) -> Local:
+        """Its slot before."""
+        return self.before[self.c]
+
+    @property
+    def new(self) -> Local:
+        """Its slot after."""
+        return self.after[self.c]
+
+    @property
+    def me(self) -> Me:
+        return Me(Slot(self.c), self.map.setup)
+
+    def id(self, incarnation: int) -> int:
+        """The element of a member id of the slot."""
+        return self.map.id(self.c, incarnation)
+
+
+def steps(move: Move) -> list[Step]:
+    """The actions of the logic that ``move`` stands for, the witnesses read off from both states.
+
+    Raises NoCounterpartError when there are none.
+    """
+    if move.event.action not in _STEPS:
+        raise NoCounterpartError("no action of the logic does this")
+    return list(_STEPS[move.event.action](move))
+
+
+def _plain(*names: str) -> Callable[[Move], Iterator[Step]]:
+    """Actions whose only parameter is the consumer."""
+    return lambda move: ((name, (move.c,)) for name in names)
+
+
+def _nothing(move: Move) -> Iterator[Step]:
+    return iter(())
+
+
+def _gone(move: Move, *, late: bool) -> Iterator[Step]:
+    """What is under way for a process that is gone and does not stay there; with ``late`` also what is late."""
+    if not move.old.idle and move.new.idle:
+        yield "lost", (move.c,)
+    if late and move.old.stray is not None and move.new.stray is None:
+        yield "stray_lost", (move.c,)
+
+
+def _join(move: Move) -> Iterator[Step]:
+    m = move.old.member
+    if m.prepare:
+        yield "partitions_lost" if m.generation == NONE else "partitions_revoked_to_join", (move.c,)
+    yield "join", (move.c,)
+
+
+def _receive(move: Move) -> Iterator[Step]:
+    m, answer = move.old.member, move.old.wire
+    match answer:
+        case JoinOk():
+            yield "follow" if m.state is MemberState.PREPARING else "join_answer_too_late", (move.c,)
+        case SyncOk():
+            present = m.state is MemberState.COMPLETING and (m.id, m.generation) == answer[:2]
+            yield "sync_answered" if present else "sync_answer_too_late", (move.c,)
+        case Refused():
+            yield _refused(m, answer), (move.c,)
+
+
+def _refused(m: Member, answer: Refused) -> str:
+    joins = m.state is MemberState.PREPARING
+    if answer.error is Error.MEMBER_ID_REQUIRED:
+        return "id_given" if joins and m.id == NO_ID else "id_given_too_late"
+    if answer.error in RETRIABLE:
+        return "try_again"
+    if answer.error is Error.REBALANCE_IN_PROGRESS:
+        return "told_to_rejoin"
+    if answer.error in FATAL:
+        return "fails"
+    right = joins if answer.api == "join" else m.generation == answer.generation
+    return "expelled" if right and m.id == answer.id else "expelled_before"
+
+
+def _complete(move: Move) -> Iterator[Step]:
+    m, c = move.old.member, move.c
+    assigned = m.received or 0
+    if m.state is not MemberState.STABLE or m.generation == NONE:
+        yield "complete_after_reset", (c,)
+    elif foreign := each(assigned & ~move.map.setup.parts(m.topics)):
+        yield "complete_of_old_subscription", (c, foreign[0])
+    else:
+        if revoked := each(m.owned & ~assigned):
+            yield "partitions_revoked", (c, revoked[0])
+        yield "partitions_assigned", (c,)
+
+
+def _heartbeat(move: Move) -> Iterator[Step]:
+    m, c = move.old.member, move.c
+    error = answer_to(move.me, "heartbeat", move.group, move.old.records, m.id, m.generation)
+    match error:
+        case Error.UNKNOWN_MEMBER_ID:
+            yield "heartbeat_of_unknown", (c, move.id(m.id))
+        case Error.ILLEGAL_GENERATION:
+            yield "heartbeat_of_old", (c, move.id(m.id))
+        case Error.REBALANCE_IN_PROGRESS:
+            yield "heartbeat_in_rebalance", (c, move.id(m.id))
+        case _:
+            present = _admitted(move.old.records)[0]
+            yield "heartbeat_of_fenced", (c, move.id(m.id), move.id(present.id))
+            yield from _gone(move, late=False)
+
+
+def _late_request_arrives(move: Move) -> Iterator[Step]:
+    kinds = {
+        Error.UNKNOWN_MEMBER_ID: "late_request_of_unknown",
+        Error.FENCED_INSTANCE_ID: "late_request_of_fenced",
+        Error.ILLEGAL_GENERATION: "late_request_of_old",
+        Error.REBALANCE_IN_PROGRESS: "late_request_in_rebalance",
+    }
+    answer = move.new.stray
+    yield kinds[answer.error] if answer else "late_request_accepted", (move.c, move.id(move.old.stray.id))
+
+
+def _late_answer(move: Move) -> Iterator[Step]:
+    m, answer = move.old.member, move.old.stray
+    if move.old.gone:
+        yield "stray_lost", (move.c,)
+    elif answer.error is Error.REBALANCE_IN_PROGRESS or (m.id, m.generation) != answer[2:4]:
+        yield "late_answer", (move.c,)
+    elif answer.error in FATAL:
+        yield "late_answer_fails", (move.c,)
+        yield from _gone(move, late=False)
+    else:
+        yield "late_answer_expels", (move.c,)
+
+
+def _start(move: Move) -> Iterator[Step]:
+    yield from _gone(move, late=True)
+    yield "start", (move.c,)
+
+
+def _crash(move: Move) -> Iterator[Step]:
+    yield "crash", (move.c,)
+    yield from _gone(move, late=True)
+
+
+def _hang(move: Move) -> Iterator[Step]:
+    inside = isinstance(move.old.wire, JoinOk) and move.old.member.state is MemberState.PREPARING
+    yield "hang_in_assign" if inside else "hang", (move.c,)
+
+
+def _close(move: Move) -> Iterator[Step]:
+    yield "close", (move.c,)
+    if move.old.stray is not None:
+        yield "stray_lost", (move.c,)
+
+
+def _bounce(move: Move) -> Iterator[Step]:
+    yield from _close(move)
+    yield "reconfigure", (move.c,)
+
+
+def _enforce(move: Move) -> Iterator[Step]:
+    if not move.old.member.rejoin:
+        yield "enforce_rebalance", (move.c,)
+
+
+def _disconnect(move: Move) -> Iterator[Step]:
+    yield "lost" if move.old.gone else "disconnect", (move.c,)
+
+
+def _late_request(move: Move) -> Iterator[Step]:
+    yield f"{move.new.stray.api}_late", (move.c,)
+
+
+def _assign(move: Move) -> Iterator[Step]:
+    answer, request = move.old.wire, move.new.wire
+    if move.old.member.state is not MemberState.PREPARING:
+        yield "join_answer_too_late", (move.c,)
+    elif answer.skip:
+        yield "follow", (move.c,)
+    elif request is None:
+        yield "lead_in_vain", (move.c,)
+    else:
+        yield "lead" if request.grants else "lead_too_late", (move.c,)
+
+
+def _join_request(move: Move) -> Iterator[Step]:
+    request, answer, c = move.old.wire, move.new.wire, move.c
+    if isinstance(answer, Refused):
+        m = move.id(answer.given or request.id) if answer.given or request.id else None
+        match answer.error:
+            case Error.MEMBER_ID_REQUIRED:
+                yield "join_refused_without_id", (c, m)
+            case Error.INCONSISTENT_GROUP_PROTOCOL:
+                yield "join_inconsistent", (c,)
+            case Error.GROUP_MAX_SIZE_REACHED:
+                yield "group_full", (c,)
+            case Error.FENCED_INSTANCE_ID:
+                yield "join_of_fenced", (c, m)
+            case _:
+                yield "join_of_unknown", (c, m)
+        return
+    m, quiet = move.id(answer.id), isinstance(answer, JoinOk)
+    if request.id != NO_ID:
+        pending = any(record.meta is None for record in move.old.records if record.id == request.id)
+        yield "join_again" if quiet else "join_with_given_id" if pending else "join_of_member", (c, m)
+        return
+    left = [record.id for record in _admitted(move.old.records) if record not in move.new.records]
+    if left:
+        yield "static_returns" if quiet else "static_replaced", (c, m, move.id(left[0]))
+    else:
+        yield "join_of_static", (c, m)
+
+
+def _join_phase_ends(move: Move) -> Iterator[Step]:
+    group = move.group_after
+    generation = move.map.generation(group.generation)
+    if group.leader is None or group.protocol is None:
+        yield "join_phase_ends_empty", (generation,)
+        return
+    yield "join_phase_ends", (generation, move.map.id(*group.leader), move.map.assignor(group.protocol))
+    for old, new in zip(move.before, move.after, strict=True):
+        if isinstance(old.wire, JoinParked) and isinstance(new.wire, JoinOk):
+            yield "join_answered", (old.slot, move.map.id(old.slot, new.wire.id))
+
+
+def _sync_request(move: Move) -> Iterator[Step]:
+    answer, m = move.new.wire, move.id(move.old.wire.id)
+    match answer:
+        case SyncOk():
+            yield "sync_of_settled", (move.c, m)
+        case SyncParked():
+            yield "sync_parks", (move.c, m)
+        case Refused(error=Error.UNKNOWN_MEMBER_ID):
+            yield "sync_of_unknown", (move.c, m)
+        case Refused(error=Error.FENCED_INSTANCE_ID):
+            yield "sync_of_fenced", (move.c, m)
+        case Refused(error=Error.ILLEGAL_GENERATION):
+            yield "sync_of_old", (move.c, m)
+        case _:
+            yield "sync_in_rebalance", (move.c, m)
+
+
+def _leader_sync(move: Move) -> Iterator[Step]:
+    yield "leader_syncs", (move.c, move.id(move.old.wire.id))
+    for old, new in zip(move.before, move.after, strict=True):
+        if isinstance(old.wire, SyncParked) and isinstance(new.wire, SyncOk):
+            yield "sync_parked_answered", (old.slot, move.map.id(old.slot, old.wire.id))
+
+
+def _join_refused(move: Move) -> Iterator[Step]:
+    fenced = move.new.wire.error is Error.FENCED_INSTANCE_ID
+    yield "join_of_replaced" if fenced else "join_of_removed", (move.c, move.id(move.old.wire.id))
+
+
+def _session(name: str) -> Callable[[Move], Iterator[Step]]:
+    def session(move: Move) -> Iterator[Step]:
+        yield name, (move.id(_changed(move)),)
+
+    return session
+
+
+def _timeout(of_join: str, of_sync: str) -> Callable[[Move], Iterator[Step]]:
+    def timeout(move: Move) -> Iterator[Step]:
+        removed = len(move.new.records) < len(move.old.records)
+        yield of_sync if removed else of_join, (move.id(_changed(move)),)
+
+    return timeout
+
+
+def _append_fails(move: Move) -> Iterator[Step]:
+    yield "append_fails", (move.c, move.id(move.old.wire.id))
+
+
+def _failover(move: Move) -> Iterator[Step]:
+    yield "failover_while_loading" if move.event.choice else "failover", ()
+
+
+def _changed(move: Move) -> int:
+    """The id whose record is another one now, or gone."""
+    return next(record.id for record in move.old.records if record not in move.new.records)
+
+
+def _admitted(records: Records) -> list[Record]:
+    return [record for record in records if record.meta is not None]
+
+
+_STEPS: Mapping[str, Callable[[Move], Iterator[Step]]] = {
+    # -- the member --
+    "join": _join,
+    "receive": _receive,
+    "complete": _complete,
+    "listener throws": _complete,
+    "heartbeat": _heartbeat,
+    "slow commit": _nothing,
+    "commit done": _nothing,
+    "refresh": _plain("refresh"),
+    "resume": _plain("resume"),
+    "late request arrives": _late_request_arrives,
+    "poll interval": _plain("poll_too_late"),
+    "max poll": _plain("poll_too_late"),
+    "late answer": _late_answer,
+    "start": _start,
+    "subscribe": _plain("subscribe"),
+    "crash": _crash,
+    "pause": _plain("pause"),
+    "hang": _hang,
+    "close": _close,
+    "unsubscribe": _plain("unsubscribe"),
+    "resubscribe": _plain("resubscribe"),
+    "enforce": _enforce,
+    "disconnect": _disconnect,
+    "late request": _late_request,
+    # -- the leader --
+    "assign": _assign,
+    # -- the coordinator --
+    "join request": _join_request,
+    "join phase ends": _join_phase_ends,
+    "sync request": _sync_request,
+    "leader sync": _leader_sync,
+    "sync refused": _plain("sync_parked_refused"),
+    "join refused": _join_refused,
+    "append fails": _append_fails,
+    "session expires": _session("session_expires"),
+    "session timeout": _session("session_lost"),
+    "rebalance timeout": _timeout("rebalance_timeout", "sync_timeout"),
+    "slow member": _timeout("too_slow_to_join", "too_slow_to_sync"),
+    "failover": _failover,
+    "group expires": lambda move: iter([("group_expires", ())]),
+    # -- the environment --
+    "bounce": _bounce,
+    **dict.fromkeys(
+        ("topic grows", "topic shrinks", "topic deleted"), lambda move: iter([("topics_change", ())])
+    ),
+}
+"""By the model's actions. "abandoned join" is left out: as specified no JoinGroup is given up on."""

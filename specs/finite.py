@@ -1,0 +1,217 @@
+"""Small models: do these formulas have one with at most so many elements of each sort, and which is plainest?
+
+Every quantifier is written out over the elements, so the solver has nothing to guess and always knows the
+answer soon. Elements may be equal, so that "at most" is one question for all smaller sizes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import z3
+from rebalance.specs.logic import Term, Vocabulary, parts
+
+Preference = Callable[[tuple[int, ...]], Sequence[int]]
+"""At these arguments (numbers of elements), which values to try first. A truth value is 0 or 1."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Elements of each sort by number, the values of enumerations among them, and what is true of them."""
+
+    finite: Finite
+    elements: Mapping[str, tuple[Term, ...]]
+    _model: Any
+
+    def value(self, term: Term) -> int:
+        """The number of the element that ``term``, over elements, stands for; 0 or 1 of a formula."""
+        value = self._model.eval(self.finite.grounded(term), model_completion=True)
+        if z3.is_bool(value):
+            return int(z3.is_true(value))
+        same = [self._model.eval(e, model_completion=True) for e in self.elements[value.sort().name()]]
+        return next(i for i, element in enumerate(same) if element.eq(value))
+
+    def places(self, sorts: Sequence[Any]) -> Iterator[tuple[int, ...]]:
+        """All tuples of elements of these sorts, as numbers."""
+        return product(*(range(len(self.elements[sort.name()])) for sort in sorts))
+
+    def at(self, sorts: Sequence[Any], place: tuple[int, ...]) -> list[Term]:
+        """The elements of these numbers."""
+        return [self.elements[sort.name()][i] for sort, i in zip(sorts, place, strict=True)]
+
+
+class Finite:
+    """Formulas over finitely many elements. ``most``: how many there are of each unbounded sort."""
+
+    def __init__(self, vocabulary: Vocabulary, most: Mapping[str, int]) -> None:
+        self.vocabulary = vocabulary
+        self.most = {name: most[name] for name in vocabulary.sorts if name not in vocabulary.values}
+        self.solver = z3.SimpleSolver()
+        self.solver.set("random_seed", 0)
+        self.elements: dict[str, tuple[Term, ...]] = {}
+        for name, sort in vocabulary.sorts.items():
+            if name in self.most:
+                self.elements[name] = tuple(z3.Const(f"{name} {i}", sort) for i in range(most[name]))
+            else:
+                values = range(len(vocabulary.values[name]))
+                self.elements[name] = tuple(sort.constructor(i)() for i in values)
+        self._own = {str(element) for elements in self.elements.values() for element in elements}
+        self._grounded: dict[int, tuple[Term, Term]] = {}
+        self.symbols: dict[str, Any] = {}
+        """What the formulas speak of: declarations by name, also of parameters."""
+
+    def add(self, *formulas: Term) -> None:
+        """These hold."""
+        for formula in formulas:
+            for part in parts(formula):
+                if z3.is_app(part) and part.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                    if part.decl().name() not in self._own:
+                        self.know(part.decl())
+            self.solver.add(self.grounded(formula))
+
+    def know(self, symbol: Any) -> None:
+        """The symbol belongs to the model, whether a formula speaks of it or not."""
+        if symbol.name() in self.symbols:
+            return
+        self.symbols[symbol.name()] = symbol
+        if symbol.range().name() in self.most:
+            for place in product(*(self.elements[sort.name()] for sort in _arguments(symbol))):
+                here = symbol(*place)
+                self.solver.add(z3.Or([here == e for e in self.elements[symbol.range().name()]]))
+
+    @contextlib.contextmanager
+    def supposing(self, *formulas: Term) -> Iterator[None]:
+        """These hold meanwhile."""
+        before = dict(self.symbols)
+        self.solver.push()
+        try:
+            self.add(*formulas)
+            yield
+        finally:
+            self.solver.pop()
+            self.symbols = before
+
+    def possible(self, until: float, *assumptions: Term) -> bool:
+        """Whether there is such a model. False also when ``time.monotonic()`` reaches ``until``."""
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        self.solver.set("timeout", max(1, int(left * 1000)))
+        return bool(self.solver.check(*assumptions) == z3.sat)
+
+    def grounded(self, term: Term) -> Term:
+        """``term`` without quantifiers."""
+        known = self._grounded.get(term.get_id())
+        if known is None:  # the term is kept, or its id would be that of another
+            known = self._grounded[term.get_id()] = term, self._written_out(term)
+        return known[1]
+
+    def _written_out(self, term: Term) -> Term:
+        if z3.is_quantifier(term):
+            domains = (self.elements[term.var_sort(i).name()] for i in range(term.num_vars()))
+            cases = [
+                self.grounded(z3.substitute_vars(term.body(), *reversed(values)))
+                for values in product(*domains)
+            ]
+            return z3.And(cases) if term.is_forall() else z3.Or(cases)
+        if not z3.is_app(term) or not term.num_args():
+            return term
+        return term.decl()(*map(self.grounded, term.children()))
+
+    # -- the plainest model ------------------------------------------------------------------------------
+
+    def plainest(
+        self,
+        until: float,
+        *,
+        together: Mapping[str, str],
+        prefer: Mapping[str, Preference],
+        first: Sequence[str] = (),
+    ) -> Model | None:
+        """A model of fewest elements; of those the one where, symbol by symbol, everything is as preferred.
+
+        ``together``: sorts of which there should be as many elements as of another, and that do not count.
+        ``first``: symbols that are made plain first. Which model it is depends on the formulas only, as long
+        as the time suffices; None if there is none or the time does not suffice to find one.
+        """
+        sizes = self._fewest(until, together)
+        if sizes is None:
+            return None
+        self.solver.push()
+        try:
+            elements = self._pin_sizes(sizes, until)
+            self._pin_values(elements, until, prefer, first)
+            if self.solver.check() != z3.sat:
+                return None
+            return Model(self, elements, self.solver.model())
+        finally:
+            self.solver.pop()
+
+    def _fewest(self, until: float, together: Mapping[str, str]) -> dict[str, int] | None:
+        counted = [name for name in self.most if name not in together]
+        every = product(*(range(1, self.most[name] + 1) for name in counted))
+        if not self.possible(until):
+            return None
+        for sizes in sorted(every, key=lambda sizes: (sum(sizes), sizes)):
+            found = dict(zip(counted, sizes, strict=True))
+            found |= {name: min(found[other], self.most[name]) for name, other in together.items()}
+            if self.possible(until, *(f for name in self.most for f in self._at_most(name, found[name]))):
+                return found
+        return None
+
+    def _at_most(self, name: str, size: int) -> list[Term]:
+        first, *_ = elements = self.elements[name]
+        return [element == first for element in elements[size:]]
+
+    def _pin_sizes(self, sizes: Mapping[str, int], until: float) -> dict[str, tuple[Term, ...]]:
+        kept = dict(self.elements)
+        for name in self.most:
+            self.solver.add(*self._at_most(name, sizes[name]))
+        for name in self.most:
+            size = sizes[name]
+            while size > 1 and not self.possible(until, z3.Distinct(*self.elements[name][:size])):
+                size -= 1
+            kept[name] = self.elements[name][:size]
+            if size > 1:
+                self.solver.add(z3.Distinct(*kept[name]))
+            self.solver.add(*self._at_most(name, size))
+        return kept
+
+    def _pin_values(
+        self,
+        elements: Mapping[str, tuple[Term, ...]],
+        until: float,
+        prefer: Mapping[str, Preference],
+        first: Sequence[str],
+    ) -> None:
+        order = [name for name in first if name in self.symbols]
+        for name in [*order, *(name for name in self.symbols if name not in order)]:
+            symbol = self.symbols[name]
+            sorts = _arguments(symbol)
+            for place in product(*(range(len(elements[sort.name()])) for sort in sorts)):
+                here = symbol(*(elements[sort.name()][i] for sort, i in zip(sorts, place, strict=True)))
+                self._pin(here, elements, list(prefer.get(name, _as_listed)(place)), until)
+
+    def _pin(
+        self, here: Term, elements: Mapping[str, tuple[Term, ...]], values: list[int], until: float
+    ) -> None:
+        """Give the term the first value that is possible, in the order preferred."""
+        among = (z3.BoolVal(False), z3.BoolVal(True)) if z3.is_bool(here) else elements[here.sort().name()]
+        values = [i for i in values if i < len(among)]
+        for i in [*values, *(i for i in range(len(among)) if i not in values)]:
+            if self.possible(until, here == among[i]):
+                self.solver.add(here == among[i])
+                return
+
+
+def _as_listed(place: tuple[int, ...]) -> Sequence[int]:
+    return ()
+
+
+def _arguments(symbol: Any) -> list[Any]:
+    return [symbol.domain(i) for i in range(symbol.arity())]

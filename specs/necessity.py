@@ -1,0 +1,543 @@
+"""The table: every clause of the contract and every design decision, and what becomes of safety without it.
+
+``NECESSITY`` has what the logic can say. ``BESIDE`` has the other design switches of the model: decisions
+that make no difference to the logic, because it allows what they do already or does not tell it apart, and the
+clause that they are for. ``rebalance.specs.examine`` does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rebalance.specs import altered, coordinator, member, variations
+from rebalance.specs.contract import SAFETY, Clause
+from rebalance.specs.examine import Fall, Variation
+from rebalance.specs.logic import Term
+from rebalance.specs.member import owns, participates
+from rebalance.specs.safety import deciding
+from rebalance.specs.variations import forgets, loses_nothing, static_removal_not_persisted, stays_out
+from rebalance.specs.vocabulary import (
+    COMMIT,
+    COMPLETING,
+    EMPTY,
+    JOIN,
+    SETTLED,
+    VOCABULARY,
+    C,
+    L,
+    M,
+    N,
+    P,
+    honest,
+    none,
+    of,
+    static,
+)
+from z3 import And, Implies
+
+_s = VOCABULARY.state()
+
+# -- paths: what happens again and again ---------------------------------------------------------------
+
+_ENTERS = "start partitions_lost join join_of_static"
+_REJOINS = "heartbeat_in_rebalance partitions_revoked_to_join join join_of_member"
+_DECIDES = "join_answered lead leader_syncs"
+_OWNS = "sync_answered partitions_assigned"
+_FOLLOWS = f"join_answered follow sync_of_settled {_OWNS}"
+
+_ALONE = f"""
+    A: {_ENTERS}
+    -: join_phase_ends
+    A: {_DECIDES} {_OWNS}"""
+"""A owns the partition."""
+
+_SECOND = f"""{_ALONE}
+    B: {_ENTERS}
+    A: {_REJOINS}
+    -: join_phase_ends
+    A: {_DECIDES}"""
+"""B joins, and A decides again."""
+
+_SECOND_SETTLED = f"""{_SECOND}
+    B: {_FOLLOWS}"""
+
+_SILENT = f"""{_ALONE}
+    A: pause
+    B: {_ENTERS}
+    A: rebalance_timeout
+    -: join_phase_ends
+    B: {_DECIDES} {_OWNS}"""
+"""A is static and stops, and B decides without it."""
+
+_REMOVED = f"""{_ALONE}
+    A: enforce_rebalance partitions_revoked_to_join join pause session_expires
+    B: {_ENTERS}
+    -: join_phase_ends
+    B: {_DECIDES} {_OWNS}
+    A: resume"""
+"""A stops with a JoinGroup under way and is removed; B has everything by the time that A goes on."""
+
+_LOST = f"""{_REMOVED} join_of_unknown expelled join join_of_static
+    B: {_REJOINS}
+    -: join_phase_ends
+    A: join_answered follow"""
+"""A hears that it was removed, and joins as a new member."""
+
+
+# -- what is asked of commits --------------------------------------------------------------------------
+
+
+def _fenced(accepted: Term) -> Mapping[str, Term]:
+    """Commit fencing of a coordinator that takes the commits of which ``accepted`` holds."""
+    commit = And(_s.stray(of(M)) == COMMIT, _s.stray_names(M), _s.committed(of(M), P), honest(of(M)))
+    owner = And(participates(_s, N), honest(of(N)), owns(_s, of(N), P))
+    return {"commit fencing": Implies(And(commit, accepted, owner), M == N)}
+
+
+_late = _s.stray_generation(of(M))
+_any_generation = And(_s.group != EMPTY, _s.group != COMPLETING, _s.member(M))
+_any_member = And(_s.group != EMPTY, _s.group != COMPLETING, _late == _s.current)
+_any_phase = And(_s.group != EMPTY, _s.member(M), _late == _s.current)
+
+
+def _but(**changed: Clause | None) -> Mapping[str, Clause]:
+    """The contract with some clauses changed, or left out where None."""
+    return {name: clause for name, clause in {**SAFETY, **changed}.items() if clause is not None}
+
+
+_INSTANCE = "one member of an instance"
+
+# -- the contract --------------------------------------------------------------------------------------
+
+_CONTRACT = (
+    Variation(
+        "once", "contract", "a partition may be offered to several members",
+        contract=_but(once=None),
+        obligations=(("lead", "offered once"),),
+        fall=Fall("exclusive ownership", f"""
+            A: {_ENTERS}
+            B: {_ENTERS}
+            -: join_phase_ends
+            A: {_DECIDES} {_OWNS}
+            B: {_FOLLOWS}"""),
+    ),
+    Variation(
+        "member_only", "contract", "something may be offered to who is not a member",
+        contract=_but(member_only=None),
+        kept="leader/grant: the coordinator keeps the assignments of members only, so nobody gets it and "
+        "nobody else does either; every assignor is asked for it all the same, as what goes to nobody is lost",
+    ),
+    Variation(
+        "newest_claim", "contract", "what somebody claims may be offered to somebody else: no withholding",
+        contract=_but(newest_claim=None), switches=("no_withhold",),
+        obligations=(("lead", "offered what nobody else has"),),
+        fall=Fall("exclusive ownership", _SECOND_SETTLED),
+    ),
+    Variation(
+        "max_generation_only", "contract",
+        "claims of an older generation than the newest that anybody claims are discarded (2.8.1 to 3.4.0)",
+        contract=_but(newest_claim=variations.max_generation_only), switches=("max_generation_only",),
+        obligations=(("lead", "offered what nobody else has"),),
+        fall=Fall("exclusive ownership", f"""{_SECOND_SETTLED}
+            A: disconnect try_again join join_of_member
+            B: {_REJOINS}
+            -: join_phase_ends
+            A: {_DECIDES}
+            B: {_FOLLOWS}""", sizes={"Partition": 2}),
+    ),
+    Variation(
+        "trust_all_claims", "contract",
+        "claimants of a partition do not exclude each other, and may all be offered it (2.5.1 to 2.8.0)",
+        contract=_but(newest_claim=variations.trusted_claim, once=variations.trusted_once),
+        invariants={
+            "offered once": Implies(
+                And(deciding(_s), _s.offer(of(L), M, P), _s.offer(of(L), N, P), honest(of(M)), honest(of(N))),
+                M == N,
+            )
+        },
+        switches=("trust_all_claims",),
+        kept="leader/grant: two honest members never claim the same partition, so this takes a member that "
+        "claims what it has lost (prepare_not_repeated_after_reset); then the newest claim is the true one",
+    ),
+    Variation(
+        "held_back", "contract", "what a silent static member may still have may be offered, if EAGER",
+        contract=_but(held_back=None),
+        obligations=(("lead", "offered what nobody else has"),),
+        fall=Fall("exclusive ownership", _SILENT, altered=altered.NOTHING_HELD_BACK),
+    ),
+)  # fmt: skip
+
+# -- the member ----------------------------------------------------------------------------------------
+
+_MEMBER = (
+    Variation(
+        "claims_always_empty", "member", "JoinGroup claims nothing",
+        (variations.claims_always_empty,), switches=("claims_always_empty",),
+        obligations=(("join", "a claim is what is owned"),),
+        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("claims_always_empty",)),
+    ),
+    Variation(
+        "keep_owned_on_sync_rip", "member",
+        "a claim is since the generation joined last, not the one that assigned it",
+        (variations.keep_owned_on_sync_rip,),
+        invariants={
+            "a claim is what is owned": Implies(
+                And(_s.wire(C) == JOIN, honest(C), _s.id(M), of(M) == C, _s.names(M), owns(_s, C, P)),
+                _s.sent(C, P) != none,
+            )
+        },
+        switches=("keep_owned_on_sync_rip",),
+        kept="leader/label: that something is claimed is enough between honest members; since when matters "
+        "against members whose claims are stale",
+    ),
+    Variation(
+        "prepare_not_repeated_after_reset", "member",
+        "expelled by an answer to JoinGroup or SyncGroup, it loses nothing",
+        (loses_nothing(member.expelled),), switches=("prepare_not_repeated_after_reset",),
+        obligations=(("expelled", "prepared without membership owns nothing"),),
+        fall=Fall("exclusive ownership", _LOST, switches=("prepare_not_repeated_after_reset",)),
+    ),
+    Variation(
+        "prepare_once_per_rebalance", "member",
+        "whatever expels it before the join completes, it loses nothing",
+        tuple(
+            loses_nothing(effect)
+            for effect in (
+                member.expelled, member.heartbeat_of_unknown, member.heartbeat_of_old,
+                member.late_answer_expels, member.poll_too_late,
+            )
+        ),
+        switches=("prepare_once_per_rebalance",),
+        obligations=tuple(
+            (action, "prepared without membership owns nothing")
+            for action in (
+                "expelled", "heartbeat_of_unknown", "heartbeat_of_old", "late_answer_expels", "poll_too_late"
+            )
+        ),
+        fall=Fall("exclusive ownership", _LOST, switches=("prepare_once_per_rebalance",)),
+    ),
+    Variation(
+        "protocol_flag_inconsistent", "member", "EAGER does not revoke before it joins",
+        (variations.protocol_flag_inconsistent,), switches=("protocol_flag_inconsistent",),
+        obligations=(("partitions_revoked_to_join", "prepared in EAGER owns nothing"),),
+        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("protocol_flag_inconsistent",)),
+    ),
+    Variation(
+        "no_revoke_on_protocol_downgrade", "member", "one assignor that can do COOPERATIVE is enough not to revoke",
+        (variations.no_revoke_on_protocol_downgrade,), switches=("no_revoke_on_protocol_downgrade",),
+        obligations=(("reconfigure", "EAGER by its list"),),
+        fall=Fall("exclusive ownership", f"A: reconfigure {_SECOND_SETTLED}",
+                  switches=("no_revoke_on_protocol_downgrade",), sizes={"Assignor": 2}),
+    ),
+    Variation(
+        "unsubscribed_are_kept", "member", "COOPERATIVE does not revoke what left the subscription before it joins",
+        (variations.unsubscribed_are_kept,),
+        kept="callback/revoked: what is claimed goes to nobody else until it is revoked after the join",
+    ),
+    Variation(
+        "clear_member_id_on_illegal_generation", "member", "ILLEGAL_GENERATION makes it forget its member id",
+        tuple(map(forgets, (member.expelled, member.heartbeat_of_old, member.late_answer_expels))),
+        switches=("clear_member_id_on_illegal_generation",),
+        kept="error/id: the id that stays behind blocks its partitions until its session expires",
+    ),
+    Variation(
+        "reset_on_sync_rip", "member", "REBALANCE_IN_PROGRESS from SyncGroup resets the membership",
+        (variations.reset_on_sync_rip,), switches=("reset_on_sync_rip",),
+        kept="error/retriable: partitions are lost for nothing",
+    ),
+    Variation(
+        "reset_on_retriable", "member", "an error that a retry would cure resets the membership",
+        (variations.reset_on_retriable,), switches=("reset_on_retriable",),
+        kept="error/retriable: partitions are lost for nothing",
+    ),
+    Variation(
+        "no_sent_generation_check", "member", "late errors for an older membership end the present one",
+        (variations.expelled_by_old_errors, variations.expelled_by_old_answers),
+        switches=(
+            "no_sent_generation_check", "late_commit_resets", "commit_illegal_generation_always_lost",
+        ),
+        kept="error/old: partitions are lost for nothing",
+    ),
+    Variation(
+        "commit_error_no_rejoin", "member", "an error of a late request changes nothing",
+        (variations.commit_error_no_rejoin,), switches=("commit_error_no_rejoin",),
+        kept="error/membership: it goes on reading what others own by then; its commits are refused",
+    ),
+    Variation(
+        "no_rejoin_after_illegal_generation", "member", "once expelled it does not join again",
+        tuple(map(stays_out, (member.expelled, member.heartbeat_of_old, member.late_answer_expels))),
+        switches=("no_rejoin_after_illegal_generation",),
+        kept="error/membership: its partitions are read by nobody",
+    ),
+    Variation(
+        "join_rip_fatal", "member", "REBALANCE_IN_PROGRESS from JoinGroup ends the consumer",
+        (variations.join_rip_fatal,), switches=("join_rip_fatal",),
+        kept="poll/throws: a consumer is lost for nothing",
+    ),
+    Variation(
+        "static_forgets_id", "member", "a static member forgets its id although it does not leave",
+        tuple(map(forgets, (member.unsubscribe, member.poll_too_late))), switches=("static_forgets_id",),
+        kept="poll/throws: a JoinGroup that is left behind makes an id that fences the consumer",
+    ),
+    Variation(
+        "rejoin_flag_not_latched", "member", "a rejoin is dropped when what called for it goes away",
+        (variations.rejoin_flag_not_latched,), switches=("rejoin_flag_not_latched",),
+        kept="group/converges: a JoinGroup that fails is not sent again",
+    ),
+    Variation(
+        "no_rejoin_after_revoke", "member", "what is revoked after a join is not followed by another one",
+        (variations.no_rejoin_after_revoke,), switches=("no_rejoin_after_revoke",),
+        kept="callback/rejoin: what was withheld is given to nobody",
+    ),
+    Variation(
+        "leave_on_empty_assignment", "member", "assigned nothing, it forgets its membership",
+        (variations.leave_on_empty_assignment,), switches=("leave_on_empty_assignment",),
+        kept="group/converges: it stops taking part",
+    ),
+    Variation(
+        "no_leave_on_unsubscribe", "member", "unsubscribe does not send LeaveGroup",
+        (variations.no_leave_on_unsubscribe,), switches=("no_leave_on_unsubscribe",),
+        kept="leave/sent: its partitions wait for its session to expire",
+    ),
+)  # fmt: skip
+
+_TOLD = "the listener is told"
+
+_LISTENER = (
+    Variation(
+        "assign_before_revoke_cb", "listener", "the new assignment is owned before the listener hears of the old",
+        (variations.assign_before_revoke_cb,), switches=("assign_before_revoke_cb",),
+        obligations=(("partitions_assigned", _TOLD),),
+        fall=Fall(_TOLD, f"{_SECOND} {_OWNS}", "callback/owned", ("assign_before_revoke_cb",)),
+    ),
+    Variation(
+        "no_snapshot_before_callback", "listener", "an assignment is handled although the membership was reset",
+        (variations.no_snapshot_before_callback,), switches=("no_snapshot_before_callback",),
+        obligations=(("partitions_assigned", "joining has prepared"), ("partitions_assigned", _TOLD)),
+        fall=Fall(_TOLD, f"""
+            A: {_ENTERS}
+            -: join_phase_ends
+            A: {_DECIDES} sync_answered poll_too_late partitions_assigned""",
+            "callback/generation", ("no_snapshot_before_callback",)),
+    ),
+    Variation(
+        "abort_on_callback_exception", "listener", "an exception of the listener ends the callbacks",
+        (variations.abort_on_callback_exception,), switches=("abort_on_callback_exception",),
+        obligations=(("partitions_revoked", _TOLD),),
+        fall=Fall(_TOLD, f"{_SECOND} sync_answered partitions_revoked", "callback/told",
+                  ("abort_on_callback_exception",), also={"partitions_revoked": "listener throws"}),
+    ),
+    Variation(
+        "clear_before_leave_prepare", "listener", "on leaving the partitions go before the listener is asked",
+        (variations.clear_before_leave_prepare,), switches=("clear_before_leave_prepare",),
+        obligations=(("close", _TOLD),),
+        fall=Fall(_TOLD, f"{_ALONE} close", "leave/callback", ("clear_before_leave_prepare",)),
+    ),
+)  # fmt: skip
+
+# -- the coordinator -----------------------------------------------------------------------------------
+
+_COORDINATOR = (
+    Variation(
+        "no_generation_bump", "coordinator", "a join phase ends without a new generation",
+        (variations.no_generation_bump,),
+        obligations=tuple(
+            ("join_phase_ends", name)
+            for name in (
+                "a commit is of a settled generation", "settled is not between join and sync",
+                "no answer between join and sync",
+            )
+        ),
+        fall=Fall("commit fencing", f"""{_ALONE}
+            A: commit_late
+            B: {_ENTERS}
+            A: {_REJOINS}
+            -: join_phase_ends
+            A: {_DECIDES}
+            B: {_FOLLOWS}""", "group/commit", altered=altered.NO_GENERATION_BUMP),
+    ),
+    Variation(
+        "commit_generation_unchecked", "coordinator", "a commit of a member is accepted whatever its generation",
+        properties=_fenced(_any_generation),
+        obligations=(("", "commit fencing"),),
+        fall=Fall("commit fencing", f"""{_ALONE}
+            A: commit_late
+            B: {_ENTERS}
+            A: {_REJOINS}
+            -: join_phase_ends
+            A: {_DECIDES}
+            B: {_FOLLOWS}""", "group/commit", altered=altered.COMMIT_GENERATION_UNCHECKED),
+    ),
+    Variation(
+        "commit_member_unchecked", "coordinator", "a commit of the generation is accepted whoever sends it",
+        properties=_fenced(_any_member),
+        obligations=(("", "commit fencing"),),
+        fall=Fall("commit fencing", f"""{_ALONE}
+            A: commit_late pause session_expires
+            -: join_phase_ends_empty group_expires
+            B: {_ENTERS}
+            -: join_phase_ends
+            B: {_DECIDES} {_OWNS}""", "group/commit", altered=altered.COMMIT_MEMBER_UNCHECKED),
+    ),
+    Variation(
+        "commit_between_join_and_sync", "coordinator", "a commit is accepted between join and sync too",
+        properties=_fenced(_any_phase),
+        kept="group/commit: nobody has a commit of that generation yet; REBALANCE_IN_PROGRESS only says so",
+    ),
+    Variation(
+        "unknown_member_rejoins", "coordinator", "a JoinGroup with an id that was removed is accepted",
+        (variations.unknown_member_rejoins,),
+        obligations=tuple(
+            ("join_of_unknown", name) for name in ("no two rights", "not ahead", "a late commit takes nothing")
+        ),
+        fall=Fall("exclusive ownership", f"{_REMOVED} join_of_unknown",
+                  altered=altered.UNKNOWN_MEMBER_REJOINS),
+    ),
+    Variation(
+        "silent_static_claims_stale", "coordinator",
+        "a silent static member claims what it sent last, not what it was assigned since",
+        (variations.silent_static_claims_stale,), switches=("silent_static_claims_stale",),
+        obligations=(("join_phase_ends", "what is held is claimed when the leader asks"),),
+        fall=Fall("exclusive ownership", _SILENT, switches=("silent_static_claims_stale",)),
+    ),
+    Variation(
+        "assignment_not_logged", "coordinator", "a failover forgets what was assigned",
+        (variations.assignment_not_logged,),
+        obligations=(("leader_syncs", "settled as in the log"), ("leader_syncs", "known to the log")),
+        fall=Fall("exclusive ownership", f"""
+            A: {_ENTERS}
+            B: {_ENTERS}
+            -: join_phase_ends
+            A: {_DECIDES} {_OWNS}
+            B: {_FOLLOWS} pause
+            -: failover
+            A: enforce_rebalance partitions_revoked_to_join join join_of_member
+            B: rebalance_timeout
+            -: join_phase_ends
+            A: {_DECIDES} {_OWNS}""", altered=altered.ASSIGNMENT_NOT_LOGGED),
+    ),
+    Variation(
+        "static_replace_only_stable", "coordinator",
+        "in the join phase an instance that is known becomes another member",
+        (variations.static_replace_only_stable,),
+        invariants={
+            _INSTANCE: Implies(
+                And(static(of(M)), _s.member(M), _s.member(N), of(M) == of(N)), M == N
+            ),
+        },
+        switches=("static_replace_only_stable",),
+        obligations=(("join_of_static", _INSTANCE),),
+        fall=Fall(_INSTANCE, f"A: {_ENTERS} crash lost {_ENTERS}", "group/instance",
+                  ("static_replace_only_stable",)),
+    ),
+    Variation(
+        "persist_selected_protocol_only", "coordinator", "the log keeps the selected assignor only",
+        (variations.persist_selected_protocol_only,), switches=("persist_selected_protocol_only",),
+        kept="poll/throws: members that were compatible are refused after a failover",
+    ),
+    Variation(
+        "static_removal_not_persisted", "coordinator", "a static id that was removed comes back with a failover",
+        tuple(map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading))),
+        switches=("static_removal_not_persisted",),
+        kept="poll/throws: the process with the new id is fenced",
+    ),
+    Variation(
+        "static_replace_not_persisted", "coordinator", "a failover undoes the replacement of a static id",
+        (
+            variations.static_replace_not_persisted,
+            *map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading)),
+        ),
+        invariants={
+            "settled as in the log": Implies(
+                _s.group == SETTLED,
+                And(
+                    _s.log_current == _s.current,
+                    Implies(
+                        And(_s.member(M), _s.log_member(M)),
+                        And(_s.assigned(M, P) == _s.log_assigned(M, P), _s.claim(M, P) == _s.log_claim(M, P)),
+                    ),
+                ),
+            )
+        },
+        switches=("static_replace_not_persisted",),
+        kept="poll/throws: the process with the new id is fenced; the log differs in ids only",
+    ),
+    Variation(
+        "static_replace_drops_revocation", "coordinator",
+        "a static member returns without a rebalance although the old process had something to revoke",
+        (variations.static_replace_drops_revocation,), switches=("static_replace_drops_revocation",),
+        kept="group/converges: what it had to revoke is given to nobody",
+    ),
+    Variation(
+        "static_rejoin_ignores_subscription", "coordinator",
+        "a static member returns without a rebalance although it subscribes to something else",
+        (variations.static_rejoin_ignores_subscription,), switches=("static_rejoin_ignores_subscription",),
+        kept="coordinator/static: it gets what it does not want",
+    ),
+    Variation(
+        "static_replace_in_completing_no_rebalance", "coordinator",
+        "a static id is replaced while the leader assigns, and no rebalance follows",
+        (variations.static_replace_in_completing_no_rebalance,),
+        switches=("static_replace_in_completing_no_rebalance",),
+        obligations=tuple(
+            ("static_returns", name)
+            for name in ("what is held is claimed when the leader asks", "offered what nobody else has")
+        ),
+        kept="coordinator/static: the new id is left without an assignment. The invariants do not cover it, "
+        "and no run is known that breaks a property",
+    ),
+    Variation(
+        "sync_load_error_raw", "coordinator", "SyncGroup during load ends the client",
+        (variations.sync_load_error_raw,), switches=("sync_load_error_raw",),
+        kept="poll/throws: a consumer is lost for nothing",
+    ),
+    Variation(
+        "evict_static_on_rebalance_timeout", "coordinator", "static members that miss the join phase are removed",
+        (variations.evict_static_on_rebalance_timeout,), switches=("evict_static_on_rebalance_timeout",),
+        kept="coordinator/keep: a restart within the session timeout moves partitions",
+    ),
+    Variation(
+        "ghost_on_retry", "coordinator", "JoinGroup without an id makes a member at once",
+        (variations.ghost_on_retry,), switches=("ghost_on_retry",),
+        kept="coordinator/admit: each retry leaves a member behind",
+    ),
+    Variation(
+        "rebalance_timeout_zero", "coordinator", "the join phase ends without those who have yet to join",
+        (variations.rebalance_timeout_zero,), switches=("rebalance_timeout_zero",),
+        kept="group/converges: who comes late is removed, and joins again, for ever",
+    ),
+)  # fmt: skip
+
+NECESSITY: Mapping[str, Variation] = {
+    variation.name: variation for variation in (*_CONTRACT, *_MEMBER, *_LISTENER, *_COORDINATOR)
+}
+"""Every variation by name."""
+
+_LESS = "the logic allows that already: nothing says that a step is ever taken"
+_MORE = "the logic allows that already"
+_UNHEARD = "the logic knows what the listener was told in all, not in which calls"
+
+BESIDE: Mapping[str, str] = {
+    "unsorted_metadata": "coordinator/repeat: claims are sets in the logic, not bytes",
+    "joinfuture_not_cleared": f"group/converges: {_LESS}",
+    "assign_during_close_hangs": f"group/converges: {_LESS}",
+    "no_heartbeat_in_completing": f"group/converges: {_LESS}, and a session may be lost at any time",
+    "skip_empty_assigned_cb": f"callback/assigned: {_UNHEARD}",
+    "assigned_cb_repeated": f"callback/assigned: {_UNHEARD}",
+    "lost_as_revoked": f"callback/lost: {_UNHEARD}",
+    "metadata_after_revoke": "callback/generation: the logic does not show the listener the generation",
+    "prepare_commit_never_done": f"group/converges: {_LESS}",
+    "fetch_while_pending_revocation": "callback/fetch: the logic does not read records",
+    "eager_revoke_keeps_last_assigned": f"callback/told: {_UNHEARD}, and has no memory of the last assignment",
+    "offset_fetch_not_resumed": "group/converges: the logic does not read records",
+    "validate_raw_claims": f"poll/throws: {_MORE}: an assignor may throw (lead_in_vain)",
+    "leader_watches_own_topics": f"group/converges: {_MORE}: a leader may miss a change of metadata",
+    "pending_sync_evicts_static": f"coordinator/keep: {_MORE}: any session may be lost",
+    "static_leader_returns_as_follower": f"coordinator/leader: {_MORE}: who returns is no leader until the next "
+    "join phase",
+    "new_member_never_expires": f"group/converges: {_LESS}",
+    "no_pending_sync_expiry": f"group/converges: {_LESS}",
+    "pending_blocks_join": f"group/converges: {_LESS}",
+    "max_size_counts_members": f"group/size: {_MORE}: any JoinGroup may be refused as one too many",
+}
+"""Switches that make no difference to the logic: the clause that they are for, and why they make none."""

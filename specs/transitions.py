@@ -1,0 +1,170 @@
+"""The steps of a model machine: all of them, or those of random runs.
+
+States are tuples of numbers, one for each distinct value of a component, so that they are small, quick to
+compare, and every function of a few components can be remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+
+from rebalance.model.machine import Event, Machine, State, Value, dense
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.rules import Rules
+from rebalance.properties.swarm import DENSITIES, TEMPERS, Play, game, mood
+
+Numbers = tuple[int, ...]
+"""A state; one number per component."""
+
+
+class Transition(NamedTuple):
+    """One step. ``before`` is normal, ``after`` has generations as they come out of it."""
+
+    before: Numbers
+    event: Event
+    after: Numbers
+
+
+class Numbered:
+    """``machine`` on numbers."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.values: list[Value] = []
+        """Every value seen so far, by its number."""
+        self._numbers: dict[tuple[type, Value], int] = {}
+        self._used: list[int] = []
+        self._relabelled: dict[tuple[int, int], int] = {}
+        self._permuted: list[dict[int, int]] = [{} for _ in machine.symmetries]
+        self._outcomes: dict[tuple[int, Numbers], tuple[tuple[Event, Numbers], ...]] = {}
+        place = machine.position
+        self._reads = [[place[name] for name in action.reads] for action in machine.actions]
+        self._writes = [[place[name] for name in action.writes] for action in machine.actions]
+        self._sources = [_inverse(symmetry.columns) for symmetry in machine.symmetries]
+
+    @property
+    def initial(self) -> Iterator[Numbers]:
+        return (self.canonical(self.numbers(state)) for state in self.machine.initial)
+
+    def numbers(self, state: State) -> Numbers:
+        """A state as numbers."""
+        return tuple([self.number(value) for value in state])
+
+    def number(self, value: Value) -> int:
+        key = (type(value), value)  # a SyncGroup equals its answer as a tuple
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.values)
+            self.values.append(value)
+            labels = self.machine.labels
+            self._used.append(labels.used(value) if labels else 0)
+        return number
+
+    def steps(self, state: Numbers) -> Iterator[Transition]:
+        """Every step from a normal state."""
+        for k, places in enumerate(self._reads):
+            read = tuple([state[place] for place in places])
+            outcomes = self._outcomes.get((k, read))
+            if outcomes is None:
+                outcomes = self._outcomes[k, read] = tuple(self._run(k, read))
+            for event, written in outcomes:
+                after = list(state)
+                for place, number in zip(self._writes[k], written, strict=True):
+                    after[place] = number
+                yield Transition(state, event, tuple(after))
+
+    def _run(self, k: int, read: Numbers) -> Iterator[tuple[Event, Numbers]]:
+        action, values = self.machine.actions[k], [self.values[number] for number in read]
+        if action.guard is None or action.guard(values[0]):
+            for outcome in action.run(*values):
+                yield Event(action.name, action.who, outcome.choice), self.numbers(outcome.values)
+
+    def normal(self, *states: Numbers) -> list[Numbers]:
+        """The states with their generations renamed to 0, 1, 2 ..., the same in all of them."""
+        used = 0
+        for state in states:
+            for number in state:
+                used |= self._used[number]
+        if used & (used + 1) == 0 or self.machine.labels is None:
+            return list(states)
+        return [tuple([self._relabel(used, number) for number in state]) for state in states]
+
+    def _relabel(self, used: int, number: int) -> int:
+        renamed = self._relabelled.get((used, number))
+        if renamed is None:
+            assert self.machine.labels is not None
+            value = self.machine.labels.relabel(self.values[number], dense(used))
+            renamed = self._relabelled[used, number] = self.number(value)
+        return renamed
+
+    def canonical(self, state: Numbers) -> Numbers:
+        """A normal state that stands for this one, and for all that equal it but for names."""
+        [state] = self.normal(state)
+        if not self._sources:
+            return state
+        return min(
+            tuple([self._permute(k, state[source]) for source in sources])
+            for k, sources in enumerate(self._sources)
+        )
+
+    def _permute(self, k: int, number: int) -> int:
+        known = self._permuted[k]
+        renamed = known.get(number)
+        if renamed is None:
+            value = self.machine.symmetries[k].rename(self.values[number])
+            renamed = known[number] = self.number(value)
+        return renamed
+
+
+def _inverse(columns: Sequence[int]) -> list[int]:
+    """Where what moves to each place comes from."""
+    sources = [0] * len(columns)
+    for source, target in enumerate(columns):
+        sources[target] = source
+    return sources
+
+
+def reachable(numbered: Numbered, limit: int | None = None) -> list[Numbers]:
+    """Every reachable state, one for all that equal it but for names; breadth-first, at most about
+    ``limit``."""
+    states = list(dict.fromkeys(numbered.initial))
+    seen = set(states)
+    for state in states:
+        if limit is not None and len(states) >= limit:
+            break
+        for step in numbered.steps(state):
+            after = numbered.canonical(step.after)
+            if after not in seen:
+                seen.add(after)
+                states.append(after)
+    return states
+
+
+def all_steps(numbered: Numbered, states: Iterable[Numbers]) -> Iterator[Transition]:
+    """Every step from each of ``states``."""
+    return (step for state in states for step in numbered.steps(state))
+
+
+RUN = 80
+"""How many steps a random run has at most."""
+
+
+def random_steps(numbered: Numbered, setup: Setup, seed: int, count: int) -> Iterator[Transition]:
+    """``count`` steps of random runs, each in another mood (``rebalance.properties.swarm``)."""
+    random, played = Random(seed), game(setup, lambda setup: Rules())
+    while count > 0:
+        play = Play(played, mood(played, random.choice(DENSITIES), random.randrange(TEMPERS)))
+        before = numbered.numbers(play.state)
+        for _ in range(min(RUN, count)):
+            if not play.step(random.randint(1, play.top)):
+                break
+            after = numbered.numbers(play.state)
+            yield Transition(*_between(numbered, before, play.events[-1], after))
+            before, count = after, count - 1
+
+
+def _between(numbered: Numbered, before: Numbers, event: Event, after: Numbers) -> Transition:
+    one, other = numbered.normal(before, after)
+    return Transition(one, event, other)

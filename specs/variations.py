@@ -1,0 +1,411 @@
+"""What if: actions of the protocol, each with one decision of its design made otherwise.
+
+A variation takes the place of the action that it varies, so it does what that one does and then differs. The
+names of the functions are ids of ``rebalance.model.decisions`` where such a switch stands for the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import z3
+from rebalance.specs import coordinator, member
+from rebalance.specs.contract import Offer
+from rebalance.specs.logic import ANY, After, State, Term, symbols_of
+from rebalance.specs.member import drop, owns, reset
+from rebalance.specs.vocabulary import (
+    ANSWER,
+    COMPLETING,
+    DOWN,
+    FATAL,
+    HUNG,
+    ILLEGAL,
+    IN_PROGRESS,
+    JOIN,
+    JOIN_NEW,
+    JOIN_REFUSED,
+    PREPARING,
+    SYNC_REFUSED,
+    UNJOINED,
+    UNKNOWN,
+    UP,
+    VOCABULARY,
+    A,
+    L,
+    M,
+    N,
+    P,
+    Q,
+    cooperative,
+    lt,
+    none,
+    of,
+    static,
+)
+from rebalance.specs.wire import clear, clear_stray
+from z3 import And, Exists, ForAll, If, Implies, Not, Or
+
+Effect = Callable[..., None]
+
+
+def instead_of(original: Effect) -> Callable[[Effect], Effect]:
+    """The function takes the place of ``original`` and its name."""
+
+    def named(effect: Effect) -> Effect:
+        effect.__name__ = original.__name__
+        return effect
+
+    return named
+
+
+def without(symbol: str, effect: Effect) -> Effect:
+    """``effect`` without its conditions on ``symbol``."""
+
+    @wraps(effect)
+    def looser(s: State, t: After, *parameters: Any) -> None:
+        effect(s, t, *parameters)
+        t._guards[:] = [guard for guard in t._guards if symbol not in symbols_of(guard)]
+
+    return looser
+
+
+# -- the contract --------------------------------------------------------------------------------------
+
+
+def max_generation_only(s: State, offer: Offer) -> Term:
+    """Of claims only those of the newest generation that anybody claims count (2.8.1 to 3.4.0)."""
+    older = Exists([L, Q], And(s.member(L), lt(s.claim(N, P), s.claim(L, Q))))
+    other = And(s.member(N), M != N, s.claim(N, P) != none, Not(older))
+    return Implies(And(s.chosen(A), cooperative(A), offer(M, P), other), lt(s.claim(N, P), s.claim(M, P)))
+
+
+def trusted_once(s: State, offer: Offer) -> Term:
+    """A partition is offered to one member, or to several that all claim it (2.5.1 to 2.8.0)."""
+    both = And(s.claim(M, P) != none, s.claim(N, P) != none)
+    return Implies(And(offer(M, P), offer(N, P)), Or(M == N, both))
+
+
+def trusted_claim(s: State, offer: Offer) -> Term:
+    """COOPERATIVE: what somebody else claims is offered only to a member that claims it too."""
+    other = And(s.member(N), M != N, s.claim(N, P) != none)
+    return Implies(And(s.chosen(A), cooperative(A), offer(M, P), other), s.claim(M, P) != none)
+
+
+# -- the member: what it claims ------------------------------------------------------------------------
+
+
+@instead_of(member.join)
+def claims_always_empty(s: State, t: After, c: Term) -> None:
+    member.join(s, t, c)
+    t.sent[c, P] = none
+
+
+@instead_of(member.join)
+def keep_owned_on_sync_rip(s: State, t: After, c: Term) -> None:
+    """What was kept through a refused SyncGroup is claimed since the generation joined last."""
+    member.join(s, t, c)
+    t.sent[c, P] = If(owns(s, c, P), s.generation(c), none)
+
+
+@instead_of(member.join)
+def rejoin_flag_not_latched(s: State, t: After, c: Term) -> None:
+    member.join(s, t, c)
+    t.rejoin[c] = s.rejoin(c)
+
+
+# -- the member: how a membership ends -----------------------------------------------------------------
+
+
+def loses_nothing(effect: Effect) -> Effect:
+    """``effect``, which resets the membership, without another onJoinPrepare if one had its turn."""
+
+    @wraps(effect)
+    def varied(s: State, t: After, c: Term, *parameters: Term) -> None:
+        effect(s, t, c, *parameters)
+        t.prepare[c] = s.prepare(c)
+
+    return varied
+
+
+def forgets(effect: Effect) -> Effect:
+    """``effect``, which resets the membership, so that the member id is forgotten in any case."""
+
+    @wraps(effect)
+    def varied(s: State, t: After, c: Term, *parameters: Term) -> None:
+        effect(s, t, c, *parameters)
+        t.identified[c] = False
+        t.id[M] = And(s.id(M), of(M) != c)
+
+    return varied
+
+
+def stays_out(effect: Effect) -> Effect:
+    """``effect``, which resets the membership, without another JoinGroup."""
+
+    @wraps(effect)
+    def varied(s: State, t: After, c: Term, *parameters: Term) -> None:
+        effect(s, t, c, *parameters)
+        t.rejoin[c] = False
+
+    return varied
+
+
+def _join_or_sync_refused(s: State, c: Term) -> Term:
+    return And(s.life(c) == UP, Or(s.wire(c) == JOIN_REFUSED, s.wire(c) == SYNC_REFUSED))
+
+
+@instead_of(member.expelled)
+def expelled_by_old_errors(s: State, t: After, c: Term) -> None:
+    """An error of JoinGroup or SyncGroup resets the membership even if it is for an older one."""
+    t.when(_join_or_sync_refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL))
+    reset(s, t, c, keep_id=s.error(c) == ILLEGAL)
+    clear(s, t, c)
+
+
+@instead_of(member.late_answer_expels)
+def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
+    """So does an error of a heartbeat or a commit."""
+    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG))
+    t.when(Or(s.stray_error(c) == UNKNOWN, s.stray_error(c) == ILLEGAL))
+    reset(s, t, c, keep_id=s.stray_error(c) == ILLEGAL)
+    clear_stray(s, t, c)
+
+
+@instead_of(member.late_answer)
+def commit_error_no_rejoin(s: State, t: After, c: Term) -> None:
+    """An error of a late request may change nothing, whatever it is."""
+    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG))
+    clear_stray(s, t, c)
+
+
+@instead_of(member.try_again)
+def reset_on_retriable(s: State, t: After, c: Term) -> None:
+    member.try_again(s, t, c)
+    reset(s, t, c, keep_id=z3.BoolVal(False))
+
+
+@instead_of(member.expelled)
+def reset_on_sync_rip(s: State, t: After, c: Term) -> None:
+    """REBALANCE_IN_PROGRESS from SyncGroup may reset the membership too."""
+    gone = Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL)
+    t.when(_join_or_sync_refused(s, c), Or(gone, And(s.wire(c) == SYNC_REFUSED, s.error(c) == IN_PROGRESS)))
+    reset(s, t, c, keep_id=s.error(c) != UNKNOWN)
+    clear(s, t, c)
+
+
+@instead_of(member.fails)
+def join_rip_fatal(s: State, t: After, c: Term) -> None:
+    """REBALANCE_IN_PROGRESS from JoinGroup may end the consumer too."""
+    t.when(_join_or_sync_refused(s, c), Or(s.error(c) == FATAL, s.error(c) == IN_PROGRESS))
+    member._fail(s, t, c)
+    clear(s, t, c)
+
+
+@instead_of(member.unsubscribe)
+def no_leave_on_unsubscribe(s: State, t: After, c: Term) -> None:
+    t.when(s.life(c) == UP, s.subscribes(c))
+    clear(s, t, c)
+    member.blank(s, t, c, keep_id=static(c))
+
+
+# -- the member: what it does between ------------------------------------------------------------------
+
+
+@instead_of(member.partitions_revoked_to_join)
+def protocol_flag_inconsistent(s: State, t: After, c: Term) -> None:
+    """EAGER revokes nothing before it joins but what left the subscription."""
+    member.partitions_revoked_to_join(s, t, c)
+    drop(s, t, c, Not(s.subscribed(c, P)))
+
+
+@instead_of(member.partitions_revoked_to_join)
+def unsubscribed_are_kept(s: State, t: After, c: Term) -> None:
+    """COOPERATIVE revokes nothing before it joins."""
+    member.partitions_revoked_to_join(s, t, c)
+    drop(s, t, c, s.eager(c))
+
+
+@instead_of(member.reconfigure)
+def no_revoke_on_protocol_downgrade(s: State, t: After, c: Term) -> None:
+    """One assignor that can do COOPERATIVE is enough not to be EAGER."""
+    t.when(s.life(c) == DOWN)
+    t.lists[c, A] = ANY
+    t.eager[c] = ANY
+    t.where(Implies(And(t.lists(c, A), cooperative(A)), Not(t.eager(c))))
+
+
+@instead_of(member.partitions_revoked)
+def no_rejoin_after_revoke(s: State, t: After, c: Term, p: Term) -> None:
+    member.partitions_revoked(s, t, c, p)
+    t.rejoin[c] = s.rejoin(c)
+
+
+@instead_of(member.partitions_assigned)
+def leave_on_empty_assignment(s: State, t: After, c: Term) -> None:
+    """Assigned nothing it may forget that it is a member."""
+    member.partitions_assigned(s, t, c)
+    nothing = ForAll([P], Not(s.got(c, P)))
+    t.state[c] = If(nothing, UNJOINED, s.state(c))
+    t.generation[c] = If(nothing, none, s.generation(c))
+    t.identified[c] = And(s.identified(c), Not(nothing))
+    t.id[M] = And(s.id(M), Implies(of(M) == c, Not(nothing)))
+
+
+# -- the member: its listener --------------------------------------------------------------------------
+
+
+@instead_of(member.partitions_assigned)
+def assign_before_revoke_cb(s: State, t: After, c: Term) -> None:
+    """The assignment is owned before the listener has heard of what is not assigned any more."""
+    without("since", member.partitions_assigned)(s, t, c)
+
+
+no_snapshot_before_callback = without("state", member.partitions_assigned)
+"""The assignment is handled with whatever the generation is by then."""
+
+
+@instead_of(member.partitions_revoked)
+def abort_on_callback_exception(s: State, t: After, c: Term, p: Term) -> None:
+    """The listener throws: it was told, and the consumer goes on as if it had not been."""
+    member.partitions_revoked(s, t, c, p)
+    t.since[c, P] = s.since(c, P)
+    t.received[c] = False
+    t.got[c, P] = False
+
+
+@instead_of(member.close)
+def clear_before_leave_prepare(s: State, t: After, c: Term) -> None:
+    """What is owned goes without a word to the listener."""
+    member.close(s, t, c)
+    t.told[c, P] = s.told(c, P)
+
+
+# -- the coordinator: JoinGroup ------------------------------------------------------------------------
+
+
+@instead_of(coordinator.join_refused_without_id)
+def ghost_on_retry(s: State, t: After, c: Term, m: Term) -> None:
+    """A dynamic consumer that joins without an id becomes a member at once."""
+    t.when(s.wire(c) == JOIN_NEW, Not(static(c)), coordinator.fresh(s, c, m))
+    coordinator.park(s, t, c, m)
+
+
+@instead_of(coordinator.join_of_unknown)
+def unknown_member_rejoins(s: State, t: After, c: Term, m: Term) -> None:
+    """A member id that was removed joins again as if nothing had happened."""
+    t.when(s.wire(c) == JOIN, of(m) == c, s.names(m), Not(s.member(m)), Not(s.pending(m)))
+    coordinator.park(s, t, c, m)
+
+
+@instead_of(coordinator.join_of_static)
+def static_replace_only_stable(s: State, t: After, c: Term, m: Term) -> None:
+    """In the join phase an instance that is known already becomes another member."""
+    t.when(s.wire(c) == JOIN_NEW, static(c), coordinator.fresh(s, c, m))
+    t.when(Or(s.group == PREPARING, ForAll([N], Implies(of(N) == c, Not(s.member(N))))))
+    coordinator.park(s, t, c, m)
+
+
+static_rejoin_ignores_subscription = without("topics", coordinator.static_returns)
+"""A static member returns to a stable group whatever it subscribes to."""
+
+static_replace_drops_revocation = without("claim", coordinator.static_returns)
+"""A static member returns to a stable group although the old process had something to revoke."""
+
+
+@instead_of(coordinator.static_returns)
+def static_replace_not_persisted(s: State, t: After, c: Term, m: Term, n: Term) -> None:
+    """The log keeps the old id of a static member that returns."""
+    coordinator.static_returns(s, t, c, m, n)
+    _log_stays(t)
+
+
+@instead_of(coordinator.static_returns)
+def static_replace_in_completing_no_rebalance(s: State, t: After, c: Term, m: Term, n: Term) -> None:
+    """A static member returns while the leader assigns, and no rebalance follows."""
+    without("group", coordinator.static_returns)(s, t, c, m, n)
+    t.when(s.group == COMPLETING)
+    _log_stays(t)
+
+
+def _log_stays(t: After) -> None:
+    letters = {letter.sort(): letter for letter in (A, M, P)}
+    for symbol in VOCABULARY.mutable:
+        if symbol.name.startswith("log_"):
+            places = tuple(letters[sort] for sort in symbol.arguments)
+            t._assigned[symbol.name] = [(places, symbol.of()(*places))]
+
+
+# -- the coordinator: the end of the join phase --------------------------------------------------------
+
+
+@instead_of(coordinator.join_phase_ends)
+def no_generation_bump(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
+    """The generation stays what it was."""
+    without("lt", coordinator.join_phase_ends)(s, t, g, l, a)
+    t.when(g == s.current)
+
+
+@instead_of(coordinator.join_phase_ends)
+def silent_static_claims_stale(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
+    """A static member that did not come is represented by what it claimed last, and nothing else."""
+    coordinator.join_phase_ends(s, t, g, l, a)
+    t.claim[M, P] = If(coordinator.stays(s, M), s.claim(M, P), none)
+
+
+rebalance_timeout_zero = without("given_up", coordinator.join_phase_ends)
+"""The join phase ends although members have yet to come."""
+
+
+@instead_of(coordinator.join_phase_ends)
+def evict_static_on_rebalance_timeout(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
+    """Static members that did not come are removed."""
+    without("supports", coordinator.join_phase_ends)(s, t, g, l, a)
+    t.when(ForAll([M], Implies(s.joined(M), s.supports(M, a))))
+    t.member[M] = s.joined(M)
+    t.silent[M] = False
+    t.assigned[M, P] = False
+    t.claim[M, P] = If(s.joined(M), s.claim(M, P), none)
+    t.supports[M, A] = And(s.joined(M), s.supports(M, A))
+    t.topics[M, P] = And(s.joined(M), s.topics(M, P))
+
+
+# -- the coordinator: SyncGroup and the log ------------------------------------------------------------
+
+
+@instead_of(coordinator.leader_syncs)
+def assignment_not_logged(s: State, t: After, c: Term, m: Term) -> None:
+    """The log learns who is in the group, and not what was assigned to them."""
+    coordinator.leader_syncs(s, t, c, m)
+    t.log_assigned[M, P] = s.assigned(M, P)
+
+
+@instead_of(coordinator.leader_syncs)
+def persist_selected_protocol_only(s: State, t: After, c: Term, m: Term) -> None:
+    coordinator.leader_syncs(s, t, c, m)
+    t.log_supports[M, A] = And(s.supports(M, A), s.chosen(A))
+
+
+def static_removal_not_persisted(effect: Effect) -> Effect:
+    """A failover, after which a static id that was removed since the last append is back."""
+
+    @wraps(effect)
+    def varied(s: State, t: After) -> None:
+        effect(s, t)
+        t.group = s.log_group
+        t.member[M] = s.log_member(M)
+        t.synced[M] = s.log_member(M)
+        t.claim[M, P] = s.log_claim(M, P)
+        t.supports[M, A] = s.log_supports(M, A)
+        t.topics[M, P] = s.log_topics(M, P)
+        t.assigned[M, P] = s.log_assigned(M, P)
+
+    return varied
+
+
+@instead_of(coordinator.failover_while_loading)
+def sync_load_error_raw(s: State, t: After) -> None:
+    """A SyncGroup that arrives while the group is loaded is told what ends the client."""
+    coordinator._load(s, t)
+    coordinator._cut(s, t, FATAL)
