@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import bugs_cli, explore_cli, runs_cli, upgrade_cli
+from rebalance.gate import bugs_cli, explore_cli, prove_cli, runs_cli, upgrade_cli
 from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, color, note, positive, say, whole
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     runs_cli.add(commands)
     bugs_cli.add(commands)
     upgrade_cli.add(commands)
+    prove_cli.add(commands)
 
     targets = commands.add_parser("targets", help="list the targets and design switches known by name")
     targets.set_defaults(run=_targets)

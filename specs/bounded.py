@@ -149,7 +149,11 @@ class Steps:
         self.elements: dict[str, tuple[Term, ...]] = {}
         """Of each sort, if there are finitely many."""
         if finite is not None:
-            sizes = {name: len(finite.domains[name]) for name in self.vocabulary.sorts} if self.universe else finite
+            sizes = (
+                {name: len(finite.domains[name]) for name in self.vocabulary.sorts}
+                if self.universe
+                else finite
+            )
             for name, sort in self.vocabulary.sorts.items():
                 values = self.vocabulary.values.get(name)
                 self.elements[name] = (
@@ -171,7 +175,9 @@ class Steps:
             yield from self.closed(symbol)
             if self.universe and symbol.fixed:
                 for place, i in self.universe.places[symbol.name].items():
-                    here = symbol.of()(*(self._element(*pair) for pair in zip(symbol.arguments, place, strict=True)))
+                    here = symbol.of()(
+                        *(self._element(*pair) for pair in zip(symbol.arguments, place, strict=True))
+                    )
                     yield here == self._element(symbol.value, self.universe.tables[symbol.name][i])
         for axiom in self.spec.axioms.values():
             yield self.stated(axiom)
@@ -251,7 +257,8 @@ class Steps:
         if z3.is_quantifier(term):
             domains = (self.elements[term.var_sort(i).name()] for i in range(term.num_vars()))
             cases = [
-                self._ground(z3.substitute_vars(term.body(), *reversed(values))) for values in product(*domains)
+                self._ground(z3.substitute_vars(term.body(), *reversed(values)))
+                for values in product(*domains)
             ]
             return z3.And(cases) if term.is_forall() else z3.Or(cases)
         if not z3.is_app(term) or not term.num_args():
@@ -285,9 +292,7 @@ class Unrolling:
             z3.Const(name, parameter.sort()) for name, parameter in zip(names, action.parameters, strict=True)
         )
         self.solver.add(*map(self.steps.an_element, constants))
-        relation = z3.substitute(
-            self.steps.relation(action), *zip(action.parameters, constants, strict=True)
-        )
+        relation = z3.substitute(self.steps.relation(action), *zip(action.parameters, constants, strict=True))
         self._advance(relation, action.updates)
         self.taken.append({action.name: (z3.BoolVal(True), constants)})
 

@@ -63,7 +63,10 @@ def subscribers(s: State, offer: Offer) -> Term:
 
 def complete(s: State, offer: Offer) -> Term:
     """What somebody subscribes to and nobody claims is offered to somebody."""
-    free = And(Exists([M], And(s.member(M), s.topics(M, P))), ForAll([N], Implies(s.member(N), s.claim(N, P) == none)))
+    free = And(
+        Exists([M], And(s.member(M), s.topics(M, P))),
+        ForAll([N], Implies(s.member(N), s.claim(N, P) == none)),
+    )
     return Implies(free, Exists([M], And(s.member(M), offer(M, P))))
 
 

@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from z3 import And, Exists, ForAll, Implies, Not, Or
-
 from rebalance.specs.contract import same_members
 from rebalance.specs.coordinator import fresh
 from rebalance.specs.logic import State, Term
@@ -61,7 +59,7 @@ from rebalance.specs.vocabulary import (
     none,
     of,
 )
-
+from z3 import And, Exists, ForAll, Implies, Not, Or
 
 common = VOCABULARY.fixed(
     "common", value=Assignor, meaning="in a calm group, an assignor that everybody lists"
@@ -109,7 +107,8 @@ def calm(s: State) -> dict[str, Term]:
             And(s.error(C) == IN_PROGRESS, s.state(C) == SYNCING, s.group == PREPARING),
         ),
         "the present generation": Implies(
-            And(s.life(C) == UP, Or(s.state(C) == SYNCING, s.state(C) == STABLE)), s.generation(C) == s.current
+            And(s.life(C) == UP, Or(s.state(C) == SYNCING, s.state(C) == STABLE)),
+            s.generation(C) == s.current,
         ),
         "answers of the present generation": Implies(
             _wire(s, C, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK), s.wire_generation(C) == s.current
@@ -130,9 +129,7 @@ def calm(s: State) -> dict[str, Term]:
             And(Not(s.identified(C)), s.generation(C) == none, s.wire(C) == IDLE, s.rejoin(C)),
         ),
         "joining means to": Implies(s.state(C) == JOINING, s.rejoin(C)),
-        "stable waits for nothing": Implies(
-            s.state(C) == STABLE, And(_wire(s, C, IDLE))
-        ),
+        "stable waits for nothing": Implies(s.state(C) == STABLE, And(_wire(s, C, IDLE))),
         "an id is on its way as such": Implies(
             And(s.id(M), _wire(s, c, JOIN, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK)), s.names(M)
         ),
@@ -147,7 +144,8 @@ def calm(s: State) -> dict[str, Term]:
             And(s.group == COMPLETING, s.member(M)), _wire(s, c, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED)
         ),
         "settled and syncing": Implies(
-            And(s.group == SETTLED, s.member(M), s.state(c) == SYNCING), _wire(s, c, SYNC, SYNC_PARKED, SYNC_OK)
+            And(s.group == SETTLED, s.member(M), s.state(c) == SYNCING),
+            _wire(s, c, SYNC, SYNC_PARKED, SYNC_OK),
         ),
         "somebody leads": Implies(s.group == COMPLETING, Exists([L], s.leads(L))),
         "the leader is at it": Implies(
@@ -187,7 +185,10 @@ def calm(s: State) -> dict[str, Term]:
         ),
         "what is handled is owned": Implies(
             And(s.group == SETTLED, s.member(M), s.id(M), s.state(c) == STABLE, Not(s.received(c))),
-            Or(s.rejoin(c), And(owns(s, c, P) == s.assigned(M, P), Implies(s.claim(M, P) != none, s.assigned(M, P)))),
+            Or(
+                s.rejoin(c),
+                And(owns(s, c, P) == s.assigned(M, P), Implies(s.claim(M, P) != none, s.assigned(M, P))),
+            ),
         ),
         "what was assigned stays": Implies(
             same_members(s),

@@ -36,7 +36,6 @@ Step = tuple[str, tuple[int, ...]]
 """An action of the logic, and its parameters."""
 
 
-
 @dataclass(frozen=True)
 class Move:
     """A step of the model. ``before`` and ``after`` are its slots."""

@@ -168,9 +168,7 @@ def _names(model: Model) -> dict[str, list[str]]:
         numbers = elements["Generation"]
         older = [sum(model.value(lt(other, element)) for other in numbers) for element in numbers]
         nothing = model.value(none)
-        names["Generation"] = [
-            "none" if i == nothing else str(rank - 1) for i, rank in enumerate(older)
-        ]
+        names["Generation"] = ["none" if i == nothing else str(rank - 1) for i, rank in enumerate(older)]
     return names
 
 

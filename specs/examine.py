@@ -21,13 +21,16 @@ from rebalance.specs.logic import Action, Term, symbols_of
 from rebalance.specs.protocol import Specification, specification
 from rebalance.specs.replay import Altered, Replay, play
 from rebalance.specs.variations import Effect
-from rebalance.specs.vocabulary import C, Consumer, Member, P, cooperative, honest, of
+from rebalance.specs.vocabulary import A, C, Consumer, Member, P, cooperative, honest, of
 
 LIMIT = 20.0
 """Seconds for one obligation; those that hold take less than one."""
 
 BRIEFLY = 3.0
 """Seconds for one obligation where some are known to fail, which the solver cannot tell for all sizes."""
+
+FEW = {"Consumer": 2, "Member": 2, "Partition": 1, "Generation": 4, "Assignor": 1}
+"""How many elements most runs take."""
 
 SMALL = {"Consumer": 2, "Member": 3, "Partition": 1, "Generation": 4, "Assignor": 1}
 """In how small a structure the obligations that fail are looked for."""
@@ -40,7 +43,8 @@ class Fall:
     ``goal`` is what breaks: a property, or an invariant that says something by itself. ``path`` is one line
     for each consumer whose turn it is, with the actions that it is about; ``-`` is the group. ``clause`` is
     what the replay breaks (``rebalance.properties.protocol``), with ``switches`` of the model on or the
-    model ``altered``; ``also`` are other events of the model for some actions.
+    model ``altered``; ``also`` are other events of the model for some actions. ``sizes`` are of sorts of which
+    it takes more than in ``FEW``; ``given`` is asked of every state besides.
     """
 
     goal: str
@@ -50,6 +54,7 @@ class Fall:
     altered: Altered | None = None
     also: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    given: Term = z3.BoolVal(True)
 
 
 @dataclass(frozen=True)
@@ -222,9 +227,10 @@ def counterexample(variation: Variation, spec: Specification | None = None) -> A
     fall = variation.fall
     assert fall is not None
     spec = spec or variation.specification
-    unrolling = Unrolling(spec, {**SMALL, "Generation": 5, **fall.sizes})
+    unrolling = Unrolling(spec, {**FEW, **fall.sizes})
     elements = unrolling.steps.elements
-    unrolling.require(honest(C))
+    listed = z3.Exists([A], spec.vocabulary.state().lists(C, A))
+    unrolling.require(honest(C), listed)
     able = [cooperative(assignor) for assignor in elements["Assignor"]]
     unrolling.solver.add(
         able[0] if fall.sizes.get("Assignor", 1) > 1 else z3.BoolVal(True), *map(z3.Not, able[1:])
@@ -235,14 +241,15 @@ def counterexample(variation: Variation, spec: Specification | None = None) -> A
         sorts = [parameter.sort() for parameter in action.parameters]
         names = [f"{parameter}@{number}" for parameter in action.parameters]
         unrolling.step(action, names)
+        unrolling.require(fall.given)
         if who != NOBODY:
             consumer = elements["Consumer"][who]
             if Consumer in sorts:
                 unrolling.solver.add(z3.Const(names[sorts.index(Consumer)], Consumer) == consumer)
             elif Member in sorts:
                 unrolling.solver.add(of(z3.Const(names[sorts.index(Member)], Member)) == consumer)
-            if name in ("start", "subscribe", "resubscribe"):
-                unrolling.require(spec.vocabulary.state().subscribed(consumer, P))
+        if name == "start":
+            unrolling.require(spec.vocabulary.state().subscribed(elements["Consumer"][who], P), listed)
     return unrolling.answer(60.0, z3.Not(wanted(variation)))
 
 
@@ -253,12 +260,13 @@ def wanted(variation: Variation) -> Term:
     return {**spec.invariants, **spec.properties}[variation.fall.goal]
 
 
-def deviation(run: Run) -> int:
-    """The number of the first step that the protocol as specified does not allow; else of the last."""
-    stepper, before = Stepper(run.universe, specification().actions), run.initial
+def deviation(variation: Variation, run: Run) -> int:
+    """The number of the first step that the protocol as specified does not allow; of the last, if it allows
+    them all."""
+    spec, names = specification(), [action.name for action in variation.varied]
+    stepper, before = Stepper(run.universe, spec.actions), run.initial
     for number, (name, parameters, after) in enumerate(run.steps, 1):
-        known = len(parameters) == len(specification().action(name).parameters)
-        if not known or stepper.allowed(before, name, parameters, after) is not None:
+        if name in names and stepper.allowed(before, name, parameters, after) is not None:
             return number
         before = after
     return len(run.steps)
@@ -281,4 +289,4 @@ def examine(variation: Variation) -> Finding:
     run = counterexample(variation).run if variation.fall else None
     if run is None:
         return Finding(variation, known, open_)
-    return Finding(variation, known, open_, run, deviation(run), replay(variation, run))
+    return Finding(variation, known, open_, run, deviation(variation, run), replay(variation, run))

@@ -60,7 +60,7 @@ class Finite:
             else:
                 values = range(len(vocabulary.values[name]))
                 self.elements[name] = tuple(sort.constructor(i)() for i in values)
-        self._own = {str(element) for elements in self.elements.values() for element in elements}
+        self._own = {str(element) for name in self.most for element in self.elements[name]}
         self._grounded: dict[int, tuple[Term, Term]] = {}
         self.symbols: dict[str, Any] = {}
         """What the formulas speak of: declarations by name, also of parameters."""
@@ -70,13 +70,12 @@ class Finite:
         for formula in formulas:
             for part in parts(formula):
                 if z3.is_app(part) and part.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                    if part.decl().name() not in self._own:
-                        self.know(part.decl())
+                    self.know(part.decl())
             self.solver.add(self.grounded(formula))
 
     def know(self, symbol: Any) -> None:
         """The symbol belongs to the model, whether a formula speaks of it or not."""
-        if symbol.name() in self.symbols:
+        if symbol.name() in self.symbols or symbol.name() in self._own:
             return
         self.symbols[symbol.name()] = symbol
         if symbol.range().name() in self.most:

@@ -200,7 +200,10 @@ class After:
         self._wheres.extend(vocabulary.close(condition) for condition in conditions)
 
     def __getattr__(self, name: str) -> _Target:
-        return _Target(self, self.__dict__["_vocabulary"].symbols[name])
+        symbol = self.__dict__["_vocabulary"].symbols[name]
+        if symbol.fixed:
+            raise ValueError(f"{name} is the same before and after; say it without the state")
+        return _Target(self, symbol)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._assigned.setdefault(name, []).append(((), value))
@@ -216,6 +219,11 @@ class _Target:
 
     def __call__(self, *arguments: Term) -> Term:
         return self._symbol.of(NEXT)(*arguments)
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError(f"in where, the new value of a constant is t.{self._symbol.name}()")
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ from rebalance.specs.vocabulary import (
 from rebalance.specs.wire import clear, clear_stray, put, put_stray
 from z3 import And, If, Implies, Not, Or
 
+YES, NO = z3.BoolVal(True), z3.BoolVal(False)
+
 # -- words ---------------------------------------------------------------------------------------------
 
 
@@ -85,7 +87,7 @@ def drop(s: State, t: After, c: Term, gone: Term) -> None:
     t.told[c, P] = And(s.told(c, P), Not(And(gone, owns(s, c, P))))
 
 
-def blank(s: State, t: After, c: Term, *, keep_id: Term = z3.BoolVal(False)) -> None:
+def blank(s: State, t: After, c: Term, *, keep_id: Term = NO) -> None:
     """Nothing is left of the consumer's state but its configuration, and its id where it keeps that."""
     reset(s, t, c, keep_id=keep_id)
     t.since[c, P] = none
@@ -131,7 +133,7 @@ def can_join(s: State, c: Term) -> Term:
 def partitions_lost(s: State, t: After, c: Term) -> None:
     """onJoinPrepare without a membership: onPartitionsLost of everything."""
     t.when(can_join(s, c), s.prepare(c), s.generation(c) == none)
-    drop(s, t, c, z3.BoolVal(True))
+    drop(s, t, c, YES)
     t.prepare[c] = False
 
 
@@ -262,7 +264,7 @@ def _for_present(s: State, c: Term) -> Term:
 def complete_after_reset(s: State, t: After, c: Term) -> None:
     """A reset came between SyncGroup's answer and the poll thread: no callback, a new start."""
     t.when(s.life(c) == UP, s.received(c), Not(_complete(s, c)))
-    reset(s, t, c, keep_id=z3.BoolVal(False))
+    reset(s, t, c, keep_id=NO)
     _handled(t, c)
 
 
@@ -388,7 +390,7 @@ def beats(s: State, c: Term) -> Term:
 def heartbeat_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
     """UNKNOWN_MEMBER_ID."""
     t.when(beats(s, c), of(m) == c, s.id(m), Or(s.group == EMPTY, Not(s.member(m))))
-    reset(s, t, c, keep_id=z3.BoolVal(False))
+    reset(s, t, c, keep_id=NO)
 
 
 def heartbeat_of_fenced(s: State, t: After, c: Term, m: Term, n: Term) -> None:
@@ -400,7 +402,7 @@ def heartbeat_of_fenced(s: State, t: After, c: Term, m: Term, n: Term) -> None:
 def heartbeat_of_old(s: State, t: After, c: Term, m: Term) -> None:
     """ILLEGAL_GENERATION."""
     t.when(beats(s, c), of(m) == c, s.id(m), s.member(m), s.generation(c) != s.current)
-    reset(s, t, c, keep_id=z3.BoolVal(True))
+    reset(s, t, c, keep_id=YES)
 
 
 def heartbeat_in_rebalance(s: State, t: After, c: Term, m: Term) -> None:

@@ -23,17 +23,19 @@ from rebalance.specs.vocabulary import (
     JOIN,
     SETTLED,
     VOCABULARY,
+    A,
     C,
     L,
     M,
     N,
     P,
+    cooperative,
     honest,
     none,
     of,
     static,
 )
-from z3 import And, Implies
+from z3 import And, Implies, Not
 
 _s = VOCABULARY.state()
 
@@ -143,7 +145,7 @@ _CONTRACT = (
             B: {_REJOINS}
             -: join_phase_ends
             A: {_DECIDES}
-            B: {_FOLLOWS}""", sizes={"Partition": 2}),
+            B: {_FOLLOWS}""", sizes={"Partition": 2, "Generation": 5}),
     ),
     Variation(
         "trust_all_claims", "contract",
@@ -195,7 +197,7 @@ _MEMBER = (
         "expelled by an answer to JoinGroup or SyncGroup, it loses nothing",
         (loses_nothing(member.expelled),), switches=("prepare_not_repeated_after_reset",),
         obligations=(("expelled", "prepared without membership owns nothing"),),
-        fall=Fall("exclusive ownership", _LOST, switches=("prepare_not_repeated_after_reset",)),
+        fall=Fall("exclusive ownership", _LOST, switches=("prepare_not_repeated_after_reset",), sizes={"Member": 3, "Generation": 5}),
     ),
     Variation(
         "prepare_once_per_rebalance", "member",
@@ -214,13 +216,13 @@ _MEMBER = (
                 "expelled", "heartbeat_of_unknown", "heartbeat_of_old", "late_answer_expels", "poll_too_late"
             )
         ),
-        fall=Fall("exclusive ownership", _LOST, switches=("prepare_once_per_rebalance",)),
+        fall=Fall("exclusive ownership", _LOST, switches=("prepare_once_per_rebalance",), sizes={"Member": 3, "Generation": 5}),
     ),
     Variation(
         "protocol_flag_inconsistent", "member", "EAGER does not revoke before it joins",
         (variations.protocol_flag_inconsistent,), switches=("protocol_flag_inconsistent",),
         obligations=(("partitions_revoked_to_join", "prepared in EAGER owns nothing"),),
-        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("protocol_flag_inconsistent",)),
+        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("protocol_flag_inconsistent",), sizes={"Assignor": 2}, given=And(_s.lists(C, A), Implies(_s.chosen(A), Not(cooperative(A))))),
     ),
     Variation(
         "no_revoke_on_protocol_downgrade", "member", "one assignor that can do COOPERATIVE is enough not to revoke",

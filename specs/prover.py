@@ -106,6 +106,11 @@ def verdict(outcomes: Sequence[Outcome]) -> Verdict:
     return next((one for one in (Verdict.REFUTED, Verdict.UNKNOWN) if one in found), Verdict.PROVED)
 
 
+def solver_version() -> str:
+    """Of z3."""
+    return str(z3.get_version_string())
+
+
 # -- one case ------------------------------------------------------------------------------------------
 
 

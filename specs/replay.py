@@ -27,7 +27,7 @@ from rebalance.model.values import (
 from rebalance.properties.protocol import rules
 from rebalance.properties.rules import Rules
 from rebalance.specs.bounded import Run
-from rebalance.specs.universe import Structure
+from rebalance.specs.universe import Structure, Universe, Value
 
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
 """What an assignor of the logic is in the model: one that can do COOPERATIVE, or one that cannot."""
@@ -150,18 +150,20 @@ def _question(group: GroupSubscription) -> Hashable:
 def setup_of(run: Run, script: Script, switches: Sequence[str], faults: Sequence[str]) -> Setup:
     """The group of a run: its consumers, in one topic that has all partitions."""
     universe = run.universe
-    last = run.steps[-1][2]
+    states = [run.initial, *(after for _, _, after in run.steps)]
+    preferred = dict.fromkeys(
+        a for state in states for a in universe.domains["Assignor"] if universe.read(state, "chosen", a)
+    )
 
     def consumer(slot: int) -> Consumer:
-        assignors = dict.fromkeys(
-            COOPERATIVE if universe.tables["cooperative"][a] else EAGER
-            for a in universe.domains["Assignor"]
-            if any(universe.read(state, "lists", slot, a) for state in (run.initial, last))
-        )
-        names = tuple(sorted(assignors, reverse=True))
-        static = universe.tables["static"][slot]
-        runs = Runs(names, frozenset(switches))
-        return Consumer((runs,), (Topics(1),), instance=slot if static else None)
+        """A consumer prefers the assignor that is chosen first."""
+        listed = [
+            a
+            for a in dict.fromkeys((*preferred, *universe.domains["Assignor"]))
+            if universe.read(states[-1], "lists", slot, a)
+        ]
+        runs = Runs(tuple(_assignor(universe, a) for a in listed), frozenset(switches))
+        return Consumer((runs,), (Topics(1),), instance=slot if universe.tables["static"][slot] else None)
 
     everything = Parts((1 << len(universe.domains["Partition"])) - 1)
     return Setup(
@@ -175,6 +177,10 @@ def setup_of(run: Run, script: Script, switches: Sequence[str], faults: Sequence
         steps="fine",
         plug=lambda name, stages: script,
     )
+
+
+def _assignor(universe: Universe, a: Value) -> str:
+    return COOPERATIVE if universe.tables["cooperative"][int(a)] else EAGER
 
 
 def plan(run: Run, whose: Sequence[int], events: Mapping[str, str]) -> list[tuple[str, int, Structure]]:
@@ -272,8 +278,7 @@ def _fits(run: Run, name: str, who: int, after: Structure, event: Event) -> bool
             universe.tables["of"][m] for m in universe.domains["Member"] if universe.read(after, "leads", m)
         ]
         chosen = [a for a in universe.domains["Assignor"] if universe.read(after, "chosen", a)]
-        names = [COOPERATIVE if universe.tables["cooperative"][a] else EAGER for a in chosen]
-        return event.choice.startswith(f"{names[0]}, leader {_who(int(leads[0]))}")
+        return event.choice.startswith(f"{_assignor(universe, chosen[0])}, leader {_who(int(leads[0]))}")
     if name == "late request":
         return event.choice == str(universe.read(after, "stray", who))
     return True

@@ -3,10 +3,13 @@
 A property is what one wants to know. An invariant is what makes it inductive: it holds at first, and every
 action keeps it, given all of them. Capital letters are for all.
 
-The heart is ``no two rights``. A member has a *right* to a partition when the coordinator could let it have it,
-or when its consumer has it or is about to: its last claim names it, it is assigned it, its consumer owns
-it, or it is on the wire as a claim or as an assignment. No two honest members of the group ever have a
-right to the same partition. What is on the way is thereby as safe as what has arrived.
+The heart is ``no two rights``. A member has a *right* to a partition when the coordinator could let it have
+it, or when its consumer has it or is about to: its last claim names it, it is assigned it, its consumer
+owns it, or it is on the wire as a claim or as an assignment. No two honest members of the group ever have
+a right to the same partition. What is on the way is thereby as safe as what has arrived.
+
+Dishonest consumers, whose claims are not to be relied on, may be in the same group: what is proved is proved
+of the honest ones among themselves.
 """
 
 from __future__ import annotations
@@ -135,14 +138,12 @@ def _all_of(s: State) -> dict[str, Term]:
         "a generation has an id": Implies(s.generation(C) != none, s.identified(C)),
         "pending or member": Not(And(s.pending(M), Or(s.member(M), s.log_member(M), s.stray_names(M)))),
         "nothing is known of others": Implies(
-            Not(s.member(M)), And(
-                s.claim(M, P) == none, Not(s.assigned(M, P)), Not(s.topics(M, P)), Not(s.joined(M))
-            ),
+            Not(s.member(M)),
+            And(s.claim(M, P) == none, Not(s.assigned(M, P)), Not(s.topics(M, P)), Not(s.joined(M))),
         ),
         "nothing is logged of others": Implies(
-            Not(s.log_member(M)), And(
-                s.log_claim(M, P) == none, Not(s.log_assigned(M, P)), Not(s.log_topics(M, P))
-            ),
+            Not(s.log_member(M)),
+            And(s.log_claim(M, P) == none, Not(s.log_assigned(M, P)), Not(s.log_topics(M, P))),
         ),
         "an empty group": Implies(s.group == EMPTY, Not(s.member(M))),
         "one logged leader": Implies(And(s.log_leads(M), s.log_leads(N)), M == N),
@@ -222,9 +223,7 @@ def _all_of(s: State) -> dict[str, Term]:
             s.claim(M, P) != none,
         ),
         "a claim is as old as what is owned": Implies(
-            And(
-                s.member(M), honest(of(M)), Or(s.joined(M), s.group == COMPLETING), held_since(s, M, P, G)
-            ),
+            And(s.member(M), honest(of(M)), Or(s.joined(M), s.group == COMPLETING), held_since(s, M, P, G)),
             Not(lt(s.claim(M, P), G)),
         ),
         "known": known(s, live(s)),

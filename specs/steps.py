@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from z3 import And, ForAll, Implies, Not
-
 from rebalance.specs.logic import NEXT, State, Term
 from rebalance.specs.member import owns
 from rebalance.specs.vocabulary import (
@@ -23,6 +21,7 @@ from rebalance.specs.vocabulary import (
     none,
     of,
 )
+from z3 import And, ForAll, Implies, Not
 
 
 def _steps(s: State, t: State) -> dict[str, Term]:
@@ -30,9 +29,7 @@ def _steps(s: State, t: State) -> dict[str, Term]:
     decided = And(s.group == COMPLETING, s.chosen(A), cooperative(A), t.offer(C, N, P), Not(s.offer(C, N, P)))
     owner = And(s.id(M), s.member(M), honest(of(M)), owns(s, of(M), P), M != N)
     return {
-        "stale claims": Implies(
-            And(decided, owner, s.member(N)), lt(s.since(of(M), P), s.claim(N, P))
-        ),
+        "stale claims": Implies(And(decided, owner, s.member(N)), lt(s.since(of(M), P), s.claim(N, P))),
         "revoked before assigned": Implies(comes, ForAll([Q], Implies(s.told(C, Q), s.got(C, Q)))),
         "assigned by the group": Implies(
             comes, And(s.received(C), s.got(C, P), t.since(C, P) == s.generation(C), t.since(C, P) != none)

@@ -92,7 +92,7 @@ def theorems(spec: Specification) -> tuple[Theorem, ...]:
 
 
 def chosen(among: Collection[Theorem], names: Collection[str]) -> tuple[Theorem, ...]:
-    """Those of the given names, and what they rest upon; without names all.
+    """Those of the given names, and what they rest upon; without names all. ``-`` does for a space.
 
     Raises ValueError for a name that is not there.
     """
@@ -100,7 +100,7 @@ def chosen(among: Collection[Theorem], names: Collection[str]) -> tuple[Theorem,
     wanted: list[str] = []
     waiting = list(names)
     while waiting:
-        name = waiting.pop()
+        name = waiting.pop().replace("-", " ")
         if name not in known:
             raise ValueError(f"no theorem is called {name!r}; there are: {', '.join(known)}")
         if name not in wanted:

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from z3 import And, Exists, ForAll, Implies, Not, Or
-
 from rebalance.specs import member
 from rebalance.specs.logic import After, State, Term
 from rebalance.specs.vocabulary import JOIN, JOIN_NEW, VOCABULARY, A, C, D, M
+from z3 import And, Exists, ForAll, Implies, Not, Or
 
 
 def shared(s: State, a: Term, *, but: Term | None = None) -> Term:
     """Everybody could agree on ``a``; ``but`` one consumer's list, which is about to be replaced."""
-    lists = s.lists(D, a) if but is None else Or(D == but, s.lists(D, a))
+    lists = s.lists(D, a) if but is None else Or(but == D, s.lists(D, a))
     asking = Or(s.wire(D) == JOIN, s.wire(D) == JOIN_NEW)
     members = And(Implies(s.member(M), s.supports(M, a)), Implies(s.log_member(M), s.log_supports(M, a)))
     return And(ForAll([D], And(lists, Implies(asking, s.sent_list(D, a)))), ForAll([M], members))
@@ -40,6 +39,8 @@ def _refused(s: State) -> Term:
     return And(Or(s.wire(C) == JOIN_NEW, s.wire(C) == JOIN), ForAll([A], Implies(s.sent_list(C, A), alone)))
 
 
+AT_FIRST = Exists([A], ForAll([D], VOCABULARY.state().lists(D, A)))
+"""Before anybody has started, one assignor is on every list."""
 INVARIANTS: Mapping[str, Term] = {
     "everybody could agree": Exists([A], shared(VOCABULARY.state(), A)),
 }

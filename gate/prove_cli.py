@@ -1,0 +1,132 @@
+"""``rebalance prove``: the protocol is safe in groups of any size, if the assignor keeps its contract."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.terminal import EXITS, UsageError, color, note, positive, say, usage, whole
+
+if TYPE_CHECKING:
+    from rebalance.gate.proving import Plan, Tell
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "prove",
+        help="prove the protocol safe for groups of any size",
+        epilog=f"{EXITS}. Proved is 0, refuted 1, unknown 3.",
+        description="Prove the protocol: that its invariants hold in every state that any group can reach, "
+        "and what follows from them. Of the assignor nothing is assumed but its contract.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
+                        "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="list the obligations, prove nothing")
+    parser.add_argument("--without", action="append", default=[], metavar="CLAUSE", help="do not "
+                        "assume this clause of the assignor's contract: what is it for? Repeatable")  # fmt: skip
+    parser.add_argument("--limit", type=positive, default=10.0, metavar="SECONDS",
+                        help="for one obligation (10); what takes longer is unknown")  # fmt: skip
+    parser.add_argument("--jobs", type=whole, metavar="N", help="how many processes (as many as processors)")
+    parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
+                        "SMT-LIB 2, for other solvers")  # fmt: skip
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="a line for each action, and "
+                        "each counterexample in full")  # fmt: skip
+    parser.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
+    parser.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance.gate import proving
+    from rebalance.gate.report import proof as report
+
+    plan = _plan(options)
+    if options.list:
+        _list(plan, options)
+        return 0
+    if plan.smt2 is not None:
+        try:
+            plan.smt2.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--smt2: {error}") from error
+    with _ticker(options) as tell:
+        proof = proving.carry_out(plan, tell)
+    if options.format == "json":
+        say(json.dumps(report.data(proof), indent=2))
+    else:
+        say(report.render(proof, verbose=options.verbose, color=color(options)))
+    if proof.interrupted:
+        note("interrupted")
+    return int(proof.exit)
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    from rebalance.gate.proving import Plan
+    from rebalance.specs.contract import SAFETY
+    from rebalance.specs.protocol import specification
+    from rebalance.specs.theorems import chosen, theorems
+
+    for name in options.without:
+        if name not in SAFETY:
+            raise UsageError(f"--without: no clause is called {name!r}; there are: {', '.join(SAFETY)}")
+    contract = {name: clause for name, clause in SAFETY.items() if name not in options.without}
+    try:
+        wanted = chosen(theorems(specification(contract=contract)), options.theorem)
+    except ValueError as error:
+        raise UsageError(f"--theorem: {usage(error)}") from error
+    without = tuple(dict.fromkeys(options.without))
+    return Plan(wanted, tuple(contract), without, options.limit, options.jobs, options.smt2)
+
+
+def _list(plan: Plan, options: argparse.Namespace) -> None:
+    from rebalance.gate.proving import listed
+
+    rows = listed(plan.theorems)
+    if options.format == "json":
+        written = [
+            {"theorem": theorem.name, "kind": kind, "case": case, "goal": goal}
+            for theorem, kind, case, goal in rows
+        ]
+        say(json.dumps(written, indent=2))
+        return
+    lines = []
+    for theorem in plan.theorems:
+        lines += [f"{theorem.name}: {theorem.sentence} ({theorem.source})"]
+        lines += [
+            f"  {f'{kind} {case}'.rstrip()}: {goal}" for one, kind, case, goal in rows if one is theorem
+        ]
+    say("\n".join(lines))
+
+
+@contextlib.contextmanager
+def _ticker(options: argparse.Namespace) -> Iterator[Tell | None]:
+    """A progress line with an estimate, on a terminal only, a few times a second."""
+    if options.no_progress or not sys.stderr.isatty():
+        yield None
+        return
+    began, shown = time.monotonic(), 0.0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - shown < 0.3:
+            return
+        shown = now
+        left = (now - began) * (total - done) / done
+        line = f"{done:,} of {total:,} obligations, about {left:.0f} s left"
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,162 @@
+"""What a proof came to, as text and as JSON: the verdict, a line for each theorem, and what refutes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from itertools import groupby
+from typing import Any
+
+from rebalance.gate.proving import Proof
+from rebalance.gate.report.data import SUITE
+from rebalance.gate.report.words import count, fold
+from rebalance.specs.contract import SAFETY
+from rebalance.specs.counterexample import lines as group_lines
+from rebalance.specs.prover import Outcome, Verdict, solver_version, verdict
+from rebalance.specs.theorems import Theorem
+
+WIDTH = 110
+SCHEMA = 1
+_COLOURS = {"REFUTED": "31;1", "PROVED": "32;1", "UNKNOWN": "33;1"}
+
+
+def render(proof: Proof, *, verbose: int = 0, color: bool = False) -> str:
+    """The whole report. ``verbose``: a line for each case, and every counterexample."""
+    lines = [headline(proof), *_header(proof), "", *_table(proof, verbose)]
+    lines += _failures(proof, verbose)
+    lines.append(f"{proof.verdict.upper()}, exit {int(proof.exit)}")
+    return "\n".join(_paint(line, color) for line in lines)
+
+
+def headline(proof: Proof) -> str:
+    """The verdict and what it rests on."""
+    start, theorems = proof.verdict.upper(), proof.plan.theorems
+    done = sum(outcome.verdict is Verdict.PROVED for outcome in proof.outcomes)
+    of_all = f"{done:,} of {count(proof.obligations, 'obligation')} proved"
+    if proof.interrupted:
+        return f"{start}  interrupted, {of_all}"
+    if proof.verdict is Verdict.PROVED:
+        what = f"{count(len(theorems), 'theorem')}, {count(proof.obligations, 'obligation')}"
+        return f"{start}  {what}, for groups of any size"
+    names = [theorem.name for theorem in theorems if proof.alone(theorem) is proof.verdict]
+    return f"{start}  {', '.join(names)}; {of_all}"
+
+
+def _header(proof: Proof) -> list[str]:
+    plan = proof.plan
+    suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:g} s"
+    rows = [suite, *_labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")]
+    for name in plan.without:
+        said = " ".join((SAFETY[name].__doc__ or "").split("\n\n")[0].split())
+        rows += _labelled("not", f"{name}: {said}")
+    return rows
+
+
+def _table(proof: Proof, verbose: int) -> Iterator[str]:
+    width = max(len(theorem.name) for theorem in proof.plan.theorems) + 2
+    if verbose:
+        width = max(width, *(len(_case(outcome)) + 4 for outcome in proof.outcomes), 0)
+    yield f"{'theorem':<{width}}{'obligations':>13}{'time':>10}  verdict"
+    for theorem in proof.plan.theorems:
+        said, weak = proof.judged(theorem).value, proof.weak(theorem)
+        if weak and proof.alone(theorem) is Verdict.PROVED:
+            said += f": rests upon {', '.join(weak)}"
+        found = proof.of(theorem)
+        if missing := theorem.obligations - len(found):
+            said += f": {missing:,} not tried"
+        yield _row(f"  {theorem.name}", width, theorem.obligations, found, said)
+        if verbose:
+            for label, group in groupby(found, _case):
+                case = list(group)
+                yield _row(f"    {label}", width, len(case), case, verdict(case).value)
+
+
+def _row(label: str, width: int, number: int, outcomes: Sequence[Outcome], said: str) -> str:
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    return f"{label:<{width}}{number:>13,}{seconds:>8.1f} s  {said}"
+
+
+def _failures(proof: Proof, verbose: int) -> Iterator[str]:
+    told = False
+    for outcome in proof.outcomes:
+        if outcome.verdict is Verdict.PROVED:
+            continue
+        yield ""
+        yield f"{outcome.verdict.upper()} {outcome.theorem}  {label(outcome)}"
+        if outcome.verdict is Verdict.UNKNOWN:
+            yield from _labelled("", f"neither proved nor refuted within {proof.plan.limit:g} s")
+        elif outcome.counterexample is None:
+            yield from _labelled("", "refuted by the solver, but by no small group")
+        elif told and not verbose:
+            yield from _labelled("", "-v shows the group")
+        else:
+            for name, text in group_lines(outcome.counterexample):
+                yield from _labelled(name, text)
+            told = True
+    yield ""
+
+
+def label(outcome: Outcome) -> str:
+    """Which obligation of its theorem."""
+    return f"{_case(outcome)}: {outcome.goal}"
+
+
+def _case(outcome: Outcome) -> str:
+    return f"{outcome.kind} {outcome.case}".rstrip()
+
+
+def _labelled(name: str, text: str) -> list[str]:
+    first, *rest = fold(text, WIDTH - 11, most=20)
+    return [f"  {name:<9}{first}".rstrip(), *(f"  {'':<9}{line}" for line in rest)]
+
+
+def _paint(line: str, color: bool) -> str:
+    word = line.partition(" ")[0].rstrip(",")
+    if not color or word not in _COLOURS:
+        return line
+    return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
+
+
+def data(proof: Proof) -> dict[str, Any]:
+    """The result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
+    return {
+        "schema": SCHEMA,
+        "suite": {"name": SUITE, "version": version("rebalance-verifier")},
+        "solver": {"name": "z3", "version": solver_version()},
+        "contract": list(proof.plan.contract),
+        "without": list(proof.plan.without),
+        "limit": proof.plan.limit,
+        "verdict": proof.verdict.value,
+        "exit": int(proof.exit),
+        "interrupted": proof.interrupted,
+        "theorems": [_theorem(proof, theorem) for theorem in proof.plan.theorems],
+        "speed": {
+            "seconds": round(proof.seconds, 3),
+            "theorems": {
+                theorem.name: round(sum(outcome.seconds for outcome in proof.of(theorem)), 3)
+                for theorem in proof.plan.theorems
+            },
+        },
+    }
+
+
+def _theorem(proof: Proof, theorem: Theorem) -> dict[str, Any]:
+    return {
+        "name": theorem.name,
+        "sentence": theorem.sentence,
+        "source": theorem.source,
+        "upon": list(theorem.upon),
+        "verdict": proof.judged(theorem).value,
+        "obligations": theorem.obligations,
+        "outcomes": [
+            {
+                "kind": outcome.kind,
+                "case": outcome.case,
+                "goal": outcome.goal,
+                "verdict": outcome.verdict.value,
+                "hypotheses": outcome.hypotheses,
+                **({"counterexample": outcome.counterexample.data()} if outcome.counterexample else {}),
+            }
+            for outcome in proof.of(theorem)
+        ],
+    }
