@@ -30,8 +30,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the obligations, prove nothing")
-    parser.add_argument("--without", action="append", default=[], metavar="CLAUSE", help="do not "
-                        "assume this clause of the assignor's contract: what is it for? Repeatable")  # fmt: skip
+    parser.add_argument("--without", action="append", default=[], metavar="CLAUSE", help="do not assume "
+                        "this clause of the assignor's contract: what is it for? repeatable")  # fmt: skip
     parser.add_argument("--limit", type=positive, default=10.0, metavar="SECONDS",
                         help="for one obligation (10); what takes longer is unknown")  # fmt: skip
     parser.add_argument("--jobs", type=whole, metavar="N", help="how many processes (as many as processors)")
@@ -72,15 +72,15 @@ def run(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace) -> Plan:
     from rebalance.gate.proving import Plan
     from rebalance.specs.contract import SAFETY
-    from rebalance.specs.protocol import specification
-    from rebalance.specs.theorems import chosen, theorems
+    from rebalance.specs.proof import proof
+    from rebalance.specs.theorems import chosen
 
     for name in options.without:
         if name not in SAFETY:
             raise UsageError(f"--without: no clause is called {name!r}; there are: {', '.join(SAFETY)}")
     contract = {name: clause for name, clause in SAFETY.items() if name not in options.without}
     try:
-        wanted = chosen(theorems(specification(contract=contract)), options.theorem)
+        wanted = chosen(proof(contract=contract), options.theorem)
     except ValueError as error:
         raise UsageError(f"--theorem: {usage(error)}") from error
     without = tuple(dict.fromkeys(options.without))

@@ -9,6 +9,8 @@ Three things are proved, and together they are it.
 3. Where no step is possible, the group is settled: every subscribed partition is owned, nobody is between
    two callbacks, nobody has anything to give back.
 
+A group that has not started is calm, and so it is whenever a consumer starts or calls enforceRebalance.
+
 Fairness is thereby no more than: a step that is possible is taken some time. Assumed of the assignor are
 the clauses ``contract.LIVENESS``, and that it answers.
 """
@@ -125,7 +127,7 @@ def calm(s: State) -> dict[str, Term]:
             And(s.state(C) == SYNCING, s.wire(C) == IDLE), And(s.rejoin(C), s.group == PREPARING)
         ),
         "not joined yet": Implies(
-            And(s.life(C) == UP, s.state(C) == UNJOINED),
+            s.state(C) == UNJOINED,
             And(Not(s.identified(C)), s.generation(C) == none, s.wire(C) == IDLE, s.rejoin(C)),
         ),
         "joining means to": Implies(s.state(C) == JOINING, s.rejoin(C)),
@@ -307,6 +309,14 @@ def settled(s: State) -> dict[str, Term]:
         ),
     }
 
+
+def at_first(s: State) -> Term:
+    """What makes a group that has not started a calm one: an assignor on every list, and honesty."""
+    return ForAll([C], And(s.lists(C, common), honest(C)))
+
+
+GENTLE = ("start", "subscribe", "enforce_rebalance")
+"""Perturbations that leave nothing behind: after them the group is as calm as before."""
 
 DECREASES: Mapping[str, tuple[str, ...]] = {
     "partitions_lost": ("it has prepared",),

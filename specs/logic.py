@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import z3
@@ -236,6 +237,10 @@ class Update:
 
     def as_function(self) -> Term:
         """``body`` with its places as z3's variables, for ``substitute_funs``."""
+        return self._function
+
+    @cached_property
+    def _function(self) -> Term:
         return z3.substitute(
             self.body, *[(place, z3.Var(i, place.sort())) for i, place in enumerate(self.places)]
         )
@@ -310,4 +315,12 @@ def parts(formula: Term) -> Iterator[Term]:
 
 def symbols_of(formula: Term) -> set[str]:
     """Names of the functions and relations in ``formula``."""
-    return {part.decl().name() for part in parts(formula) if z3.is_app(part)}
+    known = _SYMBOLS.get(formula.get_id())
+    if known is None:  # the formula is kept, or its id would be that of another
+        found = {part.decl().name() for part in parts(formula) if z3.is_app(part)}
+        known = _SYMBOLS[formula.get_id()] = formula, found
+    return known[1]
+
+
+_SYMBOLS: dict[int, tuple[Term, set[str]]] = {}
+"""What was found, by the formula's id: the same few are asked about for every action."""

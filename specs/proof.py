@@ -142,9 +142,12 @@ def _convergence(clauses: Mapping[str, Clause]) -> Theorem:
     close = spec.vocabulary.close
     calm = {name: close(formula) for name, formula in convergence.CALM.items()}
     given = {**spec.invariants, **calm}
-    cases = [
-        case for action in spec.actions if not action.fault for case in _of_step(spec, action, calm, given)
-    ]
+    cases = [_calm_at_first(spec, calm)]
+    for action in spec.actions:
+        if action.name in convergence.GENTLE:
+            cases.append(_stays_calm(spec, action, calm, given))
+        elif not action.fault:
+            cases += _of_step(spec, action, calm, given)
     cases += [_possible(spec, situation, given) for situation in convergence.SITUATIONS]
     state = spec.vocabulary.state()
     at_rest = {f"at rest {i}": fact for i, fact in enumerate(convergence.nothing_to_do(state))}
@@ -161,12 +164,30 @@ def _convergence(clauses: Mapping[str, Clause]) -> Theorem:
     )
     return Theorem(
         "convergence",
-        "a calm group stays so, each step makes the measure smaller, and where none is possible it is settled",
+        "each step of a calm group makes the measure smaller; where none is possible it is settled",
         "KIP-429; contract.LIVENESS",
         spec.vocabulary,
         tuple(cases),
         upon=(INVARIANTS,),
     )
+
+
+def _calm_at_first(spec: Specification, calm: Mapping[str, Term]) -> Case:
+    facts = {**_axioms(spec), "initial state": spec.initial}
+    facts["a common list"] = convergence.at_first(spec.vocabulary.state())
+    return Case(INIT, "", lambda: facts, {name: partial(calm.__getitem__, name) for name in calm})
+
+
+def _stays_calm(
+    spec: Specification, action: Action, calm: Mapping[str, Term], given: Mapping[str, Term]
+) -> Case:
+    kept = {
+        name: partial(action.after, spec.vocabulary, formula)
+        for name, formula in calm.items()
+        if symbols_of(formula) & set(action.updates)
+    }
+    facts = partial(_facts, spec, action)
+    return Case(CALM, action.name, facts, kept, given=given, near=_near(kept), action=action)
 
 
 def _of_step(
@@ -175,15 +196,10 @@ def _of_step(
     facts = partial(_facts, spec, action)
     smaller = convergence.DECREASES.get(action.name)
     if smaller is None:
-        goals = {f"{action.name} is not possible": partial(z3.BoolVal, False)}
-        yield Case(CALM, action.name, facts, goals, given=given, near=_near(goals), action=action)
+        never = {f"{action.name} is not possible": partial(z3.BoolVal, False)}
+        yield Case(CALM, action.name, facts, never, given=given, near=_near(never), action=action)
         return
-    kept = {
-        name: partial(action.after, spec.vocabulary, formula)
-        for name, formula in calm.items()
-        if symbols_of(formula) & set(action.updates)
-    }
-    yield Case(CALM, action.name, facts, kept, given=given, near=_near(kept), action=action)
+    yield _stays_calm(spec, action, calm, given)
     not_yet: list[Term] = []
     waiting = list(smaller)
     goals = {}

@@ -162,7 +162,7 @@ class _Following:
     def answer(self, name: str, until: float) -> Answer:
         """What becomes of the goal of that name until then."""
         case, goal = self.case, self.case.goals[name]()
-        near = {other: case.given[other] for other in case.near.get(name, ())}
+        near = {other: case.given[other] for other in case.near.get(name, ()) if other in case.given}
         if near and self.knows_facts.shows(goal, _soon(until), near) is Verdict.PROVED:
             return Answer(name, Verdict.PROVED, goal, {**self.facts, **near})
         answer = Answer(name, self.knows_everything.shows(goal, _soon(until)), goal, self.every)
@@ -254,8 +254,9 @@ def written(theorem: Theorem, case: Case, answer: Answer) -> str:
     """One obligation in SMT-LIB 2, with the hypotheses that were used."""
     status = "sat" if case.possible else "unsat"
     asked = answer.formula if case.possible else z3.Not(answer.formula)
-    solver = z3.Solver()
-    solver.add(*answer.used.values(), asked)
+    context = z3.Context()  # of its own, so that the names in it are the same each time
+    solver = z3.Solver(ctx=context)
+    solver.add(*(formula.translate(context) for formula in (*answer.used.values(), asked)))
     wanted = "the goal is consistent with them" if case.possible else "the goal, negated here, follows"
     comments = [
         f"{theorem.name}: {theorem.sentence}",
