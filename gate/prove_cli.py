@@ -80,7 +80,7 @@ def _plan(options: argparse.Namespace) -> Plan:
             raise UsageError(f"--without: no clause is called {name!r}; there are: {', '.join(SAFETY)}")
     contract = {name: clause for name, clause in SAFETY.items() if name not in options.without}
     try:
-        wanted = chosen(proof(contract=contract), options.theorem)
+        wanted = chosen(proof(contract), options.theorem)
     except ValueError as error:
         raise UsageError(f"--theorem: {usage(error)}") from error
     without = tuple(dict.fromkeys(options.without))

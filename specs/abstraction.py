@@ -79,6 +79,9 @@ class Size:
         return Size(max(self.ids, other.ids), max(self.generations, other.generations))
 
 
+LEAST = Size()
+
+
 def needed(values: Iterable[Value]) -> Size:
     """The least size in which all of these values of components have a picture."""
     ids, generations = 1, 1
@@ -86,7 +89,7 @@ def needed(values: Iterable[Value]) -> Size:
         for name, number in _numbers(value):
             if name in ("id", "given", "incarnation"):
                 ids = max(ids, number)
-            elif name in ("generation", "own_gen"):
+            elif name in ("generation", "own_gen", "label"):
                 generations = max(generations, number + 1)
     return Size(ids, generations)
 
@@ -133,7 +136,7 @@ class Abstraction:
     Raises NoCounterpartError for a state without a picture, ValueError where ``size`` is less than needed.
     """
 
-    def __init__(self, setup: Setup, size: Size = Size()) -> None:
+    def __init__(self, setup: Setup, size: Size = LEAST) -> None:
         self.setup, self.size = setup, size
         lists = (stage.assignors for consumer in setup.consumers for stage in consumer.stages)
         self.assignors = tuple(dict.fromkeys(name for names in lists for name in names))
@@ -224,6 +227,8 @@ class Abstraction:
 
     def _member(self, here: Local) -> Entries:
         setup, m = self.setup, here.member
+        if m.stuck:
+            raise NoCounterpartError("a consumer waits for ever for what does not come")
         runs = Me(here.slot, setup).runs(m.stage)
         news = m.watch is not None and m.watch != m.view & setup.parts(m.watched)
         return {
@@ -277,7 +282,7 @@ class Abstraction:
             "wire_generation": (self.generation(generation),),
             "error": (error,),
             "leading": (leading,),
-            "sent": self._claims(meta.owned, meta.own_gen) if meta else self._claims(0, NONE),
+            "sent": self._said(meta),
             "sent_list": self._list(meta.assignors if meta else ()),
             "sent_topics": self._set(self.setup.parts(meta.topics) if meta else 0),
             "offer": tuple([x for m in members for x in self._set(offer.get(m))]),
@@ -326,7 +331,7 @@ class Abstraction:
         """What the coordinator was told by the members of one slot, and has assigned them."""
         metas = [None if record is None else record.meta for record in members]
         return {
-            "claim": _flat(self._claims(m.owned, m.own_gen) if m else self._claims(0, NONE) for m in metas),
+            "claim": _flat(map(self._said, metas)),
             "supports": _flat(self._list(m.assignors if m else ()) for m in metas),
             "topics": _flat(self._set(self.setup.parts(m.topics) if m else 0) for m in metas),
             "assigned": _flat(self._set(record.assigned if record else 0) for record in members),
@@ -343,6 +348,12 @@ class Abstraction:
     def _claims(self, parts: int, since: int) -> Entry:
         generation = self.generation(since)
         return tuple([generation if parts >> p & 1 else 0 for p in self.partitions])
+
+    def _said(self, meta: Metadata | None) -> Entry:
+        """What a JoinGroup claims, since when: the generationId field says it, or else its user data."""
+        if meta is None:
+            return self._claims(0, NONE)
+        return self._claims(meta.owned, meta.own_gen if meta.label == NONE else meta.label)
 
     def _list(self, names: Iterable[str]) -> Entry:
         listed = tuple(names)

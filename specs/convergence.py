@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import z3
 from rebalance.specs.contract import same_members
 from rebalance.specs.coordinator import fresh
 from rebalance.specs.logic import State, Term
@@ -63,9 +64,8 @@ from rebalance.specs.vocabulary import (
 )
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
-common = VOCABULARY.fixed(
-    "common", value=Assignor, meaning="in a calm group, an assignor that everybody lists"
-)
+common = z3.Const("common", Assignor)
+"""In a calm group, an assignor that everybody lists."""
 
 
 def _wire(s: State, c: Term, *kinds: Term) -> Term:

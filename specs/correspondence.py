@@ -18,6 +18,7 @@ from rebalance.model.protocol.state import (
     NONE,
     Error,
     Group,
+    Join,
     JoinOk,
     JoinParked,
     Member,
@@ -38,7 +39,7 @@ Step = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Move:
-    """A step of the model. ``before`` and ``after`` are its slots."""
+    """A step of the model, slot by slot."""
 
     map: Abstraction
     event: Event
@@ -81,6 +82,18 @@ def steps(move: Move) -> list[Step]:
     return list(_STEPS[move.event.action](move))
 
 
+def given_again(before: Local, after: Local) -> bool:
+    """Whether a member id is given that something late still names.
+
+    Real ids are random and never the same; the model counts those that the coordinator knows.
+    """
+    late, request = before.stray, before.wire
+    if late is None or not isinstance(request, Join) or request.id != NO_ID:
+        return False
+    known = {record.id for record in before.records}
+    return any(record.id == late.id for record in after.records if record.id not in known)
+
+
 def _plain(*names: str) -> Callable[[Move], Iterator[Step]]:
     """Actions whose only parameter is the consumer."""
     return lambda move: ((name, (move.c,)) for name in names)
@@ -91,7 +104,7 @@ def _nothing(move: Move) -> Iterator[Step]:
 
 
 def _gone(move: Move, *, late: bool) -> Iterator[Step]:
-    """What is under way for a process that is gone and does not stay there; with ``late`` also what is late."""
+    """What was under way for a process that is gone is lost, with ``late`` also what is late."""
     if not move.old.idle and move.new.idle:
         yield "lost", (move.c,)
     if late and move.old.stray is not None and move.new.stray is None:
@@ -238,18 +251,17 @@ def _assign(move: Move) -> Iterator[Step]:
 def _join_request(move: Move) -> Iterator[Step]:
     request, answer, c = move.old.wire, move.new.wire, move.c
     if isinstance(answer, Refused):
-        m = move.id(answer.given or request.id) if answer.given or request.id else None
         match answer.error:
             case Error.MEMBER_ID_REQUIRED:
-                yield "join_refused_without_id", (c, m)
+                yield "join_refused_without_id", (c, move.id(answer.given))
             case Error.INCONSISTENT_GROUP_PROTOCOL:
                 yield "join_inconsistent", (c,)
             case Error.GROUP_MAX_SIZE_REACHED:
                 yield "group_full", (c,)
             case Error.FENCED_INSTANCE_ID:
-                yield "join_of_fenced", (c, m)
+                yield "join_of_fenced", (c, move.id(request.id))
             case _:
-                yield "join_of_unknown", (c, m)
+                yield "join_of_unknown", (c, move.id(request.id))
         return
     m, quiet = move.id(answer.id), isinstance(answer, JoinOk)
     if request.id != NO_ID:

@@ -91,7 +91,8 @@ def counterexample(
     for symbol in shown:
         finite.know(symbol)
     order = [symbol.name() for symbol in shown]
-    model = finite.plainest(until, together=TOGETHER, prefer=PREFER, first=order)
+    together = {one: other for one, other in TOGETHER.items() if {one, other} <= {*vocabulary.sorts}}
+    model = finite.plainest(until, together=together, prefer=PREFER, first=order)
     return None if model is None else _told(model, name, goal, action)
 
 

@@ -8,32 +8,28 @@ model. Where every obligation still holds, safety does not need the decision; ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import z3
 from rebalance.model.machine import NOBODY
 from rebalance.specs.bounded import Answer, Run, Unrolling
 from rebalance.specs.concrete import Stepper
 from rebalance.specs.contract import SAFETY, Clause
-from rebalance.specs.logic import Action, Term, symbols_of
+from rebalance.specs.counterexample import lines
+from rebalance.specs.logic import Action, Term
 from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.replay import Altered, Replay, play
+from rebalance.specs.prover import LIMIT, Outcome, Verdict, arranged, prove
+from rebalance.specs.replay import Altered, Replay, play, say
+from rebalance.specs.theorems import IMPLIES, INIT, Theorem, theorems
+from rebalance.specs.universe import call
 from rebalance.specs.variations import Effect
 from rebalance.specs.vocabulary import A, C, Consumer, Member, P, cooperative, honest, of
 
-LIMIT = 20.0
-"""Seconds for one obligation; those that hold take less than one."""
-
-BRIEFLY = 3.0
-"""Seconds for one obligation where some are known to fail, which the solver cannot tell for all sizes."""
-
 FEW = {"Consumer": 2, "Member": 2, "Partition": 1, "Generation": 4, "Assignor": 1}
 """How many elements most runs take."""
-
-SMALL = {"Consumer": 2, "Member": 3, "Partition": 1, "Generation": 4, "Assignor": 1}
-"""In how small a structure the obligations that fail are looked for."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,8 @@ class Fall:
     ``goal`` is what breaks: a property, or an invariant that says something by itself. ``path`` is one line
     for each consumer whose turn it is, with the actions that it is about; ``-`` is the group. ``clause`` is
     what the replay breaks (``rebalance.properties.protocol``), with ``switches`` of the model on or the
-    model ``altered``; ``also`` are other events of the model for some actions. ``sizes`` are of sorts of which
-    it takes more than in ``FEW``; ``given`` is asked of every state besides.
+    model ``altered``; ``also`` are other events of the model for some actions. ``sizes`` are of sorts of
+    which it takes more than in ``FEW``; ``given`` is asked of every state besides.
     """
 
     goal: str
@@ -54,7 +50,7 @@ class Fall:
     altered: Altered | None = None
     also: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    given: Term = z3.BoolVal(True)
+    given: Term | None = None
 
 
 @dataclass(frozen=True)
@@ -105,102 +101,66 @@ class Variation:
 
 
 @dataclass(frozen=True)
-class Refuted:
-    """An obligation that fails: from a state in which all invariants hold, ``action`` leads to one in which
-    ``invariant`` does not. Or a ``property`` that does not hold in such a state; then there is no action."""
-
-    action: str
-    invariant: str
-    run: Run
-
-
-@dataclass(frozen=True)
 class Finding:
     """What became of a variation.
 
-    ``open`` are obligations that are neither proved nor refuted. ``run`` is from the beginning to where the
-    property breaks; ``deviates`` is the number of its first step that the protocol as specified does not
-    allow, or the number of steps if only what is asked of commits differs.
+    ``failed`` are the obligations that are not proved, those refuted with a group that shows it. ``run`` is
+    from the beginning to where what is wanted breaks; ``deviates`` is the number of its first step that the
+    protocol as specified does not allow, or of the last if it allows them all: then only what is asked of
+    commits differs.
     """
 
     variation: Variation
-    refuted: tuple[Refuted, ...]
-    open: tuple[tuple[str, str], ...]
+    obligations: int
+    failed: tuple[Outcome, ...]
     run: Run | None = None
     deviates: int = 0
     replay: Replay | None = None
 
     @property
     def verdict(self) -> str:
-        """ "needed", "not needed" or "open"."""
+        """ "needed", "not needed", or "open": the proof does not go through, and no run is known."""
         if self.run is not None:
             return "needed"
-        return "open" if self.refuted or self.open else "not needed"
+        return "open" if self.failed else "not needed"
+
+    @property
+    def refuted(self) -> tuple[tuple[str, str], ...]:
+        """The refuted obligations: action and invariant, or no action and the property."""
+        return tuple((one.case, one.goal) for one in self.failed if one.verdict is Verdict.REFUTED)
 
 
 # -- obligations ---------------------------------------------------------------------------------------
 
 
-def obligations(variation: Variation) -> Iterator[tuple[Action | None, str, Term]]:
-    """What has to be proved anew: invariants after an action that assigns something they speak of, and the
-    properties that were changed."""
+def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
+    """What has to be proved anew: the invariants after each action that differs, and the properties where
+    something that they follow from, or they themselves, differ."""
     spec = variation.specification
-    for action in variation.varied:
-        for name, formula in spec.invariants.items():
-            if symbols_of(formula) & set(action.updates):
-                yield action, name, formula
-    for name in variation.properties:
-        yield None, name, spec.properties[name]
-    if variation.invariants:
-        yield from ((None, name, formula) for name, formula in spec.properties.items())
+    names = [action.name for action in variation.varied]
+    asked = variation.invariants or variation.properties
+    found = []
+    for theorem in theorems(spec):
+        cases = tuple(
+            case
+            for case in theorem.cases
+            if (case.action is not None and case.action.name in names)
+            or (case.kind == INIT and variation.invariants)
+            or (case.kind == IMPLIES and asked)
+        )
+        if cases:
+            found.append(replace(theorem, cases=cases))
+    return tuple(found)
 
 
-def unproved(variation: Variation, limit: float = LIMIT) -> list[tuple[str, str]]:
-    """The obligations that do not hold for groups of any size, or are not decided within ``limit`` seconds."""
-    spec = variation.specification
-    solver = z3.Solver()
-    solver.set("random_seed", 0)
-    solver.set("timeout", int(limit * 1000))
-    solver.add(*spec.axioms.values(), *spec.invariants.values())
-    left = []
-    for action, name, formula in obligations(variation):
-        solver.push()
-        if action is not None:
-            solver.add(action.guard, action.where(spec.vocabulary))
-            formula = action.after(spec.vocabulary, formula)
-        solver.add(z3.Not(formula))
-        if solver.check() != z3.unsat:
-            left.append((action.name if action else "", name))
-        solver.pop()
-    return left
-
-
-def refuted(
-    variation: Variation, obligation: tuple[str, str], sizes: Mapping[str, int] = SMALL
-) -> Refuted | None:
-    """A finite structure that refutes the obligation, with no element to spare; None if there is none of
-    these sizes."""
-    run = _refute(variation, obligation, sizes)
-    if run is None:
-        return None
-    smaller = dict(sizes)
-    for sort in smaller:
-        while smaller[sort] > 1:
-            less = _refute(variation, obligation, {**smaller, sort: smaller[sort] - 1})
-            if less is None:
-                break
-            smaller[sort], run = smaller[sort] - 1, less
-    return Refuted(*obligation, run)
-
-
-def _refute(variation: Variation, obligation: tuple[str, str], sizes: Mapping[str, int]) -> Run | None:
-    spec, (action, name) = variation.specification, obligation
-    unrolling = Unrolling(spec, sizes)
-    unrolling.require(*spec.invariants.values())
-    if action:
-        unrolling.step(spec.action(action))
-    wanted = {**spec.properties, **spec.invariants}[name]
-    return unrolling.answer(LIMIT, z3.Not(wanted)).run
+def outcomes_of(
+    variation: Variation, limit: float = LIMIT, jobs: int | None = 1, beyond: Sequence[Theorem] = ()
+) -> tuple[Outcome, ...]:
+    """What becomes of these obligations, and of theorems ``beyond``: ``limit`` seconds for each, in ``jobs``
+    processes."""
+    asked = (*theorems_of(variation), *beyond)
+    found = [outcome for case in prove(asked, limit=limit, jobs=jobs) for outcome in case]
+    return arranged(asked, found)
 
 
 # -- runs ----------------------------------------------------------------------------------------------
@@ -221,27 +181,25 @@ def steps_of(path: str) -> list[tuple[int, str]]:
     return steps
 
 
-def counterexample(variation: Variation, spec: Specification | None = None) -> Answer:
+def counterexample(variation: Variation) -> Answer:
     """A run along the path to a state that breaks the goal, of a group that the model can have: everybody
     is honest and subscribes to everything, assignors differ in what they can do."""
-    fall = variation.fall
+    fall, spec = variation.fall, variation.specification
     assert fall is not None
-    spec = spec or variation.specification
     unrolling = Unrolling(spec, {**FEW, **fall.sizes})
     elements = unrolling.steps.elements
     listed = z3.Exists([A], spec.vocabulary.state().lists(C, A))
     unrolling.require(honest(C), listed)
-    able = [cooperative(assignor) for assignor in elements["Assignor"]]
-    unrolling.solver.add(
-        able[0] if fall.sizes.get("Assignor", 1) > 1 else z3.BoolVal(True), *map(z3.Not, able[1:])
-    )
+    first, *others = (cooperative(assignor) for assignor in elements["Assignor"])
+    unrolling.solver.add(*(z3.And(first, z3.Not(other)) for other in others))
     unrolling.require(spec.initial)
     for number, (who, name) in enumerate(steps_of(fall.path)):
         action = spec.action(name)
         sorts = [parameter.sort() for parameter in action.parameters]
         names = [f"{parameter}@{number}" for parameter in action.parameters]
         unrolling.step(action, names)
-        unrolling.require(fall.given)
+        if fall.given is not None:
+            unrolling.require(fall.given)
         if who != NOBODY:
             consumer = elements["Consumer"][who]
             if Consumer in sorts:
@@ -272,7 +230,7 @@ def deviation(variation: Variation, run: Run) -> int:
     return len(run.steps)
 
 
-def replay(variation: Variation, run: Run) -> Replay:
+def replay_of(variation: Variation, run: Run) -> Replay:
     """The run on the executable model. Raises ReplayError when it does not follow."""
     fall = variation.fall
     assert fall is not None
@@ -280,13 +238,107 @@ def replay(variation: Variation, run: Run) -> Replay:
     return play(run, whose, fall.clause, fall.switches, fall.altered, fall.also)
 
 
-def examine(variation: Variation) -> Finding:
-    """Everything that is to be known of a variation."""
-    left = unproved(variation, LIMIT if variation.fall is None else BRIEFLY)
-    found = [refuted(variation, obligation) for obligation in left]
-    known = tuple(one for one in found if one is not None)
-    open_ = tuple(left[i] for i, one in enumerate(found) if one is None)
+def examine(
+    variation: Variation, limit: float = LIMIT, jobs: int | None = 1, beyond: Sequence[Theorem] = ()
+) -> Finding:
+    """Everything that is to be known of a variation; see ``outcomes_of``.
+
+    Raises ReplayError when the model does not follow the run.
+    """
+    outcomes = outcomes_of(variation, limit, jobs, beyond)
+    failed = tuple(outcome for outcome in outcomes if outcome.verdict is not Verdict.PROVED)
     run = counterexample(variation).run if variation.fall else None
     if run is None:
-        return Finding(variation, known, open_)
-    return Finding(variation, known, open_, run, deviation(variation, run), replay(variation, run))
+        return Finding(variation, len(outcomes), failed)
+    return Finding(
+        variation, len(outcomes), failed, run, deviation(variation, run), replay_of(variation, run)
+    )
+
+
+# -- as text -------------------------------------------------------------------------------------------
+
+
+def summary(finding: Finding) -> Iterator[str]:
+    """A finding in a few lines: what was varied, what fails, the run, the replay."""
+    variation = finding.variation
+    yield f"{variation.name}: {finding.verdict}"
+    yield f"  what if      {variation.sentence}"
+    for outcome in finding.failed:
+        where = f"after {outcome.case}: " if outcome.case else ""
+        yield f"  {outcome.verdict:<12} {where}{outcome.goal}"
+    if not finding.failed:
+        yield f"  proved       all {finding.obligations} obligations"
+    if variation.kept:
+        yield f"  kept for     {variation.kept}"
+    if finding.run is not None and variation.fall is not None:
+        steps = len(finding.run.steps)
+        yield f"  breaks       {variation.fall.goal}, at step {steps}"
+        yield f"  differs      from what is specified at step {finding.deviates}"
+    if finding.replay is not None:
+        played = finding.replay
+        yield (
+            f"  replays      {played.clause} breaks after {len(played.events)} events, {played.requests} of "
+            f"them JoinGroup or SyncGroup: {played.sentence}"
+        )
+        yield f"  without      {played.without}"
+
+
+def told(finding: Finding) -> Iterator[str]:
+    """The same with each counterexample, the run and the replay in full."""
+    yield from summary(finding)
+    for outcome in finding.failed:
+        if outcome.counterexample is not None:
+            yield f"  {outcome.case}, {outcome.goal}"
+            for label, text in lines(outcome.counterexample):
+                yield f"    {label:<7} {text}"
+    if finding.run is not None:
+        yield "  run"
+        before = finding.run.initial
+        for number, (name, parameters, after) in enumerate(finding.run.steps, 1):
+            mark = "*" if number == finding.deviates else " "
+            changed = [
+                f"{call(symbol, place)}: {old} -> {new}"
+                for symbol, place, old, new in finding.run.universe.differences(before, after)
+            ]
+            yield f"   {mark}{number:>3} {call(name, parameters)}: {', '.join(changed)}"
+            before = after
+    if finding.replay is not None:
+        yield "  events"
+        yield from (f"    {number:>3} {say(event)}" for number, event in enumerate(finding.replay.events, 1))
+
+
+def data(finding: Finding) -> dict[str, Any]:
+    """A finding as plain JSON values."""
+    variation, played = finding.variation, finding.replay
+    return {
+        "variation": variation.name,
+        "about": variation.about,
+        "sentence": variation.sentence,
+        "switches": list(variation.switches),
+        "verdict": finding.verdict,
+        "obligations": finding.obligations,
+        "failed": [
+            {
+                "action": outcome.case,
+                "goal": outcome.goal,
+                "verdict": str(outcome.verdict),
+                "counterexample": outcome.counterexample.data() if outcome.counterexample else None,
+            }
+            for outcome in finding.failed
+        ],
+        "breaks": variation.fall.goal if variation.fall and finding.run else None,
+        "kept": variation.kept or None,
+        "run": [{"action": name, "parameters": list(parameters)} for name, parameters, _ in finding.run.steps]
+        if finding.run
+        else None,
+        "deviates": finding.deviates if finding.run else None,
+        "replay": {
+            "clause": played.clause,
+            "sentence": played.sentence,
+            "events": [say(event) for event in played.events],
+            "requests": played.requests,
+            "without": played.without,
+        }
+        if played
+        else None,
+    }

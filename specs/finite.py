@@ -16,6 +16,9 @@ from typing import Any
 import z3
 from rebalance.specs.logic import Term, Vocabulary, parts
 
+DAY = 86_400.0
+"""Seconds; z3 cannot wait much longer."""
+
 Preference = Callable[[tuple[int, ...]], Sequence[int]]
 """At these arguments (numbers of elements), which values to try first. A truth value is 0 or 1."""
 
@@ -100,7 +103,7 @@ class Finite:
         left = until - time.monotonic()
         if left <= 0:
             return False
-        self.solver.set("timeout", max(1, int(left * 1000)))
+        self.solver.set("timeout", max(1, int(min(left, DAY) * 1000)))
         return bool(self.solver.check(*assumptions) == z3.sat)
 
     def grounded(self, term: Term) -> Term:

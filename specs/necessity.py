@@ -1,8 +1,8 @@
 """The table: every clause of the contract and every design decision, and what becomes of safety without it.
 
 ``NECESSITY`` has what the logic can say. ``BESIDE`` has the other design switches of the model: decisions
-that make no difference to the logic, because it allows what they do already or does not tell it apart, and the
-clause that they are for. ``rebalance.specs.examine`` does the work.
+that make no difference to the logic, because it allows what they do already or does not tell it apart, and
+the clause that they are for. ``rebalance.specs.examine`` does the work.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rebalance.specs.vocabulary import (
     of,
     static,
 )
-from z3 import And, Implies, Not
+from z3 import And, BoolVal, Implies, Not
 
 _s = VOCABULARY.state()
 
@@ -108,6 +108,11 @@ def _but(**changed: Clause | None) -> Mapping[str, Clause]:
 
 
 _INSTANCE = "one member of an instance"
+_INSTANCES = {
+    _INSTANCE: Implies(And(static(of(M)), _s.member(M), _s.member(N), of(M) == of(N)), M == N),
+    "instances are given no ids to come with": Implies(_s.pending(M), Not(static(of(M)))),
+}
+"""KIP-345, as invariants."""
 
 # -- the contract --------------------------------------------------------------------------------------
 
@@ -126,8 +131,8 @@ _CONTRACT = (
     Variation(
         "member_only", "contract", "something may be offered to who is not a member",
         contract=_but(member_only=None),
-        kept="leader/grant: the coordinator keeps the assignments of members only, so nobody gets it and "
-        "nobody else does either; every assignor is asked for it all the same, as what goes to nobody is lost",
+        kept="leader/grant: the coordinator keeps assignments of members only, so nobody gets it; an "
+        "assignor is asked for it all the same, because what goes to nobody is read by nobody",
     ),
     Variation(
         "newest_claim", "contract", "what somebody claims may be offered to somebody else: no withholding",
@@ -186,7 +191,10 @@ _MEMBER = (
             "a claim is what is owned": Implies(
                 And(_s.wire(C) == JOIN, honest(C), _s.id(M), of(M) == C, _s.names(M), owns(_s, C, P)),
                 _s.sent(C, P) != none,
-            )
+            ),
+            **dict.fromkeys(
+                ("a claim is as old as what is owned", "known since", "known to the log since"), BoolVal(True)
+            ),
         },
         switches=("keep_owned_on_sync_rip",),
         kept="leader/label: that something is claimed is enough between honest members; since when matters "
@@ -197,7 +205,8 @@ _MEMBER = (
         "expelled by an answer to JoinGroup or SyncGroup, it loses nothing",
         (loses_nothing(member.expelled),), switches=("prepare_not_repeated_after_reset",),
         obligations=(("expelled", "prepared without membership owns nothing"),),
-        fall=Fall("exclusive ownership", _LOST, switches=("prepare_not_repeated_after_reset",), sizes={"Member": 3, "Generation": 5}),
+        fall=Fall("exclusive ownership", _LOST, switches=("prepare_not_repeated_after_reset",),
+                  sizes={"Member": 3, "Generation": 5}),
     ),
     Variation(
         "prepare_once_per_rebalance", "member",
@@ -216,29 +225,38 @@ _MEMBER = (
                 "expelled", "heartbeat_of_unknown", "heartbeat_of_old", "late_answer_expels", "poll_too_late"
             )
         ),
-        fall=Fall("exclusive ownership", _LOST, switches=("prepare_once_per_rebalance",), sizes={"Member": 3, "Generation": 5}),
+        fall=Fall("exclusive ownership", _LOST, switches=("prepare_once_per_rebalance",),
+                  sizes={"Member": 3, "Generation": 5}),
     ),
     Variation(
         "protocol_flag_inconsistent", "member", "EAGER does not revoke before it joins",
         (variations.protocol_flag_inconsistent,), switches=("protocol_flag_inconsistent",),
         obligations=(("partitions_revoked_to_join", "prepared in EAGER owns nothing"),),
-        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("protocol_flag_inconsistent",), sizes={"Assignor": 2}, given=And(_s.lists(C, A), Implies(_s.chosen(A), Not(cooperative(A))))),
+        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("protocol_flag_inconsistent",),
+                  sizes={"Assignor": 2},
+                  given=And(_s.lists(C, A), Implies(_s.chosen(A), Not(cooperative(A))))),
     ),
     Variation(
-        "no_revoke_on_protocol_downgrade", "member", "one assignor that can do COOPERATIVE is enough not to revoke",
+        "no_revoke_on_protocol_downgrade", "member",
+        "one assignor that can do COOPERATIVE is enough not to revoke",
         (variations.no_revoke_on_protocol_downgrade,), switches=("no_revoke_on_protocol_downgrade",),
         obligations=(("reconfigure", "EAGER by its list"),),
         fall=Fall("exclusive ownership", f"A: reconfigure {_SECOND_SETTLED}",
-                  switches=("no_revoke_on_protocol_downgrade",), sizes={"Assignor": 2}),
+                  switches=("no_revoke_on_protocol_downgrade",), sizes={"Assignor": 2},
+                  given=Implies(_s.chosen(A), Not(cooperative(A)))),
     ),
     Variation(
-        "unsubscribed_are_kept", "member", "COOPERATIVE does not revoke what left the subscription before it joins",
+        "unsubscribed_are_kept", "member",
+        "COOPERATIVE does not revoke what left the subscription before it joins",
         (variations.unsubscribed_are_kept,),
         kept="callback/revoked: what is claimed goes to nobody else until it is revoked after the join",
     ),
     Variation(
         "clear_member_id_on_illegal_generation", "member", "ILLEGAL_GENERATION makes it forget its member id",
-        tuple(map(forgets, (member.expelled, member.heartbeat_of_old, member.late_answer_expels))),
+        tuple(
+            forgets(effect)
+            for effect in (member.expelled, member.heartbeat_of_old, member.late_answer_expels)
+        ),
         switches=("clear_member_id_on_illegal_generation",),
         kept="error/id: the id that stays behind blocks its partitions until its session expires",
     ),
@@ -267,7 +285,10 @@ _MEMBER = (
     ),
     Variation(
         "no_rejoin_after_illegal_generation", "member", "once expelled it does not join again",
-        tuple(map(stays_out, (member.expelled, member.heartbeat_of_old, member.late_answer_expels))),
+        tuple(
+            stays_out(effect)
+            for effect in (member.expelled, member.heartbeat_of_old, member.late_answer_expels)
+        ),
         switches=("no_rejoin_after_illegal_generation",),
         kept="error/membership: its partitions are read by nobody",
     ),
@@ -307,13 +328,15 @@ _TOLD = "the listener is told"
 
 _LISTENER = (
     Variation(
-        "assign_before_revoke_cb", "listener", "the new assignment is owned before the listener hears of the old",
+        "assign_before_revoke_cb", "listener",
+        "the new assignment is owned before the listener hears of the old",
         (variations.assign_before_revoke_cb,), switches=("assign_before_revoke_cb",),
         obligations=(("partitions_assigned", _TOLD),),
         fall=Fall(_TOLD, f"{_SECOND} {_OWNS}", "callback/owned", ("assign_before_revoke_cb",)),
     ),
     Variation(
-        "no_snapshot_before_callback", "listener", "an assignment is handled although the membership was reset",
+        "no_snapshot_before_callback", "listener",
+        "an assignment is handled although the membership was reset",
         (variations.no_snapshot_before_callback,), switches=("no_snapshot_before_callback",),
         obligations=(("partitions_assigned", "joining has prepared"), ("partitions_assigned", _TOLD)),
         fall=Fall(_TOLD, f"""
@@ -359,7 +382,8 @@ _COORDINATOR = (
             B: {_FOLLOWS}""", "group/commit", altered=altered.NO_GENERATION_BUMP),
     ),
     Variation(
-        "commit_generation_unchecked", "coordinator", "a commit of a member is accepted whatever its generation",
+        "commit_generation_unchecked", "coordinator",
+        "a commit of a member is accepted whatever its generation",
         properties=_fenced(_any_generation),
         obligations=(("", "commit fencing"),),
         fall=Fall("commit fencing", f"""{_ALONE}
@@ -390,7 +414,8 @@ _COORDINATOR = (
         "unknown_member_rejoins", "coordinator", "a JoinGroup with an id that was removed is accepted",
         (variations.unknown_member_rejoins,),
         obligations=tuple(
-            ("join_of_unknown", name) for name in ("no two rights", "not ahead", "a late commit takes nothing")
+            ("join_of_unknown", name)
+            for name in ("no two rights", "not ahead", "a late commit takes nothing")
         ),
         fall=Fall("exclusive ownership", f"{_REMOVED} join_of_unknown",
                   altered=altered.UNKNOWN_MEMBER_REJOINS),
@@ -422,11 +447,7 @@ _COORDINATOR = (
         "static_replace_only_stable", "coordinator",
         "in the join phase an instance that is known becomes another member",
         (variations.static_replace_only_stable,),
-        invariants={
-            _INSTANCE: Implies(
-                And(static(of(M)), _s.member(M), _s.member(N), of(M) == of(N)), M == N
-            ),
-        },
+        invariants=_INSTANCES,
         switches=("static_replace_only_stable",),
         obligations=(("join_of_static", _INSTANCE),),
         fall=Fall(_INSTANCE, f"A: {_ENTERS} crash lost {_ENTERS}", "group/instance",
@@ -438,7 +459,8 @@ _COORDINATOR = (
         kept="poll/throws: members that were compatible are refused after a failover",
     ),
     Variation(
-        "static_removal_not_persisted", "coordinator", "a static id that was removed comes back with a failover",
+        "static_removal_not_persisted", "coordinator",
+        "a static id that was removed comes back with a failover",
         tuple(map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading))),
         switches=("static_removal_not_persisted",),
         kept="poll/throws: the process with the new id is fenced",
@@ -494,7 +516,8 @@ _COORDINATOR = (
         kept="poll/throws: a consumer is lost for nothing",
     ),
     Variation(
-        "evict_static_on_rebalance_timeout", "coordinator", "static members that miss the join phase are removed",
+        "evict_static_on_rebalance_timeout", "coordinator",
+        "static members that miss the join phase are removed",
         (variations.evict_static_on_rebalance_timeout,), switches=("evict_static_on_rebalance_timeout",),
         kept="coordinator/keep: a restart within the session timeout moves partitions",
     ),
@@ -530,13 +553,12 @@ BESIDE: Mapping[str, str] = {
     "metadata_after_revoke": "callback/generation: the logic does not show the listener the generation",
     "prepare_commit_never_done": f"group/converges: {_LESS}",
     "fetch_while_pending_revocation": "callback/fetch: the logic does not read records",
-    "eager_revoke_keeps_last_assigned": f"callback/told: {_UNHEARD}, and has no memory of the last assignment",
+    "eager_revoke_keeps_last_assigned": f"callback/told: {_UNHEARD}, nor the last assignment",
     "offset_fetch_not_resumed": "group/converges: the logic does not read records",
     "validate_raw_claims": f"poll/throws: {_MORE}: an assignor may throw (lead_in_vain)",
     "leader_watches_own_topics": f"group/converges: {_MORE}: a leader may miss a change of metadata",
     "pending_sync_evicts_static": f"coordinator/keep: {_MORE}: any session may be lost",
-    "static_leader_returns_as_follower": f"coordinator/leader: {_MORE}: who returns is no leader until the next "
-    "join phase",
+    "static_leader_returns_as_follower": f"coordinator/leader: {_MORE}: who returns does not lead",
     "new_member_never_expires": f"group/converges: {_LESS}",
     "no_pending_sync_expiry": f"group/converges: {_LESS}",
     "pending_blocks_join": f"group/converges: {_LESS}",

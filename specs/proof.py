@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 import z3
-from rebalance.specs import contract, convergence, steps, upgrade
-from rebalance.specs.contract import Clause
+from rebalance.specs import convergence, steps, upgrade
+from rebalance.specs.contract import LIVENESS, SAFETY, Clause
 from rebalance.specs.logic import NEXT, Action, Term, symbols_of
 from rebalance.specs.outline import RESTS_ON
 from rebalance.specs.protocol import Specification, specification
@@ -19,8 +19,8 @@ CALM, MEASURE, PROGRESS = "calm", "measure", "progress"
 STALE = ("stale claims",)
 
 
-def proof(*, contract: Mapping[str, Clause] = contract.SAFETY) -> tuple[Theorem, ...]:
-    """All theorems about the protocol, with the safety part of the ``contract`` as given."""
+def proof(contract: Mapping[str, Clause] = SAFETY) -> tuple[Theorem, ...]:
+    """All theorems about the protocol; ``contract`` is what is assumed of an assignor for safety."""
     spec = specification(contract=contract)
     return (
         *theorems(spec),
@@ -89,8 +89,8 @@ def _across(spec: Specification, action: Action | None, formula: Term) -> Term:
 # -- upgrades ------------------------------------------------------------------------------------------
 
 
-def _upgrades(contract: Mapping[str, Clause]) -> Theorem:
-    spec = specification(upgrade.reconfigure, contract=contract)
+def _upgrades(clauses: Mapping[str, Clause]) -> Theorem:
+    spec = specification(upgrade.reconfigure, contract=clauses)
     close = spec.vocabulary.close
     agree = {name: close(formula) for name, formula in upgrade.INVARIANTS.items()}
     needed = ("nothing is known of others", "only JoinGroup lists", "an empty group in the log")
@@ -138,7 +138,7 @@ def _upgrades(contract: Mapping[str, Clause]) -> Theorem:
 
 
 def _convergence(clauses: Mapping[str, Clause]) -> Theorem:
-    spec = specification(contract={**clauses, **contract.LIVENESS})
+    spec = specification(contract={**clauses, **LIVENESS})
     close = spec.vocabulary.close
     calm = {name: close(formula) for name, formula in convergence.CALM.items()}
     given = {**spec.invariants, **calm}

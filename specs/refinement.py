@@ -3,6 +3,7 @@
 That makes the proof speak of the model. ``abstraction`` maps states, ``correspondence`` says which actions of
 the logic a step of the model stands for; here it is checked that each of them is allowed, and that the last
 one ends where the map says. A step that the picture does not show stands for none, and may change nothing.
+The listeners have to be told the same on the way (``listeners``).
 
 The model runs with fine steps; an atomic one does several of these at once.
 
@@ -14,10 +15,10 @@ new member id, which may not be in the log; of ids there are always others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, cast
 
 import z3
 from rebalance.model.machine import Event, State
@@ -25,12 +26,22 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import Group, Slot
 from rebalance.properties.swarm import tell
-from rebalance.specs.abstraction import LOG, Abstraction, Entries, Local, NoCounterpartError, Size, needed
+from rebalance.specs.abstraction import (
+    LEAST,
+    LOG,
+    Abstraction,
+    Entries,
+    Local,
+    NoCounterpartError,
+    Size,
+    needed,
+)
 from rebalance.specs.concrete import Stepper
-from rebalance.specs.correspondence import Move, Step, steps
+from rebalance.specs.correspondence import Move, Step, given_again, steps
+from rebalance.specs.listeners import Taken, Told, called_by, differs, seen_by
 from rebalance.specs.logic import symbols_of
 from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.transitions import Numbered, Numbers, Transition, random_steps, reachable
+from rebalance.specs.transitions import Numbered, Numbers, Transition, random_runs, reachable
 from rebalance.specs.universe import Structure, call
 
 
@@ -58,13 +69,15 @@ class Report:
 
     ``states`` and ``transitions`` are the model's; ``distinct`` are the steps between two pictures that
     these transitions come to, each checked once, and ``silent`` the transitions that stand for no action.
-    ``taken`` counts the actions of the logic, for every transition.
+    ``taken`` counts the actions of the logic, for every transition. ``impossible`` transitions were left out
+    (``correspondence.given_again``).
     """
 
     states: int
     transitions: int
     distinct: int
     silent: int
+    impossible: int
     taken: Mapping[str, int]
     failure: Failure | None
 
@@ -85,11 +98,11 @@ class Refinement:
     begins with.
     """
 
-    def __init__(self, setup: Setup, spec: Specification | None = None, size: Size = Size()) -> None:
+    def __init__(self, setup: Setup, spec: Specification | None = None, size: Size = LEAST) -> None:
         self.setup = replace(setup, steps="fine")
-        self.spec = spec or specification()
+        self.spec = spec or _protocol()
         self.numbered = Numbered(machine(self.setup))
-        self.transitions = self.distinct = self.silent = 0
+        self.transitions = self.distinct = self.silent = self.impossible = 0
         self.taken = Counter(dict.fromkeys((action.name for action in self.spec.actions), 0))
         place = self.numbered.machine.position
         logs = ["log"] if setup.keeps_log else []
@@ -106,6 +119,7 @@ class Refinement:
         }
         self._together = z3.And(*self._asked.values())
         self._fits: set[int] = set()
+        self._locals: dict[tuple[int, Numbers], Local] = {}
         self._resize(size)
 
     def _resize(self, size: Size) -> None:
@@ -114,7 +128,7 @@ class Refinement:
         self._entries: list[Entries] = []
         self._numbers: dict[object, int] = {}
         self._parts: dict[tuple[int, Numbers], int] = {}
-        self._seen: set[tuple[Picture, tuple[Step, ...], Picture]] = set()
+        self._seen: set[tuple[Picture, tuple[Step, ...], Picture, tuple[Told, ...] | None]] = set()
         self._judged: set[Picture] = set()
         blank, positions = self.map.blank(), self.map.universe.positions
         self._log = {name: blank[positions[name]] for name in LOG}
@@ -122,26 +136,41 @@ class Refinement:
 
     # -- the checks --------------------------------------------------------------------------------------
 
-    def step(self, before: State, event: Event, after: State) -> Failure | None:
-        """Check a step of the machine, and the state after it.
+    def step(
+        self, before: State, event: Event, after: State, seen: tuple[Hashable, ...] | None = None
+    ) -> Failure | None:
+        """Check a step of the machine with fine steps, and the state after it.
 
-        The generations have the same names in both states, as ``Machine.apply`` leaves them.
+        The generations have the same names in both states, as ``Machine.apply`` leaves them. ``seen`` is the
+        outcome's, if it is to be checked as well. A step that is not possible passes, and counts as such.
         """
         one, other = self.numbered.normal(self.numbered.numbers(before), self.numbered.numbers(after))
-        return self.check(Transition(one, event, other)) or self.judge(other, tell(event))
+        transition = Transition(one, event, other, seen)
+        if not self.possible(transition):
+            self.impossible += 1
+            return None
+        return self.check(transition) or self.judge(other, tell(event))
+
+    def possible(self, transition: Transition) -> bool:
+        """Whether it could happen to a real group."""
+        before, event, after, _ = transition
+        slot = event.who
+        return event.action != "join request" or not given_again(
+            self._local(slot, before), self._local(slot, after)
+        )
 
     def begin(self) -> Failure | None:
         """Check the initial states."""
         for state in self.numbered.initial:
-            self._fit(state)
+            self.fit(state)
             if not self._stepper.holds(self.spec.initial, self._structure(self._picture(state))):
                 return Failure("at first", "initial", "the formula does not hold of the initial state")
         return None
 
     def check(self, transition: Transition) -> Failure | None:
         """Check one step."""
-        before, event, after = transition
-        self._fit(before, after)
+        before, event, after, seen = transition
+        self.fit((*before, *after))
         self.transitions += 1
         try:
             one, other = self._picture(before), self._picture(after)
@@ -151,17 +180,21 @@ class Refinement:
         self.silent += not path
         for name, _ in path:
             self.taken[name] += 1
-        if (one, path, other) in self._seen:
+        told = None if seen is None else seen_by(seen)
+        if (one, path, other, told) in self._seen:
             return None
-        self._seen.add((one, path, other))
+        self._seen.add((one, path, other, told))
         self.distinct += 1
-        wrong = self._differs(self._structure(one), path, self._structure(other))
+        wrong = self._wrong(self._structure(one), path, self._structure(other), told)
         return Failure(tell(event), *wrong) if wrong else None
 
     def judge(self, state: Numbers, event: str = "") -> Failure | None:
         """The first invariant or property that does not hold in ``state``."""
-        self._fit(state)
-        picture = self._picture(state)
+        self.fit(state)
+        try:
+            picture = self._picture(state)
+        except NoCounterpartError as reason:
+            return Failure(event, "", str(reason))
         if picture in self._judged:
             return None
         self._judged.add(picture)
@@ -176,27 +209,36 @@ class Refinement:
         return Failure(event, name, ", ".join(f"{letter}={v}" for letter, v in values.items()), True)
 
     def report(self, states: int, failure: Failure | None) -> Report:
-        return Report(states, self.transitions, self.distinct, self.silent, dict(self.taken), failure)
+        return Report(
+            states, self.transitions, self.distinct, self.silent, self.impossible, dict(self.taken), failure
+        )
 
-    def _differs(self, state: Structure, path: tuple[Step, ...], after: Structure) -> tuple[str, str] | None:
+    def _wrong(
+        self, state: Structure, path: tuple[Step, ...], after: Structure, told: tuple[Told, ...] | None
+    ) -> tuple[str, str] | None:
         """The first action that is not possible, or the last one if it ends elsewhere; and why."""
+        universe, taken = self.map.universe, list[Taken]()
         for n, (name, parameters) in enumerate(path):
+            last = n == len(path) - 1
             forgets = not self.setup.keeps_log and not LOG.isdisjoint(self._stepper.actions[name].updates)
-            if n == len(path) - 1 and not forgets:
+            if last and not forgets:
                 why = self._stepper.allowed(state, name, parameters, after)
-                return (name, why) if why else None
-            try:
-                state = self._stepper.apply(state, name, parameters)
-            except ValueError as reason:
-                return name, str(reason)
-            if forgets:
-                state = self._forgetful(state)
-        universe = self.map.universe
+                if why is not None:
+                    return name, why
+                then = after
+            else:
+                try:
+                    then = self._stepper.apply(state, name, parameters)
+                except ValueError as reason:
+                    return name, str(reason)
+                then = self._forgetful(then) if forgets else then
+            taken.append((state, (name, parameters), then))
+            state = then
+        final = path[-1][0] if path else "a stutter"
         for symbol, place, should, is_ in universe.differences(state, after):
-            last = call(*path[-1]) if path else "no action"
-            old = f"{last}: {call(symbol, place)} is {is_}, should be {should}"
-            return path[-1][0] if path else "a stutter", old
-        return None
+            return final, f"{final}: {call(symbol, place)} is {is_}, should be {should}"
+        why = None if told is None else differs(self.setup, told, called_by(universe, taken))
+        return (final, why) if why else None
 
     def _forgetful(self, state: Structure) -> Structure:
         """The structure with nothing in its log."""
@@ -205,40 +247,50 @@ class Refinement:
 
     # -- pictures ----------------------------------------------------------------------------------------
 
-    def _fit(self, *states: Numbers) -> None:
-        """Grow the universe if these states need it."""
-        for state in states:
-            for number in state:
-                if number not in self._fits:
-                    size = self.map.size | needed([self.numbered.values[number]])
-                    if size != self.map.size:
-                        self._resize(size)
-                    self._fits.add(number)
+    def fit(self, values: Iterable[int]) -> None:
+        """Grow the universe if the values with these numbers need it."""
+        for number in values:
+            if number not in self._fits:
+                size = self.map.size | needed([self.numbered.values[number]])
+                if size != self.map.size:
+                    self._resize(size)
+                self._fits.add(number)
 
     def _picture(self, state: Numbers) -> Picture:
-        parts = [self._part(-1, tuple([state[place] for place in self._shared]))[0]]
-        for slot, places in enumerate(self._slots):
-            parts.append(self._part(slot, tuple([state[place] for place in places]))[0])
-        return tuple(parts)
+        shared = self._part(-1, tuple([state[place] for place in self._shared]))
+        parts = [
+            self._part(slot, tuple([state[place] for place in places]))
+            for slot, places in enumerate(self._slots)
+        ]
+        return (shared, *parts)
 
-    def _part(self, slot: int, numbers: Numbers) -> tuple[int, Any]:
-        """The number of the entries for some components, and what these components are."""
+    def _part(self, slot: int, numbers: Numbers) -> int:
+        """The number of the entries for some components: of one slot, or of what all share."""
         known = self._parts.get((slot, numbers))
         if known is None:
-            values: list[Any] = [self.numbered.values[number] for number in numbers]
             if slot < 0:
-                what: Any = values
-                entries = self.map.shared(values[0], values[1] if self.setup.keeps_log else Group())
+                group, *log = [self.numbered.values[number] for number in numbers]
+                entries = self.map.shared(cast(Group, group), cast(Group, log[0]) if log else Group())
             else:
-                cluster, member, wire, stray, records, *log = values
-                what = Local(Slot(slot), member, wire, stray, records, log[0] if log else (), cluster)
-                entries = self.map.local(what)
+                entries = self.map.local(self._local_of(slot, numbers))
             # Entries that equal each other get one number, so that equal pictures are equal.
             key = (slot < 0, *entries.values())
-            number = self._numbers.setdefault(key, len(self._entries))
-            if number == len(self._entries):
+            known = self._numbers.setdefault(key, len(self._entries))
+            if known == len(self._entries):
                 self._entries.append(entries)
-            known = self._parts[slot, numbers] = number, what
+            self._parts[slot, numbers] = known
+        return known
+
+    def _local(self, slot: int, state: Numbers) -> Local:
+        return self._local_of(slot, tuple([state[place] for place in self._slots[slot]]))
+
+    def _local_of(self, slot: int, numbers: Numbers) -> Local:
+        known = self._locals.get((slot, numbers))
+        if known is None:
+            values: list[Any] = [self.numbered.values[number] for number in numbers]
+            cluster, member, wire, stray, records, *log = values
+            known = Local(Slot(slot), member, wire, stray, records, log[0] if log else (), cluster)
+            self._locals[slot, numbers] = known
         return known
 
     def _built(self, picture: Picture) -> Structure:
@@ -246,19 +298,21 @@ class Refinement:
         return self.map.structure(shared, slots)
 
     def _move(self, transition: Transition) -> Move:
-        def slots(state: Numbers) -> tuple[Local, ...]:
-            return tuple(
-                [
-                    self._part(slot, tuple([state[place] for place in places]))[1]
-                    for slot, places in enumerate(self._slots)
-                ]
-            )
+        before, event, after, _ = transition
+        values, group = self.numbered.values, self._shared[0]
+        return Move(
+            self.map,
+            event,
+            tuple([self._local(slot, before) for slot in self.setup.slots]),
+            tuple([self._local(slot, after) for slot in self.setup.slots]),
+            cast(Group, values[before[group]]),
+            cast(Group, values[after[group]]),
+        )
 
-        def group(state: Numbers) -> Any:
-            return self.numbered.values[state[self._shared[0]]]
 
-        before, event, after = transition
-        return Move(self.map, event, slots(before), slots(after), group(before), group(after))
+@cache
+def _protocol() -> Specification:
+    return specification()
 
 
 def check_exploration(
@@ -271,12 +325,16 @@ def check_exploration(
     """
     refinement = Refinement(setup, spec)
     failure = refinement.begin()
-    states = reachable(refinement.numbered, limit)
+    states = reachable(refinement.numbered, refinement.possible, limit)
+    refinement.fit(range(len(refinement.numbered.values)))  # or the universe would grow again and again
     for state in states:
         if judged:
             failure = failure or refinement.judge(state, "a reachable state")
         for transition in refinement.numbered.steps(state):
-            failure = failure or refinement.check(transition)
+            if refinement.possible(transition):
+                failure = failure or refinement.check(transition)
+            else:
+                refinement.impossible += 1
         if failure:
             break
     return refinement.report(len(states), failure)
@@ -285,13 +343,20 @@ def check_exploration(
 def check_walks(
     setup: Setup, seed: int, count: int, spec: Specification | None = None, judged: bool = True
 ) -> Report:
-    """Check ``count`` steps of random runs, and the state after each of them, to the first failure."""
+    """Check at least ``count`` steps of random runs, and the states after them, to the first failure.
+
+    A run ends where an impossible step would follow.
+    """
     refinement = Refinement(setup, spec, Size(3, 6))
     failure = refinement.begin()
-    for transition in random_steps(refinement.numbered, refinement.setup, seed, count):
-        failure = failure or refinement.check(transition)
-        if judged:
-            failure = failure or refinement.judge(transition.after, tell(transition.event))
-        if failure:
+    for run in random_runs(refinement.numbered, refinement.setup, seed):
+        for transition in run:
+            if not refinement.possible(transition):
+                refinement.impossible += 1
+                break
+            failure = failure or refinement.check(transition)
+            if judged:
+                failure = failure or refinement.judge(transition.after, tell(transition.event))
+        if failure or refinement.transitions >= count:
             break
     return refinement.report(0, failure)

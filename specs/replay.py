@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple, cast
 
+from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.machine import NOBODY, Action, Event, Machine, Outcome, State, View
 from rebalance.model.protocol import leader
 from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.setup import Consumer, Me, Runs, Setup, letter
-from rebalance.model.protocol.state import Parts, Slot, Topics, union
+from rebalance.model.protocol.state import Group, Member, Parts, Records, Slot, Sync, Topics, each, union
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,
+    Partitions,
     RebalanceProtocol,
     TopicPartition,
 )
@@ -70,7 +72,7 @@ _EVENTS = {
 }  # fmt: skip
 EVENTS: Mapping[str, str] = {action: event for event, names in _EVENTS.items() for action in names.split()}
 """The model's event for an action of the logic. The others are a part of another event, or of the setup:
-callbacks before a JoinGroup, answers that go out with what they answer to, a bounce between stop and start."""
+callbacks before a JoinGroup, answers that go out with what they answer to, a bounce."""
 
 
 class ReplayError(Exception):
@@ -115,36 +117,33 @@ class Replay:
 
 
 class Script:
-    """An assignor that answers what it was told to; another question it leaves to the reference assignor."""
+    """An assignor that answers what it was ``told`` to, always the same to the same question.
+
+    While it is told nothing, it leaves other questions to the reference assignor.
+    """
 
     name = COOPERATIVE
     protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
-    promises: frozenset[Any] = frozenset()
+    promises: frozenset[Promise] = frozenset()
 
     def __init__(self) -> None:
-        self.answers: dict[Hashable, tuple[Parts, ...]] = {}
-
-    def learn(self, group: GroupSubscription, answer: tuple[Parts, ...]) -> None:
-        """Raises ReplayError when the same question has another answer already."""
-        if self.answers.setdefault(_question(group), answer) != answer:
-            raise ReplayError("the assignor would have to answer the same question in two ways")
+        self.told: tuple[Parts, ...] | None = None
+        self._answers: dict[Hashable, tuple[Parts, ...]] = {}
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        answer = self.answers.get(_question(group))
-        if answer is None:
+        question = tuple((m, s.owned_partitions, s.generation_id) for m, s in group.items())
+        if self.told is not None:
+            self._answers.setdefault(question, self.told)
+        elif question not in self._answers:
             return reference(COOPERATIVE).assign(cluster, group)
         topic = next(iter(cluster.topics))
         return {
-            member: tuple(TopicPartition(topic, p) for p in range(parts.bit_length()) if parts >> p & 1)
-            for member, parts in zip(group, answer, strict=True)
+            member: tuple(TopicPartition(topic, p) for p in each(parts))
+            for member, parts in zip(group, self._answers[question], strict=True)
         }
 
-    def user_data(self, owned: object, generation: int) -> bytes | None:
+    def user_data(self, owned: Partitions, generation: int) -> bytes | None:
         return None
-
-
-def _question(group: GroupSubscription) -> Hashable:
-    return tuple((m, s.owned_partitions, s.generation_id) for m, s in group.items())
 
 
 def setup_of(run: Run, script: Script, switches: Sequence[str], faults: Sequence[str]) -> Setup:
@@ -183,10 +182,18 @@ def _assignor(universe: Universe, a: Value) -> str:
     return COOPERATIVE if universe.tables["cooperative"][int(a)] else EAGER
 
 
-def plan(run: Run, whose: Sequence[int], events: Mapping[str, str]) -> list[tuple[str, int, Structure]]:
-    """For each step of the run that is an event of the model: its name, whose it is, the state after."""
+class Turn(NamedTuple):
+    """An event of the model that is due: its name, whose it is, and the logic's state after it."""
+
+    name: str
+    who: int
+    after: Structure
+
+
+def turns(run: Run, whose: Sequence[int], events: Mapping[str, str]) -> list[Turn]:
+    """Those steps of the run that are events of the model."""
     return [
-        (events[name], who, after)
+        Turn(events[name], who, after)
         for who, (name, _, after) in zip(whose, run.steps, strict=True)
         if name in events
     ]
@@ -202,61 +209,57 @@ def play(
 ) -> Replay:
     """Play ``run`` on the model with ``switches`` on, or ``altered``, until ``clause`` breaks.
 
-    ``whose`` tells the consumer of each step, NOBODY for what is of none. ``also`` are other events for some actions. Raises ReplayError when the model does not follow, or does
-    not break the clause exactly at the end.
+    ``whose`` tells the consumer of each step, NOBODY for what is of none. ``also`` are other events for
+    some actions. Raises ReplayError when the model does not follow, when the clause does not break at the
+    end and only there, and when it breaks without the switches too.
     """
-    steps = plan(run, whose, {**EVENTS, **(also or {})})
-    script = Script()
-    faults = [name for name, _, _ in steps if name in FAULTS]
+    due = turns(run, whose, {**EVENTS, **(also or {})})
+    script, faults = Script(), [turn.name for turn in due if turn.name in FAULTS]
     setup = setup_of(run, script, switches, faults)
     built = machine(setup)
     built = altered(built) if altered else built
-    asked = rules(setup)
-    events = _follow(run, setup, built, asked, script, clause, steps)
-    sentence = _breach(built, asked, clause, events)
-    others = _notice(built, asked, clause, events)
+    judged = _Judged(built, rules(setup), clause)
+    events = _follow(run, setup, script, judged, due)
+    sentence = judged.breach(events)
     if switches or altered:
-        right = replace(setup_of(run, script, (), faults), plug=setup.plug)
-        text = _without(machine(right), rules(right), clause, events)
+        right = setup_of(run, script, (), faults)
+        without = _Judged(machine(right), rules(right), clause).holds(events)
     else:
-        text = others
-    return Replay(setup, events, clause, sentence, text)
+        without = judged.noticed(events)
+    return Replay(setup, events, clause, sentence, without)
 
 
 def _follow(
-    run: Run,
-    setup: Setup,
-    built: Machine,
-    asked: Rules,
-    script: Script,
-    clause: str,
-    steps: Sequence[tuple[str, int, Structure]],
+    run: Run, setup: Setup, script: Script, judged: _Judged, due: Sequence[Turn]
 ) -> tuple[Event, ...]:
-    """The events of the steps; where one has several outcomes, those by which the run ends in a breach."""
-    state = built.initial[0]
-    far = 0
+    """The events that are due; where one has several outcomes, those by which the run ends in a breach."""
+    built, far = judged.built, 0
 
-    def go(state: State, place: int, events: tuple[Event, ...], broken: bool) -> tuple[Event, ...] | None:
+    def go(state: State, events: tuple[Event, ...]) -> tuple[Event, ...] | None:
         nonlocal far
-        far = max(far, place)
-        if place == len(steps) or broken:
-            return events if place == len(steps) and broken else None
-        name, who, after = steps[place]
-        if name == "assign":
-            _tell(run, setup, built, script, state, who, after)
-        for event, outcome in _outcomes(built, state, name, who):
+        far = max(far, len(events))
+        turn = due[len(events)]
+        told = _answer(run, setup, built, state, turn) if turn.name == "assign" else None
+        script.told = told
+        outcomes = list(_outcomes(built, state, turn.name, turn.who))
+        script.told = None
+        for event, outcome in outcomes:
             further = built.apply(state, event, outcome)
-            if _fits(run, name, who, after, event):
-                bad = _broken(built, asked, clause, further, event, outcome) is not None
-                found = go(further, place + 1, (*events, event), bad)
-                if found is not None:
-                    return found
+            if not _alike(run, turn, event, built, further, told):
+                continue
+            if len(events) + 1 < len(due):
+                found = go(further, (*events, event))
+            else:
+                found = (*events, event) if judged.broken(event, outcome, further) else None
+            if found is not None:
+                return found
         return None
 
-    found = go(state, 0, (), False)
+    found = go(built.initial[0], ())
     if found is None:
-        name, who, _ = steps[min(far, len(steps) - 1)]
-        raise ReplayError(f"step {far + 1} of {len(steps)}, {name} of {_who(who)}: the model does not follow")
+        turn = due[far]
+        text = f"{turn.name} {_who(turn.who)}".rstrip()
+        raise ReplayError(f"event {far + 1} of {len(due)}, {text}: the model does not follow")
     return found
 
 
@@ -270,110 +273,99 @@ def _outcomes(built: Machine, state: State, name: str, who: int) -> Iterator[tup
             yield Event(name, who, outcome.choice), outcome
 
 
-def _fits(run: Run, name: str, who: int, after: Structure, event: Event) -> bool:
-    """Where the logic and the model both choose, they choose alike."""
-    universe = run.universe
-    if name == "join phase ends" and event.choice:
-        leads = [
-            universe.tables["of"][m] for m in universe.domains["Member"] if universe.read(after, "leads", m)
-        ]
-        chosen = [a for a in universe.domains["Assignor"] if universe.read(after, "chosen", a)]
-        return event.choice.startswith(f"{_assignor(universe, chosen[0])}, leader {_who(int(leads[0]))}")
-    if name == "late request":
-        return event.choice == str(universe.read(after, "stray", who))
+def _alike(
+    run: Run, turn: Turn, event: Event, built: Machine, state: State, told: tuple[Parts, ...] | None
+) -> bool:
+    """Where the logic and the model both choose, they choose alike: leader, assignor, assignment, request."""
+    universe, after = run.universe, turn.after
+    if told is not None:
+        [wire] = built.read(state, [f"wire {letter(turn.who)}"])
+        return isinstance(wire, Sync) and tuple(grant.parts for grant in wire.grants or ()) == told
+    if turn.name == "join phase ends" and event.choice:
+        members, of = universe.domains["Member"], universe.tables["of"]
+        [leads] = [of[m] for m in map(int, members) if universe.read(after, "leads", m)]
+        [chosen] = [a for a in universe.domains["Assignor"] if universe.read(after, "chosen", a)]
+        return event.choice.startswith(f"{_assignor(universe, chosen)}, leader {_who(int(leads))}")
+    if turn.name == "late request":
+        return event.choice == universe.read(after, "stray", turn.who)
     return True
 
 
-def _tell(
-    run: Run, setup: Setup, built: Machine, script: Script, state: State, who: int, after: Structure
-) -> None:
-    """The script learns what the leader's assignor says in the run."""
-    universe, me = run.universe, Me(Slot(who), setup)
-    records = built.read(state, [f"record {letter(slot)}" for slot in setup.slots])
-    member, group = built.read(state, [me.name("member"), "group"])
-    question, ids, _ = leader.question_of(setup, me, member, group, records)  # type: ignore[arg-type]
-    answer = tuple(
-        union(
-            [
-                1 << int(p)
-                for m in universe.domains["Member"]
-                if universe.tables["of"][int(m)] == i.slot and universe.read(after, "member", m)
-                for p in universe.domains["Partition"]
-                if universe.read(after, "offer", who, m, p)
-            ]
-        )
-        for i in ids
+def _answer(run: Run, setup: Setup, built: Machine, state: State, turn: Turn) -> tuple[Parts, ...]:
+    """What the assignor says in the run, for each member that the model's leader asks about."""
+    universe, me = run.universe, Me(Slot(turn.who), setup)
+    member, group, *records = built.read(
+        state, [me.name("member"), "group", *(f"record {letter(slot)}" for slot in setup.slots)]
     )
-    _, names = leader._numbering(setup, question.view)
-    group_asked = {
-        f"m{place}": leader._subscription(script, setup, question, place, names)
-        for place in range(len(question.metas))
-    }
-    script.learn(group_asked, answer)
+    _, ids, _ = leader.question_of(
+        setup, me, cast(Member, member), cast(Group, group), cast(list[Records], records)
+    )
+
+    def share(slot: int) -> Parts:
+        offered = (
+            1 << int(p)
+            for m in map(int, universe.domains["Member"])
+            for p in universe.domains["Partition"]
+            if universe.tables["of"][m] == slot
+            and universe.read(turn.after, "member", m)
+            and universe.read(turn.after, "offer", turn.who, m, p)
+        )
+        return union(list(offered))
+
+    return tuple(share(i.slot) for i in ids)
 
 
-def _broken(
-    built: Machine, asked: Rules, clause: str, state: State, event: Event, outcome: Outcome
-) -> str | None:
-    """What ``clause`` says of a step and the state that it leads to."""
-    for step in asked.each_step:
-        if step.clause == clause and (said := step.breach(event, outcome.seen)) is not None:
-            return said
-    for rule in asked.always:
-        if rule.clause == clause:
-            said = rule.breach(*(built.look(state, view) for view in rule.views))
-            if said is not None:
-                return said
-    return None
+class _Judged:
+    """A machine, and one clause that is asked of its runs."""
 
+    def __init__(self, built: Machine, asked: Rules, clause: str) -> None:
+        self.built, self._asked, self._clause = built, asked, clause
 
-def _played(built: Machine, events: Sequence[Event]) -> Iterator[tuple[Event, Outcome, State] | Event]:
-    """Each event with its outcome and the state after; at last the event that is not possible, if any."""
-    state = built.initial[0]
-    for event in events:
-        outcomes = (o for e, o in _outcomes(built, state, event.action, event.who) if e == event)
-        outcome = next(outcomes, None)
-        if outcome is None:
-            yield event
-            return
-        state = built.apply(state, event, outcome)
-        yield event, outcome, state
+    def broken(self, event: Event, outcome: Outcome, state: State, clause: str = "") -> str | None:
+        """What the clause says of a step and of the state that it leads to."""
+        clause = clause or self._clause
+        said = [step.breach(event, outcome.seen) for step in self._asked.each_step if step.clause == clause]
+        said += [
+            rule.breach(*(self.built.look(state, view) for view in rule.views))
+            for rule in self._asked.always
+            if rule.clause == clause
+        ]
+        return next((sentence for sentence in said if sentence is not None), None)
 
+    def _play(self, events: Sequence[Event]) -> Iterator[tuple[Event, Outcome, State]]:
+        """Each event with its outcome and the state after, as far as they are possible."""
+        state = self.built.initial[0]
+        for event in events:
+            outcomes = (o for e, o in _outcomes(self.built, state, event.action, event.who) if e == event)
+            outcome = next(outcomes, None)
+            if outcome is None:
+                return
+            state = self.built.apply(state, event, outcome)
+            yield event, outcome, state
 
-def _breach(built: Machine, asked: Rules, clause: str, events: Sequence[Event]) -> str:
-    """What ``clause`` says at the end of the events, played again from the start."""
-    said: list[str | None] = []
-    for played in _played(built, events):
-        if isinstance(played, Event):
-            raise ReplayError(f"{say(played)} is not possible the second time")
-        event, outcome, state = played
-        said.append(_broken(built, asked, clause, state, event, outcome))
-    if said[-1] is None or any(said[:-1]):
-        raise ReplayError(f"{clause} does not break at the end, and only there")
-    return said[-1]
+    def breach(self, events: Sequence[Event]) -> str:
+        """What the clause says at the end of the events. Raises ReplayError when it does so before."""
+        said = [self.broken(*played) for played in self._play(events)]
+        if len(said) < len(events) or said[-1] is None or any(said[:-1]):
+            raise ReplayError(f"{self._clause} does not break at the end, and only there")
+        return said[-1]
 
+    def holds(self, events: Sequence[Event]) -> str:
+        """What becomes of the events where the clause has to hold. Raises ReplayError when it does not."""
+        played = list(self._play(events))
+        if any(self.broken(*one) for one in played):
+            raise ReplayError(f"{self._clause} breaks without the variation too")
+        if len(played) < len(events):
+            return f"event {len(played) + 1} is not possible: {say(events[len(played)])}"
+        return f"all {len(events)} events are possible, and {self._clause} holds"
 
-def _without(built: Machine, asked: Rules, clause: str, events: Sequence[Event]) -> str:
-    """What becomes of the events where everything is as specified. Raises ReplayError for the same breach."""
-    for number, played in enumerate(_played(built, events), 1):
-        if isinstance(played, Event):
-            return f"event {number} of {len(events)} is not possible: {say(played)}"
-        event, outcome, state = played
-        if _broken(built, asked, clause, state, event, outcome) is not None:
-            raise ReplayError(f"{clause} breaks without the variation too")
-    return f"all {len(events)} events are possible, and {clause} holds"
-
-
-def _notice(built: Machine, asked: Rules, clause: str, events: Sequence[Event]) -> str:
-    """Which clause about the leader breaks on the way: the assignor itself is what is wrong."""
-    for number, played in enumerate(_played(built, events), 1):
-        assert not isinstance(played, Event)
-        event, outcome, state = played
-        for other in ("leader/grant", "leader/withhold", "leader/stale"):
-            said = _broken(built, asked, other, state, event, outcome)
-            if said is not None:
-                return f"{other} breaks at event {number} of {len(events)}: {said}"
-    return ""
+    def noticed(self, events: Sequence[Event]) -> str:
+        """Which clause about the leader breaks on the way: it is the assignor that is wrong."""
+        for number, played in enumerate(self._play(events), 1):
+            for clause in ("leader/grant", "leader/withhold", "leader/stale"):
+                if (said := self.broken(*played, clause)) is not None:
+                    return f"{clause} breaks at event {number}: {said}"
+        raise ReplayError("no clause about the leader breaks")
 
 
 def say(event: Event) -> str:

@@ -6,7 +6,7 @@ compare, and every function of a few components can be remembered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -20,11 +20,19 @@ Numbers = tuple[int, ...]
 
 
 class Transition(NamedTuple):
-    """One step. ``before`` is normal, ``after`` has generations as they come out of it."""
+    """One step. ``before`` is normal, ``after`` has generations as they come out of it.
+
+    ``seen`` is what could be observed on the way (``Outcome.seen``), None where nobody looked.
+    """
 
     before: Numbers
     event: Event
     after: Numbers
+    seen: tuple[Hashable, ...] | None
+
+
+_Outcome = tuple[Event, Numbers, tuple[Hashable, ...]]
+"""A step by what it writes and what was seen."""
 
 
 class Numbered:
@@ -38,7 +46,7 @@ class Numbered:
         self._used: list[int] = []
         self._relabelled: dict[tuple[int, int], int] = {}
         self._permuted: list[dict[int, int]] = [{} for _ in machine.symmetries]
-        self._outcomes: dict[tuple[int, Numbers], tuple[tuple[Event, Numbers], ...]] = {}
+        self._outcomes: dict[tuple[int, Numbers], tuple[_Outcome, ...]] = {}
         place = machine.position
         self._reads = [[place[name] for name in action.reads] for action in machine.actions]
         self._writes = [[place[name] for name in action.writes] for action in machine.actions]
@@ -69,17 +77,18 @@ class Numbered:
             outcomes = self._outcomes.get((k, read))
             if outcomes is None:
                 outcomes = self._outcomes[k, read] = tuple(self._run(k, read))
-            for event, written in outcomes:
+            for event, written, seen in outcomes:
                 after = list(state)
                 for place, number in zip(self._writes[k], written, strict=True):
                     after[place] = number
-                yield Transition(state, event, tuple(after))
+                yield Transition(state, event, tuple(after), seen)
 
-    def _run(self, k: int, read: Numbers) -> Iterator[tuple[Event, Numbers]]:
+    def _run(self, k: int, read: Numbers) -> Iterator[_Outcome]:
         action, values = self.machine.actions[k], [self.values[number] for number in read]
         if action.guard is None or action.guard(values[0]):
             for outcome in action.run(*values):
-                yield Event(action.name, action.who, outcome.choice), self.numbers(outcome.values)
+                event = Event(action.name, action.who, outcome.choice)
+                yield event, self.numbers(outcome.values), outcome.seen
 
     def normal(self, *states: Numbers) -> list[Numbers]:
         """The states with their generations renamed to 0, 1, 2 ..., the same in all of them."""
@@ -126,15 +135,19 @@ def _inverse(columns: Sequence[int]) -> list[int]:
     return sources
 
 
-def reachable(numbered: Numbered, limit: int | None = None) -> list[Numbers]:
-    """Every reachable state, one for all that equal it but for names; breadth-first, at most about
-    ``limit``."""
+def reachable(
+    numbered: Numbered, possible: Callable[[Transition], bool], limit: int | None = None
+) -> list[Numbers]:
+    """Every state that ``possible`` steps lead to, one for all that equal it but for names.
+
+    Breadth-first; ends with the first state that leads beyond ``limit`` states.
+    """
     states = list(dict.fromkeys(numbered.initial))
     seen = set(states)
     for state in states:
-        if limit is not None and len(states) >= limit:
+        if limit is not None and len(states) > limit:
             break
-        for step in numbered.steps(state):
+        for step in filter(possible, numbered.steps(state)):
             after = numbered.canonical(step.after)
             if after not in seen:
                 seen.add(after)
@@ -142,29 +155,34 @@ def reachable(numbered: Numbered, limit: int | None = None) -> list[Numbers]:
     return states
 
 
-def all_steps(numbered: Numbered, states: Iterable[Numbers]) -> Iterator[Transition]:
-    """Every step from each of ``states``."""
-    return (step for state in states for step in numbered.steps(state))
-
-
 RUN = 80
 """How many steps a random run has at most."""
 
 
-def random_steps(numbered: Numbered, setup: Setup, seed: int, count: int) -> Iterator[Transition]:
-    """``count`` steps of random runs, each in another mood (``rebalance.properties.swarm``)."""
-    random, played = Random(seed), game(setup, lambda setup: Rules())
-    while count > 0:
+def random_runs(numbered: Numbered, setup: Setup, seed: int) -> Iterator[Iterator[Transition]]:
+    """Random runs without end, each in another mood (``rebalance.properties.swarm``)."""
+    random, played = Random(seed), game(setup, no_rules)
+    while True:
         play = Play(played, mood(played, random.choice(DENSITIES), random.randrange(TEMPERS)))
-        before = numbered.numbers(play.state)
-        for _ in range(min(RUN, count)):
-            if not play.step(random.randint(1, play.top)):
-                break
-            after = numbered.numbers(play.state)
-            yield Transition(*_between(numbered, before, play.events[-1], after))
-            before, count = after, count - 1
+        yield _run(numbered, play, random)
 
 
-def _between(numbered: Numbered, before: Numbers, event: Event, after: Numbers) -> Transition:
-    one, other = numbered.normal(before, after)
-    return Transition(one, event, other)
+def _run(numbered: Numbered, play: Play, random: Random) -> Iterator[Transition]:
+    machine = play.game.machine
+    for _ in range(RUN):
+        state = play.state
+        if not play.step(random.randint(1, play.top)):
+            return
+        event = play.events[-1]
+        seen = next(
+            outcome.seen
+            for outcome in play.game.possible(state, machine.by_name[event.action, event.who])
+            if outcome.choice == event.choice and machine.apply(state, event, outcome) == play.state
+        )
+        before, after = numbered.normal(numbered.numbers(state), numbered.numbers(play.state))
+        yield Transition(before, event, after, seen)
+
+
+def no_rules(setup: Setup) -> Rules:
+    """Nothing is asked: the runs are judged elsewhere."""
+    return Rules()

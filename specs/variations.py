@@ -233,7 +233,7 @@ def no_revoke_on_protocol_downgrade(s: State, t: After, c: Term) -> None:
     t.when(s.life(c) == DOWN)
     t.lists[c, A] = ANY
     t.eager[c] = ANY
-    t.where(Implies(And(t.lists(c, A), cooperative(A)), Not(t.eager(c))))
+    t.where(t.eager(c) != Exists([A], And(t.lists(c, A), cooperative(A))))
 
 
 @instead_of(member.partitions_revoked)

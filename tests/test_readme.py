@@ -146,7 +146,11 @@ def test_commands_print_what_the_document_shows(block: Block, tmp_path: Path) ->
         pytest.fail(f"{block.name}: prints something else now:\n\n" + "\n\n".join(wrong), pytrace=False)
 
 
-FINDINGS = re.findall(r"^\| `rebalance (check [^`]+)` \| .* \|$", (ROOT / "README.md").read_text(), re.M)
+FINDINGS = [
+    command
+    for document in (ROOT / "README.md", ROOT / "docs" / "findings.md")
+    for command in re.findall(r"^\| `rebalance (check [^`]+)` \| .* \|$", document.read_text(), re.M)
+]
 
 
 @pytest.mark.slow

@@ -1,0 +1,299 @@
+"""Invariants that the machine proposes: templates, less what some run refutes, less what is not inductive.
+
+The templates are sentences of two literals about one element and what belongs to it ("never both"), and of
+uniqueness ("one at most"). What survives all states of some random runs goes to Houdini (Flanagan and Leino,
+2001): assume all candidates, drop those that a step breaks, until no step breaks any. That is done on small
+groups, where the solver is quick; what remains is proved for groups of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, product
+from typing import Any
+
+import z3
+from rebalance.specs.bounded import Steps
+from rebalance.specs.concrete import Stepper
+from rebalance.specs.logic import NEXT, Symbol, Term, Vocabulary, symbols_of
+from rebalance.specs.protocol import Specification
+from rebalance.specs.prover import Verdict, discharge
+from rebalance.specs.theorems import INVARIANTS, STEP, Case, theorems
+from rebalance.specs.universe import Structure, Universe, Value
+
+Frame = Mapping[str, tuple[str, str]]
+"""For each sort the one term that literals may use: a fixed function or "", and a letter."""
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A symbol of ``terms`` has ``value``, the name of one or "" for true; or it has not."""
+
+    symbol: str
+    terms: tuple[tuple[str, str], ...]
+    value: str
+    positive: bool
+
+    def formula(self, vocabulary: Vocabulary) -> Term:
+        symbol = vocabulary.symbols[self.symbol]
+        arguments = []
+        for function, letter in self.terms:
+            term = vocabulary.letters[letter]
+            arguments.append(vocabulary.symbols[function].of()(term) if function else term)
+        formula = symbol.of()(*arguments)
+        if self.value:
+            formula = formula == _value(vocabulary, symbol, self.value)
+        return formula if self.positive else z3.Not(formula)
+
+    def holds(self, universe: Universe, state: Structure, letters: Mapping[str, Value]) -> bool:
+        place = tuple(_read(universe, state, f, letters[x]) if f else letters[x] for f, x in self.terms)
+        value = _read(universe, state, self.symbol, *place)
+        expected: Value = self.value or True
+        if self.value in universe.tables:
+            expected = universe.tables[self.value][0]
+        return (value == expected) == self.positive
+
+
+def frames(vocabulary: Vocabulary) -> list[Frame]:
+    """One for each sort: its elements, what a fixed function makes of them, and all other sorts that no
+    fixed function maps to these."""
+    unbounded = [name for name in vocabulary.sorts if name not in vocabulary.values]
+    letters = {sort: _letters(vocabulary, sort)[0] for sort in unbounded}
+    functions = [s for s in vocabulary.symbols.values() if s.fixed and len(s.arguments) == 1]
+    found: list[Frame] = []
+    for base in unbounded:
+        frame = {base: ("", letters[base])}
+        for function in functions:
+            if function.arguments[0].name() == base and function.value.name() in unbounded:
+                frame[function.value.name()] = (function.name, letters[base])
+        owners = {f.arguments[0].name() for f in functions if f.value.name() in unbounded}
+        frame |= {sort: ("", letters[sort]) for sort in unbounded if sort not in frame and sort not in owners}
+        if frame not in found:
+            found.append(frame)
+    return found
+
+
+def literals(vocabulary: Vocabulary, frame: Frame, among: Iterable[str] | None = None) -> list[Literal]:
+    """All literals of the frame, over the symbols ``among``."""
+    wanted = list(vocabulary.symbols) if among is None else list(among)
+    found = []
+    for name in wanted:
+        symbol = vocabulary.symbols[name]
+        sorts = [sort.name() for sort in symbol.arguments]
+        if not all(sort in frame for sort in sorts) or (symbol.fixed and not sorts):
+            continue
+        terms = tuple(frame[sort] for sort in sorts)
+        for value in _values(vocabulary, symbol):
+            found += [Literal(name, terms, value, True), Literal(name, terms, value, False)]
+    return found
+
+
+def candidates(
+    spec: Specification,
+    samples: Mapping[Universe, Sequence[Structure]],
+    among: Iterable[str] | None = None,
+    guard: str = "",
+) -> dict[str, Term]:
+    """The sentences of the templates that are true of all samples, closed.
+
+    ``among``: symbols that may occur. ``guard``: a fixed relation; what is true only of elements of which it
+    is true is proposed for these.
+    """
+    vocabulary = spec.vocabulary
+    among = None if among is None else list(among)
+    found: dict[str, Term] = {}
+    for frame in frames(vocabulary):
+        known = literals(vocabulary, frame, among)
+        bits = _bits(known, frame, samples)
+        every = next(iter(_bits([], frame, samples, whole=True)))
+        assumed = [(every, z3.BoolVal(True))]
+        guards = [one for one in literals(vocabulary, frame, [guard]) if one.positive] if guard else []
+        assumed += [(_bits([one], frame, samples)[0], one.formula(vocabulary)) for one in guards]
+        for one, other in combinations(range(len(known)), 2):
+            a, b = known[one], known[other]
+            if _trivial(a, b) or not bits[one] or not bits[other]:
+                continue
+            for holds, formula in assumed:
+                if not bits[one] & bits[other] & holds:
+                    sentence = z3.Not(z3.And(formula, a.formula(vocabulary), b.formula(vocabulary)))
+                    _propose(found, vocabulary, z3.simplify(sentence))
+                    break
+        for one, literal in enumerate(known):
+            if not bits[one]:
+                _propose(found, vocabulary, z3.Not(literal.formula(vocabulary)))
+    for sentence in _unique(vocabulary, among):
+        if all(Stepper(universe, []).holds(sentence, s) for universe, states in samples.items() for s in states):
+            _propose(found, vocabulary, sentence)
+    return found
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What came of it: how many candidates the templates gave that no sample refutes, and those of them
+    that were proved inductive (together with what was given)."""
+
+    proposed: int
+    rounds: int
+    invariants: Mapping[str, Term]
+
+
+def houdini(
+    spec: Specification, proposed: Mapping[str, Term], sizes: Mapping[str, int], given: Mapping[str, Term]
+) -> Inferred:
+    """The most of ``proposed`` that every step keeps, in groups of any size.
+
+    ``given`` is assumed before each step; whether it is kept is for others to prove.
+    """
+    left, rounds = _small(spec, proposed, sizes, given)
+    while True:
+        rounds += 1
+        lost = [name for _, name in unproved(spec, {**given, **left}, left)]
+        if not lost:
+            return Inferred(len(proposed), rounds, left)
+        left = {name: formula for name, formula in left.items() if name not in lost}
+
+
+def unproved(
+    spec: Specification, given: Mapping[str, Term], goals: Iterable[str], limit: float = 5.0
+) -> Iterator[tuple[str, str]]:
+    """Those (action, formula) among the ``given`` ones named ``goals`` that are not proved to be kept; the
+    action is "" for one that does not hold at first."""
+    wanted = set(goals)
+    theorem = next(one for one in theorems(replace(spec, invariants=given)) if one.name == INVARIANTS)
+    for case in theorem.cases:
+        goal = {name: formula for name, formula in case.goals.items() if name in wanted}
+        if goal and not _all_kept(spec, case, goal, limit):
+            for answer in discharge(spec.vocabulary, replace(case, goals=goal), limit):
+                if answer.verdict is not Verdict.PROVED:
+                    yield case.name, answer.goal
+
+
+def _all_kept(spec: Specification, case: Case, goals: Mapping[str, Callable[[], Term]], limit: float) -> bool:
+    """All goals in one question."""
+    solver = z3.Solver()
+    solver.set("random_seed", 0)
+    solver.set("timeout", int(limit * 1000))
+    solver.add(*case.facts().values(), *case.given.values())
+    solver.add(z3.Or([z3.Not(goal()) for goal in goals.values()]))
+    return bool(solver.check() == z3.unsat)
+
+
+def _small(
+    spec: Specification, proposed: Mapping[str, Term], sizes: Mapping[str, int], given: Mapping[str, Term]
+) -> tuple[dict[str, Term], int]:
+    """Houdini on groups of these sizes: what no step breaks there; and how many steps broke something."""
+    steps = Steps(spec, sizes)
+    solver = z3.Solver()
+    solver.set("random_seed", 0)
+    solver.add(*steps.facts(), *map(steps.stated, given.values()), steps.any_relation())
+    parameters = {str(c): c for action in spec.actions for c in action.parameters}
+    solver.add(*map(steps.an_element, parameters.values()))
+    for symbol in spec.vocabulary.mutable:
+        solver.add(*steps.closed(symbol, NEXT))
+    names = list(proposed)
+    before = {name: steps.stated(proposed[name]) for name in names}
+    after = {name: _next(spec.vocabulary, before[name]) for name in names}
+    holds = {name: z3.Bool(f"holds {i}") for i, name in enumerate(names)}
+    breaks = {name: z3.Bool(f"breaks {i}") for i, name in enumerate(names)}
+    for name in names:
+        solver.add(z3.Implies(holds[name], before[name]), z3.Implies(breaks[name], z3.Not(after[name])))
+    rounds = 0
+    while True:
+        solver.push()
+        solver.add(z3.Or([breaks[name] for name in names]))
+        verdict = solver.check(*(holds[name] for name in names))
+        if verdict != z3.sat:
+            return {name: proposed[name] for name in names}, rounds
+        model = solver.model()
+        solver.pop()
+        names = [name for name in names if z3.is_true(model.eval(after[name], model_completion=True))]
+        rounds += 1
+
+
+def _next(vocabulary: Vocabulary, formula: Term) -> Term:
+    pairs = [
+        (symbol.of(), symbol.of(NEXT)(*(z3.Var(i, sort) for i, sort in enumerate(symbol.arguments))))
+        for symbol in vocabulary.mutable
+    ]
+    return z3.substitute_funs(formula, *pairs)
+
+
+# -- templates -----------------------------------------------------------------------------------------
+
+
+def _unique(vocabulary: Vocabulary, among: Iterable[str] | None) -> Iterator[Term]:
+    """"One at most" of each relation of one element; and for each value of a fixed function of it."""
+    for name in vocabulary.symbols if among is None else among:
+        symbol = vocabulary.symbols[name]
+        if symbol.fixed or symbol.value != z3.BoolSort() or not symbol.arguments:
+            continue
+        sort, *rest = symbol.arguments
+        letters = [vocabulary.letters[x] for x in _letters(vocabulary, sort.name())]
+        if len(letters) < 2 or any(other == sort or not _letters(vocabulary, other.name()) for other in rest):
+            continue
+        x, y = letters[:2]
+        others = [vocabulary.letters[_letters(vocabulary, other.name())[0]] for other in rest]
+        both = z3.And(symbol.of()(x, *others), symbol.of()(y, *others))
+        yield vocabulary.close(z3.Implies(both, x == y))
+        for function in vocabulary.symbols.values():
+            if function.fixed and [s.name() for s in function.arguments] == [sort.name()]:
+                if function.value != z3.BoolSort():
+                    same = function.of()(x) == function.of()(y)
+                    yield vocabulary.close(z3.Implies(z3.And(both, same), x == y))
+
+
+def _propose(found: dict[str, Term], vocabulary: Vocabulary, sentence: Term) -> None:
+    closed = vocabulary.close(sentence)
+    found.setdefault(" ".join(str(closed).split()), closed)
+
+
+def _trivial(a: Literal, b: Literal) -> bool:
+    """They speak of the same value."""
+    return (a.symbol, a.terms) == (b.symbol, b.terms)
+
+
+def _letters(vocabulary: Vocabulary, sort: str) -> list[str]:
+    return [letter for letter, constant in vocabulary.letters.items() if constant.sort().name() == sort]
+
+
+def _values(vocabulary: Vocabulary, symbol: Symbol) -> Iterator[str]:
+    """Names of the values that a literal may speak of."""
+    sort = symbol.value.name()
+    if sort == "Bool":
+        yield ""
+    elif sort in vocabulary.values:
+        yield from vocabulary.values[sort]
+    else:
+        for constant in vocabulary.symbols.values():
+            if constant.fixed and not constant.arguments and constant.value.name() == sort:
+                yield constant.name
+
+
+def _value(vocabulary: Vocabulary, symbol: Symbol, name: str) -> Term:
+    values = vocabulary.values.get(symbol.value.name(), ())
+    return symbol.value.constructor(values.index(name))() if name in values else vocabulary.symbols[name].of()()
+
+
+def _read(universe: Universe, state: Structure, name: str, *place: Value) -> Value:
+    if name in universe.tables:
+        return universe.tables[name][universe.places[name][place]]
+    return universe.read(state, name, *place)
+
+
+def _bits(
+    known: Sequence[Literal], frame: Frame, samples: Mapping[Universe, Sequence[Structure]], *, whole: bool = False
+) -> list[int]:
+    """Of each literal one number: a bit for each sample and all values of the letters, whether it holds."""
+    letters = {letter: sort for sort, (function, letter) in frame.items() if not function}
+    rows: list[list[str]] = [[] for _ in known]
+    count = 0
+    for universe, states in samples.items():
+        domains = [universe.domains[sort] for sort in letters.values()]
+        places = [dict(zip(letters, values, strict=True)) for values in product(*domains)]
+        count += len(states) * len(places)
+        for row, literal in zip(rows, known, strict=True):
+            row += ["1" if literal.holds(universe, s, place) else "0" for s in states for place in places]
+    if whole:
+        return [(1 << count) - 1]
+    return [int("".join(row) or "0", 2) for row in rows]

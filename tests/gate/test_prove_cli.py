@@ -1,0 +1,224 @@
+"""``rebalance prove``: verdicts, what is shown of them, options, files, errors of use."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rebalance.gate import prove_cli, proving
+from rebalance.gate.proving import Plan, Proof
+from rebalance.gate.result import Exit
+from rebalance.specs.proof import proof
+from rebalance.specs.prover import Outcome, Verdict
+from rebalance.specs.theorems import Theorem, chosen
+
+from tests.specs.test_prover import locks
+
+SMALL = ("prove", "--theorem", "possibility", "--jobs", 1)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """The command on a toy in place of the protocol."""
+    from rebalance.specs import proof as module
+    from rebalance.specs.theorems import theorems
+
+    def put(**how):
+        monkeypatch.setattr(module, "proof", lambda contract: theorems(locks(**how))[:3])
+
+    return put
+
+
+def test_the_verdict_comes_first_and_last(rebalance, toy):
+    toy()
+    ran = rebalance("prove", "--jobs", 1)
+    assert (ran.code, ran.err) == (0, "")
+    first, *_, last = ran.out.splitlines()
+    assert first == "PROVED  3 theorems, 8 obligations, for groups of any size"
+    assert last == "PROVED, exit 0"
+    assert "  assumed  of the assignor: once, member_only, newest_claim, held_back" in ran.out
+    assert re.search(r"^  invariants +3 +\d+\.\d s  proved$", ran.out, re.M)
+    assert "step take" not in ran.out
+    assert re.search(r"^    step take +1 +\d+\.\d s  proved$", rebalance("prove", "-v").out, re.M)
+
+
+def test_a_refuted_obligation_is_shown_as_a_group(rebalance, toy):
+    toy(guarded=False)
+    ran = rebalance("prove", "--jobs", 2)
+    assert ran.code == 1
+    assert ran.out.startswith("REFUTED  invariants; 7 of 8 obligations proved\n")
+    assert "unknown: rests upon invariants" in ran.out
+    assert ran.out.endswith("REFUTED, exit 1\n")
+    block = ran.out[ran.out.index("REFUTED invariants  step take: exclusive\n") :]
+    assert "  group    clients client 0, client 1; locks lock 0\n" in block
+    assert "  step     take(c=client 0, l=lock 0)\n  after    held(client 0, lock 0)\n" in block
+    assert max(map(len, ran.out.splitlines())) <= 110
+
+
+def test_no_time_is_no_verdict(rebalance, toy):
+    toy()
+    ran = rebalance("prove", "--limit", 1e-9)
+    assert ran.code == 3
+    assert ran.out.startswith("UNKNOWN  possibility, invariants, one or none; 0 of 8 obligations proved\n")
+    assert "neither proved nor refuted within 1e-09 s" in ran.out
+    assert ran.out.endswith("UNKNOWN, exit 3\n")
+
+
+def test_as_json_the_same_in_any_number_of_processes(rebalance, toy):
+    toy(guarded=False)
+    said = []
+    for jobs in (1, 2):
+        ran = rebalance("prove", "--format", "json", "--jobs", jobs)
+        assert ran.code == 1
+        said.append(json.loads(ran.out))
+        assert said[-1].pop("speed")["seconds"] > 0
+    assert said[0] == said[1]
+    assert (said[0]["verdict"], said[0]["exit"]) == ("refuted", 1)
+    (bad,) = [
+        outcome
+        for theorem in said[0]["theorems"]
+        for outcome in theorem["outcomes"]
+        if outcome["verdict"] != "proved"
+    ]
+    assert (bad["kind"], bad["case"], bad["goal"], bad["verdict"]) == ("step", "take", "exclusive", "refuted")
+    shown = bad["counterexample"]
+    assert shown["parameters"] == {"c": "client 0", "l": "lock 0"}
+    fact = {"symbol": "held", "of": ["client 0", "lock 0"], "value": True, "plain": False}
+    assert fact in shown["after"]
+    assert fact not in shown["before"]
+
+
+def test_every_counterexample_with_v(rebalance, toy, monkeypatch):
+    outcomes = [(one,) for one in _outcomes(guarded=False) if one.case == "take"] * 2
+    toy(guarded=False)
+    monkeypatch.setattr(proving, "prove", lambda *_, **__: iter(outcomes))
+    monkeypatch.setattr(proving, "arranged", lambda _, found: tuple(found))
+    assert rebalance("prove").out.count("  group  ") == 1
+    assert "-v shows the group" in rebalance("prove").out
+    assert rebalance("prove", "-v").out.count("  group  ") == 2
+
+
+def _outcomes(**how) -> list[Outcome]:
+    from rebalance.specs.prover import prove
+    from rebalance.specs.theorems import theorems
+
+    return [outcome for outcomes in prove(theorems(locks(**how)), jobs=1) for outcome in outcomes]
+
+
+def test_interrupted_it_tells_what_was_proved(rebalance, toy, monkeypatch):
+    toy()
+    real = proving.prove
+
+    def interrupted(*given, **options):
+        case = real(*given, **options)
+        yield next(case)
+        yield next(case)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proving, "prove", interrupted)
+    ran = rebalance("prove", "--jobs", 1)
+    assert (ran.code, ran.err) == (130, "interrupted\n")
+    assert ran.out.startswith("UNKNOWN  interrupted, 4 of 8 obligations proved\n")
+    assert re.search(r"^  invariants .* unknown: 3 not tried$", ran.out, re.M)
+    assert ran.out.endswith("UNKNOWN, exit 130\n")
+
+
+def test_wrong_usage(rebalance):
+    assert rebalance("prove", "--theorem", "fermat")[::2] == (
+        2,
+        "rebalance: --theorem: no theorem is called 'fermat'; there are: "
+        + ", ".join(theorem.name for theorem in proof())
+        + "\n",
+    )
+    ran = rebalance("prove", "--without", "twice")
+    assert ran.code == 2
+    assert "no clause is called 'twice'; there are: once, member_only, newest_claim, held_back" in ran.err
+    Path("file").touch()
+    assert rebalance(*SMALL, "--smt2", "file").code == 2
+    for wrong in (("--limit", "0"), ("--jobs", "0"), ("--format", "xml")):
+        assert rebalance("prove", *wrong).code == 2
+
+
+def test_the_list_is_of_every_obligation(rebalance):
+    among = proof()
+    ran = rebalance("prove", "--list")
+    assert ran.code == 0
+    assert "  step lead: offered what nobody else has" in ran.out.splitlines()
+    obligations = sum(theorem.obligations for theorem in among)
+    assert len(ran.out.splitlines()) == obligations + len(among)
+    few = json.loads(rebalance("prove", "--list", "--theorem", "commit-fencing", "--format", "json").out)
+    wanted = chosen(among, ["commit fencing"])
+    assert len(few) == sum(theorem.obligations for theorem in wanted) < obligations
+    assert few[-1] == {
+        "theorem": "commit fencing", "kind": "implies", "case": "", "goal": "commit fencing",
+    }  # fmt: skip
+
+
+def test_a_theorem_is_worth_what_it_rests_upon():
+    spec = locks()
+    base = Theorem("base", "", "", spec.vocabulary, ())
+    top = Theorem("top", "", "", spec.vocabulary, (), upon=("base",))
+    said = {}
+    for verdict in Verdict:
+        found = Outcome("base", "step", "", "", verdict, 0.0, 0)
+        result = Proof(Plan((base, top), ()), (found,), 0.0)
+        said[verdict] = result.judged(top), result.verdict, result.exit
+    assert said == {
+        Verdict.PROVED: (Verdict.PROVED, Verdict.PROVED, Exit.CONFORMANT),
+        Verdict.REFUTED: (Verdict.UNKNOWN, Verdict.REFUTED, Exit.VIOLATION),
+        Verdict.UNKNOWN: (Verdict.UNKNOWN, Verdict.UNKNOWN, Exit.INCONCLUSIVE),
+    }
+
+
+def test_progress_on_a_terminal(rebalance, toy, monkeypatch, capfd):
+    toy()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(prove_cli.time, "monotonic", iter(range(1000)).__next__)
+    err = rebalance("prove", "--jobs", 1).err
+    assert re.search(r"\r\x1b\[K4 of 8 obligations, about \d+ s left", err)
+    assert err.endswith("\r\x1b[K")
+    assert rebalance("prove", "--jobs", 1, "--no-progress").err == ""
+
+
+# -- the protocol --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_protocol_is_proved(rebalance):
+    ran = rebalance("prove")
+    among = proof()
+    obligations = sum(theorem.obligations for theorem in among)
+    assert ran.code == 0, ran.out
+    title = f"PROVED  {len(among)} theorems, {obligations:,} obligations, for groups of any size"
+    assert ran.out.splitlines()[0] == title
+    assert len(re.findall(r"  proved$", ran.out, re.M)) == len(among)
+
+
+@pytest.mark.slow
+def test_without_a_clause_it_is_not(rebalance):
+    ran = rebalance("prove", "--without", "newest_claim", "--theorem", "exclusive-ownership")
+    assert ran.code == 1
+    assert "  assumed  of the assignor: once, member_only, held_back\n" in ran.out
+    assert "  not      newest_claim: COOPERATIVE: a partition that somebody else claims" in ran.out
+    assert "REFUTED invariants  step lead: offered what nobody else has\n" in ran.out
+    assert "  step     lead(c=A)\n" in ran.out
+    assert re.search(r"^  exclusive ownership .* unknown: rests upon invariants$", ran.out, re.M)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_workers_too(tmp_path):
+    words = [sys.executable, "-m", "rebalance.gate.cli", "prove", "--jobs", "2"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)  # which a worker would keep open
+    assert process.returncode in (0, 130), err  # a fast machine may have finished
+    if process.returncode == 130:
+        assert "interrupted" in err
+        assert not out or re.match(r"UNKNOWN  interrupted, [\d,]+ of [\d,]+ obligations proved\n", out)

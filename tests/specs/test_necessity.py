@@ -1,0 +1,223 @@
+"""What is necessary: every decision made otherwise fails where the table says, and its run replays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from rebalance.explore.bugs import SHOWN
+from rebalance.model.decisions import DECISIONS
+from rebalance.model.machine import NOBODY
+from rebalance.properties.protocol import CLAUSES
+from rebalance.specs.bounded import Run
+from rebalance.specs.concrete import Stepper
+from rebalance.specs.contract import SAFETY
+from rebalance.specs.examine import (
+    Finding,
+    Variation,
+    counterexample,
+    data,
+    deviation,
+    examine,
+    outcomes_of,
+    replay_of,
+    steps_of,
+    summary,
+    told,
+    wanted,
+)
+from rebalance.specs.necessity import BESIDE, NECESSITY
+from rebalance.specs.protocol import specification
+from rebalance.specs.prover import Verdict
+from rebalance.specs.replay import EVENTS, ReplayError, play
+
+QUICK = {"newest_claim", "max_generation_only", "member_only"}
+"""Those whose obligations and runs are also part of the fast loop: the contract's heart."""
+
+FALLING = [name for name, variation in NECESSITY.items() if variation.fall]
+
+
+def _slow_but(names, quick):
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@cache
+def run_of(name: str) -> Run:
+    answer = counterexample(NECESSITY[name])
+    assert answer.run is not None, answer.verdict
+    return answer.run
+
+
+# -- the table -----------------------------------------------------------------------------------------
+
+
+def test_every_switch_of_the_model_is_accounted_for_once():
+    listed = [switch for variation in NECESSITY.values() for switch in variation.switches]
+    assert sorted([*listed, *BESIDE]) == sorted(SHOWN)
+    assert set(DECISIONS) <= {*listed, *BESIDE}
+
+
+def test_every_clause_of_the_contract_is_dropped():
+    dropped = {
+        clause
+        for variation in NECESSITY.values()
+        for clause in SAFETY
+        if variation.contract.get(clause) is None
+    }
+    assert dropped == set(SAFETY)
+
+
+def test_what_is_kept_is_kept_for_a_clause():
+    reasons = [(name, variation.kept) for name, variation in NECESSITY.items() if not variation.fall] + list(
+        BESIDE.items()
+    )
+    for name, reason in reasons:
+        clause, _, why = reason.partition(": ")
+        assert clause in CLAUSES, name
+        assert why, name
+
+
+def test_switches_are_kept_for_the_clause_that_finds_them():
+    """A group that shows the switch breaking that clause is in ``explore.bugs``."""
+    reasons = {
+        switch: variation.kept
+        for variation in NECESSITY.values()
+        if variation.kept
+        for switch in variation.switches
+    }
+    for switch, reason in {**reasons, **BESIDE}.items():
+        assert reason.partition(": ")[0] == SHOWN[switch].clause, switch
+
+
+def test_every_action_is_an_event_of_the_model_or_a_part_of_one():
+    silent = {
+        *("partitions_lost", "partitions_revoked_to_join", "partitions_revoked"),
+        *("join_answered", "sync_parked_answered", "reconfigure", "topics_change", "lost", "stray_lost"),
+    }
+    names = {action.name for action in specification().actions}
+    assert names - set(EVENTS) == silent
+    assert set(EVENTS) <= names
+
+
+# -- obligations ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", _slow_but(NECESSITY, QUICK))
+def test_the_obligations_that_fail_are_those_of_the_table(name):
+    variation = NECESSITY[name]
+    failed = {
+        (outcome.case, outcome.goal): outcome
+        for outcome in outcomes_of(variation)
+        if outcome.verdict is not Verdict.PROVED
+    }
+    assert set(variation.obligations) <= set(failed)
+    assert bool(failed) is bool(variation.obligations)
+    for outcome in failed.values():
+        assert outcome.verdict is Verdict.REFUTED
+        assert outcome.counterexample is not None
+
+
+@pytest.mark.slow
+def test_with_the_decision_an_instance_has_one_member():
+    """So that the invariants that one variation adds are true of the protocol as specified."""
+    right = replace(NECESSITY["static_replace_only_stable"], instead=())
+    assert {outcome.verdict for outcome in outcomes_of(right)} == {Verdict.PROVED}
+
+
+# -- runs ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", _slow_but(FALLING, QUICK))
+def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
+    variation, run = NECESSITY[name], run_of(name)
+    assert [step[0] for step in run.steps] == [action for _, action in steps_of(variation.fall.path)]
+    stepper = Stepper(run.universe, variation.specification.actions)
+    assert stepper.holds(variation.specification.initial, run.initial)
+    before = run.initial
+    for number, (action, parameters, after) in enumerate(run.steps, 1):
+        assert stepper.allowed(before, action, parameters, after) is None
+        assert stepper.holds(wanted(variation), after) is (number < len(run.steps)), number
+        before = after
+
+
+@pytest.mark.parametrize("name", _slow_but(FALLING, QUICK))
+def test_without_the_variation_there_is_no_such_run(name):
+    right = replace(NECESSITY[name], instead=(), contract=SAFETY, properties={})
+    assert counterexample(right).verdict == "none"
+
+
+@pytest.mark.parametrize("name", _slow_but(FALLING, QUICK))
+def test_the_run_replays_on_the_model(name):
+    variation, run = NECESSITY[name], run_of(name)
+    replayed = replay_of(variation, run)
+    assert replayed.clause == variation.fall.clause
+    assert replayed.sentence
+    assert replayed.without
+
+
+def test_the_rule_shipped_in_2_8_1_takes_few_messages():
+    """Claims of older generations are discarded: 10 JoinGroup and SyncGroup requests to two owners, and
+    7 steps from the decision that the right rule does not allow."""
+    variation, run = NECESSITY["max_generation_only"], run_of("max_generation_only")
+    assert replay_of(variation, run).requests <= 12
+    assert len(run.steps) - deviation(variation, run) + 1 <= 12
+    assert run.steps[deviation(variation, run) - 1][0] == "lead"
+
+
+# -- replay --------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_the_model_cannot_follow_is_told():
+    """Without the switch the assignor of the model is not asked what it is asked in the run."""
+    fall, run = NECESSITY["silent_static_claims_stale"].fall, run_of("silent_static_claims_stale")
+    whose = [who for who, _ in steps_of(fall.path)]
+    with pytest.raises(ReplayError, match="does not follow"):
+        play(run, whose, fall.clause)
+
+
+def test_a_clause_that_does_not_break_is_told():
+    fall, run = NECESSITY["newest_claim"].fall, run_of("newest_claim")
+    whose = [who for who, _ in steps_of(fall.path)]
+    with pytest.raises(ReplayError, match="does not follow"):
+        play(run, whose, "group/instance")
+
+
+def test_whose_turn_it_is():
+    assert steps_of("A: start join\n -: join_phase_ends\n B: start") == [
+        (0, "start"),
+        (0, "join"),
+        (NOBODY, "join_phase_ends"),
+        (1, "start"),
+    ]
+
+
+# -- as text -------------------------------------------------------------------------------------------
+
+
+def test_a_finding_is_told():
+    finding = examine(NECESSITY["newest_claim"])
+    text = "\n".join(told(finding))
+    assert finding.verdict == "needed"
+    assert "exclusive ownership, at step" in text
+    assert "t-0 is owned by A and by B" in text
+    assert text.startswith("\n".join(summary(finding)))
+    written = data(finding)
+    assert written["verdict"] == "needed"
+    assert len(written["run"]) == len(finding.run.steps)
+    assert written["replay"]["clause"] == "group/owner"
+
+
+def test_what_is_not_needed_is_told_with_the_reason():
+    finding = examine(NECESSITY["member_only"])
+    assert finding.verdict == "not needed"
+    assert any(line.strip().startswith("kept for") for line in summary(finding))
+    assert data(finding)["run"] is None
+
+
+def test_what_fails_without_a_run_is_open():
+    variation = Variation("x", "coordinator", "", fall=None)
+    failed = outcomes_of(NECESSITY["newest_claim"])
+    refuted = tuple(outcome for outcome in failed if outcome.verdict is Verdict.REFUTED)
+    assert Finding(variation, 1, refuted).verdict == "open"
+    assert Finding(variation, 1, ()).verdict == "not needed"

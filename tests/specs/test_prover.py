@@ -1,0 +1,378 @@
+"""The prover on toys and on the protocol: what holds is proved, what does not is refuted by a real group."""
+# ruff: noqa: N806 (capital letters are variables of the language)
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import z3
+from rebalance.specs.concrete import Stepper, Universe
+from rebalance.specs.contract import SAFETY
+from rebalance.specs.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
+from rebalance.specs.finite import Finite
+from rebalance.specs.logic import Vocabulary
+from rebalance.specs.member import _join, owns
+from rebalance.specs.parallel import spread
+from rebalance.specs.proof import proof
+from rebalance.specs.protocol import Specification, specification
+from rebalance.specs.prover import Verdict, arranged, discharge, file_name, prove, verdict, written
+from rebalance.specs.theorems import Case, chosen, theorems
+from rebalance.specs.vocabulary import P, honest, none
+from z3 import And, If, Implies, Not
+
+PROVED, REFUTED, UNKNOWN = Verdict.PROVED, Verdict.REFUTED, Verdict.UNKNOWN
+
+
+def locks(*, guarded: bool = True, contradictory: bool = False, stuck: bool = False) -> Specification:
+    """Clients take locks that are free (or, not ``guarded``, any), and drop them."""
+    v = Vocabulary()
+    client, C, D = v.sort("Client", "CD")
+    lock, L = v.sort("Lock", "L")
+    root = v.fixed("root", value=client)
+    v.relation("held", client, lock)
+    v.relation("watched", lock)
+    s = v.state()
+
+    def take(s, t, c, l):  # noqa: E741
+        if guarded:
+            t.when(v.close(Not(s.held(C, l))))
+        t.held[c, l] = True
+
+    def drop(s, t, c, l):  # noqa: E741
+        t.when(s.held(c, l))
+        if stuck:
+            t.when(Not(s.held(c, l)))
+        t.held[c, l] = False
+
+    def watch(s, t, l):  # noqa: E741
+        t.watched[l] = True
+
+    exclusive = v.close(Implies(And(s.held(C, L), s.held(D, L)), C == D))
+    return Specification(
+        v,
+        {"root is nobody": root != root} if contradictory else {"root is root": root == root},
+        v.close(Not(s.held(C, L))),
+        (v.action(take), v.action(drop), v.action(watch)),
+        {"exclusive": exclusive},
+        {"one or none": exclusive, "everything is held by root": v.close(s.held(root, L))},
+    )
+
+
+def verdicts(spec: Specification, **how: Any) -> dict[tuple[str, str, str], Verdict]:
+    found = [outcome for case in prove(theorems(spec), jobs=1, **how) for outcome in case]
+    return {(one.theorem, one.case, one.goal): one.verdict for one in found}
+
+
+# -- toys ----------------------------------------------------------------------------------------------
+
+
+def test_what_holds_is_proved_and_what_does_not_follow_is_refuted():
+    assert verdicts(locks()) == {
+        ("possibility", "", "the initial state"): PROVED,
+        ("possibility", "", "take can be taken"): PROVED,
+        ("possibility", "", "drop can be taken"): PROVED,
+        ("possibility", "", "watch can be taken"): PROVED,
+        ("invariants", "", "exclusive"): PROVED,
+        ("invariants", "take", "exclusive"): PROVED,
+        ("invariants", "drop", "exclusive"): PROVED,  # watch assigns nothing of it
+        ("one or none", "", "one or none"): PROVED,
+        ("everything is held by root", "", "everything is held by root"): REFUTED,
+    }
+
+
+def test_a_missing_guard_is_refuted_by_the_smallest_group():
+    spec = locks(guarded=False)
+    (found,) = [o for case in prove(theorems(spec), jobs=1) for o in case if o.case == "take"]
+    assert found.verdict is REFUTED
+    shown = found.counterexample
+    assert shown is not None
+    assert shown.elements == {"Client": ("client 0", "client 1"), "Lock": ("lock 0",)}
+    assert shown.parameters == {"c": "client 0", "l": "lock 0"}
+    assert shown.broken in ({"C": "client 0", "D": "client 1", "L": "lock 0"},)
+    assert [text for label, text in lines(shown) if label == "after"] == ["held(client 0, lock 0)"]
+    is_real(spec, shown)
+
+
+def test_nothing_is_known_in_no_time():
+    assert set(verdicts(locks(), limit=0.0).values()) == {UNKNOWN}
+
+
+@pytest.mark.parametrize("what", ["contradictory", "stuck"])
+def test_a_proof_about_nothing_is_refused(what):
+    found = verdicts(locks(**{what: True}))
+    refuted = [
+        goal for (theorem, _, goal), said in found.items() if theorem == "possibility" and said is REFUTED
+    ]
+    everything = ["the initial state", *(f"{name} can be taken" for name in ("take", "drop", "watch"))]
+    assert refuted == (everything if what == "contradictory" else ["drop can be taken"])
+
+
+def test_all_hypotheses_are_tried_where_the_near_ones_do_not_do():
+    spec = locks()
+    v, s = spec.vocabulary, spec.vocabulary.state()
+    l = z3.Const("l", v.sorts["Lock"])  # noqa: E741
+    case = Case(
+        "step",
+        "",
+        lambda: {"watched": s.watched(l)},
+        {"a": lambda: s.watched(l), "b": lambda: Not(s.held(v.letters["C"], l))},
+        given={"far": v.close(Not(s.held(v.letters["C"], v.letters["L"]))), "near": l == l},
+        near={"a": ("near", "not there any more"), "b": ("near",)},
+    )
+    a, b = discharge(v, case)
+    assert (a.verdict, list(a.used)) == (PROVED, ["watched", "near"])
+    assert (b.verdict, list(b.used)) == (PROVED, ["watched", "far", "near"])
+
+
+def test_the_outcome_is_the_same_in_two_processes():
+    spec = theorems(locks(guarded=False))
+    one, two = (
+        [
+            replace(o, seconds=0.0)
+            for o in arranged(spec, [o for case in prove(spec, jobs=jobs) for o in case])
+        ]
+        for jobs in (1, 2)
+    )
+    assert one == two
+    assert len(one) == sum(theorem.obligations for theorem in spec)
+    assert verdict(one) is REFUTED
+    assert verdict([o for o in one if o.verdict is PROVED]) is PROVED
+
+
+def test_theorems_bring_what_they_rest_upon():
+    among = theorems(locks())
+    assert [t.name for t in chosen(among, ["one-or-none"])] == ["invariants", "one or none"]
+    assert chosen(among, []) == among
+    with pytest.raises(ValueError, match="no theorem is called 'two'; there are: possibility, invariants"):
+        chosen(among, ["two"])
+
+
+def test_the_plainest_model_is_a_matter_of_the_formulas_alone():
+    spec = locks()
+    v, s = spec.vocabulary, spec.vocabulary.state()
+    C, L = v.letters["C"], v.letters["L"]
+    some = z3.Exists([C, L], And(s.held(C, L), Not(s.watched(L))))
+    other = z3.Exists([C, L], And(s.held(C, L), s.watched(L)))
+    found = set()
+    for seed in range(4):
+        finite = Finite(v, {"Client": 3, "Lock": 3})
+        finite.solver.set("random_seed", seed)
+        finite.add(some, other)
+        model = finite.plainest(float("inf"), together={}, prefer={"watched": lambda place: (1,)})
+        assert model is not None
+        assert {name: len(elements) for name, elements in model.elements.items()} == {"Client": 1, "Lock": 2}
+        found.add(tuple(model.value(s.watched(lock)) for lock in model.elements["Lock"]))
+    assert found == {(1, 0)}
+
+
+def test_there_is_no_small_model_of_what_contradicts_itself():
+    spec = locks()
+    finite = Finite(spec.vocabulary, {"Client": 2, "Lock": 2})
+    C, D = spec.vocabulary.letters["C"], spec.vocabulary.letters["D"]
+    finite.add(z3.Exists([C, D], C != D))
+    with finite.supposing(spec.vocabulary.close(C == D)):
+        assert finite.plainest(float("inf"), together={}, prefer={}) is None
+    assert finite.plainest(0.0, together={}, prefer={}) is None  # no time
+    assert finite.plainest(float("inf"), together={}, prefer={}) is not None
+
+
+# -- workers -------------------------------------------------------------------------------------------
+
+
+def test_work_is_spread():
+    assert sorted(spread(lambda i: i * i, 7, 3)) == [(i, i * i) for i in range(7)]
+    assert list(spread(lambda i: i * i, 3, 1)) == [(0, 0), (1, 1), (2, 4)]
+    assert list(spread(lambda i: i, 0, 2)) == []
+
+
+def test_a_worker_that_dies_costs_its_own_work_only():
+    def work(number: int) -> int:
+        if number == 2:
+            os._exit(9)
+        return number
+
+    assert sorted(spread(work, 6, 2)) == [(i, None if i == 2 else i) for i in range(6)]
+
+
+def test_an_exception_in_a_worker_is_told():
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        list(spread(lambda i: 1 // i, 4, 2))
+
+
+# -- written out ---------------------------------------------------------------------------------------
+
+
+def test_obligations_are_written_for_other_solvers(tmp_path):
+    among = theorems(locks())
+    for _ in prove(among, jobs=1, smt2=tmp_path):
+        pass
+    paths = sorted(tmp_path.rglob("*.smt2"))
+    assert len(paths) == sum(theorem.obligations for theorem in among)
+    for path in paths:
+        text = path.read_text()
+        solver = z3.Solver()
+        solver.from_string(text)
+        expected = "sat" if "possibility" in str(path) else "unsat"
+        assert f"(set-info :status {expected})" in text
+        if "everything-is-held" not in path.name:  # which is refuted
+            assert str(solver.check()) == expected, path
+    again = tmp_path / "again"
+    for _ in prove(among, jobs=2, smt2=again):
+        pass
+    assert {path.relative_to(again): path.read_text() for path in again.rglob("*.smt2")} == {
+        path.relative_to(tmp_path): path.read_text() for path in paths
+    }
+
+
+def test_every_obligation_of_the_protocol_has_a_file_of_its_own():
+    names = [
+        file_name(theorem, case, goal) for theorem in proof() for case in theorem.cases for goal in case.goals
+    ]
+    assert len(names) > 1000
+    assert len({*names}) == len(names)
+
+
+# -- the protocol --------------------------------------------------------------------------------------
+
+
+def step(spec: Specification, name: str) -> Case:
+    """The induction step of one action."""
+    cases = next(theorem for theorem in theorems(spec) if theorem.name == "invariants").cases
+    return next(case for case in cases if case.name == name)
+
+
+def is_real(spec: Specification, found: Counterexample) -> None:
+    """The group is one, the step is possible, all invariants hold before it and the broken one not after:
+    by ``specs.concrete``, which knows nothing of the solver."""
+    v = spec.vocabulary
+    number = {sort: {name: i for i, name in enumerate(names)} for sort, names in found.elements.items()}
+
+    def value(symbol: Any, told: str | bool) -> Any:
+        return number[symbol.value.name()][str(told)] if symbol.value.name() in number else told
+
+    def place(symbol: Any, names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(number[sort.name()][name] for sort, name in zip(symbol.arguments, names, strict=True))
+
+    def table(facts: Any) -> dict[str, dict[tuple[int, ...], Any]]:
+        told: dict[str, dict[tuple[int, ...], Any]] = {}
+        for fact in facts:
+            symbol = v.symbols[fact.symbol]
+            told.setdefault(fact.symbol, {})[place(symbol, fact.of)] = value(symbol, fact.value)
+        return told
+
+    fixed: dict[str, Any] = {
+        name: (lambda *at, values=values: values[at]) for name, values in table(found.fixed).items()
+    }
+    sizes = {sort: len(names) for sort, names in found.elements.items()}
+    universe = Universe(v, sizes, fixed)
+    stepper = Stepper(universe, spec.actions)
+    before, after = universe.structure(table(found.before)), universe.structure(table(found.after))
+    action = spec.action(found.action)
+    parameters = tuple(number[c.sort().name()][found.parameters[str(c)]] for c in action.parameters)
+    assert all(stepper.holds(axiom, before) for axiom in spec.axioms.values())
+    assert [name for name, formula in spec.invariants.items() if not stepper.holds(formula, before)] == []
+    assert stepper.allowed(before, action.name, parameters, after) is None
+    assert not stepper.holds(spec.invariants[found.goal], after)
+
+
+def refuted(spec: Specification, name: str) -> dict[str, Counterexample]:
+    """What the action breaks, each shown by a real group."""
+    found = {}
+    for answer in discharge(spec.vocabulary, step(spec, name)):
+        assert answer.verdict is not UNKNOWN
+        if answer.verdict is REFUTED:
+            assert answer.counterexample is not None
+            is_real(spec, answer.counterexample)
+            found[answer.goal] = answer.counterexample
+    return found
+
+
+def without(clause: str) -> Specification:
+    return specification(contract={name: made for name, made in SAFETY.items() if name != clause})
+
+
+@pytest.mark.slow
+def test_the_clause_of_the_newest_claim_is_for_what_others_have():
+    found = refuted(without("newest_claim"), "lead")
+    assert [*found] == ["offered what nobody else has"]
+    told = [*lines(found["offered what nobody else has"])]
+    people = "consumers A, B; members A1, B1; partitions t-0; generations none, 0; assignors cooperative"
+    assert told[0] == ("group", people)
+    assert ("step", "lead(c=A)") in told
+    assert ("", "offer(A, A1, t-0)") in told
+    assert ("", "B1: member, claim t-0 0, supports cooperative") in told
+    assert told[-1] == ("broken", "offered what nobody else has, for M=A1, N=B1, L=A1, P=t-0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("clause", "broken"), [("once", "offered once"), ("held_back", "offered what nobody else has")]
+)
+def test_what_other_clauses_are_for(clause, broken):
+    assert [*refuted(without(clause), "lead")] == [broken]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "guard", "broken"),
+    [
+        ("leader_syncs", "wire_generation(c) == current", "no two rights"),
+        ("join_answered", "names(m)", "answered under its id"),
+        ("partitions_assigned", "ForAll(P, Implies(since(c, P) != none, got(c, P)))", "the listener is told"),
+        ("static_returns", "of(n) == c", "no two rights"),
+    ],
+)
+def test_a_guard_left_out_is_missed(name, guard, broken):
+    spec = specification()
+    action = spec.action(name)
+    left = [one for one in action.guards if " ".join(str(one).split()) != guard]
+    assert len(left) == len(action.guards) - 1
+    weaker = replace(action, guard=And(left), guards=tuple(left))
+    actions = tuple(weaker if one is action else one for one in spec.actions)
+    assert broken in refuted(replace(spec, actions=actions), name)
+
+
+@pytest.mark.slow
+def test_an_action_put_in_the_place_of_another_is_judged():
+    def join(s, t, c):
+        """The claim says that it is of the last generation, whatever it is of."""
+        t.when(honest(c))
+        _join(s, t, c)
+        t.sent[c, P] = If(owns(s, c, P), s.generation(c), none)
+
+    assert "a claim is what is owned" in refuted(specification(join), "join")
+
+
+@pytest.mark.slow
+def test_a_goal_without_an_action_is_refuted_in_a_state():
+    spec = specification()
+    v, s = spec.vocabulary, spec.vocabulary.state()
+    goal = v.close(Not(owns(s, v.letters["C"], P)))
+    hypotheses = [*spec.axioms.values(), *spec.invariants.values()]
+    found = counterexample(v, hypotheses, "nothing is owned", goal, None, float("inf"))
+    assert found is not None
+    assert (found.action, found.after) == ("", ())
+    assert [fact.value for fact in found.before if fact.symbol == "since" and fact.of == ("A", "t-0")] == [
+        "0"
+    ]
+    assert found.broken == {"C": "A", "P": "t-0"}
+
+
+@pytest.mark.slow
+def test_files_of_the_protocol_are_unsatisfiable_as_they_say():
+    spec = specification()
+    theorem = next(theorem for theorem in theorems(spec) if theorem.name == "invariants")
+    case = step(spec, "leader_syncs")
+    for answer in discharge(spec.vocabulary, case):
+        solver = z3.Solver()
+        solver.from_string(written(theorem, case, answer))
+        assert solver.check() == z3.unsat, answer.goal
+
+
+def test_preferences_speak_of_the_vocabulary():
+    v = specification().vocabulary
+    assert {*PREFER} <= {*v.symbols}
+    assert {*TOGETHER, *TOGETHER.values()} <= {*v.sorts}
