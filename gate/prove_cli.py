@@ -100,7 +100,8 @@ def _list(plan: Plan, options: argparse.Namespace) -> None:
         return
     lines = []
     for theorem in plan.theorems:
-        lines += [f"{theorem.name}: {theorem.sentence} ({theorem.source})"]
+        source = f" ({theorem.source})" if theorem.source else ""
+        lines += [f"{theorem.name}: {theorem.sentence}{source}"]
         lines += [
             f"  {f'{kind} {case}'.rstrip()}: {goal}" for one, kind, case, goal in rows if one is theorem
         ]

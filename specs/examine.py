@@ -258,6 +258,19 @@ def examine(
 # -- as text -------------------------------------------------------------------------------------------
 
 
+def table(findings: Sequence[Finding]) -> Iterator[str]:
+    """One line for each finding: what breaks and after how many steps, or what it is kept for."""
+    width = max((len(finding.variation.name) for finding in findings), default=0)
+    for finding in findings:
+        variation = finding.variation
+        said = variation.kept.partition(":")[0]
+        if finding.run is not None and variation.fall is not None:
+            said = f"{variation.fall.goal}, {len(finding.run.steps)} steps"
+            if finding.replay is not None:
+                said += f"; replays: {finding.replay.clause}, {len(finding.replay.events)} events"
+        yield f"{variation.name:<{width}}  {finding.verdict:<10}  {said}"
+
+
 def summary(finding: Finding) -> Iterator[str]:
     """A finding in a few lines: what was varied, what fails, the run, the replay."""
     variation = finding.variation

@@ -35,6 +35,11 @@ class Literal:
     value: str
     positive: bool
 
+    @property
+    def terms_of(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Of what it states the value."""
+        return self.symbol, self.terms
+
     def formula(self, vocabulary: Vocabulary) -> Term:
         symbol = vocabulary.symbols[self.symbol]
         arguments = []
@@ -46,13 +51,15 @@ class Literal:
             formula = formula == _value(vocabulary, symbol, self.value)
         return formula if self.positive else z3.Not(formula)
 
-    def holds(self, universe: Universe, state: Structure, letters: Mapping[str, Value]) -> bool:
-        place = tuple(_read(universe, state, f, letters[x]) if f else letters[x] for f, x in self.terms)
-        value = _read(universe, state, self.symbol, *place)
-        expected: Value = self.value or True
-        if self.value in universe.tables:
-            expected = universe.tables[self.value][0]
-        return (value == expected) == self.positive
+    def among(self, universe: Universe, states: Sequence[Structure], letters: Mapping[str, Value]) -> str:
+        """For each of the states "1" if the literal holds for these values of the letters, else "0"."""
+        place = tuple(_fixed(universe, f, letters[x]) if f else letters[x] for f, x in self.terms)
+        expected = _fixed(universe, self.value) if self.value in universe.tables else self.value or True
+        yes, no = "10" if self.positive else "01"
+        if self.symbol in universe.tables:
+            return (yes if _fixed(universe, self.symbol, *place) == expected else no) * len(states)
+        position, offset = universe.positions[self.symbol], universe.places[self.symbol][place]
+        return "".join([yes if state[position][offset] == expected else no for state in states])
 
 
 def frames(vocabulary: Vocabulary) -> list[Frame]:
@@ -104,23 +111,25 @@ def candidates(
     among = None if among is None else list(among)
     found: dict[str, Term] = {}
     for frame in frames(vocabulary):
+        own = {letter for function, letter in frame.values() if function}
         known = literals(vocabulary, frame, among)
         bits = _bits(known, frame, samples)
-        every = next(iter(_bits([], frame, samples, whole=True)))
-        assumed = [(every, z3.BoolVal(True))]
-        guards = [one for one in literals(vocabulary, frame, [guard]) if one.positive] if guard else []
-        assumed += [(_bits([one], frame, samples)[0], one.formula(vocabulary)) for one in guards]
-        for one, other in combinations(range(len(known)), 2):
-            a, b = known[one], known[other]
-            if _trivial(a, b) or not bits[one] or not bits[other]:
+        assumed: list[tuple[int, list[Term]]] = [(-1, [])]
+        for one in literals(vocabulary, frame, [guard]) if guard else ():
+            if one.positive:
+                assumed.append((_bits([one], frame, samples)[0], [one.formula(vocabulary)]))
+        seen = [i for i, found_at in enumerate(bits) if found_at]
+        for i, j in combinations(seen, 2):
+            a, b = known[i], known[j]
+            if a.terms_of == b.terms_of or (own and not any(("", x) in a.terms + b.terms for x in own)):
                 continue
-            for holds, formula in assumed:
-                if not bits[one] & bits[other] & holds:
-                    sentence = z3.Not(z3.And(formula, a.formula(vocabulary), b.formula(vocabulary)))
-                    _propose(found, vocabulary, z3.simplify(sentence))
+            for holds, formulas in assumed:
+                if not bits[i] & bits[j] & holds:
+                    both = (*formulas, a.formula(vocabulary), b.formula(vocabulary))
+                    _propose(found, vocabulary, z3.Not(z3.And(both)))
                     break
-        for one, literal in enumerate(known):
-            if not bits[one]:
+        for literal, found_at in zip(known, bits, strict=True):
+            if not found_at:
                 _propose(found, vocabulary, z3.Not(literal.formula(vocabulary)))
     for sentence in _unique(vocabulary, among):
         if all(Stepper(universe, []).holds(sentence, s) for universe, states in samples.items() for s in states):
@@ -248,11 +257,6 @@ def _propose(found: dict[str, Term], vocabulary: Vocabulary, sentence: Term) -> 
     found.setdefault(" ".join(str(closed).split()), closed)
 
 
-def _trivial(a: Literal, b: Literal) -> bool:
-    """They speak of the same value."""
-    return (a.symbol, a.terms) == (b.symbol, b.terms)
-
-
 def _letters(vocabulary: Vocabulary, sort: str) -> list[str]:
     return [letter for letter, constant in vocabulary.letters.items() if constant.sort().name() == sort]
 
@@ -275,25 +279,17 @@ def _value(vocabulary: Vocabulary, symbol: Symbol, name: str) -> Term:
     return symbol.value.constructor(values.index(name))() if name in values else vocabulary.symbols[name].of()()
 
 
-def _read(universe: Universe, state: Structure, name: str, *place: Value) -> Value:
-    if name in universe.tables:
-        return universe.tables[name][universe.places[name][place]]
-    return universe.read(state, name, *place)
+def _fixed(universe: Universe, name: str, *place: Value) -> Value:
+    return universe.tables[name][universe.places[name][place]]
 
 
-def _bits(
-    known: Sequence[Literal], frame: Frame, samples: Mapping[Universe, Sequence[Structure]], *, whole: bool = False
-) -> list[int]:
+def _bits(known: Sequence[Literal], frame: Frame, samples: Mapping[Universe, Sequence[Structure]]) -> list[int]:
     """Of each literal one number: a bit for each sample and all values of the letters, whether it holds."""
     letters = {letter: sort for sort, (function, letter) in frame.items() if not function}
-    rows: list[list[str]] = [[] for _ in known]
-    count = 0
+    rows = [["0"] for _ in known]
     for universe, states in samples.items():
-        domains = [universe.domains[sort] for sort in letters.values()]
-        places = [dict(zip(letters, values, strict=True)) for values in product(*domains)]
-        count += len(states) * len(places)
-        for row, literal in zip(rows, known, strict=True):
-            row += ["1" if literal.holds(universe, s, place) else "0" for s in states for place in places]
-    if whole:
-        return [(1 << count) - 1]
-    return [int("".join(row) or "0", 2) for row in rows]
+        for values in product(*(universe.domains[sort] for sort in letters.values())):
+            place = dict(zip(letters, values, strict=True))
+            for row, literal in zip(rows, known, strict=True):
+                row.append(literal.among(universe, states, place))
+    return [int("".join(row), 2) for row in rows]

@@ -14,7 +14,7 @@ from rebalance.specs.contract import SAFETY, Clause
 from rebalance.specs.examine import Fall, Variation
 from rebalance.specs.logic import Term
 from rebalance.specs.member import owns, participates
-from rebalance.specs.safety import deciding
+from rebalance.specs.safety import deciding, holds
 from rebalance.specs.variations import forgets, loses_nothing, static_removal_not_persisted, stays_out
 from rebalance.specs.vocabulary import (
     COMMIT,
@@ -35,7 +35,7 @@ from rebalance.specs.vocabulary import (
     of,
     static,
 )
-from z3 import And, BoolVal, Implies, Not
+from z3 import And, BoolVal, Implies, Not, Or
 
 _s = VOCABULARY.state()
 
@@ -502,13 +502,20 @@ _COORDINATOR = (
         "static_replace_in_completing_no_rebalance", "coordinator",
         "a static id is replaced while the leader assigns, and no rebalance follows",
         (variations.static_replace_in_completing_no_rebalance,),
+        invariants={
+            "what is held is claimed when the leader asks": Implies(
+                And(_s.group == COMPLETING, _s.member(M), honest(of(M)), holds(_s, M, P)),
+                _s.claim(M, P) != none,
+            ),
+            "offered what nobody else has": Implies(
+                And(deciding(_s), _s.offer(of(L), M, P), _s.member(M), _s.member(N)),
+                Implies(
+                    And(honest(of(M)), honest(of(N)), Or(_s.claim(N, P) != none, holds(_s, N, P))), M == N
+                ),
+            ),
+        },
         switches=("static_replace_in_completing_no_rebalance",),
-        obligations=tuple(
-            ("static_returns", name)
-            for name in ("what is held is claimed when the leader asks", "offered what nobody else has")
-        ),
-        kept="coordinator/static: the new id is left without an assignment. The invariants do not cover it, "
-        "and no run is known that breaks a property",
+        kept="coordinator/static: the new id is left without an assignment",
     ),
     Variation(
         "sync_load_error_raw", "coordinator", "SyncGroup during load ends the client",

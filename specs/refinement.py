@@ -15,9 +15,10 @@ new member id, which may not be in the log; of ids there are always others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import takewhile
 from typing import Any, cast
 
 import z3
@@ -67,8 +68,8 @@ class Failure:
 class Report:
     """What was checked.
 
-    ``states`` and ``transitions`` are the model's; ``distinct`` are the steps between two pictures that
-    these transitions come to, each checked once, and ``silent`` the transitions that stand for no action.
+    ``states`` (of an exploration) and ``transitions`` are the model's; ``distinct`` are the steps between two
+    pictures that these come to, each checked once, and ``silent`` the transitions that stand for no action.
     ``taken`` counts the actions of the logic, for every transition. ``impossible`` transitions were left out
     (``correspondence.given_again``).
     """
@@ -102,7 +103,7 @@ class Refinement:
         self.setup = replace(setup, steps="fine")
         self.spec = spec or _protocol()
         self.numbered = Numbered(machine(self.setup))
-        self.transitions = self.distinct = self.silent = self.impossible = 0
+        self.states = self.transitions = self.distinct = self.silent = self.impossible = 0
         self.taken = Counter(dict.fromkeys((action.name for action in self.spec.actions), 0))
         place = self.numbered.machine.position
         logs = ["log"] if setup.keeps_log else []
@@ -146,10 +147,14 @@ class Refinement:
         """
         one, other = self.numbered.normal(self.numbered.numbers(before), self.numbered.numbers(after))
         transition = Transition(one, event, other, seen)
-        if not self.possible(transition):
-            self.impossible += 1
-            return None
-        return self.check(transition) or self.judge(other, tell(event))
+        return self.checked(transition) or self.judge(other, tell(event))
+
+    def checked(self, transition: Transition) -> Failure | None:
+        """Check one step, if it is possible."""
+        if self.possible(transition):
+            return self.check(transition)
+        self.impossible += 1
+        return None
 
     def possible(self, transition: Transition) -> bool:
         """Whether it could happen to a real group."""
@@ -208,10 +213,9 @@ class Refinement:
         values = self._stepper.breach(formula, letters, structure) or {}
         return Failure(event, name, ", ".join(f"{letter}={v}" for letter, v in values.items()), True)
 
-    def report(self, states: int, failure: Failure | None) -> Report:
-        return Report(
-            states, self.transitions, self.distinct, self.silent, self.impossible, dict(self.taken), failure
-        )
+    def report(self, failure: Failure | None) -> Report:
+        counts = self.states, self.transitions, self.distinct, self.silent, self.impossible
+        return Report(*counts, dict(self.taken), failure)
 
     def _wrong(
         self, state: Structure, path: tuple[Step, ...], after: Structure, told: tuple[Told, ...] | None
@@ -315,48 +319,43 @@ def _protocol() -> Specification:
     return specification()
 
 
-def check_exploration(
-    setup: Setup, spec: Specification | None = None, limit: int | None = None, judged: bool = True
-) -> Report:
-    """Check every step from every reachable state, and ``judged`` the invariants there, to the first failure.
+def failures(refinement: Refinement, *, judged: bool = True, limit: int | None = None) -> Iterator[Failure]:
+    """Every failure in the reachable states of the setup and on the steps from there, breadth-first.
 
-    States that equal each other but for the names of members and partitions are one. ``limit`` is about how
-    many states there may be at most.
+    States that equal each other but for the names of members and partitions are one. ``judged``: invariants
+    and properties too. ``limit`` is about how many states there may be at most.
     """
-    refinement = Refinement(setup, spec)
-    failure = refinement.begin()
+    yield from filter(None, [refinement.begin()])
     states = reachable(refinement.numbered, refinement.possible, limit)
+    refinement.states = len(states)
     refinement.fit(range(len(refinement.numbered.values)))  # or the universe would grow again and again
     for state in states:
-        if judged:
-            failure = failure or refinement.judge(state, "a reachable state")
+        if judged and (failure := refinement.judge(state, "a reachable state")):
+            yield failure
         for transition in refinement.numbered.steps(state):
-            if refinement.possible(transition):
-                failure = failure or refinement.check(transition)
-            else:
-                refinement.impossible += 1
-        if failure:
-            break
-    return refinement.report(len(states), failure)
+            if failure := refinement.checked(transition):
+                yield failure
+
+
+def check_exploration(
+    setup: Setup, spec: Specification | None = None, *, judged: bool = True, limit: int | None = None
+) -> Report:
+    """Check everything that is reachable, to the first failure."""
+    refinement = Refinement(setup, spec)
+    return refinement.report(next(failures(refinement, judged=judged, limit=limit), None))
 
 
 def check_walks(
-    setup: Setup, seed: int, count: int, spec: Specification | None = None, judged: bool = True
+    setup: Setup, seed: int, count: int, spec: Specification | None = None, *, judged: bool = True
 ) -> Report:
-    """Check at least ``count`` steps of random runs, and the states after them, to the first failure.
-
-    A run ends where an impossible step would follow.
-    """
+    """Check at least ``count`` steps of random runs, and the states after them, to the first failure."""
     refinement = Refinement(setup, spec, Size(3, 6))
     failure = refinement.begin()
     for run in random_runs(refinement.numbered, refinement.setup, seed):
-        for transition in run:
-            if not refinement.possible(transition):
-                refinement.impossible += 1
-                break
+        for transition in takewhile(refinement.possible, run):
             failure = failure or refinement.check(transition)
             if judged:
                 failure = failure or refinement.judge(transition.after, tell(transition.event))
         if failure or refinement.transitions >= count:
             break
-    return refinement.report(0, failure)
+    return refinement.report(failure)

@@ -82,7 +82,7 @@ def theorems(spec: Specification) -> tuple[Theorem, ...]:
     )
     invariants = Theorem(
         INVARIANTS,
-        f"the {len(spec.invariants)} invariants hold at first, and every action keeps them",
+        f"{len(spec.invariants)} invariants hold at first, and every action keeps them",
         "induction",
         spec.vocabulary,
         (_initially(spec), *(_step(spec, action, symbols) for action in spec.actions)),

@@ -33,6 +33,7 @@ from rebalance.specs.vocabulary import (
     UP,
     VOCABULARY,
     A,
+    C,
     L,
     M,
     N,
@@ -323,9 +324,12 @@ def static_replace_not_persisted(s: State, t: After, c: Term, m: Term, n: Term) 
 
 @instead_of(coordinator.static_returns)
 def static_replace_in_completing_no_rebalance(s: State, t: After, c: Term, m: Term, n: Term) -> None:
-    """A static member returns while the leader assigns, and no rebalance follows."""
+    """A static member returns while the leader assigns, and no rebalance follows.
+
+    Its id is new, so it is in no assignment that is under way.
+    """
     without("group", coordinator.static_returns)(s, t, c, m, n)
-    t.when(s.group == COMPLETING)
+    t.when(s.group == COMPLETING, ForAll([C, P], Not(s.offer(C, m, P))))
     _log_stays(t)
 
 

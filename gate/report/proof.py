@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
@@ -53,27 +53,29 @@ def _header(proof: Proof) -> list[str]:
 
 
 def _table(proof: Proof, verbose: int) -> Iterator[str]:
-    width = max(len(theorem.name) for theorem in proof.plan.theorems) + 2
-    if verbose:
-        width = max(width, *(len(_case(outcome)) + 4 for outcome in proof.outcomes), 0)
-    yield f"{'theorem':<{width}}{'obligations':>13}{'time':>10}  verdict"
+    """Theorems, with ``verbose`` also their cases; the time comes last, since its width is never the same."""
+    rows = []
     for theorem in proof.plan.theorems:
-        said, weak = proof.judged(theorem).value, proof.weak(theorem)
-        if weak and proof.alone(theorem) is Verdict.PROVED:
-            said += f": rests upon {', '.join(weak)}"
         found = proof.of(theorem)
-        if missing := theorem.obligations - len(found):
-            said += f": {missing:,} not tried"
-        yield _row(f"  {theorem.name}", width, theorem.obligations, found, said)
-        if verbose:
-            for label, group in groupby(found, _case):
-                case = list(group)
-                yield _row(f"    {label}", width, len(case), case, verdict(case).value)
+        rows.append((f"  {theorem.name}", f"{theorem.obligations:,}", _said(proof, theorem), found))
+        for name, group in groupby(found, _case) if verbose else ():
+            case = tuple(group)
+            rows.append((f"    {name}", f"{len(case):,}", verdict(case).value, case))
+    first = max(len(label) for label, *_ in rows)
+    third = max(len(said) for *_, said, _ in rows)
+    yield f"{'theorem':<{first}}  obligations  {'verdict':<{third}}  time"
+    for label, number, said, outcomes in rows:
+        seconds = sum(outcome.seconds for outcome in outcomes)
+        yield f"{label:<{first}}  {number:>11}  {said:<{third}}  {seconds:.1f} s"
 
 
-def _row(label: str, width: int, number: int, outcomes: Sequence[Outcome], said: str) -> str:
-    seconds = sum(outcome.seconds for outcome in outcomes)
-    return f"{label:<{width}}{number:>13,}{seconds:>8.1f} s  {said}"
+def _said(proof: Proof, theorem: Theorem) -> str:
+    said, weak = proof.judged(theorem).value, proof.weak(theorem)
+    if missing := theorem.obligations - len(proof.of(theorem)):
+        return f"{said}: {missing:,} not tried"
+    if weak and proof.alone(theorem) is Verdict.PROVED:
+        return f"{said}: rests upon {', '.join(weak)}"
+    return said
 
 
 def _failures(proof: Proof, verbose: int) -> Iterator[str]:

@@ -24,22 +24,30 @@ from rebalance.specs.examine import (
     replay_of,
     steps_of,
     summary,
+    table,
     told,
     wanted,
 )
 from rebalance.specs.necessity import BESIDE, NECESSITY
 from rebalance.specs.protocol import specification
-from rebalance.specs.prover import Verdict
+from rebalance.specs.prover import Outcome, Verdict
 from rebalance.specs.replay import EVENTS, ReplayError, play
 
-QUICK = {"newest_claim", "max_generation_only", "member_only"}
-"""Those whose obligations and runs are also part of the fast loop: the contract's heart."""
-
-FALLING = [name for name, variation in NECESSITY.items() if variation.fall]
+FALLS = {name: variation.fall for name, variation in NECESSITY.items() if variation.fall}
 
 
-def _slow_but(names, quick):
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+def names(slow):
+    return [pytest.param(name, marks=pytest.mark.slow) if slow(name) else name for name in NECESSITY]
+
+
+def many(name: str) -> bool:
+    """It takes seconds: groups are looked for, or all actions asked."""
+    return bool(NECESSITY[name].obligations or NECESSITY[name].invariants)
+
+
+falling = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name != "newest_claim" else name for name in FALLS]
+)
 
 
 @cache
@@ -103,7 +111,7 @@ def test_every_action_is_an_event_of_the_model_or_a_part_of_one():
 # -- obligations ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", _slow_but(NECESSITY, QUICK))
+@pytest.mark.parametrize("name", names(slow=many))
 def test_the_obligations_that_fail_are_those_of_the_table(name):
     variation = NECESSITY[name]
     failed = {
@@ -128,10 +136,10 @@ def test_with_the_decision_an_instance_has_one_member():
 # -- runs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", _slow_but(FALLING, QUICK))
+@falling
 def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
     variation, run = NECESSITY[name], run_of(name)
-    assert [step[0] for step in run.steps] == [action for _, action in steps_of(variation.fall.path)]
+    assert [step[0] for step in run.steps] == [action for _, action in steps_of(FALLS[name].path)]
     stepper = Stepper(run.universe, variation.specification.actions)
     assert stepper.holds(variation.specification.initial, run.initial)
     before = run.initial
@@ -141,21 +149,22 @@ def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
         before = after
 
 
-@pytest.mark.parametrize("name", _slow_but(FALLING, QUICK))
+@falling
 def test_without_the_variation_there_is_no_such_run(name):
     right = replace(NECESSITY[name], instead=(), contract=SAFETY, properties={})
     assert counterexample(right).verdict == "none"
 
 
-@pytest.mark.parametrize("name", _slow_but(FALLING, QUICK))
+@falling
 def test_the_run_replays_on_the_model(name):
     variation, run = NECESSITY[name], run_of(name)
     replayed = replay_of(variation, run)
-    assert replayed.clause == variation.fall.clause
+    assert replayed.clause == FALLS[name].clause
     assert replayed.sentence
     assert replayed.without
 
 
+@pytest.mark.slow
 def test_the_rule_shipped_in_2_8_1_takes_few_messages():
     """Claims of older generations are discarded: 10 JoinGroup and SyncGroup requests to two owners, and
     7 steps from the decision that the right rule does not allow."""
@@ -168,16 +177,17 @@ def test_the_rule_shipped_in_2_8_1_takes_few_messages():
 # -- replay --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_the_model_cannot_follow_is_told():
     """Without the switch the assignor of the model is not asked what it is asked in the run."""
-    fall, run = NECESSITY["silent_static_claims_stale"].fall, run_of("silent_static_claims_stale")
+    fall, run = FALLS["silent_static_claims_stale"], run_of("silent_static_claims_stale")
     whose = [who for who, _ in steps_of(fall.path)]
     with pytest.raises(ReplayError, match="does not follow"):
         play(run, whose, fall.clause)
 
 
 def test_a_clause_that_does_not_break_is_told():
-    fall, run = NECESSITY["newest_claim"].fall, run_of("newest_claim")
+    fall, run = FALLS["newest_claim"], run_of("newest_claim")
     whose = [who for who, _ in steps_of(fall.path)]
     with pytest.raises(ReplayError, match="does not follow"):
         play(run, whose, "group/instance")
@@ -195,10 +205,12 @@ def test_whose_turn_it_is():
 # -- as text -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_finding_is_told():
     finding = examine(NECESSITY["newest_claim"])
     text = "\n".join(told(finding))
     assert finding.verdict == "needed"
+    assert finding.run is not None
     assert "exclusive ownership, at step" in text
     assert "t-0 is owned by A and by B" in text
     assert text.startswith("\n".join(summary(finding)))
@@ -213,11 +225,12 @@ def test_what_is_not_needed_is_told_with_the_reason():
     assert finding.verdict == "not needed"
     assert any(line.strip().startswith("kept for") for line in summary(finding))
     assert data(finding)["run"] is None
+    assert list(table([finding])) == ["member_only  not needed  leader/grant"]
 
 
 def test_what_fails_without_a_run_is_open():
-    variation = Variation("x", "coordinator", "", fall=None)
-    failed = outcomes_of(NECESSITY["newest_claim"])
-    refuted = tuple(outcome for outcome in failed if outcome.verdict is Verdict.REFUTED)
-    assert Finding(variation, 1, refuted).verdict == "open"
+    variation = Variation("x", "coordinator", "")
+    failed = Outcome("invariants", "step", "lead", "offered once", Verdict.UNKNOWN, 0.0, 0)
+    assert Finding(variation, 1, (failed,)).verdict == "open"
+    assert Finding(variation, 1, (failed,)).refuted == ()
     assert Finding(variation, 1, ()).verdict == "not needed"

@@ -662,3 +662,42 @@ def test_tlc_counts_the_same_states_of_the_protocol(tmp_path):
     fixed = {"of": 0, "static": False, "honest": True, "cooperative": True, "zero": 1, **ORDER}
     found = searched(group(), ONE_CONSUMER, **fixed)
     assert counted(tlc(tmp_path, group(), ONE_CONSUMER, DYNAMIC)) == found
+
+
+FEW = ("start", "subscribe", "crash", "close", "disconnect", "failover")
+"""Faults of a group that TLC is through with in seconds."""
+
+
+@pytest.mark.slow
+@needs_tlc
+def test_tlc_counts_the_same_states_of_a_group_with_few_faults(tmp_path):
+    spec = protocol.specification()
+    some = tuple(action for action in spec.actions if not action.fault or action.name in FEW)
+    few = tla_group.export(replace(spec, actions=some))
+    fixed = {"of": 0, "static": False, "honest": True, "cooperative": True, "zero": 1, **ORDER}
+    found = searched(few, ONE_CONSUMER, **fixed)
+    assert found[0] > 1000
+    assert counted(tlc(tmp_path, few, ONE_CONSUMER, DYNAMIC)) == found
+
+
+# -- the text in the repository ------------------------------------------------------------------------
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("ConsumerGroup.tla", lambda: module(group())),
+        ("MCConsumerGroup.tla", lambda: model(group(), ONE_CONSUMER, DYNAMIC)),
+        ("MCConsumerGroup.cfg", lambda: configuration(group(), ONE_CONSUMER)),
+    ],
+)
+def test_the_text_in_the_repository_is_of_these_formulas(name, written):
+    text = written()
+    if os.environ.get("UPDATE_DOCS"):
+        (SPECS / name).write_text(text, encoding="utf-8")
+    assert (SPECS / name).read_text(encoding="utf-8") == text, (
+        "stale: UPDATE_DOCS=1 pytest tests/specs/test_spec_tla.py -k repository"
+    )
