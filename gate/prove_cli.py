@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.gate import proving
     from rebalance.gate.report import proof as report
 
-    plan = _plan(options)
+    with _unbroken():
+        plan = _plan(options)
     if options.list:
         _list(plan, options)
         return 0
@@ -106,6 +108,19 @@ def _list(plan: Plan, options: argparse.Namespace) -> None:
             f"  {f'{kind} {case}'.rstrip()}: {goal}" for one, kind, case, goal in rows if one is theorem
         ]
     say("\n".join(lines))
+
+
+@contextlib.contextmanager
+def _unbroken() -> Iterator[None]:
+    """Ctrl-C waits until the end: z3's bindings would make another exception of it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

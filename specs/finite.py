@@ -56,6 +56,7 @@ class Finite:
         self.most = {name: most[name] for name in vocabulary.sorts if name not in vocabulary.values}
         self.solver = z3.SimpleSolver()
         self.solver.set("random_seed", 0)
+        self.solver.set("ctrl_c", False)  # or Ctrl-C would be a "no"
         self.elements: dict[str, tuple[Term, ...]] = {}
         for name, sort in vocabulary.sorts.items():
             if name in self.most:

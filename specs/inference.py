@@ -131,8 +131,9 @@ def candidates(
         for literal, found_at in zip(known, bits, strict=True):
             if not found_at:
                 _propose(found, vocabulary, z3.Not(literal.formula(vocabulary)))
+    steppers = {universe: Stepper(universe, []) for universe in samples}
     for sentence in _unique(vocabulary, among):
-        if all(Stepper(universe, []).holds(sentence, s) for universe, states in samples.items() for s in states):
+        if all(steppers[universe].holds(sentence, s) for universe, states in samples.items() for s in states):
             _propose(found, vocabulary, sentence)
     return found
 

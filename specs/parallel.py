@@ -19,12 +19,14 @@ T = TypeVar("T")
 def spread(work: Callable[[int], T], count: int, jobs: int | None = None) -> Iterator[tuple[int, T | None]]:
     """``work(i)`` for i from 0 to ``count``, each with its number, as they finish.
 
-    ``jobs`` processes do it, by default one for each processor; one means this process, as on systems that
-    cannot fork. None is the result of work during which its process died. An exception of the work ends
-    everything, and so does closing the iterator.
+    ``jobs`` processes do it, by default one for each processor; on systems that cannot fork it is this one.
+    None is the result of work during which its process died. An exception of the work ends everything, and
+    so does closing the iterator.
+
+    Even one job is done by a worker: z3 in this process would now and then swallow a Ctrl-C.
     """
     jobs = min(jobs or os.cpu_count() or 1, count)
-    if jobs <= 1 or "fork" not in get_all_start_methods():
+    if "fork" not in get_all_start_methods():
         for number in range(count):
             yield number, work(number)
         return

@@ -215,6 +215,7 @@ class _Solver:
         self.context = z3.Context()
         self.solver = z3.SimpleSolver(ctx=self.context)
         self.solver.set("random_seed", seed)
+        self.solver.set("ctrl_c", False)  # or Ctrl-C would be an unknown
         self._add(hypotheses.values())
 
     def shows(self, goal: Term, until: float, more: Mapping[str, Term] | None = None) -> Verdict:

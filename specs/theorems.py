@@ -12,6 +12,7 @@ from functools import partial
 
 import z3
 from rebalance.specs.logic import Action, Term, Vocabulary, symbols_of
+from rebalance.specs.outline import RESTS_ON
 from rebalance.specs.protocol import Specification
 
 ASSUMPTIONS, INIT, STEP, IMPLIES = "assumptions", "init", "step", "implies"
@@ -145,7 +146,7 @@ def _step(spec: Specification, action: Action, symbols: Mapping[str, set[str]]) 
         lambda: {**_axioms(spec), "guard": action.guard, "what is open": action.where(spec.vocabulary)},
         {name: partial(action.after, spec.vocabulary, spec.invariants[name]) for name in touched},
         given=spec.invariants,
-        near={name: (name,) for name in touched},
+        near={name: (name, *RESTS_ON.get(name, ())) for name in touched},
         action=action,
     )
 

@@ -1,0 +1,381 @@
+"""The executable model against the logic: each of its steps is one there, and a wrong one is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+from rebalance.explore import fast, upgrades
+from rebalance.explore.bugs import SHOWN
+from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.explore.search import Limits
+from rebalance.model.protocol import state as values
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import Slot
+from rebalance.properties.rules import Rules
+from rebalance.properties.stateful import group_machine, setups
+from rebalance.specs import abstraction, correspondence
+from rebalance.specs.abstraction import Abstraction, Local, NoCounterpartError
+from rebalance.specs.protocol import Specification, specification
+from rebalance.specs.refinement import Failure, Refinement, Report, check_exploration, check_walks, failures
+from rebalance.specs.switches import UNSEEN, first_failure, table
+from rebalance.specs.transitions import Numbered, no_rules, reachable
+from rebalance.specs.vocabulary import UP
+
+GO_ON = Limits(go_on=True)
+state: Any = values  # so that plain numbers do for partitions and generations
+
+
+def group(
+    name: str,
+    members: int,
+    partitions: int,
+    budget: int | None = None,
+    faults: tuple[str, ...] | None = None,
+    naming: str = "every",
+) -> Setup:
+    size = Size(members=members, partitions=partitions, budget=budget, faults=faults, naming=naming)
+    return SCENARIOS[name].setup(size)
+
+
+class Nonsense:
+    """An assignor that always throws."""
+
+    def assign(self, *_):
+        raise RuntimeError("no idea")
+
+    def user_data(self, *_):
+        return None
+
+
+def nonsense(*_: Any) -> Any:
+    return Nonsense()
+
+
+def holds(report: Report) -> Report:
+    assert report.failure is None, str(report.failure)
+    return report
+
+
+def failed(setup: Setup, spec: Specification | None = None) -> Failure:
+    failure = check_exploration(setup, spec, limit=3000).failure
+    assert failure is not None
+    return failure
+
+
+# -- everything reachable --------------------------------------------------------------------------------
+
+LATE = ("late request", "crash", "max poll", "unsubscribe", "session timeout", "failover")
+SMALL = {
+    "dynamic": group("dynamic", 2, 2, 0),
+    "alone": group("dynamic", 1, 1, 1),
+    "static alone": group("static", 1, 1, 2),
+    "crowded": group("crowded", 2, 1, 0),
+    "one moves": group("topics", 1, 2, 1),
+    "downgrade": group("downgrade", 2, 1, 0),
+}
+LARGER = {
+    "alone, two faults": group("dynamic", 1, 1, 2),
+    "failover, two faults": group("failover", 1, 1, 2),
+    "static, three faults": group("static", 1, 1, 3, LATE),
+    "static": group("static", 2, 1, 1),
+    "throws": replace(group("dynamic", 1, 1, 0), plug=nonsense),
+    "upgrade": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[0], 2, 1),
+    "upgrade at once": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[-1], 2, 1),
+    **{f"{name} 2x2": group(name, 2, 2, 1) for name in SCENARIOS},
+}
+
+NEVER = (
+    # Every consumer of the model says what it owns.
+    "join_with_any_claim",
+    # What resets a consumer that waits for its id also drops what it waits for.
+    "id_given_too_late",
+    # Two processes with one group.instance.id, which the model does not have.
+    "heartbeat_of_fenced",
+    "late_answer_fails",
+    "join_of_fenced",
+    "join_of_replaced",
+    "sync_of_fenced",
+)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_step_of_a_small_group(name):
+    report = holds(check_exploration(SMALL[name]))
+    assert 0 < report.distinct <= report.transitions
+
+
+@pytest.mark.slow
+def test_every_step_of_every_scenario_and_every_action_of_the_logic():
+    taken: Counter[str] = Counter()
+    for setup in (*SMALL.values(), *LARGER.values()):
+        taken.update(holds(check_exploration(setup)).taken)
+    assert tuple(name for name, count in taken.items() if not count) == NEVER
+
+
+@pytest.mark.slow
+def test_three_members_two_partitions():
+    report = holds(check_exploration(group("dynamic", 3, 2, 0)))
+    assert (report.states, report.transitions) == (3291, 7631)
+
+
+@pytest.mark.nightly
+def test_three_members_two_partitions_one_fault_of_any_kind():
+    report = holds(check_exploration(group("dynamic", 3, 2, 1)))
+    assert (report.states, report.transitions) == (744685, 2396382)
+
+
+@pytest.mark.parametrize("name", ["alone", "dynamic", "static alone"])
+def test_the_explorer_finds_as_many_states_and_steps(name):
+    """The engines of ``explore`` share nothing with this search but the model."""
+    setup = replace(SMALL[name], steps="fine")
+    search = fast.explore(machine(setup), Rules(), GO_ON, symmetry=True)
+    report = check_exploration(setup, judged=False)
+    assert (report.states, report.transitions) == (search.distinct, search.generated)
+    assert report.impossible == 0
+
+
+def test_an_id_that_something_late_names_is_not_given_again():
+    report = holds(
+        check_exploration(group("dynamic", 1, 1, 2, ("late request", "max poll", "session timeout")))
+    )
+    assert report.impossible
+
+
+# -- random runs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["dynamic", "static", "mixed-failover"])
+def test_random_runs(name):
+    holds(check_walks(group(name, 3, 3, 6, naming="given"), seed=1, count=1000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_more_random_runs(name):
+    holds(check_walks(group(name, 3, 4, 8, naming="given"), seed=2, count=3000))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_million_random_steps(name):
+    """Of all scenarios together."""
+    for number, (members, partitions, budget) in enumerate([(2, 3, 12), (3, 4, 8), (4, 4, 24)]):
+        holds(
+            check_walks(group(name, members, partitions, budget, naming="given"), seed=number, count=21_000)
+        )
+
+
+def test_random_runs_are_the_same_again():
+    reports = [check_walks(group("dynamic", 2, 2, 4, naming="given"), seed=7, count=300) for _ in range(2)]
+    assert reports[0] == reports[1]
+
+
+def fine(setup: Setup) -> Setup:
+    return replace(setup, steps="fine")
+
+
+Machine: Any = group_machine(setups(members=4, partitions=6, topics=2).map(fine), rules_of=no_rules)
+
+
+class RefinedMachine(Machine):  # type: ignore[misc]
+    """The Hypothesis machine, every step of which is checked."""
+
+    refinement: Refinement | None = None
+
+    def _judge(self):
+        if self.refinement is None:
+            self.refinement = Refinement(self.play.game.setup)
+            self.before, self.steps = self.play.game.machine.initial[0], 0
+            assert self.refinement.begin() is None
+        if len(self.play.events) > self.steps:
+            failure = self.refinement.step(self.before, self.play.events[-1], self.play.state)
+            assert failure is None, str(failure)
+        self.before, self.steps = self.play.state, len(self.play.events)
+
+
+@pytest.mark.slow
+def test_groups_that_hypothesis_makes_up():
+    run_state_machine_as_test(
+        RefinedMachine, settings=settings(max_examples=15, stateful_step_count=60, derandomize=True)
+    )
+
+
+# -- teeth -----------------------------------------------------------------------------------------------
+
+SAMPLE = {
+    "no_withhold": "lead",
+    "claims_always_empty": "join",
+    "prepare_not_repeated_after_reset": "expelled",
+    "silent_static_claims_stale": "join_answered",
+    "static_removal_not_persisted": "failover",
+    "assign_before_revoke_cb": "partitions_assigned",
+    "no_leave_on_unsubscribe": "unsubscribe",
+    "ghost_on_retry": "join_of_static",
+}
+
+
+@pytest.mark.parametrize("switch", SAMPLE)
+def test_a_wrong_step_is_none_of_the_logic(switch):
+    failure = failed(SHOWN[switch].setup())
+    assert failure.name == SAMPLE[switch]
+    assert failure.name in str(failure)
+
+
+def test_a_wrong_state_breaks_an_invariant():
+    """After the wrong step the search goes on, and what came of it shows."""
+    found = list(failures(Refinement(SHOWN["no_withhold"].setup())))
+    assert "no two rights" in {failure.name for failure in found if failure.invariant}
+    assert all("=" in failure.why for failure in found if failure.invariant)
+
+
+@pytest.mark.slow
+def test_every_switch_breaks_something_or_there_is_a_reason():
+    pairs = {name: (shown.setup(), shown.setup(on=False)) for name, shown in SHOWN.items()}
+    rows = dict(table(pairs))
+    assert list(rows) == list(SHOWN)
+    assert [name for name, row in rows.items() if isinstance(row, str)] == [n for n in SHOWN if n in UNSEEN]
+    named = {name: row.name for name, row in rows.items() if isinstance(row, Failure)}
+    assert named["max_generation_only"] == named["trust_all_claims"] == "lead"
+
+
+@pytest.mark.slow
+def test_without_the_switch_nothing_is_wrong():
+    for shown in SHOWN.values():
+        if not shown.also:
+            holds(check_exploration(shown.setup(on=False)))
+
+
+def test_a_reason_is_not_taken_without_need():
+    shown = SHOWN["join_rip_fatal"]
+    assert first_failure(shown.setup(), shown.setup()) is None  # what both have is not the switch's
+    with pytest.raises(KeyError, match="join_rip_fatal"):
+        list(table({"join_rip_fatal": (shown.setup(), shown.setup())}))
+
+
+def test_the_listener_is_part_of_the_step():
+    failure = failed(SHOWN["lost_as_revoked"].setup())
+    assert "told revoked t-0" in failure.why
+    assert "should be lost t-0" in failure.why
+
+
+def test_a_stricter_logic_does_not_allow_the_model():
+    def refresh(s, t, c):
+        t.when(s.life(c) == UP, s.unseen(c), s.subscribes(c))
+        t.unseen[c] = False
+
+    spec = specification(refresh)
+    assert failed(group("growing", 1, 1, 1), spec).name == "refresh"
+
+
+def test_a_stutter_changes_nothing(monkeypatch):
+    monkeypatch.setitem(correspondence._STEPS, "pause", lambda move: iter(()))
+    failure = failed(group("dynamic", 1, 1, 1, ("pause",)))
+    assert failure.name == "a stutter"
+    assert "life(0) is PAUSED, should be UP" in failure.why
+
+
+def test_an_action_without_a_counterpart_is_a_failure(monkeypatch):
+    monkeypatch.delitem(correspondence._STEPS, "pause")
+    failure = failed(group("dynamic", 1, 1, 1, ("pause",)))
+    assert failure.event == "A: pause"
+    assert failure.name == ""
+
+
+# -- the map ---------------------------------------------------------------------------------------------
+
+
+def local(**parts):
+    here = {
+        "member": state.Member(),
+        "wire": None,
+        "stray": None,
+        "records": (),
+        "log": (),
+        "cluster": state.Cluster(3),
+    }
+    return Local(Slot(0), **{**here, **parts})
+
+
+def pictured(**parts):
+    return Abstraction(group("failover", 2, 2), abstraction.Size(2, 4)).local(local(**parts))
+
+
+def test_a_claim_is_since_the_generation_that_it_says():
+    meta = state.Metadata(("cooperative-sticky",), 1, owned=0b10, label=2, own_gen=1)
+    assert pictured(wire=state.Join(1, meta))["sent"] == (0, 3)
+    assert pictured(wire=state.Join(1, meta._replace(label=state.NONE)))["sent"] == (0, 2)
+    assert pictured(records=(state.Record(2, meta),))["claim"] == (0, 0, 0, 3)
+    assert pictured(wire=state.Join(0, meta))["wire"] == ("join_new",)
+
+
+def test_an_error_that_costs_nothing_names_nobody():
+    told = pictured(wire=state.Refused("sync", state.Error.UNKNOWN_MEMBER_ID, 2, 3))
+    again = pictured(wire=state.Refused("sync", state.Error.NOT_COORDINATOR, 2, 3))
+    assert (told["names"], told["wire_generation"]) == ((False, True), (4,))
+    assert (again["names"], again["wire_generation"]) == ((False, False), (0,))
+    given = pictured(wire=state.Refused("join", state.Error.MEMBER_ID_REQUIRED, 0, given=2))
+    assert given["names"] == (False, True)
+
+
+def test_a_process_that_is_gone_is_told_of_no_disconnect():
+    lost = state.Refused("join", state.Error.DISCONNECT, 1)
+    assert pictured(member=state.Member(life=state.Life.UP), wire=lost)["wire"] == ("join_refused",)
+    assert pictured(member=state.Member(life=state.Life.FAILED), wire=lost)["wire"] == ("idle",)
+
+
+def test_what_has_no_picture():
+    with pytest.raises(NoCounterpartError, match="gave up"):
+        pictured(stray=state.Join(0, state.Metadata((), 0)))
+    with pytest.raises(NoCounterpartError, match="waits for ever"):
+        pictured(member=state.Member(life=state.Life.UP, stuck=True))
+    with pytest.raises(ValueError, match="no id number 3"):
+        pictured(member=state.Member(life=state.Life.UP, id=3))
+    with pytest.raises(ValueError, match="no generation 4"):
+        pictured(member=state.Member(life=state.Life.UP, generation=4))
+
+
+def test_how_large_a_universe_has_to_be():
+    assert abstraction.needed(
+        [state.Group(generation=2), state.Record(3, None), None, 7]
+    ) == abstraction.Size(3, 3)
+    assert abstraction.needed([state.Late("commit", 2, 5)]) == abstraction.Size(2, 6)
+    assert abstraction.needed([state.Sync(1, 0, (state.Grant(state.Id(0, 4), 1),))]) == abstraction.Size(4, 1)
+
+
+# -- values as numbers -----------------------------------------------------------------------------------
+
+
+def test_a_request_is_not_its_answer():
+    """As tuples they are equal."""
+    numbered = Numbered(machine(SMALL["alone"]))
+    assert state.Sync(1, 2) == state.SyncOk(1, 2, None)
+    assert numbered.number(state.Sync(1, 2)) != numbered.number(state.SyncOk(1, 2, None))
+    assert numbered.number(state.Sync(1, 2)) == numbered.number(state.Sync(1, 2))
+
+
+def test_states_before_and_after_are_renamed_alike():
+    setup = fine(group("dynamic", 1, 1, 0))
+    built = machine(setup)
+    numbered, place = Numbered(built), built.position["group"]
+
+    def of(generation):
+        return numbered.numbers(
+            (*built.initial[0][:place], state.Group(generation=generation), *built.initial[0][place + 1 :])
+        )
+
+    one, other = numbered.normal(of(3), of(5))
+    renamed: Any = [numbered.values[numbers[place]] for numbers in (one, other)]
+    assert [value.generation for value in renamed] == [0, 2]
+
+
+def test_exploring_ends_at_the_limit():
+    numbered = Numbered(machine(fine(group("dynamic", 2, 2, 1))))
+    states = reachable(numbered, lambda step: True, limit=500)
+    assert 500 < len(states) < 600
+    assert len(set(states)) == len(states)
