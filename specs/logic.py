@@ -157,7 +157,7 @@ class Vocabulary:
             elif not z3.is_expr(value):
                 value = z3.BoolVal(value)
             value = z3.substitute(value, *bound)
-            body = z3.If(z3.And(fixed), value, body) if fixed else value
+            body = z3.If(z3.And(fixed) if len(fixed) > 1 else fixed[0], value, body) if fixed else value
         return Update(places, body, open_)
 
 

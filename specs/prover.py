@@ -266,8 +266,9 @@ def written(theorem: Theorem, case: Case, answer: Answer) -> str:
         f"expected: {status}, {wanted}; rebalance prove says: {answer.verdict}",
     ]
     text = re.sub(r"^;.*\n|^\(set-info :status.*\n", "", solver.to_smt2(), flags=re.M)
+    text = re.sub(r"\(_ (\w+) \1\)", r"\1", text)  # so z3 writes a value of an enumeration, for itself only
     header = "".join(f"; {comment}\n" for comment in comments)
-    return f"{header}(set-info :status {status})\n{text}"
+    return f"{header}(set-info :status {status})\n(set-logic ALL)\n{text}"
 
 
 def _slug(text: str) -> str:

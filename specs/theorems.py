@@ -37,8 +37,8 @@ class Case:
     """Goals that share their hypotheses. ``name`` is that of the action, if the case is about one.
 
     ``facts`` are hypotheses, and so is all that is ``given``; for a goal that is named in ``near``, those
-    listed there are tried alone first: fewer are quicker, and what follows from fewer follows from all. In a ``possible`` case the goals are to be consistent with the hypotheses, not to
-    follow.
+    listed there are tried alone first: fewer are quicker, and what follows from fewer follows from all. In a
+    ``possible`` case the goals are to be consistent with the hypotheses, not to follow.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """For every action how a run comes to it, or why none does.
 
 A run is given by its actions alone; the solver finds the consumers and the rest, the explicit evaluator
-checks what it found: ``specs.vacuity``. ``python -m rebalance.specs.witness_search`` finds them anew.
+checks what it found: ``specs.vacuity``. ``python -m rebalance.specs.witness_search`` finds them anew; a few are shorter here.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ WITNESSES: Mapping[str, str] = {
     "expelled": "join_of_unknown",
     "heartbeat_of_unknown": "lead session_lost",
     "join_again": "lead_in_vain join",
-    "join_inconsistent": "reconfigure start partitions_lost join join_of_static append_fails told_to_rejoin join",
+    "join_inconsistent": (
+        "reconfigure start partitions_lost join join_of_static append_fails told_to_rejoin join"
+    ),
     "join_of_member": "lead_in_vain join",
     "late_request_accepted": "heartbeat_late",
     "stray_lost": "heartbeat_late",
@@ -103,20 +105,36 @@ WITNESSES: Mapping[str, str] = {
     "late_answer_expels": "late_request_of_unknown",
     "partitions_revoked_to_join": "complete_of_old_subscription",
     "late_answer": "late_request_of_unknown heartbeat_of_unknown",
-    "late_request_in_rebalance": "complete_of_old_subscription heartbeat_late partitions_revoked_to_join join join_of_member",
+    "late_request_in_rebalance": "heartbeat_late disconnect try_again join join_of_member",
+    "heartbeat_in_rebalance": (
+        "join_of_static start join_phase_ends join_answered lead leader_syncs sync_answered "
+        "partitions_lost join join_of_static"
+    ),
+    "static_returns": "complete_after_reset partitions_lost join",
+    "follow": "join_with_given_id start partitions_lost join join_of_static join_phase_ends join_answered",
     "late_request_of_fenced": "sync_of_unknown heartbeat_late expelled partitions_lost join join_of_static",
-    "sync_in_rebalance": "join_with_given_id start join_phase_ends join_answered partitions_lost join join_of_static lead_too_late",
-    "late_request_of_old": "complete_of_old_subscription heartbeat_late partitions_revoked_to_join join join_of_member join_phase_ends",
-    "heartbeat_in_rebalance": "sync_answered start partitions_lost join join_refused_without_id id_given join join_with_given_id",
-    "heartbeat_of_old": "partitions_revoked_to_join join join_of_member join_phase_ends join_answered lead failover_while_loading",
+    "late_request_of_old": (
+        "complete_of_old_subscription heartbeat_late partitions_revoked_to_join join join_of_member "
+        "join_phase_ends"
+    ),
+    "sync_of_settled": "static_returns follow",
+    "sync_parks": "follow",
+    "heartbeat_of_old": (
+        "partitions_revoked_to_join join join_of_member join_phase_ends join_answered lead "
+        "failover_while_loading"
+    ),
+    "sync_in_rebalance": "follow too_slow_to_sync",
+    "sync_of_old": (
+        "partitions_revoked_to_join join join_of_member join_phase_ends join_answered "
+        "failover_while_loading lead_too_late"
+    ),
     "join_answer_too_late": "late_request_of_old join_answered late_answer_expels",
-    "sync_of_old": "partitions_assigned poll_too_late partitions_lost join join_of_member join_phase_ends join_answered failover lead_too_late",
-    "static_returns": "partitions_revoked_to_join join join_of_member join_phase_ends join_answered lead leader_syncs sync_answered poll_too_late complete_after_reset partitions_lost join",
-    "follow": "static_returns",
-    "sync_of_settled": "follow",
-    "sync_parks": "partitions_assigned start partitions_lost join join_refused_without_id id_given enforce_rebalance join join_with_given_id partitions_revoked_to_join join join_of_member join_phase_ends join_answered follow",
-    "sync_parked_answered": "partitions_assigned start partitions_lost join join_refused_without_id id_given enforce_rebalance join join_with_given_id partitions_revoked_to_join join join_of_member join_phase_ends join_answered join_answered follow sync_parks lead leader_syncs",
-    "sync_parked_refused": "join_of_static hang session_expires crash lost start partitions_lost join join_of_static join_phase_ends join_answered lead leader_syncs sync_answered partitions_assigned start partitions_lost join pause session_expires disconnect try_again resume heartbeat_of_unknown join join_refused_without_id join_phase_ends_empty partitions_lost group_expires join join_of_static join_phase_ends join_answered id_given lead join join_with_given_id sync_in_rebalance told_to_rejoin join join_of_member join_phase_ends join_answered follow sync_parks too_slow_to_sync",
+    "partitions_revoked": (
+        "leader_syncs resubscribe sync_answered partitions_assigned partitions_revoked_to_join join "
+        "join_of_member join_phase_ends join_answered lead leader_syncs sync_answered"
+    ),
+    "sync_parked_answered": "sync_parks join_answered lead leader_syncs",
+    "sync_parked_refused": "sync_parks too_slow_to_sync",
 }  # fmt: skip
 """Actions from which the action is possible; the first of them begins where its own run ends, and so on."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from rebalance.gate.proving import Proof
 from rebalance.gate.report.data import SUITE
 from rebalance.gate.report.words import count, fold
-from rebalance.specs.contract import SAFETY
+from rebalance.specs.contract import LIVENESS, SAFETY
 from rebalance.specs.counterexample import lines as group_lines
 from rebalance.specs.prover import Outcome, Verdict, solver_version, verdict
 from rebalance.specs.theorems import Theorem
@@ -46,6 +46,8 @@ def _header(proof: Proof) -> list[str]:
     plan = proof.plan
     suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:g} s"
     rows = [suite, *_labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")]
+    if any(theorem.name == "convergence" for theorem in plan.theorems):
+        rows += _labelled("", f"for convergence also: {', '.join(LIVENESS)}")
     for name in plan.without:
         said = " ".join((SAFETY[name].__doc__ or "").split("\n\n")[0].split())
         rows += _labelled("not", f"{name}: {said}")
