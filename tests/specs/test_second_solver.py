@@ -1,0 +1,68 @@
+"""A second solver reads the obligations and comes to the same answer: one checker's word is no evidence."""
+
+import importlib.util
+
+import pytest
+from rebalance.specs.proof import proof
+from rebalance.specs.prover import Verdict, discharge, written
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("cvc5") is None, reason="needs cvc5, an extra of dev"
+)
+
+
+def obligations(every: int, of: int):
+    """Each ``of``-th case of the proof: how Z3 answered, and the text for others."""
+    cases = [(theorem, case) for theorem in proof() for case in theorem.cases if not case.possible]
+    for theorem, case in cases[every::of]:
+        for answer in discharge(theorem.vocabulary, case):
+            yield f"{theorem.name}: {case.name} {answer.goal}", answer.verdict, written(theorem, case, answer)
+
+
+def said_by_cvc5(text: str) -> str:
+    import cvc5
+
+    solver = cvc5.Solver(cvc5.TermManager())
+    for option, value in (("tlimit-per", "10000"), ("enum-inst", "true"), ("fresh-binders", "true")):
+        solver.setOption(option, value)
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "obligation")
+    names, said = parser.getSymbolManager(), ""
+    while not (command := parser.nextCommand()).isNull():
+        said += str(command.invoke(solver, names))
+    return said.strip()
+
+
+def differing(every: int, of: int) -> tuple[int, list[str]]:
+    asked, differ = 0, []
+    for name, verdict, text in obligations(every, of):
+        assert verdict is Verdict.PROVED, name
+        asked += 1
+        said = said_by_cvc5(text)
+        assert said != "sat", name
+        if said != "unsat":
+            differ.append(f"{name}: {said}")
+    return asked, differ
+
+
+@pytest.mark.slow
+def test_cvc5_agrees_on_a_sample():
+    asked, differ = differing(3, 40)
+    assert asked > 50
+    assert len(differ) <= asked // 20, differ
+
+
+@pytest.mark.nightly
+def test_cvc5_refutes_nothing_and_proves_nearly_all():
+    """Here and there cvc5 gives up, which is no contradiction."""
+    asked, differ = differing(0, 1)
+    assert asked > 3000
+    assert len(differ) <= asked // 20, differ
+
+
+def test_cvc5_is_not_told_the_answer():
+    """The same text without the negated goal, its last assertion, is not refuted."""
+    name, _, text = next(obligations(10, 1000))
+    head, _, _ = text.rpartition("(assert")
+    assert said_by_cvc5(text) == "unsat", name
+    assert said_by_cvc5(head + "(check-sat)\n") != "unsat", name
