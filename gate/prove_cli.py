@@ -33,6 +33,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--list", action="store_true", help="list the obligations, prove nothing")
     parser.add_argument("--without", action="append", default=[], metavar="CLAUSE", help="do not assume "
                         "this clause of the assignor's contract: what is it for? repeatable")  # fmt: skip
+    parser.add_argument("--necessity", nargs="*", metavar="NAME", help="make each clause and decision "
+                        "otherwise and see what breaks, as a run that replays on the model; all, "
+                        "in a line each, or those named, in full")  # fmt: skip
     parser.add_argument("--limit", type=positive, default=10.0, metavar="SECONDS",
                         help="for one obligation (10); what takes longer is unknown")  # fmt: skip
     parser.add_argument("--jobs", type=whole, metavar="N", help="how many processes (as many as processors)")
@@ -50,6 +53,11 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.gate import proving
     from rebalance.gate.report import proof as report
 
+    if options.necessity is not None:
+        from rebalance.gate import necessity
+
+        as_json = options.format == "json"
+        return necessity.run(options.necessity, limit=options.limit, jobs=options.jobs, as_json=as_json)
     with _unbroken():
         plan = _plan(options)
     if options.list:

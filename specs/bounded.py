@@ -412,7 +412,7 @@ def _renamed(symbol: Symbol, old: str, new: str) -> tuple[Any, Term]:
 
 def _parsed(spec: Specification, step: str) -> tuple[Action, list[str]]:
     name, _, rest = step.partition("(")
-    action = spec.action(name.strip())
+    action = {action.name: action for action in spec.actions}[name.strip()]
     names = [part.strip() for part in rest.rstrip(") ").split(",") if part.strip()]
     if names and len(names) != len(action.parameters):
         raise ValueError(f"{step}: {action.name} has {len(action.parameters)} parameters")

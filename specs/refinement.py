@@ -143,18 +143,15 @@ class Refinement:
         """Check a step of the machine with fine steps, and the state after it.
 
         The generations have the same names in both states, as ``Machine.apply`` leaves them. ``seen`` is the
-        outcome's, if it is to be checked as well. A step that is not possible passes, and counts as such.
+        outcome's, if it is to be checked as well. A step that is not possible passes and counts as such; what
+        follows it is not to be checked.
         """
         one, other = self.numbered.normal(self.numbered.numbers(before), self.numbered.numbers(after))
         transition = Transition(one, event, other, seen)
-        return self.checked(transition) or self.judge(other, tell(event))
-
-    def checked(self, transition: Transition) -> Failure | None:
-        """Check one step, if it is possible."""
-        if self.possible(transition):
-            return self.check(transition)
-        self.impossible += 1
-        return None
+        if not self.possible(transition):
+            self.impossible += 1
+            return None
+        return self.check(transition) or self.judge(other, tell(event))
 
     def possible(self, transition: Transition) -> bool:
         """Whether it could happen to a real group."""
@@ -208,6 +205,8 @@ class Refinement:
             return None
         holds = self._stepper.holds
         name, closed = next((name, f) for name, f in self._asked.items() if not holds(f, structure))
+        if not z3.is_quantifier(closed):
+            return Failure(event, name, "it does not hold", True)
         letters = [z3.Const(closed.var_name(i), closed.var_sort(i)) for i in range(closed.num_vars())]
         formula = z3.substitute_vars(closed.body(), *reversed(letters))
         values = self._stepper.breach(formula, letters, structure) or {}
@@ -333,7 +332,9 @@ def failures(refinement: Refinement, *, judged: bool = True, limit: int | None =
         if judged and (failure := refinement.judge(state, "a reachable state")):
             yield failure
         for transition in refinement.numbered.steps(state):
-            if failure := refinement.checked(transition):
+            if not refinement.possible(transition):
+                refinement.impossible += 1
+            elif failure := refinement.check(transition):
                 yield failure
 
 

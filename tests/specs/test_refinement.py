@@ -193,7 +193,7 @@ class RefinedMachine(Machine):  # type: ignore[misc]
             self.refinement = Refinement(self.play.game.setup)
             self.before, self.steps = self.play.game.machine.initial[0], 0
             assert self.refinement.begin() is None
-        if len(self.play.events) > self.steps:
+        if len(self.play.events) > self.steps and not self.refinement.impossible:
             failure = self.refinement.step(self.before, self.play.events[-1], self.play.state)
             assert failure is None, str(failure)
         self.before, self.steps = self.play.state, len(self.play.events)

@@ -49,15 +49,14 @@ def differing(every: int, of: int) -> tuple[int, list[str]]:
 def test_cvc5_agrees_on_a_sample():
     asked, differ = differing(3, 40)
     assert asked > 50
-    assert len(differ) <= asked // 20, differ
+    assert differ == []
 
 
 @pytest.mark.nightly
-def test_cvc5_refutes_nothing_and_proves_nearly_all():
-    """Here and there cvc5 gives up, which is no contradiction."""
+def test_cvc5_agrees_on_all():
     asked, differ = differing(0, 1)
     assert asked > 3000
-    assert len(differ) <= asked // 20, differ
+    assert differ == []
 
 
 def test_cvc5_is_not_told_the_answer():

@@ -1,0 +1,45 @@
+"""``rebalance prove --necessity``: each clause of the contract and each decision, made otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rebalance.gate.terminal import UsageError, say
+
+
+def run(names: Sequence[str], *, limit: float, jobs: int | None, as_json: bool) -> int:
+    """One line for each variation, or all about those in ``names``. 0 if nothing stays open, else 3.
+
+    Raises UsageError for a variation that does not exist; the text lists them.
+    """
+    from rebalance.specs.examine import data, examine, table, told
+    from rebalance.specs.necessity import NECESSITY
+
+    for name in names:
+        if name not in NECESSITY:
+            raise UsageError(f"--necessity: nothing is called {name!r}; there are: {', '.join(NECESSITY)}")
+    findings = []
+    width = max(map(len, NECESSITY))
+    try:
+        for name in names or NECESSITY:
+            finding = examine(NECESSITY[name], limit, jobs)
+            findings.append(finding)
+            if not as_json:
+                lines = told(finding) if names else (line for line in table([finding]))
+                say("\n".join(_aligned(line, name, width) for line in lines))
+    except KeyboardInterrupt:
+        say(f"interrupted after {len(findings)}")
+        return 130
+    if as_json:
+        say(json.dumps([data(finding) for finding in findings], indent=2))
+    still_open = [finding.variation.name for finding in findings if finding.verdict == "open"]
+    if not names and not as_json:
+        needed = sum(finding.verdict == "needed" for finding in findings)
+        say(f"\n{len(findings)} variations: {needed} needed, {len(still_open)} open")
+    return 3 if still_open else 0
+
+
+def _aligned(line: str, name: str, width: int) -> str:
+    """A line of the table with the column that all names fit into."""
+    return f"{name:<{width}}{line[len(name) :]}" if line.startswith(f"{name}  ") else line
