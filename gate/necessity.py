@@ -36,7 +36,9 @@ def run(names: Sequence[str], *, limit: float, jobs: int | None, as_json: bool) 
     still_open = [finding.variation.name for finding in findings if finding.verdict == "open"]
     if not names and not as_json:
         needed = sum(finding.verdict == "needed" for finding in findings)
-        say(f"\n{len(findings)} variations: {needed} needed, {len(still_open)} open")
+        without = len(findings) - needed - len(still_open)
+        counted = f"{needed} needed for safety, {without} not, {len(still_open)} open"
+        say(f"\n{len(findings)} variations: {counted}")
     return 3 if still_open else 0
 
 

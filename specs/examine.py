@@ -263,7 +263,7 @@ def table(findings: Sequence[Finding]) -> Iterator[str]:
     width = max((len(finding.variation.name) for finding in findings), default=0)
     for finding in findings:
         variation = finding.variation
-        said = variation.kept.partition(":")[0]
+        said = f"for safety; kept for {variation.kept.partition(':')[0]}"
         if finding.run is not None and variation.fall is not None:
             said = f"{variation.fall.goal}, {len(finding.run.steps)} steps"
             if finding.replay is not None:

@@ -223,3 +223,20 @@ def test_ctrl_c_ends_the_workers_too(tmp_path):
     if process.returncode == 130:
         assert "interrupted" in err
         assert not out or re.match(r"UNKNOWN  interrupted, [\d,]+ of [\d,]+ obligations proved\n", out)
+
+
+def test_necessity_names_what_does_not_exist(rebalance):
+    ran = rebalance("prove", "--necessity", "nothing")
+    assert ran.code == 2
+    assert "newest_claim" in ran.err
+
+
+@pytest.mark.slow
+def test_necessity_of_one_clause(rebalance):
+    ran = rebalance("prove", "--necessity", "held_back")
+    assert ran.code == 0
+    assert "held_back: needed" in ran.out
+    assert "group/owner breaks after" in ran.out
+    data = json.loads(rebalance("prove", "--necessity", "member_only", "--format", "json").out)
+    assert data[0]["verdict"] == "not needed"
+    assert data[0]["replay"] is None

@@ -225,7 +225,7 @@ def test_what_is_not_needed_is_told_with_the_reason():
     assert finding.verdict == "not needed"
     assert any(line.strip().startswith("kept for") for line in summary(finding))
     assert data(finding)["run"] is None
-    assert list(table([finding])) == ["member_only  not needed  leader/grant"]
+    assert list(table([finding])) == ["member_only  not needed  for safety; kept for leader/grant"]
 
 
 def test_what_fails_without_a_run_is_open():
