@@ -105,6 +105,7 @@ def test_the_measure_names_every_step_that_is_possible():
     assert {name for sets in convergence.DECREASES.values() for name in sets} <= names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clause", "kind", "action", "goal"),
     [
@@ -121,11 +122,12 @@ def test_each_clause_for_convergence_is_needed(monkeypatch, clause, kind, action
         theorem = next(theorem for theorem in proof() if theorem.name == "convergence")
         case = next(case for case in theorem.cases if (case.kind, case.name) == (kind, action))
         narrow = replace(case, goals={goal: case.goals[goal]})
-        verdicts.append(next(iter(discharge(theorem.vocabulary, narrow, limit=5.0))).verdict)
+        verdicts.append(next(iter(discharge(theorem.vocabulary, narrow, limit=3.0))).verdict)
     assert verdicts[0] is Verdict.PROVED
     assert verdicts[1] is not Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_a_step_that_undoes_another_is_not_accepted(monkeypatch):
     """A measure that leaves out what a step does there is no measure."""
     smaller = {**convergence.DECREASES, "partitions_assigned": ("JoinGroup arrives",)}
@@ -134,6 +136,6 @@ def test_a_step_that_undoes_another_is_not_accepted(monkeypatch):
     case = next(case for case in theorem.cases if (case.kind, case.name) == (MEASURE, "partitions_assigned"))
     goal = "less of: JoinGroup arrives"
     answer = next(
-        iter(discharge(theorem.vocabulary, replace(case, goals={goal: case.goals[goal]}), limit=5.0))
+        iter(discharge(theorem.vocabulary, replace(case, goals={goal: case.goals[goal]}), limit=3.0))
     )
     assert answer.verdict is not Verdict.PROVED

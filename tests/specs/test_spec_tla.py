@@ -10,7 +10,6 @@ import random
 import re
 import shutil
 import subprocess
-import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -468,19 +467,6 @@ def test_the_protocol_is_written_out_whole():
     written = dict(definitions(module(export)))
     for name in (*specification.properties, *specification.invariants):
         assert camel(name) in written
-
-
-@pytest.mark.parametrize("export", [toy, pytest.param(group, marks=pytest.mark.slow)], ids=["toy", "group"])
-def test_tree_sitter_accepts_it(export):
-    tree_sitter, grammar = pytest.importorskip("tree_sitter"), pytest.importorskip("tree_sitter_tlaplus")
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # the grammar's package is older than the parser's
-        parser = tree_sitter.Parser(tree_sitter.Language(grammar.language()))
-    text = module(export())
-    assert not parser.parse(text.encode()).root_node.has_error
-    assert parser.parse(text.replace("Spec ==", "Spec", 1).encode()).root_node.has_error
 
 
 # -- TLC -----------------------------------------------------------------------------------------------
