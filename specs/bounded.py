@@ -106,36 +106,31 @@ def k_induction(
     steps = Steps(spec, None)
     broken = z3.Not(spec.vocabulary.close(formula))
 
-    def possible(path: Sequence[str], start: Term | None, clean: bool) -> bool:
+    def possible(path: Sequence[str], *, start: Sequence[Term] = (), clean: bool = True, end: Term = broken) -> bool:
         unrolling = Unrolling(spec, None, steps)
-        if start is not None:
-            unrolling.require(start)
+        unrolling.require(*start)
         for name in path:
             if clean:
                 unrolling.require(*given, formula)
             unrolling.step(spec.action(name))
-        unrolling.require(broken)
-        return unrolling.check(limit) != z3.unsat
+        unrolling.require(end)
+        return bool(unrolling.check(limit) != z3.unsat)
 
     names = [action.name for action in spec.actions]
     runs: list[tuple[str, ...]] = [()]
     for length in range(k):
-        refuted = [run for run in runs if possible(run, spec.initial, clean=False)]
+        if length:
+            longer = ((*run, name) for run in runs for name in names)
+            runs = [run for run in longer if possible(run, start=[spec.initial], end=z3.BoolVal(True))]
+        refuted = tuple(run for run in runs if possible(run, start=[spec.initial], clean=False))
         if refuted:
-            return Induction("refuted", k, tuple(refuted))
-        if length + 1 < k:
-            runs = [
-                (*run, name)
-                for run in runs
-                for name in names
-                if follow(spec, (*run, name), limit=limit).verdict != "none"
-            ]
+            return Induction("refuted", k, refuted)
     symbols = symbols_of(formula)
     paths = [(action.name,) for action in spec.actions if symbols & set(action.updates)]
-    paths = [path for path in paths if possible(path, None, clean=True)]
+    paths = [path for path in paths if possible(path)]
     for _ in range(1, k):
         longer = ((name, *path) for path in paths for name in names)
-        paths = [path for path in longer if possible(path, None, clean=True)]
+        paths = [path for path in longer if possible(path)]
     return Induction("open" if paths else "proved", k, tuple(paths))
 
 

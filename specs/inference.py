@@ -8,19 +8,20 @@ groups, where the solver is quick; what remains is proved for groups of any size
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, product
-from typing import Any
+from itertools import combinations, product
 
 import z3
 from rebalance.specs.bounded import Steps
 from rebalance.specs.concrete import Stepper
 from rebalance.specs.logic import NEXT, Symbol, Term, Vocabulary, symbols_of
 from rebalance.specs.protocol import Specification
-from rebalance.specs.prover import Verdict, discharge
-from rebalance.specs.theorems import INVARIANTS, STEP, Case, theorems
+from rebalance.specs.theorems import INVARIANTS, theorems
 from rebalance.specs.universe import Structure, Universe, Value
+
+LIMIT = 2.0
+"""Seconds for one question about groups of any size; what takes longer counts as not proved."""
 
 Frame = Mapping[str, tuple[str, str]]
 """For each sort the one term that literals may use: a fixed function or "", and a letter."""
@@ -140,53 +141,83 @@ def candidates(
 
 @dataclass(frozen=True)
 class Inferred:
-    """What came of it: how many candidates the templates gave that no sample refutes, and those of them
-    that were proved inductive (together with what was given)."""
+    """What came of it. ``proposed``: candidates that no sample refutes; ``kept``: those of them that no step
+    breaks in small groups; ``rounds``: in how many goes the others were dropped. ``invariants``: those of
+    the kept ones that imply the rest, proved inductive in groups of any size, with what was given."""
 
     proposed: int
+    kept: int
     rounds: int
     invariants: Mapping[str, Term]
 
 
 def houdini(
-    spec: Specification, proposed: Mapping[str, Term], sizes: Mapping[str, int], given: Mapping[str, Term]
+    spec: Specification,
+    proposed: Mapping[str, Term],
+    sizes: Mapping[str, int],
+    given: Mapping[str, Term] | None = None,
 ) -> Inferred:
-    """The most of ``proposed`` that every step keeps, in groups of any size.
+    """The most of ``proposed`` that holds at first and that every step keeps.
 
     ``given`` is assumed before each step; whether it is kept is for others to prove.
     """
-    left, rounds = _small(spec, proposed, sizes, given)
+    given = given or {}
+    kept, rounds = _small(spec, proposed, sizes, given)
+    left = _independent(spec, kept, sizes, given)
     while True:
         rounds += 1
-        lost = [name for _, name in unproved(spec, {**given, **left}, left)]
+        lost = {name for _, name in unproved(spec, {**given, **left}, left)}
         if not lost:
-            return Inferred(len(proposed), rounds, left)
+            return Inferred(len(proposed), len(kept), rounds, left)
         left = {name: formula for name, formula in left.items() if name not in lost}
 
 
 def unproved(
-    spec: Specification, given: Mapping[str, Term], goals: Iterable[str], limit: float = 5.0
+    spec: Specification, formulas: Mapping[str, Term], goals: Collection[str], limit: float = LIMIT
 ) -> Iterator[tuple[str, str]]:
-    """Those (action, formula) among the ``given`` ones named ``goals`` that are not proved to be kept; the
-    action is "" for one that does not hold at first."""
-    wanted = set(goals)
-    theorem = next(one for one in theorems(replace(spec, invariants=given)) if one.name == INVARIANTS)
+    """Those (action, formula) of the ``goals`` that are not proved to be kept if all ``formulas`` held
+    before; the action is "" for what does not hold at first."""
+    theorem = next(one for one in theorems(replace(spec, invariants=formulas)) if one.name == INVARIANTS)
     for case in theorem.cases:
-        goal = {name: formula for name, formula in case.goals.items() if name in wanted}
-        if goal and not _all_kept(spec, case, goal, limit):
-            for answer in discharge(spec.vocabulary, replace(case, goals=goal), limit):
-                if answer.verdict is not Verdict.PROVED:
-                    yield case.name, answer.goal
+        wanted = [name for name in case.goals if name in goals]
+        solver = z3.SimpleSolver()
+        solver.set("random_seed", 0)
+        solver.set("timeout", int(limit * 1000))
+        solver.add(*case.facts().values(), *case.given.values())
+        if wanted and solver.check(z3.Or([z3.Not(case.goals[name]()) for name in wanted])) != z3.unsat:
+            for name in wanted:
+                if solver.check(z3.Not(case.goals[name]())) != z3.unsat:
+                    yield case.name, name
 
 
-def _all_kept(spec: Specification, case: Case, goals: Mapping[str, Callable[[], Term]], limit: float) -> bool:
-    """All goals in one question."""
-    solver = z3.Solver()
+def implied(spec: Specification, by: Mapping[str, Term], formulas: Mapping[str, Term]) -> list[str]:
+    """Names of the ``formulas`` that follow, in groups of any size; one that is not proved in time does not."""
+    solver = z3.SimpleSolver()
     solver.set("random_seed", 0)
-    solver.set("timeout", int(limit * 1000))
-    solver.add(*case.facts().values(), *case.given.values())
-    solver.add(z3.Or([z3.Not(goal()) for goal in goals.values()]))
-    return bool(solver.check() == z3.unsat)
+    solver.set("timeout", int(LIMIT * 1000))
+    solver.add(*spec.axioms.values(), *by.values())
+    return [name for name, formula in formulas.items() if solver.check(z3.Not(formula)) == z3.unsat]
+
+
+def _independent(
+    spec: Specification, formulas: Mapping[str, Term], sizes: Mapping[str, int], given: Mapping[str, Term]
+) -> dict[str, Term]:
+    """Formulas that imply the others in groups of these sizes; the later ones go first."""
+    steps = Steps(spec, sizes)
+    solver = z3.SimpleSolver()
+    solver.set("random_seed", 0)
+    solver.add(*steps.facts(), *map(steps.stated, given.values()))
+    marks = {name: z3.Bool(f"holds {i}") for i, name in enumerate(formulas)}
+    fails = {name: z3.Bool(f"fails {i}") for i, name in enumerate(formulas)}
+    for name, formula in formulas.items():
+        stated = steps.stated(formula)
+        solver.add(z3.Implies(marks[name], stated), z3.Implies(fails[name], z3.Not(stated)))
+    left = dict(formulas)
+    for name in reversed(formulas):
+        others = (marks[other] for other in left if other != name)
+        if solver.check(fails[name], *others) == z3.unsat:
+            del left[name]
+    return left
 
 
 def _small(
@@ -194,7 +225,7 @@ def _small(
 ) -> tuple[dict[str, Term], int]:
     """Houdini on groups of these sizes: what no step breaks there; and how many steps broke something."""
     steps = Steps(spec, sizes)
-    solver = z3.Solver()
+    solver = z3.SimpleSolver()
     solver.set("random_seed", 0)
     solver.add(*steps.facts(), *map(steps.stated, given.values()), steps.any_relation())
     parameters = {str(c): c for action in spec.actions for c in action.parameters}
@@ -210,13 +241,11 @@ def _small(
         solver.add(z3.Implies(holds[name], before[name]), z3.Implies(breaks[name], z3.Not(after[name])))
     rounds = 0
     while True:
-        solver.push()
-        solver.add(z3.Or([breaks[name] for name in names]))
-        verdict = solver.check(*(holds[name] for name in names))
-        if verdict != z3.sat:
+        broken = z3.Bool(f"broken {rounds}")
+        solver.add(z3.Implies(broken, z3.Or([breaks[name] for name in names])))
+        if solver.check(broken, *(holds[name] for name in names)) != z3.sat:
             return {name: proposed[name] for name in names}, rounds
         model = solver.model()
-        solver.pop()
         names = [name for name in names if z3.is_true(model.eval(after[name], model_completion=True))]
         rounds += 1
 

@@ -219,7 +219,7 @@ def test_reach_of_any_size():
     checked(wrong, answer.run)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("goal", "length"),
     [
@@ -236,13 +236,13 @@ def test_the_solver_and_the_search_agree_on_the_protocol(goal, length):
     assert found == length or length is None and found is not None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_solver_and_the_search_agree_on_two_members():
     both = Exists([M, N], And(M != N, S.synced(M), S.synced(N)))
     assert agree(reduced(), consumers(True, True), both, 15) == 15
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_solver_and_the_search_agree_on_what_the_contract_forbids():
     twice = Exists([M, N, P], And(M != N, S.assigned(M, P), S.assigned(N, P)))
     assert agree(reduced(), consumers(True, True), twice, 13) is None
@@ -300,7 +300,7 @@ def test_a_formula_that_is_not_true_is_refuted():
     assert k_induction(spec, s.rung != rungs.constructor(1)(), 1).verdict == "open"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "upon"),
     [
@@ -318,7 +318,7 @@ def test_some_invariants_need_just_another_one(name, upon):
     assert k_induction(spec, spec.invariants[name], 1, given).verdict == "proved"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_longer_induction_is_no_help_to_the_protocol():
     """Whatever breaks an invariant may come after any step of a consumer that has nothing to do with it."""
     spec = protocol()

@@ -36,8 +36,14 @@ from rebalance.specs.replay import EVENTS, ReplayError, play
 FALLS = {name: variation.fall for name, variation in NECESSITY.items() if variation.fall}
 
 
+def tier(name):
+    """Some of each kind in `make test`, all by night."""
+    some = ("max_generation_only", "held_back", "no_generation_bump", "protocol_flag_inconsistent")
+    return pytest.mark.slow if name in some else pytest.mark.nightly
+
+
 def names(slow):
-    return [pytest.param(name, marks=pytest.mark.slow) if slow(name) else name for name in NECESSITY]
+    return [pytest.param(name, marks=pytest.mark.nightly) if slow(name) else name for name in NECESSITY]
 
 
 def many(name: str) -> bool:
@@ -46,7 +52,7 @@ def many(name: str) -> bool:
 
 
 falling = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name != "newest_claim" else name for name in FALLS]
+    "name", [name if name == "newest_claim" else pytest.param(name, marks=tier(name)) for name in FALLS]
 )
 
 
