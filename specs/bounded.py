@@ -106,7 +106,9 @@ def k_induction(
     steps = Steps(spec, None)
     broken = z3.Not(spec.vocabulary.close(formula))
 
-    def possible(path: Sequence[str], *, start: Sequence[Term] = (), clean: bool = True, end: Term = broken) -> bool:
+    def possible(
+        path: Sequence[str], *, start: Sequence[Term] = (), clean: bool = True, end: Term = broken
+    ) -> bool:
         unrolling = Unrolling(spec, None, steps)
         unrolling.require(*start)
         for name in path:
@@ -126,7 +128,9 @@ def k_induction(
         if refuted:
             return Induction("refuted", k, refuted)
     symbols = symbols_of(formula)
-    paths = [(action.name,) for action in spec.actions if symbols & set(action.updates)]
+    paths: list[tuple[str, ...]] = [
+        (action.name,) for action in spec.actions if symbols & set(action.updates)
+    ]
     paths = [path for path in paths if possible(path)]
     for _ in range(1, k):
         longer = ((name, *path) for path in paths for name in names)
@@ -146,7 +150,7 @@ class Steps:
         if finite is not None:
             sizes = (
                 {name: len(finite.domains[name]) for name in self.vocabulary.sorts}
-                if self.universe
+                if isinstance(finite, Universe)
                 else finite
             )
             for name, sort in self.vocabulary.sorts.items():
@@ -190,7 +194,7 @@ class Steps:
         return z3.Or([term == element for element in self.elements[term.sort().name()]])
 
     def stated(self, formula: Term) -> Term:
-        """The closed formula as the solver gets it: without quantifiers, if there are finitely many elements."""
+        """The closed formula as the solver gets it: without quantifiers where elements are finitely many."""
         formula = self.vocabulary.close(formula)
         return self._ground(formula) if self.elements else formula
 
@@ -328,7 +332,7 @@ class Unrolling:
 
     def _advance(self, relation: Term, assigned: Iterable[str]) -> None:
         step = len(self.taken)
-        after = {**self.marks[-1], **{name: f"@{step + 1}" for name in assigned}}
+        after = {**self.marks[-1], **dict.fromkeys(assigned, f"@{step + 1}")}
         pairs = []
         for symbol in self.spec.vocabulary.mutable:
             pairs += [_renamed(symbol, NEXT, after[symbol.name]), _renamed(symbol, OPEN, f"{OPEN}@{step}")]

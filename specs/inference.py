@@ -15,7 +15,7 @@ from itertools import combinations, product
 import z3
 from rebalance.specs.bounded import Steps
 from rebalance.specs.concrete import Stepper
-from rebalance.specs.logic import NEXT, Symbol, Term, Vocabulary, symbols_of
+from rebalance.specs.logic import NEXT, Symbol, Term, Vocabulary
 from rebalance.specs.protocol import Specification
 from rebalance.specs.theorems import INVARIANTS, theorems
 from rebalance.specs.universe import Structure, Universe, Value
@@ -116,9 +116,11 @@ def candidates(
         known = literals(vocabulary, frame, among)
         bits = _bits(known, frame, samples)
         assumed: list[tuple[int, list[Term]]] = [(-1, [])]
-        for one in literals(vocabulary, frame, [guard]) if guard else ():
-            if one.positive:
-                assumed.append((_bits([one], frame, samples)[0], [one.formula(vocabulary)]))
+        assumed += [
+            (_bits([one], frame, samples)[0], [one.formula(vocabulary)])
+            for one in (literals(vocabulary, frame, [guard]) if guard else ())
+            if one.positive
+        ]
         seen = [i for i, found_at in enumerate(bits) if found_at]
         for i, j in combinations(seen, 2):
             a, b = known[i], known[j]
@@ -191,7 +193,7 @@ def unproved(
 
 
 def implied(spec: Specification, by: Mapping[str, Term], formulas: Mapping[str, Term]) -> list[str]:
-    """Names of the ``formulas`` that follow, in groups of any size; one that is not proved in time does not."""
+    """Names of the ``formulas`` that follow, in groups of any size; not those for which time is up."""
     solver = z3.SimpleSolver()
     solver.set("random_seed", 0)
     solver.set("timeout", int(LIMIT * 1000))
@@ -213,7 +215,7 @@ def _independent(
         stated = steps.stated(formula)
         solver.add(z3.Implies(marks[name], stated), z3.Implies(fails[name], z3.Not(stated)))
     left = dict(formulas)
-    for name in reversed(formulas):
+    for name in reversed(list(formulas)):
         others = (marks[other] for other in left if other != name)
         if solver.check(fails[name], *others) == z3.unsat:
             del left[name]
@@ -262,7 +264,7 @@ def _next(vocabulary: Vocabulary, formula: Term) -> Term:
 
 
 def _unique(vocabulary: Vocabulary, among: Iterable[str] | None) -> Iterator[Term]:
-    """"One at most" of each relation of one element; and for each value of a fixed function of it."""
+    """ "One at most" of each relation of one element; and for each value of a fixed function of it."""
     for name in vocabulary.symbols if among is None else among:
         symbol = vocabulary.symbols[name]
         if symbol.fixed or symbol.value != z3.BoolSort() or not symbol.arguments:
@@ -276,10 +278,10 @@ def _unique(vocabulary: Vocabulary, among: Iterable[str] | None) -> Iterator[Ter
         both = z3.And(symbol.of()(x, *others), symbol.of()(y, *others))
         yield vocabulary.close(z3.Implies(both, x == y))
         for function in vocabulary.symbols.values():
-            if function.fixed and [s.name() for s in function.arguments] == [sort.name()]:
-                if function.value != z3.BoolSort():
-                    same = function.of()(x) == function.of()(y)
-                    yield vocabulary.close(z3.Implies(z3.And(both, same), x == y))
+            of_one = function.fixed and [s.name() for s in function.arguments] == [sort.name()]
+            if of_one and function.value != z3.BoolSort():
+                same = function.of()(x) == function.of()(y)
+                yield vocabulary.close(z3.Implies(z3.And(both, same), x == y))
 
 
 def _propose(found: dict[str, Term], vocabulary: Vocabulary, sentence: Term) -> None:
@@ -306,14 +308,18 @@ def _values(vocabulary: Vocabulary, symbol: Symbol) -> Iterator[str]:
 
 def _value(vocabulary: Vocabulary, symbol: Symbol, name: str) -> Term:
     values = vocabulary.values.get(symbol.value.name(), ())
-    return symbol.value.constructor(values.index(name))() if name in values else vocabulary.symbols[name].of()()
+    return (
+        symbol.value.constructor(values.index(name))() if name in values else vocabulary.symbols[name].of()()
+    )
 
 
 def _fixed(universe: Universe, name: str, *place: Value) -> Value:
     return universe.tables[name][universe.places[name][place]]
 
 
-def _bits(known: Sequence[Literal], frame: Frame, samples: Mapping[Universe, Sequence[Structure]]) -> list[int]:
+def _bits(
+    known: Sequence[Literal], frame: Frame, samples: Mapping[Universe, Sequence[Structure]]
+) -> list[int]:
     """Of each literal one number: a bit for each sample and all values of the letters, whether it holds."""
     letters = {letter: sort for sort, (function, letter) in frame.items() if not function}
     rows = [["0"] for _ in known]

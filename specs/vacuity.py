@@ -83,7 +83,9 @@ def assumptions(spec: Specification) -> Iterator[Vacuity]:
 
 
 def actions(
-    spec: Specification, witnesses: Mapping[str, str] = WITNESSES, never: Mapping[str, tuple[str, ...]] = NEVER
+    spec: Specification,
+    witnesses: Mapping[str, str] = WITNESSES,
+    never: Mapping[str, tuple[str, ...]] = NEVER,
 ) -> Iterator[Vacuity]:
     """Each action is taken in a run from the beginning, or never."""
     steps = Steps(spec, SIZES)
@@ -196,8 +198,8 @@ def implied(
 
 
 def clauses(spec: Specification, contract: Mapping[str, Clause]) -> Iterator[Vacuity]:
-    """An assignor that offers something can keep the whole contract where it is asked; and each clause forbids
-    something that all others would allow."""
+    """An assignor that offers something can keep the whole contract where it is asked; and each clause
+    forbids something that all others would allow."""
     offer = z3.Function("offer?", Member, Partition, z3.BoolSort())
     state = spec.vocabulary.state()
     kept = {name: spec.vocabulary.close(clause(state, offer)) for name, clause in contract.items()}

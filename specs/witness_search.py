@@ -10,6 +10,7 @@ shortened for as long as the action is still possible at the end.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -167,8 +168,9 @@ def main(visits: int = 100_000, seeds: int = 2) -> None:
                 if name not in best or len(short) < len(best[name]):
                     best[name] = short
     for name, path in chained(best).items():
-        print(f'    "{name}": "{" ".join(path)}",')
-    print("never:", *(action.name for action in spec.actions if action.name not in best))
+        sys.stdout.write(f'    "{name}": "{" ".join(path)}",\n')
+    never = [action.name for action in spec.actions if action.name not in best]
+    sys.stdout.write(f"never: {' '.join(never)}\n")
 
 
 if __name__ == "__main__":

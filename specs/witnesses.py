@@ -1,7 +1,8 @@
 """For every action how a run comes to it, or why none does.
 
 A run is given by its actions alone; the solver finds the consumers and the rest, the explicit evaluator
-checks what it found: ``specs.vacuity``. ``python -m rebalance.specs.witness_search`` finds them anew; a few are shorter here.
+checks what it found: ``specs.vacuity``. ``python -m rebalance.specs.witness_search`` finds them anew; a few
+are shorter here.
 """
 
 from __future__ import annotations
@@ -155,7 +156,9 @@ def _lemmas(s: State) -> dict[str, Term]:
     under_way = And(s.names(M), Or(*(s.wire(of(M)) == kind for kind in kinds)))
     fenced = And(s.stray(C) == ANSWER, s.stray_error(C) == FATAL)
     return {
-        "a JoinGroup without id is of one that has none": Implies(s.wire(C) == JOIN_NEW, Not(s.identified(C))),
+        "a JoinGroup without id is of one that has none": Implies(
+            s.wire(C) == JOIN_NEW, Not(s.identified(C))
+        ),
         "an id is given to a JoinGroup": Implies(s.error(C) == ID_REQUIRED, s.wire(C) == JOIN_REFUSED),
         "an id is waited for": Implies(
             And(s.life(C) != DOWN, Or(s.wire(C) == JOIN_NEW, s.error(C) == ID_REQUIRED)),

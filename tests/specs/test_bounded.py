@@ -1,6 +1,6 @@
 """Runs found by the solver: the explicit evaluator has to agree with each step, and the explicit search with
 what is there and what is not."""
-# ruff: noqa: N803, N806, SIM300 (capital letters are variables of the language, == makes terms)
+# ruff: noqa: N806 (capital letters are variables of the language, == makes terms)
 
 from __future__ import annotations
 
@@ -129,14 +129,16 @@ def consumers(*static: bool, members: int = 2) -> Universe:
             "Consumer": len(static), "Member": members, "Partition": 1, "Generation": 3, "Assignor": 1,
         },
         {
-            "of": lambda m: m % len(static), "static": lambda c: static[c], "honest": True, "cooperative": True,
+            "of": lambda m: m % len(static), "static": lambda c: static[c],
+            "honest": True, "cooperative": True,
             "lt": lambda g, h: g < h, "none": 0, "zero": 1,
         },
     )  # fmt: skip
 
 
 JOINS_AND_SYNCS = (
-    "start", "partitions_lost", "join", "join_of_static", "join_phase_ends", "join_answered", "lead", "follow",
+    "start", "partitions_lost", "join", "join_of_static", "join_phase_ends", "join_answered",
+    "lead", "follow",
     "leader_syncs", "sync_of_settled", "sync_answered", "partitions_assigned",
 )  # fmt: skip
 
@@ -233,7 +235,7 @@ def test_reach_of_any_size():
 def test_the_solver_and_the_search_agree_on_the_protocol(goal, length):
     """All 89 actions, one consumer."""
     found = agree(protocol(), consumers(False, members=1), goal, 11)
-    assert found == length or length is None and found is not None
+    assert found == length or (length is None and found is not None)
 
 
 @pytest.mark.nightly

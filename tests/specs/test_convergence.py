@@ -51,8 +51,8 @@ def explored(scenario: str, members: int, partitions: int, **more: object) -> Re
         ("eager", 2, 2),
         ("static", 2, 2),
         pytest.param("dynamic", 3, 3, marks=pytest.mark.slow),
-        pytest.param("mixed", 3, 3, marks=pytest.mark.slow),
-        pytest.param("static", 3, 3, marks=pytest.mark.slow),
+        pytest.param("mixed", 3, 3, marks=pytest.mark.nightly),
+        pytest.param("static", 3, 3, marks=pytest.mark.nightly),
     ],
 )
 def test_a_group_without_faults_is_calm_and_its_assignor_keeps_the_contract(scenario, members, partitions):

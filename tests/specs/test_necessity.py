@@ -132,7 +132,7 @@ def test_the_obligations_that_fail_are_those_of_the_table(name):
         assert outcome.counterexample is not None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_with_the_decision_an_instance_has_one_member():
     """So that the invariants that one variation adds are true of the protocol as specified."""
     right = replace(NECESSITY["static_replace_only_stable"], instead=())
