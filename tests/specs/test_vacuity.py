@@ -9,7 +9,7 @@ from rebalance.specs.contract import LIVENESS, SAFETY
 from rebalance.specs.protocol import specification
 from rebalance.specs.prover import Verdict
 from rebalance.specs.vacuity import Finding
-from rebalance.specs.witnesses import NEVER, WITNESSES
+from rebalance.specs.witnesses import NEVER, WITNESSES, path_to
 
 SPEC = specification()
 
@@ -61,7 +61,7 @@ def test_every_action_is_taken_in_a_run_or_proved_impossible():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lead", "failover", "partitions_revoked", "static_returns"])
 def test_a_run_leads_to_the_action(name):
-    run = vacuity.witness(SPEC, (*vacuity.path_to(name), name))
+    run = vacuity.witness(SPEC, (*path_to(name), name))
     assert run is not None
     assert run.steps[-1][0] == name
 
