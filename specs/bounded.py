@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 import z3
+from rebalance.specs.limit import check
 from rebalance.specs.logic import NEXT, OPEN, Action, Symbol, Term, symbols_of
 from rebalance.specs.protocol import Specification
 from rebalance.specs.universe import Structure, Universe, Value
@@ -317,8 +318,7 @@ class Unrolling:
 
     def check(self, limit: float) -> Any:
         """What the solver says: ``z3.sat``, ``z3.unsat`` or ``z3.unknown``."""
-        self.solver.set("timeout", int(limit * 1000))
-        return self.solver.check()
+        return check(self.solver, limit)
 
     def answer(self, limit: float, goal: Term | None = None) -> Answer:
         """Whether there is such a run, whose last state has ``goal``."""

@@ -14,10 +14,8 @@ from itertools import product
 from typing import Any
 
 import z3
+from rebalance.specs.limit import check
 from rebalance.specs.logic import Term, Vocabulary, parts
-
-DAY = 86_400.0
-"""Seconds; z3 cannot wait much longer."""
 
 Preference = Callable[[tuple[int, ...]], Sequence[int]]
 """At these arguments (numbers of elements), which values to try first. A truth value is 0 or 1."""
@@ -104,8 +102,7 @@ class Finite:
         left = until - time.monotonic()
         if left <= 0:
             return False
-        self.solver.set("timeout", max(1, int(min(left, DAY) * 1000)))
-        return bool(self.solver.check(*assumptions) == z3.sat)
+        return bool(check(self.solver, left, *assumptions) == z3.sat)
 
     def grounded(self, term: Term) -> Term:
         """``term`` without quantifiers."""
@@ -149,7 +146,7 @@ class Finite:
         try:
             elements = self._pin_sizes(sizes, until)
             self._pin_values(elements, until, prefer, first)
-            if self.solver.check() != z3.sat:
+            if not self.possible(until):
                 return None
             return Model(self, elements, self.solver.model())
         finally:

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import z3
 from rebalance.specs.counterexample import MOST, SIZES, Counterexample, counterexample
-from rebalance.specs.finite import DAY, Finite
+from rebalance.specs.finite import Finite
+from rebalance.specs.limit import check
 from rebalance.specs.logic import Term, Vocabulary
 from rebalance.specs.parallel import spread
 from rebalance.specs.theorems import Case, Theorem
@@ -226,8 +227,7 @@ class _Solver:
         self.solver.push()
         try:
             self._add([*(more or {}).values(), z3.Not(goal)])
-            self.solver.set("timeout", max(1, int(min(left, DAY) * 1000)))
-            said = self.solver.check()
+            said = check(self.solver, left)
         finally:
             self.solver.pop()
         if said == z3.unsat:

@@ -19,6 +19,7 @@ from rebalance.specs.bounded import LIMIT, Run, Steps, Unrolling
 from rebalance.specs.concrete import Stepper
 from rebalance.specs.contract import LIVENESS, SAFETY, Clause
 from rebalance.specs.finite import Finite
+from rebalance.specs.limit import check
 from rebalance.specs.logic import Action, Term
 from rebalance.specs.protocol import Specification
 from rebalance.specs.prover import Verdict, discharge
@@ -178,11 +179,10 @@ def implied(
     def follows(names: list[str]) -> list[str] | None:
         solver = z3.Solver()
         solver.set("random_seed", 0)
-        solver.set("timeout", int(limit * 1000))
         solver.add(*spec.axioms.values(), z3.Not(formula))
         marks = {name: z3.Bool(f"given {name}") for name in names}
         solver.add(*(z3.Implies(marks[name], others[name]) for name in names))
-        if solver.check(*marks.values()) != z3.unsat:
+        if check(solver, limit, *marks.values()) != z3.unsat:
             return None
         core = {str(mark) for mark in solver.unsat_core()}
         return [name for name in names if str(marks[name]) in core]

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import threading
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from rebalance.specs.concrete import Stepper, Universe
 from rebalance.specs.contract import SAFETY
 from rebalance.specs.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
 from rebalance.specs.finite import Finite
+from rebalance.specs.limit import check
 from rebalance.specs.logic import Vocabulary
 from rebalance.specs.member import _join, owns
 from rebalance.specs.parallel import spread
@@ -179,6 +183,29 @@ def test_there_is_no_small_model_of_what_contradicts_itself():
     assert finite.plainest(float("inf"), together={}, prefer={}) is not None
 
 
+# -- limits --------------------------------------------------------------------------------------------
+
+
+def pigeons(count):
+    """More pigeons than holes: resolution needs time that is exponential in their number."""
+    solver = z3.SimpleSolver()
+    sits = [[z3.Bool(f"{pigeon} in {hole}") for hole in range(count)] for pigeon in range(count + 1)]
+    solver.add(*(z3.Or(holes) for holes in sits))
+    for a, b in combinations(sits, 2):
+        solver.add(*(z3.Not(z3.And(x, y)) for x, y in zip(a, b, strict=True)))
+    return solver
+
+
+def test_what_takes_too_long_is_unknown_and_leaves_nothing_behind():
+    before = threading.enumerate()
+    many, few = pigeons(40), pigeons(3)
+    for seconds in (0.0, 0.001, 0.2):
+        assert check(many, seconds) == z3.unknown
+        assert check(few, 600.0) == z3.unsat
+        assert check(few, math.inf) == z3.unsat
+    assert threading.enumerate() == before
+
+
 # -- workers -------------------------------------------------------------------------------------------
 
 
@@ -283,7 +310,7 @@ def refuted(spec: Specification, name: str, *goals: str) -> dict[str, Counterexa
     found = {}
     case = step(spec, name)
     asked = replace(case, goals={goal: case.goals[goal] for goal in goals or case.goals})
-    for answer in discharge(spec.vocabulary, asked):
+    for answer in discharge(spec.vocabulary, asked, limit=600.0):
         assert answer.verdict is not UNKNOWN
         if answer.verdict is REFUTED:
             assert answer.counterexample is not None

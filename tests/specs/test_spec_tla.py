@@ -497,7 +497,9 @@ def tlc(folder, export, sizes, definitions, main="tlc2.TLC", **options):
     command = ["java", f"-Djava.io.tmpdir={folder}", "-XX:+UseParallelGC", "-cp", jar(), main]
     if main == "tlc2.TLC":
         command += ["-deadlock", "-workers", "1", "-metadir", str(folder / "states")]
-    done = subprocess.run([*command, f"{name}.tla"], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, f"{name}.tla"], cwd=folder, capture_output=True, text=True, check=False, timeout=3600
+    )
     return done.stdout + done.stderr
 
 
