@@ -35,7 +35,7 @@ test: $(STAMP) ## all tests but the nightly ones
 check: $(STAMP) .ns/rebalance ## lint, format, types and the fast tests: the loop while working
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy -p rebalance.model -p rebalance.properties -p rebalance.explore -p rebalance.specs -p rebalance.gate
+	$(BIN)/mypy -p rebalance.model -p rebalance.properties -p rebalance.explore -p rebalance.specs -p rebalance.pipeline -p rebalance.gate
 	$(BIN)/mypy tests $(wildcard benchmarks)
 	$(PYTEST) $(HANGS) -m "not slow and not nightly"
 

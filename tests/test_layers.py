@@ -28,7 +28,7 @@ class Row(NamedTuple):
 OPTIONAL = {"kafka", "aiokafka", "jsonschema"}
 """Not among the required packages: whoever imports them has to live without."""
 
-BROUGHT = {"numpy"}
+BROUGHT = {"numpy", "pyarrow"}
 """Not required by name: pyspark's extra ``sql`` requires it."""
 
 # A row for a folder that does not exist yet applies from the day it does.
@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "properties": Row({"model"}, {"hypothesis", "networkx"}, set()),
     "specs": Row({"model", "properties"}, {"z3"}, set()),
     "explore": Row({"model", "properties"}, {"networkx", "numpy"}, set()),
-    "pipeline": Row({"model", "properties", "specs", "explore"}, {"pyspark"}, set()),
+    "pipeline": Row({"model", "properties", "specs", "explore"}, {"pyspark", "numpy", "pyarrow"}, set()),
     "gate": Row(
         {"model", "properties", "specs", "explore", "pipeline"},
         {"pytest"},
@@ -46,7 +46,7 @@ MAY_IMPORT = {
 }
 
 # What the two entry points must not load: they run in every user's shell and test run.
-HEAVY = {"hypothesis", "networkx", "z3", "pyspark", "pandas", "numpy"} | OPTIONAL
+HEAVY = {"hypothesis", "networkx", "z3", "pyspark", "pandas", "numpy", "pyarrow"} | OPTIONAL
 
 
 def imports(source: str, package: str) -> Iterator[tuple[int, str, bool]]:

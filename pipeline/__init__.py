@@ -1,0 +1,1 @@
+"""What outgrows one process, on Spark: campaigns, distributed exploration, audits of logs."""

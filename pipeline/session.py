@@ -1,0 +1,171 @@
+"""A Spark session: local by default, on any cluster by its URL, quiet, and stopped by whoever started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+OLDEST_JAVA = 17
+"""What PySpark 4 needs."""
+
+ATTEMPTS = 4
+"""How often a task is tried. Spark's own default on a cluster; in local mode it would be once."""
+
+
+class SparkMissing(RuntimeError):
+    """There is nothing to run on; the text says in one line what is missing and how to get it."""
+
+
+@contextlib.contextmanager
+def session(
+    master: str = LOCAL, *, memory: str = "4g", settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session on ``master``: ``local[N]``, ``spark://host:port``, or ``sc://host:port`` for Spark Connect.
+
+    ``memory`` is the driver's, in local mode all there is. ``settings`` are Spark's own and go before ours.
+    A session that is active already is used as it is and not stopped. Raises SparkMissing.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    # Whoever installs PySpark gets the pandas that its extra `sql` asks for, and a warning for it.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    remote = master.startswith("sc://")
+    if not remote:
+        _need_java()
+    with tempfile.TemporaryDirectory(prefix="rebalance-spark-") as scratch:
+        spark = (
+            _remote(master, settings or {}) if remote else _classic(master, memory, settings or {}, scratch)
+        )
+        try:
+            yield spark
+        except BaseException:
+            with contextlib.suppress(Exception):
+                spark.interruptAll()
+            raise
+        finally:
+            spark.stop()
+
+
+def _remote(url: str, settings: Mapping[str, str]) -> SparkSession:
+    try:
+        builder = SparkSession.builder.remote(url)
+        for name, value in {**_everywhere(), **settings}.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+    except ImportError as error:
+        raise SparkMissing(
+            f"Spark Connect needs more of PySpark: pip install 'pyspark[connect]' ({error})"
+        ) from error
+
+
+def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    logging = Path(__file__).with_name("log4j2.properties").as_uri()
+    ours = {
+        **_everywhere(),
+        "spark.app.name": "rebalance",
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging} -Djava.io.tmpdir={scratch}",
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if master.startswith("local"):
+        ours |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            # A stage has few tasks for few cores; adaptive execution merges what is still too small.
+            "spark.sql.shuffle.partitions": str(4 * cores(master)),
+            "spark.default.parallelism": str(cores(master)),
+        }
+    builder = SparkSession.builder.master(patient(master))
+    for name, value in {**ours, **settings}.items():
+        builder = builder.config(name, value)
+    # Java and Python workers write where this process does, warnings that nobody can act on above all.
+    said = Path(scratch, "stderr")
+    try:
+        with _stderr_to(said):
+            return builder.getOrCreate()
+    except Exception as error:
+        first, *_ = str(error).splitlines() or [""]
+        last = said.read_text(errors="replace").strip().splitlines()[-3:]
+        raise SparkMissing("; ".join([f"Spark does not start on {master}: {first}", *last])) from error
+
+
+@contextlib.contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """What is started meanwhile writes its standard error to a file, for as long as it runs."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _everywhere() -> dict[str, str]:
+    return {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+
+
+def cores(master: str) -> int:
+    """How many tasks a local master runs at a time.
+
+    >>> cores("local"), cores("local[3]"), cores("local[3,2]")
+    (1, 3, 3)
+    """
+    within = re.match(r"local\[(\*|\d+)", master)
+    if within is None:
+        return 1
+    return os.cpu_count() or 1 if within[1] == "*" else int(within[1])
+
+
+def patient(master: str) -> str:
+    """The same master, where a task that fails is tried again.
+
+    >>> patient("local"), patient("local[*]"), patient("local[2,1]"), patient("spark://host:7077")
+    ('local[1,4]', 'local[*,4]', 'local[2,1]', 'spark://host:7077')
+    """
+    if master == "local":
+        return f"local[1,{ATTEMPTS}]"
+    within = re.fullmatch(r"local\[(\*|\d+)\]", master)
+    return master if within is None else f"local[{within[1]},{ATTEMPTS}]"
+
+
+def _need_java() -> None:
+    """Raise SparkMissing unless there is a Java that Spark runs on; where Spark itself looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    advice = (
+        f"Spark needs Java {OLDEST_JAVA} or newer: install e.g. openjdk-17-jre-headless (Debian, Ubuntu), "
+        "`brew install openjdk@17` (macOS), or set JAVA_HOME"
+    )
+    if shutil.which(java) is None:
+        raise SparkMissing(f"{java} not found; {advice}")
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r' version "(\d+)', said)
+    if version is None:
+        raise SparkMissing(f"{java} does not run; {advice}")
+    if int(version[1]) < OLDEST_JAVA:
+        raise SparkMissing(f"{java} is of version {version[1]}; {advice}")
