@@ -78,7 +78,10 @@ def test_help_lists_every_target(clone: Path, target: str) -> None:
     ("target", "last"),
     [
         ("gate", ".venv/bin/rebalance check cooperative-sticky"),
-        ("test", '.venv/bin/pytest -n 2 --durations=10 -m "not nightly"'),
+        (
+            "test",
+            '.venv/bin/pytest -n 2 --durations=10 -o timeout=600 -o timeout_method=thread -m "not nightly"',
+        ),
     ],
 )
 def test_plan_of_a_fresh_clone_is_set_up_then_the_job(clone: Path, target: str, last: str) -> None:

@@ -1,0 +1,129 @@
+"""What an audit can find: the checks, and one row for each finding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+
+class Check(NamedTuple):
+    """Something that must not be seen in the log of a group. ``level`` as of a clause."""
+
+    id: str
+    level: str
+    sentence: str
+    source: str
+
+
+OWNED_TWICE = Check(
+    "owned-twice",
+    "safety",
+    "No partition is owned by two members of the group at a time.",
+    "KIP-429, consumer rebalance protocol",
+)
+GRANTED_EARLY = Check(
+    "granted-before-revoked",
+    "safety",
+    "A partition is granted in a generation later than the one in which its owner revoked it.",
+    "KIP-429, consumer rebalance protocol",
+)
+ZOMBIE = Check(
+    "owned-by-zombie",
+    "quality",
+    "A consumer that was removed from the group notices before another owns its partitions.",
+    "KIP-429, onPartitionsLost; its commits are fenced by the generation",
+)
+STRANDED = Check(
+    "stranded",
+    "liveness",
+    "While the group is settled, somebody owns each partition that was owned before.",
+    "KIP-429, consumer rebalance protocol",
+)
+UNSETTLED = Check(
+    "never-settles", "liveness", "A rebalance ends.", "KIP-429, consumer rebalance protocol: converges"
+)
+STORM = Check(
+    "rebalance-storm",
+    "liveness",
+    "A group does not rebalance again and again.",
+    "KIP-345 and KIP-415, motivation",
+)
+NEEDLESS = Check(
+    "needless-movement",
+    "quality",
+    "A partition stays where it is while the members and what they subscribe to stay the same.",
+    "KIP-54, sticky assignment",
+)
+PAUSE = Check(
+    "long-pause", "quality", "A rebalance takes a partition from nobody for long.", "KIP-429, motivation"
+)
+CHECKS = {
+    check.id: check
+    for check in (OWNED_TWICE, GRANTED_EARLY, ZOMBIE, STRANDED, UNSETTLED, STORM, NEEDLESS, PAUSE)
+}
+"""In the order in which they are reported."""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """From when on something is a finding; seconds.
+
+    ``clock_skew``: by how much any two hosts may differ; None estimates it from the log (``clocks``).
+    ``horizon``: nothing is said about the last seconds of a log, in which what began may yet end.
+    """
+
+    stranded: float = 60.0
+    settle: float = 120.0
+    storm: int = 10
+    storm_within: float = 600.0
+    pause: float = 300.0
+    clock_skew: float | None = None
+
+
+PLACE = StructType(
+    [
+        StructField("at", TimestampType(), nullable=False),
+        StructField("kind", StringType(), nullable=False),  # of the event
+        StructField("consumer", StringType()),
+        StructField("generation", IntegerType()),
+        StructField("file", StringType(), nullable=False),
+        StructField("line", LongType(), nullable=False),
+    ]
+)
+"""An event that a finding is about, with where it is written."""
+
+FINDINGS = StructType(
+    [
+        StructField("id", StringType(), nullable=False),  # the same whenever the same is found again
+        StructField("check", StringType(), nullable=False),
+        StructField("level", StringType(), nullable=False),
+        StructField("group", StringType(), nullable=False),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("began", TimestampType(), nullable=False),
+        StructField("ended", TimestampType()),  # null: it had not ended when the log did
+        StructField("seconds", DoubleType(), nullable=False),  # how long, to the end of the log at most
+        StructField("consumers", ArrayType(StringType())),  # the earlier first
+        StructField("members", ArrayType(StringType())),  # ids of the same, null where not known
+        StructField("generations", ArrayType(IntegerType())),  # in which each of them was granted it
+        StructField(
+            "skew", DoubleType()
+        ),  # seconds by which the clocks concerned may differ; null: one clock
+        StructField("certain", BooleanType(), nullable=False),  # no difference of clocks explains it
+        StructField("places", ArrayType(PLACE), nullable=False),
+        StructField("detail", StringType(), nullable=False),  # one sentence
+    ]
+)
+"""One row for each finding."""
