@@ -56,7 +56,7 @@ UNSETTLED = Check(
 )
 STORM = Check(
     "rebalance-storm",
-    "liveness",
+    "quality",
     "A group does not rebalance again and again.",
     "KIP-345 and KIP-415, motivation",
 )
@@ -81,11 +81,11 @@ class Thresholds:
     """From when on something is a finding; seconds.
 
     ``clock_skew``: by how much any two hosts may differ; None estimates it from the log (``clocks``).
-    ``horizon``: nothing is said about the last seconds of a log, in which what began may yet end.
+    ``storm`` generations within ``storm_within`` are one.
     """
 
     stranded: float = 60.0
-    settle: float = 120.0
+    settle: float = 300.0
     storm: int = 10
     storm_within: float = 600.0
     pause: float = 300.0

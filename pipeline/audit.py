@@ -1,0 +1,166 @@
+"""The audit: from the events of real groups to findings, with what Spark SQL can say and nothing else.
+
+Partition by partition everything is first narrowed down (``ownership.screen``) to those about which there
+is something to say; what is left is small, and every check is made on that.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from rebalance.pipeline import checks
+from rebalance.pipeline.clocks import clocks
+from rebalance.pipeline.findings import Thresholds
+from rebalance.pipeline.ownership import KEY, intervals, meetings, screen
+from rebalance.pipeline.rebalances import (
+    generations,
+    lulls,
+    participants,
+    stirs,
+    storms,
+    unsettled,
+    vanished,
+)
+
+
+class Audit(NamedTuple):
+    """What came of it, as DataFrames; none is computed before it is asked for. ``release`` it at the end.
+
+    ``findings``: ``findings.FINDINGS``. ``groups``: group, consumers, partitions, events, rebalances, first,
+    last, settled. ``pauses``: group, handovers, p50, p95, longest (seconds without an owner). ``clocks``:
+    host, ahead, spread (seconds), samples.
+    """
+
+    findings: DataFrame
+    groups: DataFrame
+    pauses: DataFrame
+    clocks: DataFrame
+    kept: tuple[DataFrame, ...]
+
+    def release(self) -> None:
+        """Give back the memory and disk that intermediate results took."""
+        for one in self.kept:
+            one.unpersist()
+
+
+def audit(events: DataFrame, thresholds: Thresholds | None = None) -> Audit:
+    """Check the groups in ``events`` (``events.EVENTS``), which are read several times: best from Parquet."""
+    limits = thresholds or Thresholds()
+    kept: list[DataFrame] = []
+
+    def keep(one: DataFrame) -> DataFrame:
+        """More than one check needs it."""
+        kept.append(one.persist())
+        return kept[-1]
+
+    end = keep(events.agg(F.max("at").alias("end")))
+    hosts = keep(clocks(events))
+    members = keep(participants(events))
+    began = keep(generations(events, members))
+    stirred = keep(stirs(events))
+    quiet = keep(lulls(stirred, end, limits.stranded))
+    gone = vanished(members, began)
+    screened = keep(screen(events).where("pause is not null or odd or last"))
+    restless = unsettled(stirred, end, limits.settle)
+    owned = keep(_ended(intervals(events, _candidates(screened, quiet, gone, began, limits)), gone))
+    met = keep(meetings(owned))
+    gap = keep(checks.gaps(owned, end))
+    stranded = keep(checks.stranded(gap, quiet, events, limits))
+    found = (
+        checks.contradictions(met, members, hosts, end, limits),
+        stranded,
+        checks.pauses(gap, quiet, stranded, limits),
+        checks.needless(met, began),
+        checks.rebalance_storms(storms(began, limits.storm, limits.storm_within), stirred, limits),
+        checks.never_settles(restless, end),
+    )
+    return Audit(
+        reduce(DataFrame.unionByName, found),
+        _groups(events, began, restless),
+        _pauses(screened, events),
+        hosts,
+        tuple(kept),
+    )
+
+
+def _candidates(
+    screened: DataFrame, quiet: DataFrame, gone: DataFrame, began: DataFrame, limits: Thresholds
+) -> DataFrame:
+    """The partitions about which there may be something to say, as numbers; too many do no harm."""
+    micros = 1_000_000
+    short = int(min(limits.stranded, limits.pause) * micros)
+    eras = began.select("family", "generation", "era", F.col("changed").cast("int").alias("changed"))
+    there = eras.select("family", "generation", F.col("era").alias("era_to"))
+    here = eras.select(
+        "family", F.col("generation").alias("revoked_in"), (F.col("era") - F.col("changed")).alias("era_from")
+    )
+    calm = quiet.where("alive and open").select("family").distinct()
+    left = gone.select(F.xxhash64("group").alias("family"), F.xxhash64("consumer").alias("consumer"))
+    some = (
+        screened.where(F.col("odd") | (F.col("pause") >= short)),
+        screened.where("moved")
+        .join(there, ["family", "generation"])
+        .join(here, ["family", "revoked_in"])
+        .where("era_from = era_to"),
+        screened.where("last and not begins").join(calm, "family", "left_semi"),
+        screened.where("last and begins").join(left, ["family", "consumer"], "left_semi"),
+    )
+    return reduce(DataFrame.union, (one.select("key") for one in some)).distinct()
+
+
+def _ended(owned: DataFrame, gone: DataFrame) -> DataFrame:
+    """What a consumer owned that the group went on without ends when it did."""
+    over = F.when(F.col("gone").isNotNull(), F.greatest("gone", "began"))
+    return (
+        owned.join(gone, ["group", "consumer"], "left")
+        .withColumn("ended", F.coalesce("ended", over))
+        .select(*owned.columns)
+    )
+
+
+def _groups(events: DataFrame, began: DataFrame, restless: DataFrame) -> DataFrame:
+    """One row for each group, what there is of it and whether it had come to rest."""
+    seen = (
+        events.groupBy("group", "consumer")
+        .agg(F.count("*").alias("events"), F.min("at").alias("first"), F.max("at").alias("last"))
+        .groupBy("group")
+        .agg(
+            F.count("consumer").alias("consumers"),
+            F.sum("events").alias("events"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
+        )
+    )
+    owned = events.where("partition is not null").select(*KEY).distinct().groupBy("group")
+    partitions = owned.agg(F.count("*").alias("partitions"))
+    rebalances = began.groupBy("group").agg(F.count("*").alias("rebalances"))
+    unrest = restless.select("group", F.lit(False).alias("settled"))
+    return (
+        seen.join(partitions, "group", "left")
+        .join(rebalances, "group", "left")
+        .join(unrest, "group", "left")
+        .na.fill(0, ["partitions", "rebalances"])
+        .na.fill(True, ["settled"])
+        .select("group", "consumers", "partitions", "events", "rebalances", "first", "last", "settled")
+    )
+
+
+def _pauses(screened: DataFrame, events: DataFrame) -> DataFrame:
+    """How long partitions were without an owner between two, for each group."""
+    names = events.select("group").distinct().withColumn("family", F.xxhash64("group"))
+    pause = F.col("pause") / 1e6
+    return (
+        screened.where("pause is not null")
+        .groupBy("family")
+        .agg(
+            F.count("*").alias("handovers"),
+            F.percentile_approx(pause, 0.5).alias("p50"),
+            F.percentile_approx(pause, 0.95).alias("p95"),
+            F.max(pause).alias("longest"),
+        )
+        .join(names, "family")
+        .select("group", "handovers", "p50", "p95", "longest")
+    )

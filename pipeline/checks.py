@@ -1,0 +1,316 @@
+"""The checks of an audit: each takes small DataFrames and returns rows of ``findings.FINDINGS``."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from rebalance.pipeline.clocks import UNKNOWN
+from rebalance.pipeline.events import Kind
+from rebalance.pipeline.findings import (
+    CHECKS,
+    FINDINGS,
+    GRANTED_EARLY,
+    NEEDLESS,
+    OWNED_TWICE,
+    PAUSE,
+    STORM,
+    STRANDED,
+    UNSETTLED,
+    ZOMBIE,
+    Thresholds,
+)
+from rebalance.pipeline.ownership import KEY, ONE
+from rebalance.pipeline.rebalances import BEGINNINGS
+from rebalance.pipeline.times import seconds
+
+NOTICED = (Kind.REVOKED, Kind.LOST, Kind.CLOSED)
+"""An interval that ends so was believed in by its consumer until then. A process that was killed did not."""
+
+
+def contradictions(
+    met: DataFrame, members: DataFrame, hosts: DataFrame, end: DataFrame, limits: Thresholds
+) -> DataFrame:
+    """Owned twice, granted before revoked, owned by a zombie: of the neighbours in ``ownership.meetings``.
+
+    Exclusivity is a statement about the members of a generation. So of two owners the one whose partition
+    was granted earlier counts as a member if it joined the generation of the later grant, or if the log does
+    not say who did. One that did not join had been removed; it is a zombie until it notices.
+    """
+    a_first = F.coalesce(F.col("a.granted") <= F.col("b.granted"), F.lit(True))
+    pairs = met.where("a.consumer != b.consumer").withColumns(
+        {
+            "older": F.when(a_first, F.col("a")).otherwise(F.col("b")),
+            "generation": F.greatest("a.granted", "b.granted"),
+            "until": F.least("a.ended", "b.ended"),
+            "overlap": F.col("a.ended").isNull() | (F.col("a.ended") > F.col("b.began")),
+            # Says the same without a clock: given away in the generation of the grant, or later.
+            "proved": F.coalesce(
+                (F.col("a.end") == Kind.REVOKED)
+                & (F.col("a.held") >= F.col("b.granted"))
+                & (F.col("a.granted") < F.col("b.granted")),
+                F.lit(False),
+            ),
+        }
+    )
+    joined = members.select(
+        "group",
+        F.col("generation").alias("generation"),
+        F.col("consumer").alias("_who"),
+        F.lit(True).alias("there"),
+    )
+    known = members.select("group", "generation").distinct().withColumn("told", F.lit(True))
+    pairs = (
+        pairs.withColumn("_who", F.col("older.consumer"))
+        .join(joined, ["group", "generation", "_who"], "left")
+        .join(known, ["group", "generation"], "left")
+        .withColumn("member", F.col("there").isNotNull() | F.col("told").isNull())
+        .crossJoin(F.broadcast(end))
+    )
+    check = (
+        F.when(F.col("overlap") & F.col("member"), OWNED_TWICE.id)
+        .when(F.col("proved") & F.col("next"), GRANTED_EARLY.id)
+        .when(F.col("overlap") & F.col("older.end").isin(*NOTICED), ZOMBIE.id)
+    )
+    lasted = F.when(F.col("overlap"), seconds("b.began", F.coalesce("until", "end"))).otherwise(0.0)
+    rows = _with_skew(
+        pairs.withColumns({"check": check, "seconds": lasted}).where("check is not null"), hosts, limits
+    )
+    granted = F.coalesce(F.col("b.granted").cast("string"), F.lit("?"))
+    held = F.concat_ws(" ", F.lower("a.end"), F.lit("in generation"), F.col("a.held").cast("string"))
+    still = F.when(F.col("a.ended").isNull(), F.lit("which never gave it away")).otherwise(
+        F.when(F.col("a.held").isNull(), F.concat(F.lower("a.end"), F.lit(" by then"))).otherwise(held)
+    )
+    return _findings(
+        rows,
+        F.col("check"),
+        began=F.when(F.col("overlap"), F.col("b.began")).otherwise(F.col("a.ended")),
+        ended=F.when(F.col("overlap"), F.col("until")).otherwise(F.col("b.began")),
+        lasted=F.col("seconds"),
+        owners=("a", "b"),
+        skew=F.col("skew"),
+        certain=F.col("proved") | (F.col("seconds") > F.col("skew")),
+        places=F.array("a.start", "b.start", "a.stop", "b.stop"),
+        detail=F.concat(
+            *(F.col("b.consumer"), F.lit(" was granted it in generation "), granted, F.lit("; ")),
+            *(F.col("a.consumer"), F.lit(" had been since generation ")),
+            *(F.coalesce(F.col("a.granted").cast("string"), F.lit("?")), F.lit(", "), still),
+        ),
+    )
+
+
+def _with_skew(rows: DataFrame, hosts: DataFrame, limits: Thresholds) -> DataFrame:
+    """By how much the clocks of ``a`` and ``b`` may differ, as ``skew``; 0 on one host."""
+    same = F.col("a.host").eqNullSafe(F.col("b.host"))
+    if limits.clock_skew is not None:
+        return rows.withColumn("skew", F.when(same, 0.0).otherwise(F.lit(float(limits.clock_skew))))
+    for one in ("a", "b"):
+        told = hosts.select(F.col("host").alias("_host"), F.struct("ahead", "spread").alias(f"clock_{one}"))
+        rows = rows.join(F.broadcast(told), F.col(f"{one}.host") == F.col("_host"), "left").drop("_host")
+    known = (
+        F.abs(F.col("clock_a.ahead") - F.col("clock_b.ahead"))
+        + F.col("clock_a.spread")
+        + F.col("clock_b.spread")
+    )
+    return rows.withColumn("skew", F.when(same, 0.0).otherwise(F.coalesce(known, F.lit(UNKNOWN))))
+
+
+def gaps(owned: DataFrame, end: DataFrame) -> DataFrame:
+    """The times in which nobody owned a partition: KEY, ``a`` (the last owner's interval), ``b`` (the next,
+    null: nobody), ``since``, ``until`` (of the log where there is no next)."""
+    order = Window.partitionBy(*KEY).orderBy("began", "granted", "consumer")
+    whole = F.struct(*(name for name in owned.columns if name not in KEY))
+    # An interval that does not end reaches beyond all others.
+    reach = F.struct(F.col("ended").isNull().alias("open"), F.col("ended").alias("at"), whole.alias("one"))
+    rows = owned.select(
+        *KEY,
+        F.max(reach).over(order.rowsBetween(Window.unboundedPreceding, 0)).alias("reach"),
+        F.lead(whole).over(order).alias("b"),
+    )
+    return (
+        rows.where("not reach.open")
+        .crossJoin(F.broadcast(end))
+        .select(
+            *KEY,
+            F.col("reach.one").alias("a"),
+            "b",
+            F.col("reach.at").alias("since"),
+            F.coalesce("b.began", "end").alias("until"),
+        )
+        .where("since < until")
+    )
+
+
+def stranded(gap: DataFrame, quiet: DataFrame, events: DataFrame, limits: Thresholds) -> DataFrame:
+    """Gaps that a settled group with members left as they were; ``quiet`` are its ``rebalances.lulls``."""
+    alive = quiet.where("alive").select("group", F.col("since").alias("calm"), F.col("until").alias("stir"))
+    start, stop = F.greatest("since", "calm"), F.least("until", "stir")
+    rows = (
+        gap.join(alive, "group")
+        .withColumns({"from": start, "to": stop})
+        .where(seconds("from", "to") >= limits.stranded)
+        .groupBy(*KEY, "a", "b", "since", "until")
+        .agg(F.min("from").alias("from"), F.max("to").alias("to"))
+    )
+    rows = rows.join(_dropped(rows, events), [*KEY, "since"], "left_anti")
+    return _findings(
+        rows,
+        F.lit(STRANDED.id),
+        began=F.col("from"),
+        ended=F.when(F.col("b").isNotNull(), F.col("to")),
+        lasted=seconds("from", "to"),
+        owners=("a",),
+        places=F.array("a.start", "a.stop", "b.start"),
+        detail=F.concat(
+            F.lit("nobody owns it since "), F.col("a.consumer"), F.lit(" did, and the group had come to rest")
+        ),
+    )
+
+
+def _dropped(rows: DataFrame, events: DataFrame) -> DataFrame:
+    """Those of a topic to which nobody subscribes any more: the last to subscribe meanwhile leaves it out."""
+    said = (
+        events.where(F.col("kind") == Kind.SUBSCRIBED)
+        .groupBy("group", "consumer", F.col("at").alias("said"))
+        .agg(F.collect_set("topic").alias("topics"))
+    )
+    return (
+        rows.join(said, "group")
+        .where((F.col("said") >= F.col("a.began")) & (F.col("said") <= F.col("to")))
+        .groupBy(*KEY, "since")
+        .agg(F.max_by("topics", "said").alias("topics"))
+        .where(~F.array_contains("topics", F.col("topic")))
+    )
+
+
+def pauses(gap: DataFrame, quiet: DataFrame, found: DataFrame, limits: Thresholds) -> DataFrame:
+    """Gaps between two owners that lasted too long although the group had members; ``found``: stranded."""
+    dead = quiet.where("not alive").select(
+        "group", F.col("since").alias("calm"), F.col("until").alias("stir")
+    )
+    told = found.select(*KEY, F.col("began").alias("calm"), F.col("ended").alias("stir"))
+    rows = gap.where(F.col("b").isNotNull() & (seconds("since", "until") >= limits.pause))
+    within = (F.col("calm") < F.col("until")) & (F.col("stir") > F.col("since"))
+    for other, on in ((dead, ["group"]), (told, list(KEY))):
+        meets = [F.col(f"gap.{name}") == F.col(f"other.{name}") for name in on]
+        rows = rows.alias("gap").join(other.alias("other"), [*meets, within], "left_anti")
+    return _findings(
+        rows,
+        F.lit(PAUSE.id),
+        began=F.col("since"),
+        ended=F.col("until"),
+        lasted=seconds("since", "until"),
+        owners=("a", "b"),
+        places=F.array("a.stop", "b.start"),
+        detail=F.concat(
+            F.lit("nobody owned it between "), F.col("a.consumer"), F.lit(" and "), F.col("b.consumer")
+        ),
+    )
+
+
+def needless(met: DataFrame, began: DataFrame) -> DataFrame:
+    """Movements between two generations around which neither members nor subscriptions changed."""
+    eras = began.select("group", "generation", "era", F.col("changed").cast("int").alias("changed"))
+    there = eras.select("group", F.col("generation").alias("to"), F.col("era").alias("era_to"))
+    here = eras.select(
+        "group", F.col("generation").alias("from"), (F.col("era") - F.col("changed")).alias("era_from")
+    )
+    rows = (
+        met.where("next and a.consumer != b.consumer and a.ended <= b.began and a.held < b.granted")
+        .where(F.col("a.end") == Kind.REVOKED)
+        .withColumns({"from": F.col("a.held"), "to": F.col("b.granted")})
+        .join(there, ["group", "to"])
+        .join(here, ["group", "from"])
+        .where("era_from = era_to")
+    )
+    return _findings(
+        rows,
+        F.lit(NEEDLESS.id),
+        began=F.col("a.ended"),
+        ended=F.col("b.began"),
+        lasted=seconds("a.ended", "b.began"),
+        owners=("a", "b"),
+        places=F.array("a.stop", "b.start"),
+        detail=F.concat(
+            *(F.lit("it moved from "), F.col("a.consumer"), F.lit(" to "), F.col("b.consumer")),
+            *(F.lit(" in generation "), F.col("to").cast("string"), F.lit(", and the members were the same")),
+        ),
+    )
+
+
+def rebalance_storms(stormy: DataFrame, stirred: DataFrame, limits: Thresholds) -> DataFrame:
+    """One finding for each storm (``rebalances.storms``)."""
+    place = F.struct(*ONE)
+    rows = (
+        stormy.join(stirred.where(F.col("kind").isin(*BEGINNINGS)), "group")
+        .where("at >= since and at <= until")
+        .groupBy("group", "since", "until", "count", "changes")
+        .agg(F.min(place).alias("first"), F.max(place).alias("last"))
+    )
+    return _findings(
+        rows,
+        F.lit(STORM.id),
+        began=F.col("since"),
+        ended=F.col("until"),
+        lasted=seconds("since", "until"),
+        places=F.array("first", "last"),
+        detail=F.format_string(
+            f"%d generations, never more than {limits.storm_within:g} s for {limits.storm} of them; the members "
+            "or subscriptions changed with %d",
+            "count",
+            "changes",
+        ),
+    )
+
+
+def never_settles(restless: DataFrame, end: DataFrame) -> DataFrame:
+    """One finding for each group that did not come to rest (``rebalances.unsettled``)."""
+    rows = restless.crossJoin(F.broadcast(end))
+    return _findings(
+        rows,
+        F.lit(UNSETTLED.id),
+        began=F.col("since"),
+        ended=F.lit(None).cast("timestamp"),
+        lasted=seconds("since", "end"),
+        places=F.array("last"),
+        detail=F.when(F.col("waiting"), F.lit("a rebalance began and did not end")).otherwise(
+            F.format_string("%d generations in a row, up to the end of the log", "generations")
+        ),
+    )
+
+
+def _findings(
+    rows: DataFrame,
+    check: Column,
+    *,
+    began: Column,
+    ended: Column,
+    lasted: Column,
+    places: Column,
+    detail: Column,
+    owners: tuple[str, ...] = (),
+    skew: Column | None = None,
+    certain: Column | None = None,
+) -> DataFrame:
+    """The rows as findings. ``owners``: columns that hold intervals."""
+    partition = {name: F.col(name) if owners else F.lit(None) for name in ("topic", "partition")}
+    written = F.filter(places, lambda place: place.isNotNull())
+    where = F.transform(written, lambda place: F.concat_ws(":", place["file"], place["line"].cast("string")))
+    levels = F.create_map(*(F.lit(word) for each in CHECKS.values() for word in (each.id, each.level)))
+    columns = {
+        "id": F.substring(F.sha2(F.concat_ws("|", check, "group", *partition.values(), where), 256), 1, 12),
+        "check": check,
+        "level": F.element_at(levels, check),
+        "group": F.col("group"),
+        **partition,
+        "began": began,
+        "ended": ended,
+        "seconds": lasted,
+        "consumers": F.array(*(F.col(f"{one}.consumer") for one in owners)),
+        "members": F.array(*(F.col(f"{one}.member") for one in owners)),
+        "generations": F.array(*(F.col(f"{one}.granted") for one in owners)),
+        "skew": F.lit(None) if skew is None else skew,
+        "certain": F.lit(True) if certain is None else certain,
+        "places": F.array_sort(written),
+        "detail": detail,
+    }
+    return rows.select(*(columns[field.name].cast(field.dataType).alias(field.name) for field in FINDINGS))

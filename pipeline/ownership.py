@@ -1,0 +1,136 @@
+"""Who owned which partition from when to when, and which neighbours among these intervals meet.
+
+In two steps, because almost every partition of almost every log is in order. ``screen`` reads each event
+once, in the order of its partition, and looks at the one before it only: in an orderly log a consumer is
+assigned what the last owner gave away. ``intervals`` then rebuilds the ownership of those partitions that
+something is to be said about, and ``meetings`` puts neighbours side by side.
+
+At the same instant what ends goes before what begins: such a hand-over is no overlap.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from rebalance.pipeline.events import Kind
+
+CHANGES = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
+"""What happens to a single partition; everything else happens to a consumer or to the group."""
+
+NEAR = 3
+"""With how many intervals that began before it an interval is compared. What lasts longer than that many
+owners has met the first of them."""
+
+KEY = ("group", "topic", "partition")
+ONE = ("at", "kind", "consumer", "generation", "file", "line")
+"""The columns of ``findings.PLACE``."""
+
+
+def key() -> Column:
+    """The partition as a number. Strings would have to be compared and shuffled again and again.
+
+    Two of n partitions have the same with probability n^2 / 2^65, and would then be looked at for nothing.
+    """
+    return F.xxhash64(*KEY).alias("key")
+
+
+def screen(events: DataFrame) -> DataFrame:
+    """What each change of ownership says together with the one before it in its partition.
+
+    Returns ``key`` and ``family`` (partition and group as numbers), ``at`` (microseconds since 1970),
+    ``pause`` (microseconds that nobody owned it; null where this is no hand-over), ``moved`` (handed to
+    another consumer), ``generation`` and ``revoked_in``, ``odd`` (does not follow from the one before),
+    ``consumer`` (a number), ``last`` (nothing follows) and ``begins`` (as opposed to ends).
+    """
+    begins = F.col("kind") == Kind.ASSIGNED
+    rows = events.where(F.col("kind").isin(*CHANGES)).select(
+        key(),
+        F.xxhash64("group").alias("family"),
+        # One number to sort by: the time, and in its last bit what begins after what ends.
+        (F.unix_micros("at") * 2 + begins.cast("int")).alias("time"),
+        F.xxhash64("consumer").alias("consumer"),
+        "generation",
+    )
+    order = Window.partitionBy("key").orderBy("time")
+    rows = rows.select(
+        "*",
+        F.lag("time").over(order).alias("time_before"),
+        F.lag("consumer").over(order).alias("consumer_before"),
+        F.lag("generation").over(order).alias("revoked_in"),
+        F.lead("time").over(order).isNull().alias("last"),
+    )
+    begins, began_before = _begins("time"), _begins("time_before")
+    same = F.col("consumer") == F.col("consumer_before")
+    handed = begins & ~began_before
+    early = handed & ~same & (F.col("generation") <= F.col("revoked_in"))
+    pause = F.shiftright("time", 1) - F.shiftright("time_before", 1)
+    return rows.select(
+        *("key", "family", "consumer", "generation", "revoked_in", "last"),
+        F.shiftright("time", 1).alias("at"),
+        F.when(handed, pause).alias("pause"),
+        F.coalesce(handed & ~same, F.lit(False)).alias("moved"),
+        F.coalesce((begins & began_before) | (~begins & ~(began_before & same)) | early, F.lit(False)).alias(
+            "odd"
+        ),
+        begins.alias("begins"),
+    )
+
+
+def _begins(time: str) -> Column:
+    return F.col(time).bitwiseAND(F.lit(1)) == 1
+
+
+def intervals(events: DataFrame, keys: DataFrame) -> DataFrame:
+    """The ownership of the partitions in ``keys`` (with a column ``key``), one row for each interval.
+
+    Returns group, topic, partition, consumer, member, host; ``granted`` (generation), ``began``; ``ended``,
+    ``end`` (the kind of event) and ``held`` (the last generation of the consumer then), null where it does
+    not end in this log; and the events ``start`` and ``stop`` as places. An interval ends at the latest
+    where its consumer closes or starts again.
+    """
+    chosen = events.where(F.col("kind").isin(*CHANGES)).join(
+        F.broadcast(keys.select(F.col("key").alias("_key")).distinct()),
+        key() == F.col("_key"),
+        "left_semi",
+    )
+    # At one instant a consumer's events are in the order of its log.
+    own = Window.partitionBy(*KEY, "consumer").orderBy("at", "file", "line")
+    lives = (
+        events.where(F.col("kind").isin(Kind.STARTED, Kind.CLOSED))
+        .groupBy("group", "consumer")
+        .agg(F.array_sort(F.collect_list(F.struct(*ONE))).alias("lives"))
+    )
+    rows = (
+        chosen.withColumn("next", F.lead(F.struct(*ONE)).over(own))
+        .where(F.col("kind") == Kind.ASSIGNED)
+        .join(lives, ["group", "consumer"], "left")
+        .withColumn("life", F.get(F.filter("lives", lambda one: one["at"] > F.col("at")), F.lit(0)))
+    )
+    over = F.col("next").isNull() | (F.col("life.at") < F.col("next.at"))
+    return rows.withColumn("stop", F.when(over, F.col("life")).otherwise(F.col("next"))).select(
+        *KEY,
+        *("consumer", "member", "host"),
+        F.col("generation").alias("granted"),
+        F.col("at").alias("began"),
+        F.col("stop.at").alias("ended"),
+        F.col("stop.kind").alias("end"),
+        F.col("stop.generation").alias("held"),
+        F.struct(*ONE).alias("start"),
+        "stop",
+    )
+
+
+def meetings(owned: DataFrame) -> DataFrame:
+    """Each interval as ``b`` with the intervals of the same partition that began before it as ``a``.
+
+    Returns group, topic, partition, ``a``, ``b`` (all columns of ``intervals``) and ``next``: nothing began
+    in between.
+    """
+    order = Window.partitionBy(*KEY).orderBy("began", "granted", "consumer")
+    one = F.struct(*(name for name in owned.columns if name not in KEY))
+    before = F.collect_list(one).over(order.rowsBetween(-NEAR, -1))
+    return (
+        owned.select(*KEY, one.alias("b"), before.alias("before"))
+        .select(*KEY, "b", F.posexplode(F.reverse("before")).alias("back", "a"))
+        .select(*KEY, "a", "b", (F.col("back") == 0).alias("next"))
+    )

@@ -1,0 +1,171 @@
+"""The life of each group as a whole: its generations, who was in them, and when nothing happened."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+from rebalance.pipeline.events import AT_COORDINATOR, Kind
+from rebalance.pipeline.times import seconds
+
+JOINS = (Kind.JOINED, Kind.SYNCED)
+"""A consumer that says so was a member of the generation that it names."""
+
+BEGINNINGS = (Kind.JOINED, Kind.STABLE)
+"""The join phase of the generation is over."""
+
+STIRS = (
+    *(Kind.STARTED, Kind.JOINING, Kind.JOINED, Kind.SYNCED, Kind.RESET, Kind.LEAVING, Kind.CLOSED),
+    *AT_COORDINATOR,
+)
+"""Whatever is part of a rebalance, or begins one."""
+
+UNDERWAY = (Kind.JOINING, Kind.JOINED, Kind.PREPARING)
+"""What a rebalance that did not come to its end may have last."""
+
+GONE = (Kind.LEAVING, Kind.CLOSED, Kind.EMPTY, Kind.REMOVED)
+"""What a group has last whose members have all gone."""
+
+
+def participants(events: DataFrame) -> DataFrame:
+    """Who was a member in which generation: distinct group, generation, consumer, member."""
+    there = F.col("kind").isin(*JOINS) & F.col("generation").isNotNull() & F.col("consumer").isNotNull()
+    return (
+        events.where(there)
+        .groupBy("group", "generation", "consumer")
+        .agg(F.max("member").alias("member"), F.min("at").alias("at"))
+    )
+
+
+def generations(events: DataFrame, members: DataFrame) -> DataFrame:
+    """Each generation of each group: group, family, generation, ``began`` (of its first member).
+
+    ``era`` counts how often the members or their subscriptions had changed until then; ``changed`` says
+    whether they did with this generation. A member id is a new one when a process has started again.
+    """
+    each = members.groupBy("group", "generation").agg(
+        F.min("at").alias("at"),
+        F.bit_xor(F.xxhash64("consumer", F.coalesce("member", F.lit("")))).alias("who"),
+    )
+    order = Window.partitionBy("group").orderBy("at", "generation")
+    changed = F.coalesce(F.col("who") != F.lag("who").over(order), F.lit(False))
+    each = each.select("group", "generation", "at", changed.cast("int").alias("changed"))
+    subscribed = events.where(F.col("kind").isin(Kind.SUBSCRIBED, Kind.STARTED)).select(
+        "group", F.lit(None).cast("int").alias("generation"), "at", F.lit(1).alias("changed")
+    )
+    so_far = Window.partitionBy("group").orderBy("at", F.col("generation").asc_nulls_first())
+    return (
+        each.unionByName(subscribed)
+        .withColumn("era", F.sum("changed").over(so_far.rowsBetween(Window.unboundedPreceding, 0)))
+        .where(F.col("generation").isNotNull())
+        .select(
+            "group",
+            F.xxhash64("group").alias("family"),
+            "generation",
+            F.col("at").alias("began"),
+            "era",
+            (F.col("changed") == 1).alias("changed"),
+        )
+    )
+
+
+def vanished(members: DataFrame, began: DataFrame) -> DataFrame:
+    """Consumers that were no member of some later generation of their group, and never came back.
+
+    Returns group, consumer, ``gone`` (when the first generation without them began).
+    """
+    last = members.groupBy("group", "consumer").agg(F.max("generation").alias("generation"))
+    order = Window.partitionBy("group").orderBy("generation")
+    following = began.select("group", "generation", F.lead("began").over(order).alias("gone"))
+    return last.join(following, ["group", "generation"]).where("gone is not null").drop("generation")
+
+
+def stirs(events: DataFrame) -> DataFrame:
+    """What happened to each group as a group, in order, with the time since and until the next.
+
+    Returns group, at, kind, consumer, generation, file, line, ``before`` and ``after`` (timestamps of the
+    neighbours, null at the ends).
+    """
+    order = Window.partitionBy("group").orderBy("at", "generation", "kind")
+    return (
+        events.where(F.col("kind").isin(*STIRS))
+        .select("group", "at", "kind", "consumer", "generation", "file", "line")
+        .withColumn("before", F.lag("at").over(order))
+        .withColumn("after", F.lead("at").over(order))
+    )
+
+
+def lulls(stirred: DataFrame, end: DataFrame, least: float) -> DataFrame:
+    """The times of at least so many seconds in which nothing happened to a group, up to the end of the log.
+
+    Returns group, family, ``since``, ``until``, ``open`` (to the end of the log), ``kind`` (what was last),
+    ``alive`` (there are members). ``end`` is one row with the timestamp ``end``.
+    """
+    until = F.coalesce("after", "end")
+    return (
+        stirred.crossJoin(F.broadcast(end))
+        .where(seconds("at", until) >= least)
+        .select(
+            "group",
+            F.xxhash64("group").alias("family"),
+            F.col("at").alias("since"),
+            until.alias("until"),
+            F.col("after").isNull().alias("open"),
+            "kind",
+            (~F.col("kind").isin(*GONE)).alias("alive"),
+        )
+    )
+
+
+def storms(began: DataFrame, count: int, within: float) -> DataFrame:
+    """Runs of generations (``began`` as ``generations`` gives them) of which any ``count`` came ``within``
+    so many seconds: group, ``since``, ``until``, ``count``, ``changes`` (of members among them)."""
+    order = Window.partitionBy("group").orderBy("began", "generation")
+    ahead = order.rowsBetween(0, count - 1)
+    marked = (
+        began.withColumn("first", F.lag("began", count - 1).over(order))
+        .withColumn("dense", F.coalesce(seconds("first", "began") <= within, F.lit(False)))
+        # A generation is in a storm when one of the next ``count`` completes a dense run.
+        .withColumn("within", F.max("dense").over(ahead))
+    )
+    starts = F.col("within") & ~F.coalesce(F.lag("within").over(order), F.lit(False))
+    return (
+        marked.withColumn("storm", F.sum(starts.cast("int")).over(order))
+        .where("within")
+        .groupBy("group", "storm")
+        .agg(
+            F.min("began").alias("since"),
+            F.max("began").alias("until"),
+            F.count("*").alias("count"),
+            F.sum(F.col("changed").cast("int")).alias("changes"),
+        )
+        .drop("storm")
+    )
+
+
+def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
+    """Groups whose last rebalance had not ended when the log did: group, ``since``, ``last`` (a place),
+    ``generations`` (how many came in between), ``waiting`` (it is one that began and did not end).
+
+    Either nothing at all happened for ``settle`` seconds after a rebalance began, or one came after the
+    other, never so long apart, for that long and until the end.
+    """
+    order = Window.partitionBy("group").orderBy("at", "generation", "kind")
+    fresh = F.coalesce(seconds("before", "at") >= settle, F.lit(True))
+    runs = (
+        stirred.withColumn("run", F.sum(fresh.cast("int")).over(order))
+        .groupBy("group", "run")
+        .agg(
+            F.min("at").alias("since"),
+            F.max(F.struct("at", "kind", "consumer", "generation", "file", "line")).alias("last"),
+            F.count_distinct("generation").alias("generations"),
+            F.max(F.col("after").isNull()).alias("final"),
+        )
+        .where("final")
+        .crossJoin(F.broadcast(end))
+    )
+    quiet = seconds("last.at", "end")
+    waiting = F.col("last.kind").isin(*UNDERWAY) & (quiet >= settle)
+    restless = (quiet < settle) & (seconds("since", "end") >= settle) & (F.col("generations") > 2)
+    return runs.where(waiting | restless).select(
+        "group", "since", "last", "generations", waiting.alias("waiting")
+    )
