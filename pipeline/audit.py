@@ -6,6 +6,7 @@ is something to say; what is left is small, and every check is made on that.
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
@@ -46,8 +47,11 @@ class Audit(NamedTuple):
             one.unpersist()
 
 
-def audit(events: DataFrame, thresholds: Thresholds | None = None) -> Audit:
-    """Check the groups in ``events`` (``events.EVENTS``), which are read several times: best from Parquet."""
+def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: datetime | None = None) -> Audit:
+    """Check the groups in ``events`` (``events.EVENTS``), which are read several times: best from Parquet.
+
+    The log goes to its last event, or to ``until`` if that is later: nothing has happened since.
+    """
     limits = thresholds or Thresholds()
     kept: list[DataFrame] = []
 
@@ -56,7 +60,8 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None) -> Audit:
         kept.append(one.persist())
         return kept[-1]
 
-    end = keep(events.agg(F.max("at").alias("end")))
+    last = F.greatest(F.max("at"), F.lit(until).cast("timestamp"))
+    end = keep(events.agg(last.alias("end")))
     hosts = keep(clocks(events))
     members = keep(participants(events))
     began = keep(generations(events, members))

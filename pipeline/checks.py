@@ -90,6 +90,7 @@ def contradictions(
         skew=F.col("skew"),
         certain=F.col("proved") | (F.col("seconds") > F.col("skew")),
         places=F.array("a.start", "b.start", "a.stop", "b.stop"),
+        named=F.array("a.start", "b.start"),
         detail=F.concat(
             *(F.col("b.consumer"), F.lit(" was granted it in generation "), granted, F.lit("; ")),
             *(F.col("a.consumer"), F.lit(" had been since generation ")),
@@ -160,6 +161,7 @@ def stranded(gap: DataFrame, quiet: DataFrame, events: DataFrame, limits: Thresh
         lasted=seconds("from", "to"),
         owners=("a",),
         places=F.array("a.start", "a.stop", "b.start"),
+        named=F.array("a.start"),
         detail=F.concat(
             F.lit("nobody owns it since "), F.col("a.consumer"), F.lit(" did, and the group had come to rest")
         ),
@@ -253,9 +255,10 @@ def rebalance_storms(stormy: DataFrame, stirred: DataFrame, limits: Thresholds) 
         ended=F.col("until"),
         lasted=seconds("since", "until"),
         places=F.array("first", "last"),
+        named=F.array("first"),
         detail=F.format_string(
-            f"%d generations, never more than {limits.storm_within:g} s for {limits.storm} of them; the members "
-            "or subscriptions changed with %d",
+            f"%d generations, any {limits.storm} of them within {limits.storm_within:g} s; the members or "
+            "subscriptions changed with %d",
             "count",
             "changes",
         ),
@@ -271,7 +274,8 @@ def never_settles(restless: DataFrame, end: DataFrame) -> DataFrame:
         began=F.col("since"),
         ended=F.lit(None).cast("timestamp"),
         lasted=seconds("since", "end"),
-        places=F.array("last"),
+        places=F.array("first", "last"),
+        named=F.array("first"),
         detail=F.when(F.col("waiting"), F.lit("a rebalance began and did not end")).otherwise(
             F.format_string("%d generations in a row, up to the end of the log", "generations")
         ),
@@ -288,13 +292,16 @@ def _findings(
     places: Column,
     detail: Column,
     owners: tuple[str, ...] = (),
+    named: Column | None = None,
     skew: Column | None = None,
     certain: Column | None = None,
 ) -> DataFrame:
-    """The rows as findings. ``owners``: columns that hold intervals."""
+    """The rows as findings. ``owners``: columns that hold intervals. ``named``: the places that tell one from
+    another, also when more of it is known; by default all."""
     partition = {name: F.col(name) if owners else F.lit(None) for name in ("topic", "partition")}
     written = F.filter(places, lambda place: place.isNotNull())
-    where = F.transform(written, lambda place: F.concat_ws(":", place["file"], place["line"].cast("string")))
+    ours = written if named is None else F.filter(named, lambda place: place.isNotNull())
+    where = F.transform(ours, lambda place: F.concat_ws(":", place["file"], place["line"].cast("string")))
     levels = F.create_map(*(F.lit(word) for each in CHECKS.values() for word in (each.id, each.level)))
     columns = {
         "id": F.substring(F.sha2(F.concat_ws("|", check, "group", *partition.values(), where), 256), 1, 12),

@@ -94,15 +94,15 @@ class Thresholds:
 
 PLACE = StructType(
     [
-        StructField("at", TimestampType(), nullable=False),
-        StructField("kind", StringType(), nullable=False),  # of the event
+        StructField("at", TimestampType()),
+        StructField("kind", StringType()),  # of the event
         StructField("consumer", StringType()),
         StructField("generation", IntegerType()),
-        StructField("file", StringType(), nullable=False),
-        StructField("line", LongType(), nullable=False),
+        StructField("file", StringType()),
+        StructField("line", LongType()),
     ]
 )
-"""An event that a finding is about, with where it is written."""
+"""An event that a finding is about, with where it is written. Nullable, as everything is in Parquet."""
 
 FINDINGS = StructType(
     [

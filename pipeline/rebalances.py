@@ -143,20 +143,22 @@ def storms(began: DataFrame, count: int, within: float) -> DataFrame:
 
 
 def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
-    """Groups whose last rebalance had not ended when the log did: group, ``since``, ``last`` (a place),
-    ``generations`` (how many came in between), ``waiting`` (it is one that began and did not end).
+    """Groups whose last rebalance had not ended when the log did: group, ``since``, ``first`` and ``last``
+    (places), ``generations`` (how many came), ``waiting`` (the last one began and did not end).
 
     Either nothing at all happened for ``settle`` seconds after a rebalance began, or one came after the
     other, never so long apart, for that long and until the end.
     """
     order = Window.partitionBy("group").orderBy("at", "generation", "kind")
     fresh = F.coalesce(seconds("before", "at") >= settle, F.lit(True))
+    place = F.struct("at", "kind", "consumer", "generation", "file", "line")
     runs = (
         stirred.withColumn("run", F.sum(fresh.cast("int")).over(order))
         .groupBy("group", "run")
         .agg(
             F.min("at").alias("since"),
-            F.max(F.struct("at", "kind", "consumer", "generation", "file", "line")).alias("last"),
+            F.min(place).alias("first"),
+            F.max(place).alias("last"),
             F.count_distinct("generation").alias("generations"),
             F.max(F.col("after").isNull()).alias("final"),
         )
@@ -167,5 +169,5 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
     waiting = F.col("last.kind").isin(*UNDERWAY) & (quiet >= settle)
     restless = (quiet < settle) & (seconds("since", "end") >= settle) & (F.col("generations") > 2)
     return runs.where(waiting | restless).select(
-        "group", "since", "last", "generations", waiting.alias("waiting")
+        "group", "since", "first", "last", "generations", waiting.alias("waiting")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
@@ -42,6 +44,7 @@ def session(
         return
     # Whoever installs PySpark gets the pandas that its extra `sql` asks for, and a warning for it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    _silence()
     remote = master.startswith("sc://")
     if not remote:
         _need_java()
@@ -59,6 +62,18 @@ def session(
             spark.stop()
 
 
+def _silence() -> None:
+    """Py4J and PySpark log the errors that they raise as well, and Ctrl-C with its traceback."""
+    logging.getLogger().addFilter(_not_of_py4j)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
 def _remote(url: str, settings: Mapping[str, str]) -> SparkSession:
     try:
         builder = SparkSession.builder.remote(url)
@@ -74,12 +89,12 @@ def _remote(url: str, settings: Mapping[str, str]) -> SparkSession:
 def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    logging = Path(__file__).with_name("log4j2.properties").as_uri()
+    log4j = Path(__file__).with_name("log4j2.properties").as_uri()
     ours = {
         **_everywhere(),
         "spark.app.name": "rebalance",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging} -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -Djava.io.tmpdir={scratch}",
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
         "spark.ui.enabled": "false",

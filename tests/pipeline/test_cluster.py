@@ -1,0 +1,129 @@
+"""The same jobs on a standalone Spark cluster: a master and two workers, processes of their own on loopback,
+started from the PySpark that pip installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.logs_at_hand import BEGIN
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 120
+"""Seconds in which a daemon must have said what is waited for; it takes two or three."""
+
+
+@contextmanager
+def daemon(folder, name, *arguments):
+    """A Spark daemon in a process group of its own, and the file that it writes its log to."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    log = folder / f"{name}.log"
+    keep = ("PATH", "HOME", "JAVA_HOME", "LANG")
+    environment = {key: os.environ[key] for key in keep if key in os.environ}
+    environment |= {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+    environment |= {"SPARK_WORKER_DIR": str(folder), "SPARK_LOCAL_DIRS": str(folder)}
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            [str(home / "bin" / "spark-class"), *arguments],
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        yield log, process
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+
+
+def said(log, process, pattern):
+    """What the daemon's log says, once it says it."""
+    end = time.monotonic() + PATIENCE
+    while (found := re.search(pattern, log.read_text())) is None:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < end, log.read_text()
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """The URL of a master that has two workers with a core each."""
+    folder = tmp_path_factory.mktemp("cluster")
+    package = "org.apache.spark.deploy"
+    loopback = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    with ExitStack() as stack:
+        log, process = stack.enter_context(daemon(folder, "master", f"{package}.master.Master", *loopback))
+        url = said(log, process, r"Starting Spark master at (spark://\S+)")[1]
+        for name in ("one", "two"):
+            size = ("--cores", "1", "--memory", "1200m", "--work-dir", str(folder / name))
+            worker = daemon(folder, name, f"{package}.worker.Worker", *loopback, *size, url)
+            said(*stack.enter_context(worker), r"Successfully registered with master")
+        yield url
+
+
+def rebalance(folder, *words):
+    """The command in a process of its own: its exit code and what it printed."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "rebalance.gate.cli", *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert ran.returncode in (0, 1), ran.stderr
+    return ran.returncode, json.loads(ran.stdout)
+
+
+def steady(value):
+    """A report without what a run has of its own: where it wrote to, and how long it took."""
+    if isinstance(value, dict):
+        own = ("seconds", "micros", "duration", "path", "out", "directory", "saved", "trace", "slowest")
+        return {key: steady(item) for key, item in value.items() if not key.endswith(own)}
+    return [steady(item) for item in value] if isinstance(value, list) else value
+
+
+def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
+    log = tmp_path / "log.jsonl"
+    rows = [(1, c, event, []) for c in "ab" for event in ("joined", "synced")]
+    rows += [
+        (2, "a", "assigned", ["t-0", "t-1"]),
+        (3, "b", "assigned", ["t-0"]),
+        (5, "a", "revoked", ["t-0"]),
+    ]
+    with log.open("w") as stream:
+        for second, consumer, event, partitions in rows:
+            at = (BEGIN + timedelta(seconds=second)).isoformat()
+            row = {"at": at, "group": "g", "consumer": consumer, "event": event, "generation": 1}
+            stream.write(json.dumps({**row, "partitions": partitions}) + "\n")
+    words = ("audit", log, "--format", "json", "--memory", "1g", "--no-progress")
+    code, here = rebalance(tmp_path, *words, "--out", tmp_path / "here", "--master", "local[2]")
+    again, there = rebalance(tmp_path, *words, "--out", tmp_path / "there", "--master", cluster)
+    assert code == again == 1
+    assert [finding["check"] for finding in here["findings"]] == ["owned-twice"]
+    assert steady(there) == steady(here)
+
+
+def test_a_campaign_says_the_same_on_a_cluster(cluster, tmp_path):
+    words = ("campaign", "range", "--scenarios", "400", "--format", "json", "--no-progress")
+    code, here = rebalance(tmp_path, *words, "--out", tmp_path / "here", "--master", "local[2]")
+    again, there = rebalance(tmp_path, *words, "--out", tmp_path / "there", "--master", cluster)
+    assert code == again == 0
+    assert steady(there) == steady(here)
