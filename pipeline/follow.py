@@ -34,7 +34,7 @@ LATEST = ("group", "consumer", "host", "topic", "partition", "kind")
 
 @dataclass(frozen=True)
 class Watch:
-    """What to follow and how. ``tell`` gets the new findings of a micro-batch (``findings.FINDINGS``), if any.
+    """What to follow and how. ``tell`` gets the new ``findings.FINDINGS`` of a micro-batch, if there are any.
 
     ``every``: seconds between micro-batches. ``now``: the log is of this moment, so that what does not happen
     (a partition that nobody takes) is found when nothing is written either.
