@@ -1,8 +1,13 @@
 """What all tests share: pytest wants plugins named here, and Hypothesis its settings."""
 
+import os
+
 from hypothesis import settings
 
 pytest_plugins = ["pytester"]
+
+# A Java of a few seconds spends most of them compiling and collecting in parallel what it never runs again.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # The same examples on every machine, and no verdict by the clock: both set here, not inherited from
 # the profile that Hypothesis loads under CI.
