@@ -301,7 +301,10 @@ def _findings(
     partition = {name: F.col(name) if owners else F.lit(None) for name in ("topic", "partition")}
     written = F.filter(places, lambda place: place.isNotNull())
     ours = written if named is None else F.filter(named, lambda place: place.isNotNull())
-    where = F.transform(ours, lambda place: F.concat_ws(":", place["file"], place["line"].cast("string")))
+    # Not by their files, whose names depend on where the logs lie.
+    where = F.transform(
+        ours, lambda p: F.concat_ws(" ", F.unix_micros(p["at"]).cast("string"), p["kind"], p["consumer"])
+    )
     levels = F.create_map(*(F.lit(word) for each in CHECKS.values() for word in (each.id, each.level)))
     columns = {
         "id": F.substring(F.sha2(F.concat_ws("|", check, "group", *partition.values(), where), 256), 1, 12),

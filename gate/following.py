@@ -1,0 +1,107 @@
+"""An audit that goes on while logs are written: what it has found by now, as it finds it.
+
+Nothing here prints; ``tell`` gets the findings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rebalance.gate import recordings, traces
+from rebalance.gate.auditing import InputError, Plan, as_findings
+from rebalance.gate.recordings import Finding, Recording
+from rebalance.gate.result import Exit
+from rebalance.pipeline.findings import CHECKS
+from rebalance.pipeline.session import session
+
+SETTINGS = "follow.json"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was told since the start. ``broken``: findings that are certain and of a level that counts."""
+
+    findings: int = 0
+    broken: int = 0
+    doubtful: int = 0
+
+    def and_also(self, plan: Plan, new: Sequence[Finding]) -> Told:
+        """With these."""
+        counting = [one for one in new if plan.gates(one.level)]
+        certain = sum(one.certain for one in counting)
+        return Told(self.findings + len(new), self.broken + certain, self.doubtful + len(counting) - certain)
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a run that came to its end."""
+        if self.broken:
+            return Exit.VIOLATION
+        return Exit.INCONCLUSIVE if self.doubtful else Exit.CONFORMANT
+
+
+def follow(plan: Plan, every: float, *, once: bool, tell: Callable[[Sequence[Finding]], None]) -> Told:
+    """Follow the one directory or file of the plan until Ctrl-C, or with ``once`` to its present end.
+
+    Goes on where a run with the same ``plan.out`` had come to. Each finding is saved as a trace below it and
+    then told. Raises InputError when that directory is of another run, SparkMissing, and KeyboardInterrupt.
+    """
+    (path,) = plan.absolute
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such file or directory")
+    _settle(plan, path)
+    told = Told()
+
+    def new(frame: Any) -> None:
+        nonlocal told
+        found = [one for one in as_findings(frame) if not plan.checks or one.check in plan.checks]
+        found = [one for one in found if not plan.groups or one.group in plan.groups]
+        for one in found:
+            check = CHECKS[one.check]
+            suite = version("rebalance-verifier")
+            saved = Recording(one, check.sentence, check.source, one.places, plan.origin, suite)
+            recordings.save(saved, plan.out / "traces")
+        told = told.and_also(plan, found)
+        if found:
+            tell(found)
+
+    from rebalance.pipeline.follow import Watch, follow
+
+    watch = Watch(
+        path,
+        plan.out.absolute(),
+        plan.thresholds,
+        new,
+        kind=plan.kind,
+        zone=plan.zone,
+        every=every,
+        now=not once,
+    )
+    with session(plan.master, memory=plan.memory) as spark:
+        query = follow(spark, watch, once=once)
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+    return told
+
+
+def _settle(plan: Plan, path: str) -> None:
+    """Note what is followed in this directory, or refuse to follow something else in it."""
+    asked = {"path": path, "source": plan.kind, "zone": plan.zone, **asdict(plan.thresholds)}
+    file = plan.out / SETTINGS
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        traces.write(file, json.dumps(asked, indent=2) + "\n")
+        return
+    except ValueError as error:
+        raise InputError(f"{file}: {error}; remove {plan.out} to begin anew") from error
+    differs = [name for name in asked if known.get(name) != asked[name]]
+    if differs:
+        said = ", ".join(f"{name} was {known.get(name)}" for name in differs)
+        raise InputError(f"{plan.out} belongs to another run ({said}): name another --out, or remove it")

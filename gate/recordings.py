@@ -1,0 +1,337 @@
+"""What an audit found, with what the log says around it, on disk: one JSON file each, to read and to draw.
+
+``gate/recording.schema.json`` describes the file. It is a recording of something that ran, not a run of the
+model, so it is shown (``rebalance show``) and never replayed. Files of this kind are told from others by
+their field ``kind``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rebalance.gate.report.data import SUITE
+from rebalance.gate.traces import NewerSchema, TraceError, dump, field_of, write
+
+KIND = "recording"
+SCHEMA = 1
+"""Raised when older readers would misread the file."""
+
+LEVELS = ("safety", "liveness", "quality")
+"""The gravest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One event of a log: a row of ``rebalance.pipeline.events.EVENTS``, or a place of a finding."""
+
+    at: datetime
+    kind: str
+    file: str
+    line: int
+    consumer: str | None = None
+    member: str | None = None
+    generation: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    detail: str | None = None
+    host: str | None = None
+
+    @property
+    def where(self) -> str:
+        """``FILE:LINE``."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A consumer that a finding is about, its member id, and the generation in which it was granted it."""
+
+    consumer: str | None
+    member: str | None = None
+    generation: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.consumer or self.member or "somebody"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A row of ``rebalance.pipeline.findings.FINDINGS``.
+
+    ``seconds`` is how long it lasted, to the end of the log where ``ended`` is None. ``skew``: by how many
+    seconds the clocks concerned may differ, None for one clock; ``certain``: that does not explain it.
+    """
+
+    id: str
+    check: str
+    level: str
+    group: str
+    topic: str | None
+    partition: int | None
+    began: datetime
+    ended: datetime | None
+    seconds: float
+    owners: tuple[Owner, ...]
+    skew: float | None
+    certain: bool
+    places: tuple[Seen, ...]
+    sentence: str
+
+    @property
+    def about(self) -> str:
+        """The partition or topic as Kafka writes it; empty for what is about the whole group."""
+        if self.topic is None:
+            return ""
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+
+    @property
+    def file_name(self) -> str:
+        """Of its recording: the id where it can be one."""
+        if re.fullmatch(r"[0-9a-f]{8,64}", self.id):
+            return f"{self.id}.json"
+        return f"{hashlib.sha256(self.id.encode(errors='replace')).hexdigest()[:16]}.json"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A finding and the events around it, in order of time. ``rule`` and ``source`` are the check's.
+
+    ``origin`` says which logs were audited and how; ``path`` where it was read from.
+    """
+
+    finding: Finding
+    rule: str
+    source: str
+    events: tuple[Seen, ...]
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    suite_version: str = ""
+    path: Path | None = None
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
+
+
+def time_out(at: datetime | None) -> str | None:
+    """A time as it is written: UTC, to the microsecond."""
+    return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def finding_out(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON, in reports and recordings alike."""
+    return {
+        "id": finding.id,
+        "check": finding.check,
+        "level": finding.level,
+        "group": finding.group,
+        "topic": finding.topic,
+        "partition": finding.partition,
+        "began": time_out(finding.began),
+        "ended": time_out(finding.ended),
+        "seconds": finding.seconds,
+        "owners": [
+            {"consumer": owner.consumer, "member": owner.member, "generation": owner.generation}
+            for owner in finding.owners
+        ],
+        "skew": finding.skew,
+        "certain": finding.certain,
+        "sentence": finding.sentence,
+        "places": [
+            {
+                "at": time_out(place.at),
+                "kind": place.kind,
+                "consumer": place.consumer,
+                "generation": place.generation,
+                "file": place.file,
+                "line": place.line,
+            }
+            for place in finding.places
+        ],
+    }
+
+
+def finding_in(data: Mapping[str, Any], where: str = "") -> Finding:
+    """The inverse of ``finding_out``. Raises TraceError that names the field."""
+    level = field_of(data, "level", str, where=where)
+    if level not in LEVELS:
+        raise TraceError(f"field '{where}level' is {level!r}, expected {', '.join(LEVELS)}")
+    began, ended = _time(data, "began", where), _time(data, "ended", where, needed=False)
+    assert began is not None
+    return Finding(
+        field_of(data, "id", str, where=where),
+        field_of(data, "check", str, where=where),
+        level,
+        field_of(data, "group", str, where=where),
+        _text(data, "topic", where),
+        _number(data, "partition", where),
+        began,
+        ended,
+        field_of({"seconds": _seconds(data, "seconds", where)}, "seconds", float, where=where),
+        tuple(
+            Owner(
+                _text(owner, "consumer", place),
+                _text(owner, "member", place),
+                _number(owner, "generation", place),
+            )
+            for owner, place in _objects(data, "owners", where)
+        ),
+        _seconds(data, "skew", where),
+        field_of(data, "certain", bool, where=where),
+        tuple(_seen(place, inside) for place, inside in _objects(data, "places", where)),
+        field_of(data, "sentence", str, "", where),
+    )
+
+
+def _seen(data: Mapping[str, Any], where: str) -> Seen:
+    at = _time(data, "at", where)
+    assert at is not None
+    return Seen(
+        at,
+        field_of(data, "kind", str, where=where),
+        field_of(data, "file", str, where=where),
+        field_of(data, "line", int, where=where),
+        _text(data, "consumer", where),
+        _text(data, "member", where),
+        _number(data, "generation", where),
+        _text(data, "topic", where),
+        _number(data, "partition", where),
+        _text(data, "detail", where),
+        _text(data, "host", where),
+    )
+
+
+def _objects(data: Mapping[str, Any], name: str, where: str) -> list[tuple[Mapping[str, Any], str]]:
+    """The objects in a list, each with the words by which its fields are named."""
+    found: list[tuple[Mapping[str, Any], str]] = []
+    for number, item in enumerate(field_of(data, name, list, [], where)):
+        if not isinstance(item, dict):
+            raise TraceError(
+                f"field '{where}{name}[{number}]' is {json.dumps(item)[:60]}, expected an object"
+            )
+        found.append((item, f"{where}{name}[{number}]."))
+    return found
+
+
+def _time(data: Mapping[str, Any], name: str, where: str, *, needed: bool = True) -> datetime | None:
+    if not needed and data.get(name) is None:
+        return None
+    text = field_of(data, name, str, where=where)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise TraceError(f"field '{where}{name}' is {text[:60]!r}, expected a time in ISO 8601") from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def _text(data: Mapping[str, Any], name: str, where: str) -> str | None:
+    return None if data.get(name) is None else field_of(data, name, str, where=where)
+
+
+def _number(data: Mapping[str, Any], name: str, where: str) -> int | None:
+    return None if data.get(name) is None else field_of(data, name, int, where=where)
+
+
+def _seconds(data: Mapping[str, Any], name: str, where: str) -> float | None:
+    value = data.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise TraceError(f"field '{where}{name}' is {json.dumps(value)[:60]}, expected seconds, 0 or more")
+    return float(value)
+
+
+# -- the file ------------------------------------------------------------------------------------------
+
+
+def to_text(recording: Recording) -> str:
+    """The file. What a reader wants to know comes first, the events last."""
+    said = finding_out(recording.finding)
+    document = {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "suite": SUITE,
+        "suite_version": recording.suite_version,
+        "rule": recording.rule,
+        "source": recording.source,
+        "origin": dict(recording.origin),
+        "finding": said,
+        "events": [_event_out(event) for event in recording.events],
+    }
+    return dump(document) + "\n"
+
+
+def _event_out(event: Seen) -> dict[str, Any]:
+    """An event without what the log does not say."""
+    said = {
+        "at": time_out(event.at),
+        "kind": event.kind,
+        "consumer": event.consumer,
+        "member": event.member,
+        "generation": event.generation,
+        "topic": event.topic,
+        "partition": event.partition,
+        "detail": event.detail,
+        "host": event.host,
+        "file": event.file,
+        "line": event.line,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def save(recording: Recording, directory: Path) -> Path:
+    """Write the recording, replacing one of the same finding. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return write(directory / recording.finding.file_name, to_text(recording))
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file says that it is a recording; false for whatever cannot be read."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and data.get("kind") == KIND
+
+
+def load(path: Path) -> Recording:
+    """The recording in a file.
+
+    Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+        return replace(_parse(data), path=path)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise TraceError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise TraceError(f"{path}: not JSON: {error}") from error
+    except TraceError as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def _parse(data: Any) -> Recording:
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise TraceError(f"not a recording: its field 'kind' is not {KIND!r}")
+    schema = field_of(data, "schema", int)
+    if schema > SCHEMA:
+        raise NewerSchema(f"has schema {schema}, this suite reads up to {SCHEMA}: use a newer suite")
+    if schema < 1:
+        raise TraceError(f"schema {schema} does not exist, the first is 1")
+    return Recording(
+        finding_in(field_of(data, "finding", dict), "finding."),
+        field_of(data, "rule", str, ""),
+        field_of(data, "source", str, ""),
+        tuple(_seen(event, where) for event, where in _objects(data, "events", "")),
+        field_of(data, "origin", dict, {}),
+        field_of(data, "suite_version", str, ""),
+    )

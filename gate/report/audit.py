@@ -1,0 +1,291 @@
+"""What an audit found, as text and as JSON: the verdict first, what was read, the findings, then the groups.
+
+``gate/audit.schema.json`` describes the JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from rebalance.gate.auditing import Audited, Tally
+from rebalance.gate.recordings import Finding, Seen, finding_out
+from rebalance.gate.report.data import SUITE
+from rebalance.gate.report.timeline import lasted, span
+from rebalance.gate.report.words import clean, columns, count, cut, fold, listed, pad, shorten
+from rebalance.gate.result import Verdict
+from rebalance.gate.terminal import ROOT
+from rebalance.pipeline.findings import CHECKS
+
+WIDTH = 110
+SCHEMA = 1
+"""Raised when a field changes its meaning or goes away; fields may be added at any time."""
+
+MOST_SHOWN = 20
+MOST_GROUPS = 10
+MOST_PLACES = 4
+NAME = 40
+_COLOURS = {"VIOLATION": "31;1", "CONFORMANT": "32;1", "INCONCLUSIVE": "33;1"}
+
+
+def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str:
+    """The whole report. ``verbose``: every finding that was collected, not the first 20 only."""
+    lines = [headline(found), *_read(found)]
+    if found.tallies:
+        lines += ["", *_tallies(found)]
+    shown = found.findings if verbose else found.findings[:MOST_SHOWN]
+    for tally in found.tallies:
+        mine = [one for one in shown if one.check == tally.check]
+        if mine:
+            lines += ["", *_section(found, tally, mine)]
+    lines += [*_groups(found), *_pauses(found), *_clocks(found), "", *_saved(found)]
+    lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
+    return "\n".join(_paint(line, color) for line in lines)
+
+
+def headline(found: Audited) -> str:
+    """The verdict and what it rests on, in one line."""
+    start = found.verdict.upper()
+    certain = found.count(gating=True, certain=True)
+    unsure = found.count(gating=True, certain=False)
+    informs = sum(found.count(gating=False, certain=certain) for certain in (True, False))
+    broken = f"{found.broken:,} of {count(found.groups, 'group')}"
+    more = f", {unsure:,} more within clock skew" if unsure and certain else ""
+    more += f", {informs:,} more that only {'informs' if informs == 1 else 'inform'}" if informs else ""
+    if found.verdict is Verdict.VIOLATION:
+        line = f"{start}  {count(certain, 'finding')} in {broken}{more}"
+        return f"{line}; not finished" if found.stage else line
+    if found.failed:
+        return cut(clean(f"{start}  Spark failed while {found.stage}: {found.failed}"), 2 * WIDTH)
+    if found.interrupted:
+        return f"{start}  interrupted while {found.stage}"
+    if not found.events:
+        names = listed(found.plan.paths, 3)
+        what = f"no event of {listed(found.plan.groups, 3)}" if found.plan.groups else "nothing recognised"
+        return clean(f"{start}  {what} in {names}")
+    if unsure:
+        skewed = f"{count(unsure, 'finding')}, none beyond what the clocks may differ by{more}"
+        return f"{start}  {skewed}"
+    checks = count(len(found.plan.asked), "check")
+    return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
+
+
+# -- the parts of the text -----------------------------------------------------------------------------
+
+
+def _read(found: Audited) -> list[str]:
+    if not found.sources:
+        return []
+    said = f"{count(found.files, 'file')}, {count(found.lines, 'line')}, {count(found.events, 'event')}"
+    lines = _labelled("read", said)
+    for one in found.sources:
+        if one.source:
+            what = (
+                f"{count(one.recognised, 'line')} in {count(one.files, 'file')}, {count(one.events, 'event')}"
+            )
+            lines += _labelled("", f"{one.source}: {what}")
+    others = found.lines - found.recognised - found.malformed
+    if others > 0:
+        lines += _labelled("", f"{count(others, 'line')} about other things")
+    if found.malformed:
+        kept = found.plan.table("malformed")
+        lines += _labelled("malformed", f"{count(found.malformed, 'line')}, kept in {kept}")
+        for bad in found.first_malformed:
+            where = shorten(f"{bad.file}:{bad.line}", 48)
+            lines += _labelled("", cut(clean(f"{where}: {bad.why}: {bad.text}"), WIDTH - 13))
+        if found.malformed > len(found.first_malformed):
+            lines += _labelled("", f"and {found.malformed - len(found.first_malformed):,} more")
+    return lines
+
+
+def _tallies(found: Audited) -> list[str]:
+    lines = [f"  {'check':<24}{'level':<10}{'findings':>9}{'certain':>9}{'groups':>8}  longest"]
+    for one in found.tallies:
+        level = CHECKS[one.check].level
+        informs = "" if found.plan.gates(level) else "  (informs only)"
+        figures = f"{one.findings:>9,}{one.certain:>9,}{one.groups:>8,}"
+        lines.append(f"  {one.check:<24}{level:<10}{figures}  {span(one.longest)}{informs}")
+    return lines
+
+
+def _section(found: Audited, tally: Tally, shown: Sequence[Finding]) -> list[str]:
+    check = CHECKS[tally.check]
+    lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", WIDTH)
+    for one in shown:
+        lines += ["", *_finding(found, one)]
+    if len(shown) < tally.findings:
+        lines += ["", f"  and {tally.findings - len(shown):,} more"]
+    return lines
+
+
+def _finding(found: Audited, one: Finding) -> list[str]:
+    about = f"{_name(one.about)} of " if one.about else ""
+    trace = f"  {one.id}" if one.id in found.traces else ""
+    lines = [f"  {about}group {_name(one.group)}  {lasted(one)}{trace}"]
+    lines += [f"    {line}" for line in fold(clean(one.sentence), WIDTH - 4)]
+    rows = [_place(place, one) for place in one.places[:MOST_PLACES]]
+    widths = [max((columns(row[at]) for row in rows), default=0) for at in range(3)]
+    for row in rows:
+        cells = "  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=False))
+        lines.append(f"    {cells}  {row[3]}")
+    if len(one.places) > MOST_PLACES:
+        lines.append(f"    and {len(one.places) - MOST_PLACES:,} more places")
+    return lines
+
+
+def _place(place: Seen, finding: Finding) -> tuple[str, str, str, str]:
+    """Who, in which generation, what and when, and the line of the log."""
+    granted = {owner.consumer: owner.generation for owner in finding.owners}
+    generation = place.generation if place.generation is not None else granted.get(place.consumer)
+    since = "" if generation is None else f"generation {generation}"
+    stamp = place.at.strftime("%H:%M:%S.%f")[:-3]
+    who = place.consumer or "coordinator"
+    return _name(who), since, f"{_name(place.kind)} {stamp}", shorten(clean(place.where), 2 * WIDTH)
+
+
+def _groups(found: Audited) -> list[str]:
+    if not found.worst:
+        return []
+    names = [_name(one.group) for one in found.worst[:MOST_GROUPS]]
+    width = max(columns(name) for name in [*names, "group"])
+    heads = ("findings", "rebalances", "consumers", "partitions", "events")
+    lines = ["", f"  {pad('group', width)}" + "".join(f"{head:>12}" for head in heads) + "  at the end"]
+    for name, one in zip(names, found.worst, strict=False):
+        figures = (one.findings, one.rebalances, one.consumers, one.partitions, one.events)
+        settled = (
+            {True: "settled", False: "rebalancing"}.get(one.settled, "") if one.settled is not None else ""
+        )
+        row = f"  {pad(name, width)}" + "".join(f"{figure or 0:>12,}" for figure in figures)
+        lines.append(f"{row}  {settled}".rstrip())
+    if found.groups > len(names):
+        lines.append(f"  and {count(found.groups - len(names), 'more group')}: {found.plan.table('groups')}")
+    return lines
+
+
+def _pauses(found: Audited) -> list[str]:
+    rows = [one for one in found.pauses if one.handovers][:MOST_GROUPS]
+    if not rows:
+        return []
+    names = [_name(one.group) for one in rows]
+    title = "without an owner"
+    width = max(columns(name) for name in [*names, title])
+    lines = [
+        "",
+        f"  {pad(title, width)}{'hand-overs':>12}{'half within':>13}{'95% within':>13}{'longest':>13}",
+    ]
+    for name, one in zip(names, rows, strict=True):
+        spans = "".join(f"{span(value):>13}" for value in (one.p50, one.p95, one.longest))
+        lines.append(f"  {pad(name, width)}{one.handovers:>12,}{spans}")
+    if len(found.pauses) > len(rows):
+        lines.append(f"  and others, less: {found.plan.table('pauses')}")
+    return lines
+
+
+def _clocks(found: Audited) -> list[str]:
+    given = found.plan.thresholds.clock_skew
+    lines = (
+        _labelled("clocks", f"taken to differ by at most {span(given)} (--clock-skew)")
+        if given is not None
+        else []
+    )
+    for one in found.clocks[:MOST_GROUPS] if given is None else ():
+        if one.ahead is not None and one.samples:
+            way = "ahead" if one.ahead >= 0 else "behind"
+            spread = "" if one.spread is None else f", give or take {span(one.spread)}"
+            said = f"{_name(one.host)} {span(abs(one.ahead))} {way}{spread} ({count(one.samples, 'sample')})"
+            lines += _labelled("" if lines else "clocks", said)
+    if lines and len(found.clocks) > MOST_GROUPS and given is None:
+        lines += _labelled("", f"and others, less: {found.plan.table('clocks')}")
+    return ["", *lines] if lines else []
+
+
+def _saved(found: Audited) -> list[str]:
+    plan = found.plan
+    lines = _labelled("saved", f"{plan.out}" + (f", tables in {plan.data}" if plan.data else ""))
+    if found.traces:
+        first = next(one for one in found.findings if one.id in found.traces)
+        total = sum(tally.findings for tally in found.tallies)
+        some = "" if len(found.traces) == total else f" (the first {len(found.traces):,} of {total:,})"
+        lines += _labelled("traces", f"{plan.out / 'traces'}{some}")
+        # `show` finds ids in the latest run.
+        known = plan.out.parent == ROOT and first.file_name == f"{first.id}.json"
+        lines += _labelled("show", f"rebalance show {first.id if known else found.traces[first.id]}")
+    if found.failed:
+        lines += _labelled("failed", f"Spark, while {found.stage}: {found.failed}")
+    if found.unsaved:
+        lines += _labelled("unsaved", f"the traces cannot be saved: {found.unsaved}")
+    return lines
+
+
+def _labelled(name: str, text: str) -> list[str]:
+    first, *rest = fold(clean(text), WIDTH - 13, most=20)
+    return [f"  {name:<11}{first}", *(f"  {'':<11}{line}" for line in rest)]
+
+
+def _name(text: str) -> str:
+    return shorten(clean(text), NAME)
+
+
+def _paint(line: str, color: bool) -> str:
+    word = line.partition(" ")[0].rstrip(",")
+    if not color or word not in _COLOURS:
+        return line
+    return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
+
+
+def data(found: Audited) -> dict[str, Any]:
+    """The result as plain JSON values; what depends on the machine it ran on is ``seconds``."""
+    plan = found.plan
+    return {
+        "schema": SCHEMA,
+        "suite": {"name": SUITE, "version": version("rebalance-verifier")},
+        "paths": list(plan.paths),
+        "out": str(plan.out),
+        "data": plan.data or str(plan.out),
+        "level": plan.level,
+        "thresholds": asdict(plan.thresholds),
+        "verdict": found.verdict.value,
+        "exit": int(found.exit),
+        "interrupted": found.interrupted,
+        "unfinished": found.stage,
+        "failed": found.failed,
+        "seconds": round(found.seconds, 3),
+        "read": {
+            "files": found.files,
+            "lines": found.lines,
+            "recognised": found.recognised,
+            "malformed": found.malformed,
+            "events": found.events,
+            "sources": [asdict(one) for one in found.sources],
+        },
+        "malformed": [asdict(one) for one in found.first_malformed],
+        "groups": {"seen": found.groups, "broken": found.broken},
+        "checks": list(_checks(found)),
+        "findings": [{**finding_out(one), "trace": found.traces.get(one.id, "")} for one in found.findings],
+        "worst": [asdict(one) for one in found.worst],
+        "pauses": [asdict(one) for one in found.pauses],
+        "clocks": [asdict(one) for one in found.clocks],
+    }
+
+
+def _checks(found: Audited) -> Iterable[dict[str, Any]]:
+    """Every check that was asked, those without findings too."""
+    tallies = {one.check: one for one in found.tallies}
+    for check in found.plan.asked:
+        one = tallies.get(check.id, Tally(check.id, 0, 0, 0, 0.0))
+        yield {
+            "check": check.id,
+            "level": check.level,
+            "gates": found.plan.gates(check.level),
+            "sentence": check.sentence,
+            "source": check.source,
+            "findings": one.findings,
+            "certain": one.certain,
+            "groups": one.groups,
+            "longest": one.longest,
+        }

@@ -1,0 +1,426 @@
+"""``rebalance audit``: usage without Spark, then whole audits, on hand-made rows and on the example's log."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rebalance.gate import audit_cli, auditing, recordings
+from rebalance.gate.auditing import InputError, Plan, audit
+from rebalance.gate.recordings import Seen
+from rebalance.gate.result import Exit, Verdict
+from rebalance.pipeline.findings import CHECKS, Thresholds
+from rebalance.pipeline.session import SparkMissing
+
+ROOT = Path(__file__).parents[2]
+BEGAN = datetime(2026, 11, 21, 18, tzinfo=UTC)
+
+
+# -- usage, without Spark ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The plans that were made; nothing is run."""
+    plans = []
+
+    def note(plan, tell):
+        plans.append(plan)
+        return auditing.Audited(plan, events=1, groups=1)
+
+    monkeypatch.setattr(auditing, "audit", note)
+    return plans
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "which logs?"),
+        (("x", "--check", "nonsense"), "--check: no check is called 'nonsense'; there are: owned-twice,"),
+        (("x", "--report", "pdf"), "--report: no format is called 'pdf'; known: text, json, html"),
+        (("x", "--storm", "10"), "'10' is not COUNT/SECONDS, such as 10/600"),
+        (("x", "--storm", "0/600"), "'0' is not a positive number"),
+        (("x", "--clock-skew", "-1"), "'-1' is not a positive number"),
+        (("x", "--stranded", "soon"), "'soon' is not a positive number"),
+        (("x", "--date", "21.11.2026"), "'21.11.2026' is not a day, such as 2026-11-21"),
+        (("x", "--zone", "Atlantis"), "'Atlantis' is no time zone, such as Europe/Berlin or +02:00"),
+        (("x", "--source", "syslog"), "invalid choice: 'syslog'"),
+        (("x", "--memory", "lots"), "'lots' is not an amount of memory"),
+        (("x", "--out", "full"), "--out: full is not empty"),
+        (("x", "--out", "file"), "no directory for the results"),
+        (("logs", "--out", "logs/out"), "--out: logs/out is within logs, which is read"),
+    ],
+)
+def test_wrong_use_is_named(rebalance, asked, tmp_path, words, said):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "theirs").touch()
+    (tmp_path / "file").touch()
+    (tmp_path / "logs").mkdir()
+    ran = rebalance("audit", *words)
+    assert ran.code == Exit.USAGE
+    assert said in ran.err
+    assert asked == []
+    assert not (tmp_path / ".rebalance").exists()
+    assert os.listdir(tmp_path / "full") == ["theirs"]
+
+
+def test_everything_that_can_be_said_is_asked(rebalance, asked, tmp_path):
+    ran = rebalance(
+        "audit", "a.log", "s3a://b/*.gz", "--master", "spark://h:7077", "--memory", "1.5g", "--out", "o",
+        "--source", "java", "--zone", "Europe/Berlin", "--date", "2026-11-21", "--clock-skew", "0",
+        "--stranded", "1", "--settle", "2", "--storm", "3/4", "--pause", "5", "--group", "g", "--group", "h",
+        "--group", "g", "--check", "stranded", "--level", "quality",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert asked == [
+        Plan(
+            ("a.log", "s3a://b/*.gz"),
+            Path("o"),
+            master="spark://h:7077",
+            memory="1536m",
+            kind="java",
+            zone="Europe/Berlin",
+            date="2026-11-21",
+            groups=("g", "h"),
+            checks=("stranded",),
+            level="quality",
+            thresholds=Thresholds(1.0, 2.0, 3, 4.0, 5.0, 0.0),
+        )
+    ]
+
+
+def test_what_is_not_said_is_as_the_checks_have_it(rebalance, asked):
+    assert rebalance("audit", "x").code == 0
+    assert asked[0].thresholds == Thresholds()
+    assert asked[0].master == "local[*]"
+    assert re.fullmatch(r"\.rebalance/\d{8}T\d{6}Z", str(asked[0].out))
+
+
+def test_tables_can_go_elsewhere(rebalance, asked):
+    rebalance("audit", "x", "--out", "s3a://bucket/audits/")
+    assert asked[0].table("events") == "s3a://bucket/audits/events"
+    assert str(asked[0].out).startswith(".rebalance/")
+
+
+def test_hidden_directories_may_lie_among_the_logs(rebalance, asked):
+    assert rebalance("audit", ".", "--out", ".rebalance/mine").code == 0
+    assert rebalance("audit", ".", "--out", "seen").code == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "begins"),
+    [
+        ((), {"report.json", "report.html"}, "CONFORMANT  8 checks kept by 1 group in 1 event\n"),
+        (("--report", "text"), set(), "CONFORMANT"),
+        (("--report", "json"), {"report.json"}, ""),
+        (("--format", "json", "--report", "html"), {"report.html"}, '{\n  "schema": 1,'),
+    ],
+)
+def test_reports_are_those_that_were_asked_for(rebalance, asked, words, files, begins):
+    ran = rebalance("audit", "x", "--out", "o", *words)
+    assert set(os.listdir("o")) == files
+    assert ran.out.startswith(begins)
+    assert bool(ran.out) == bool(begins)
+    if "report.json" in files:
+        assert json.loads(Path("o/report.json").read_text())["verdict"] == "conformant"
+
+
+@pytest.mark.parametrize("error", [SparkMissing("java not found; Spark needs it"), InputError("no file x")])
+def test_what_is_missing_is_said_in_one_line(rebalance, monkeypatch, tmp_path, error):
+    def fail(plan, tell):
+        raise error
+
+    monkeypatch.setattr(auditing, "audit", fail)
+    ran = rebalance("audit", "x")
+    assert (ran.code, ran.out, ran.err) == (Exit.USAGE, "", f"rebalance: {error}\n")
+    assert [p.name for p in (tmp_path / ".rebalance").iterdir() if p.is_dir()] == []
+
+
+def test_list_describes_every_check(rebalance):
+    text, listed = (
+        rebalance("audit", "--list").out,
+        json.loads(rebalance("audit", "--list", "--format", "json").out),
+    )
+    assert [one["check"] for one in listed] == list(CHECKS)
+    for check in CHECKS.values():
+        assert re.search(rf"^{check.id} +{check.level} ", text, re.M)
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_help_names_the_thresholds(rebalance):
+    said, limits = " ".join(rebalance("audit", "--help").out.split()), Thresholds()
+    assert f"without an owner ({limits.stranded:g})" in said
+    assert f"a rebalance may take ({limits.settle:g})" in said
+    assert f"are too many ({limits.storm}/{limits.storm_within:g})" in said
+    assert f"from everybody ({limits.pause:g})" in said
+
+
+def test_the_how_to_names_every_check_and_threshold():
+    text, limits = (ROOT / "docs" / "audit.md").read_text(), Thresholds()
+    assert re.findall(r"^\| `([a-z-]+)` \| (safety|liveness|quality) \|", text, re.M) == [
+        (check.id, check.level) for check in Plan(("x",), Path("o")).asked
+    ]
+    for name in ("stranded", "settle", "pause"):
+        assert f"`--{name}` {getattr(limits, name):g} s" in text
+    assert f"`--storm` {limits.storm}/{limits.storm_within:g}" in text
+
+
+def test_progress_is_for_terminals_only(monkeypatch, capsys):
+    quiet = argparse.Namespace(no_progress=False)
+    with audit_cli._ticker(quiet) as tell:
+        assert tell is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with audit_cli._ticker(quiet) as tell:
+        assert tell is not None
+        tell("reading", lambda: (3, 12))
+        time.sleep(1.2)
+    assert "reading: 3 of 12 tasks, about" in capsys.readouterr().err
+    with audit_cli._ticker(argparse.Namespace(no_progress=True)) as tell:
+        assert tell is None
+
+
+# -- whole audits --------------------------------------------------------------------------------------
+
+
+def event(seconds, kind, line, consumer="a", partition=None, group="g", **fields):
+    """A row of EVENTS."""
+    row = {
+        "at": BEGAN + timedelta(seconds=seconds), "kind": kind, "group": group, "consumer": consumer,
+        "member": None, "instance": None, "generation": None, "topic": None if partition is None else "t",
+        "partition": partition, "detail": None, "host": "h", "source": "java", "file": "a.log", "line": line,
+    }  # fmt: skip
+    return {**row, **fields}
+
+
+def found(number, check="owned-twice", group="g", *, seconds=7.9, certain=True, partition=1, at=0.0):
+    """A row of FINDINGS."""
+    began = BEGAN + timedelta(seconds=at)
+    place = {"at": began, "kind": "assigned", "consumer": "a", "generation": 7, "file": "a.log", "line": 3}
+    return {
+        "id": f"{number:012x}", "check": check, "level": CHECKS[check].level, "group": group,
+        "topic": None if partition is None else "t", "partition": partition, "began": began, "ended": None,
+        "seconds": float(seconds), "consumers": ["a", "b"], "members": None, "generations": [7],
+        "skew": None if certain else 0.8, "certain": certain, "places": [place], "detail": "it is so",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def made(spark, monkeypatch, tmp_path):
+    """An audit of these events, malformed lines and findings, in an empty directory."""
+    from rebalance.pipeline import audit as judging
+    from rebalance.pipeline import sources
+    from rebalance.pipeline.events import EVENTS
+    from rebalance.pipeline.findings import FINDINGS
+
+    monkeypatch.chdir(tmp_path)
+
+    def frame(rows, schema):
+        names = (
+            schema.fieldNames()
+            if hasattr(schema, "fieldNames")
+            else [w.split()[0] for w in schema.split(",")]
+        )
+        return spark.createDataFrame([tuple(row[n] for n in names) for row in rows], schema)
+
+    def run(events, findings=(), malformed=(), **plan):
+        lines = [{"file": "a.log", "source": "java", "lines": 9, "recognised": 8}]
+        lines += [{"file": "b.log", "source": None, "lines": 5, "recognised": 0}]
+        read = SimpleNamespace(
+            events=frame(events, EVENTS),
+            malformed=frame(malformed, "file string, line bigint, text string, why string"),
+            lines=frame(lines, "file string, source string, lines bigint, recognised bigint"),
+        )
+        seen = [
+            {"group": g, "consumers": 2, "partitions": 3, "events": 9, "rebalances": n, "first": BEGAN,
+             "last": BEGAN, "settled": True}
+            for n, g in enumerate(sorted({e["group"] for e in events} & set(plan.get("groups") or "gh")))
+        ]  # fmt: skip
+        judged = SimpleNamespace(
+            findings=frame(findings, FINDINGS),
+            groups=frame(seen, "group string, consumers bigint, partitions bigint, events bigint, "
+                               "rebalances bigint, first timestamp, last timestamp, settled boolean"),
+            pauses=frame([{"group": "g", "handovers": 2, "p50": 0.1, "p95": None, "longest": 1.5}],
+                         "group string, handovers bigint, p50 double, p95 double, longest double"),
+            clocks=frame([{"host": "h", "ahead": -0.5, "spread": None, "samples": 4}],
+                         "host string, ahead double, spread double, samples bigint"),
+        )  # fmt: skip
+        monkeypatch.setattr(sources, "read", lambda *words, **options: read)
+        monkeypatch.setattr(judging, "audit", lambda events, limits: judged)
+        return audit(Plan(("logs",), tmp_path / "out [1]", **plan))
+
+    (tmp_path / "out [1]").mkdir()
+    return run
+
+
+@pytest.mark.slow
+def test_an_audit_from_end_to_end(made, tmp_path):
+    events = [
+        event(-0.5, "joined", 1, generation=7, member="m"),
+        event(0, "assigned", 3, partition=1, generation=7),
+        event(0, "assigned", 3, partition=2, generation=7),
+        event(1.25, "assigned", 4, "b", partition=1),
+        event(2, "removed", 5, None, member="m", detail="gone"),
+        event(9, "joined", 6, "c", group="other"),
+        event(500, "joined", 7),
+        event(0, "joined", 8, group="not asked"),
+    ]
+    broken = [{"file": "file:///x/a%20b.log", "line": 3, "text": "?", "why": "no time"}]
+    rows = [found(1), found(2, "long-pause", certain=False), found(3, "stranded")]
+    one = made(events, rows, broken, groups=("g", "other"), checks=("owned-twice", "long-pause"))
+    assert (one.verdict, one.exit) == (Verdict.VIOLATION, Exit.VIOLATION)
+    assert (one.events, one.files, one.lines, one.recognised, one.malformed) == (7, 2, 14, 8, 1)
+    assert [(s.source, s.files, s.lines, s.events) for s in one.sources] == [("java", 1, 9, 7), ("", 1, 5, 0)]
+    assert [(m.file, m.line) for m in one.first_malformed] == [("/x/a b.log", 3)]
+    assert [(t.check, t.findings, t.certain) for t in one.tallies] == [
+        ("owned-twice", 1, 1),
+        ("long-pause", 1, 0),
+    ]
+    assert (one.broken, one.groups) == (1, 2)
+    assert [(g.group, g.findings, g.first) for g in one.worst] == [
+        ("g", 2, "2026-11-21T18:00:00.000000Z"), ("other", 0, "2026-11-21T18:00:00.000000Z")
+    ]  # fmt: skip
+    assert one.findings[0].began == BEGAN
+    assert [o.name for o in one.findings[0].owners] == ["a", "b"]
+    assert one.findings[0].places == (Seen(BEGAN, "assigned", "a.log", 3, "a", generation=7),)
+    # The trace has the events of the partition and of the group, no other partition's, nothing from far away.
+    shown = recordings.load(Path(one.traces["000000000001"]))
+    assert shown.path == tmp_path / "out [1]" / "traces" / "000000000001.json"
+    assert [(e.kind, e.line, e.partition) for e in shown.events] == [
+        ("joined", 1, None), ("assigned", 3, 1), ("assigned", 4, 1), ("removed", 5, None)
+    ]  # fmt: skip
+    assert shown.events[2].at == BEGAN + timedelta(seconds=1.25)
+    assert shown.finding == one.findings[0]
+    assert sorted(os.listdir(tmp_path / "out [1]")) == [
+        "clocks", "events", "findings", "groups", "malformed", "pauses", "traces"
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_is_collected_is_bounded(made, monkeypatch):
+    """No check crowds out another; a trace has those concerned, and of the rest what is nearest."""
+    for name, most in (("MOST_FINDINGS", 5), ("MOST_TRACES", 2), ("MOST_EVENTS", 4)):
+        monkeypatch.setattr(auditing, name, most)
+    rows = [found(n, seconds=n) for n in range(9)]
+    rows += [found(20, "stranded", seconds=1), found(21, "stranded", seconds=2, certain=False)]
+    rows += [found(30, "long-pause", group="h")]
+    events = [event(n, "joining", 100 + n, "other") for n in range(-50, 50)]
+    events += [event(100, "joined", 1), event(60, "assigned", 2, "z", 1), event(3500, "revoked", 3, "z", 1)]
+    one = made(events, rows)
+    order = [(f.check, int(f.id, 16)) for f in one.findings]
+    assert order == [
+        ("owned-twice", 8), ("stranded", 20), ("long-pause", 30), ("owned-twice", 7), ("stranded", 21)
+    ]  # fmt: skip
+    assert [int(name, 16) for name in one.traces] == [8, 20]
+    assert one.count(gating=True, certain=True) == 10
+    assert one.broken == 1
+    shown = recordings.load(Path(one.traces[f"{8:012x}"]))
+    assert [e.line for e in shown.events] == [100, 2, 1, 3]
+
+
+def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
+    from pyspark.errors import AnalysisException, SparkRuntimeException
+
+    monkeypatch.setattr(auditing, "session", lambda *words, **options: contextlib.nullcontext())
+
+    def ended_by(error, *, signalled=False):
+        def known(spark, one):
+            return replace(one, events=1, tallies=(auditing.Tally("owned-twice", 1, 1, 1, 7.9),))
+
+        def stage(spark, one):
+            if signalled:
+                with contextlib.suppress(KeyboardInterrupt):  # as Py4J does
+                    signal.raise_signal(signal.SIGINT)
+            raise error
+
+        monkeypatch.setattr(auditing, "STAGES", {"reading": known, "checking": stage})
+        return audit(Plan(("logs",), tmp_path))
+
+    one = ended_by(KeyboardInterrupt())
+    assert (one.interrupted, one.stage, one.verdict, one.exit) == (True, "checking", Verdict.VIOLATION, 130)
+    one = ended_by(SparkRuntimeException("lost a file\nlong story"))
+    assert (one.failed, one.stage, one.exit) == ("lost a file", "checking", Exit.VIOLATION)
+    one = ended_by(
+        SparkRuntimeException("An error occurred while calling o5.parquet.\n: java.io: no disk\n at")
+    )
+    assert one.failed == "java.io: no disk"
+    one = ended_by(SparkRuntimeException("job cancelled"), signalled=True)
+    assert (one.interrupted, one.failed, one.exit) == (True, "", 130)
+    with pytest.raises(AnalysisException):  # we asked for nonsense: a bug
+        ended_by(AnalysisException("no such column"))
+
+
+def test_logs_that_cannot_be_read_are_the_users_concern(rebalance, monkeypatch):
+    from rebalance.pipeline import sources
+
+    asked = []
+
+    def read(spark, paths, *words, **options):
+        asked.extend(paths)
+        raise ValueError("none.log: no such file")
+
+    monkeypatch.setattr(sources, "read", read)
+    monkeypatch.setattr(auditing, "session", lambda *words, **options: contextlib.nullcontext())
+    ran = rebalance("audit", "none.log", "/logs/*.gz", "s3a://bucket/x")
+    assert (ran.code, ran.err) == (Exit.USAGE, "rebalance: none.log: no such file\n")
+    # Spark need not run in this directory.
+    assert asked == [str(Path.cwd() / "none.log"), "/logs/*.gz", "s3a://bucket/x"]
+
+
+def test_traces_that_cannot_be_saved_do_not_cost_the_verdict(monkeypatch, tmp_path):
+    (tmp_path / "traces").touch()
+    monkeypatch.setattr(auditing, "_around", lambda *words: {})
+    row = {**found(1), "began": "2026-11-21T18:00:00Z", "places": []}
+    one = auditing.Audited(Plan(("logs",), tmp_path), events=1, findings=(auditing._finding(row),))
+    assert auditing._record(None, one).traces == {}
+    assert "traces" in auditing._record(None, one).unsaved
+
+
+@pytest.fixture
+def example(tmp_path):
+    shutil.copytree(ROOT / "examples" / "audit", tmp_path / "audit")
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_ends_it_and_keeps_what_is_known(example):
+    code = (
+        "import sys; from rebalance.gate import auditing, cli\n"
+        "def wait(spark, found):\n"
+        "    print('ready', file=sys.stderr, flush=True)\n"
+        "    spark.range(10**15).selectExpr('sum(id * id % 7)').collect()\n"
+        "auditing.STAGES['checking'] = wait\n"
+        "sys.exit(cli.main(sys.argv[1:]))"
+    )
+    words = ["audit", "audit", "--out", "out", "--master", "local[1]", "--memory", "1g"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=example, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        said = ""
+        for line in process.stderr:
+            said += line
+            if "ready" in line:
+                break
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        out, err = process.communicate()
+    assert process.returncode == Exit.INTERRUPTED, said + err
+    assert out.startswith("INCONCLUSIVE  interrupted while checking\n")
+    assert "what is known by then is in out" in err
+    assert "Traceback" not in err
+    report = json.loads((example / "out" / "report.json").read_text())
+    assert (report["interrupted"], report["read"]["events"]) == (True, 17)

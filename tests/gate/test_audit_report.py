@@ -1,0 +1,331 @@
+"""The reports of an audit, on hand-made results: what they say, and that what a log says stays text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rebalance.gate import recordings
+from rebalance.gate.auditing import Audited, Clock, Group, Malformed, Pause, Plan, Source, Tally, file_name
+from rebalance.gate.recordings import Finding, Owner, Recording, Seen
+from rebalance.gate.report import audit_html
+from rebalance.gate.report.audit import data, headline, render
+from rebalance.gate.report.words import columns
+from rebalance.gate.result import Exit, Verdict
+from rebalance.pipeline.findings import CHECKS, Thresholds
+
+ROOT = Path(__file__).parents[2]
+BEGAN = datetime(2026, 11, 21, 18, tzinfo=UTC)
+HOSTILE = (
+    "</pre><script>alert(1)</script><img src=x onerror=y> \x1b[31m\u202e\r\n::error::##[x]'\"&消" + "y" * 900
+)
+
+
+def finding(number=0, check="owned-twice", *, certain=True, **fields):
+    places = tuple(
+        Seen(BEGAN, "assigned", f"{who}.log", 7 + number, who, generation=7)
+        for who in ("orders-1", "orders-2")
+    )
+    made = Finding(
+        f"{number:012x}", check, CHECKS[check].level, "orders", "orders", 1,
+        BEGAN, BEGAN + timedelta(seconds=7.9), 7.9, (Owner("orders-1", "m1", 7), Owner("orders-2", None, 8)),
+        None if certain else 0.8, certain, places, "orders-1 is owned by two",
+    )  # fmt: skip
+    return replace(made, **fields)
+
+
+def audited(*findings, out="out", level="liveness", **fields):
+    """The result that has these findings and no others."""
+    checks = dict.fromkeys(one.check for one in findings)
+    mine = {check: [one for one in findings if one.check == check] for check in checks}
+    made = Audited(
+        Plan(("logs",), Path(out), level=level),
+        (Source("java", 2, 90, 80, 120), Source("", 2, 10, 0, 0)),
+        files=2,
+        events=120,
+        tallies=tuple(
+            Tally(c, len(m), sum(o.certain for o in m), 1, max(o.seconds for o in m)) for c, m in mine.items()
+        ),
+        broken=1,
+        groups=14,
+        findings=findings,
+        worst=(Group("orders", 2, 3, 120, 4, "2026-11-21T18:00:00Z", None, True, len(findings)),),
+        pauses=(Pause("orders", 3, 0.1, 1.5, 7.9),),
+        clocks=(Clock("a", -0.25, 0.01, 12),),
+    )
+    return replace(made, **fields)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "said"),
+    [
+        (audited(), "CONFORMANT", "8 checks kept by 14 groups in 120 events"),
+        (audited(finding(), finding(1, "stranded")), "VIOLATION", "2 findings in 1 of 14 groups"),
+        (audited(finding(), level="safety"), "VIOLATION", "1 finding in 1 of 14 groups"),
+        (
+            audited(finding(), finding(1, certain=False), finding(2, "long-pause")),
+            "VIOLATION",
+            "1 finding in 1 of 14 groups, 1 more within clock skew, 1 more that only informs",
+        ),
+        (
+            audited(finding(certain=False)),
+            "INCONCLUSIVE",
+            "1 finding, none beyond what the clocks may differ by",
+        ),
+        (
+            audited(finding(0, "long-pause"), finding(1, "stranded"), level="safety"),
+            "CONFORMANT",
+            "8 checks kept by 14 groups in 120 events, 2 more that only inform",
+        ),
+        (audited(finding(0, "long-pause"), level="quality"), "VIOLATION", "1 finding in 1 of 14 groups"),
+        (audited(events=0, groups=0), "INCONCLUSIVE", "nothing recognised in logs"),
+        (
+            audited(events=0, plan=Plan(("logs",), Path("out"), groups=("orders",))),
+            "INCONCLUSIVE",
+            "no event of orders in logs",
+        ),
+        (
+            audited(stage="checking", failed="disk full"),
+            "INCONCLUSIVE",
+            "Spark failed while checking: disk full",
+        ),
+        (audited(stage="checking", interrupted=True), "INCONCLUSIVE", "interrupted while checking"),
+        (
+            audited(finding(), stage="saving traces", interrupted=True),
+            "VIOLATION",
+            "1 finding in 1 of 14 groups; not finished",
+        ),
+    ],
+)
+def test_the_first_line_is_the_verdict(found, verdict, said):
+    assert headline(found) == f"{verdict}  {said}"
+    assert found.verdict is Verdict[verdict]
+    assert found.exit is (Exit.INTERRUPTED if found.interrupted else Exit[verdict])
+    lines = render(found).splitlines()
+    assert lines[0] == headline(found)
+    assert lines[-1] == f"{verdict}, exit {int(found.exit)}"
+    assert json.loads(json.dumps(data(found)))["verdict"] == verdict.lower()
+
+
+def test_text_says_what_was_read_and_what_was_found(tmp_path):
+    bad = (Malformed("a.log", 7, "[2026-11-21 18:00", "no time"),)
+    found = audited(
+        finding(),
+        finding(1, certain=False, ended=None, skew=0.8),
+        malformed=3,
+        first_malformed=bad,
+        traces={f"{0:012x}": "out/traces/000000000000.json"},
+    )
+    text = render(found)
+    for said in (
+        "read       2 files, 100 lines, 120 events",
+        "java: 80 lines in 2 files, 120 events",
+        "17 lines about other things",
+        "malformed  3 lines, kept in out/malformed",
+        "a.log:7: no time: [2026-11-21 18:00",
+        "and 2 more",
+        "owned-twice: No partition is owned by two members of the group at a time. [safety;",
+        "  orders-1 of group orders  7.9 s from 2026-11-21 18:00:00.000  certain  000000000000",
+        "and it goes on  within clock skew of 800 ms",
+        "    orders-1  generation 7  assigned 18:00:00.000  orders-1.log:7",
+        "hand-overs",
+        "a 250 ms behind, give or take 10 ms (12 samples)",
+        "traces     out/traces (the first 1 of 2)",
+        "show       rebalance show out/traces/000000000000.json",
+    ):
+        assert re.sub(" +", " ", said) in re.sub(" +", " ", text), said
+
+
+def test_only_the_first_twenty_are_shown_and_every_check_among_them():
+    many = tuple(finding(n) for n in range(60))
+    found = audited(finding(99, "stranded", id="f" * 12), *many)
+    short, whole = render(found), render(found, verbose=True)
+    assert short.count("7.9 s from") == 20
+    assert whole.count("7.9 s from") == 61
+    assert "and 41 more" in short
+    assert "stranded: While the group is settled" in short
+
+
+def test_why_an_audit_ended_early_is_said_beside_what_was_found():
+    text = render(audited(finding(), stage="saving traces", failed="disk full"))
+    assert text.startswith("VIOLATION  1 finding in 1 of 14 groups; not finished\n")
+    assert "failed     Spark, while saving traces: disk full" in text
+
+
+def test_what_is_in_the_latest_run_is_shown_by_its_id():
+    one = finding(id="0123456789ab")
+    text = render(audited(one, out=".rebalance/20261121T180000Z", traces={one.id: "x.json"}))
+    assert "show       rebalance show 0123456789ab\n" in text
+
+
+def test_given_clock_skew_is_said_instead_of_the_estimate():
+    plan = Plan(("logs",), Path("out"), thresholds=Thresholds(clock_skew=2.0))
+    text = render(audited(plan=plan))
+    assert "taken to differ by at most 2.0 s (--clock-skew)" in text
+    assert "behind" not in text
+
+
+def hostile(out="out"):
+    owners = (Owner(HOSTILE, HOSTILE, 7), Owner(None, None, None))
+    places = (Seen(BEGAN, HOSTILE, HOSTILE, 7, HOSTILE), Seen(BEGAN, "x", "f", 1))
+    one = finding(group=HOSTILE, topic=HOSTILE, owners=owners, places=places, sentence=HOSTILE)
+    return audited(
+        one,
+        out=out,
+        malformed=1,
+        first_malformed=(Malformed(HOSTILE, 1, HOSTILE, HOSTILE),),
+        worst=(Group(HOSTILE, 1, 1, 1, 1, None, None, None, 1),),
+        pauses=(Pause(HOSTILE, 1, None, None, None),),
+        clocks=(Clock(HOSTILE, 0.0, None, 1), Clock("b", None, None, 0)),
+        sources=(Source(HOSTILE, 1, 1, 1, 1),),
+        failed=HOSTILE,
+        stage="checking",
+    )
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_hostile_text_stays_text(verbose):
+    for line in render(hostile(), verbose=verbose).split("\n"):
+        assert line.isprintable()
+        assert not re.search(r"^::|##\[", line)
+        assert columns(line) <= 400
+
+
+class Tags(HTMLParser):
+    """What a browser would see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def page(found):
+    tags, text = Tags(), audit_html.render(found)
+    tags.feed(text)
+    tags.close()
+    assert tags.open == []
+    return tags, text
+
+
+def saved(found, out):
+    """The same, with a trace for each finding."""
+    paths = {}
+    for one in found.findings:
+        events = tuple(replace(place, topic=one.topic, partition=one.partition) for place in one.places)
+        paths[one.id] = str(recordings.save(Recording(one, "rule", "source", events), out / "traces"))
+    return replace(found, plan=replace(found.plan, out=out), traces=paths)
+
+
+def test_html_has_all_and_asks_for_nothing(tmp_path):
+    found = saved(audited(finding(), finding(1, "stranded", certain=False)), tmp_path)
+    tags, text = page(found)
+    assert not {"script", "link", "img", "iframe", "object", "a", "form", "base"} & set(tags.tags)
+    assert not {"src", "href", "action", "style"} & {name for name, _ in tags.attributes}
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "http" not in re.sub("http-equiv", "", text)
+    assert tags.tags.count("pre") == 2
+    assert "████" in text
+    for said in (
+        "<b class=violation>VIOLATION</b>",
+        "1 finding in 1 of 14 groups",
+        "within clock skew of 800 ms",
+        "orders-1.log:7, orders-2.log:7",
+        "250 ms",
+    ):
+        assert said in text
+
+
+def test_html_escapes_what_a_log_says(tmp_path):
+    tags, text = page(saved(hostile(), tmp_path))
+    assert "script" not in tags.tags
+    assert "img" not in tags.tags
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_html_is_bounded(tmp_path, monkeypatch):
+    long = "消" * 5000
+    many = tuple(finding(n, sentence=long, group=long, topic=long) for n in range(1000))
+    whole = page(saved(audited(*many[:60]), tmp_path))[1]
+    assert whole.count("<details") == audit_html.MOST_CHARTS
+    assert "20 more are not drawn here" in whole
+    assert len(page(audited(*many))[1].encode()) < audit_html.MOST
+    monkeypatch.setattr(audit_html, "MOST", 1000)
+    assert "<pre>" not in page(saved(audited(*many[:5]), tmp_path))[1]
+
+
+def schema():
+    document = json.loads((ROOT / "gate" / "audit.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(document)
+    return jsonschema.Draft202012Validator(document)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        audited(),
+        audited(finding(), finding(1, "stranded", certain=False, ended=None, topic=None, partition=None)),
+        hostile(),
+        audited(events=0, sources=(), worst=(), pauses=(), clocks=()),
+        Audited(Plan(("logs",), Path("out"), "s3a://x/y"), stage="starting Spark", interrupted=True),
+    ],
+)
+def test_json_is_as_its_schema_says(found):
+    schema().validate(json.loads(json.dumps(data(found))))
+
+
+def test_json_schema_names_every_field():
+    """Fields may be added, but not without a word about them."""
+    found = audited(finding(), malformed=1, first_malformed=(Malformed("a", 1, "x", "y"),))
+    document, published = data(found), schema().schema
+    assert list(document) == list(published["properties"])
+    for name, kind in (
+        ("read", "read"), ("checks", "check"), ("findings", "finding"), ("malformed", "malformed"),
+        ("worst", "group"), ("pauses", "pause"), ("clocks", "clock"), ("thresholds", "thresholds"),
+    ):  # fmt: skip
+        one = document[name][0] if isinstance(document[name], list) else document[name]
+        assert list(one) == list(published["$defs"][kind]["properties"]), name
+    recorded = json.loads((ROOT / "gate" / "recording.schema.json").read_text())["$defs"]["finding"]
+    assert list(document["findings"][0]) == [*recorded["properties"], "trace"]
+
+
+@pytest.mark.parametrize("wrong", [{"schema": 2}, {"verdict": "fine"}, {"findings": [{}]}, {"exit": "1"}])
+def test_json_schema_refuses(wrong):
+    with pytest.raises(jsonschema.ValidationError):
+        schema().validate({**data(audited(finding())), **wrong})
+
+
+def test_all_checks_are_asked_the_gravest_first():
+    levels = [check.level for check in Plan(("x",), Path("o")).asked]
+    assert levels == sorted(levels, key=recordings.LEVELS.index)
+    assert {check.id for check in Plan(("x",), Path("o")).asked} == set(CHECKS)
+    assert [check.id for check in Plan(("x",), Path("o"), checks=("stranded",)).asked] == ["stranded"]
+
+
+def test_local_files_are_named_as_people_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert file_name(f"file:///{str(tmp_path)[1:]}/a%20b.log") == "a b.log"
+    assert file_name(f"file:{tmp_path}/a.log") == "a.log"
+    assert file_name(f"{tmp_path}/100%25.log") == "100%25.log"
+    assert file_name("/elsewhere/a.log") == "/elsewhere/a.log"
+    assert file_name("logs/100%25.log") == "logs/100%25.log"
+    assert file_name("hdfs://n/a%20b") == "hdfs://n/a%20b"
