@@ -31,6 +31,7 @@ from rebalance.gate.terminal import (
 
 if TYPE_CHECKING:
     from rebalance.gate.auditing import Audited, Plan, Probe
+    from rebalance.gate.recordings import Finding
     from rebalance.pipeline.findings import Thresholds
 
 SOURCES = ("java", "librdkafka", "broker", "events")
@@ -94,6 +95,15 @@ def add(commands: Any) -> None:
     shown.add_argument(
         "-v", "--verbose", action="store_true", help="every finding, up to 1000, not the first 20"
     )
+    live = parser.add_argument_group("while logs are written")
+    live.add_argument("--follow", action="store_true", help="go on, and tell what is found as it is found, "
+                      "until Ctrl-C; PATH is one directory or file. Goes on from where it was, too")  # fmt: skip
+    live.add_argument(
+        "--once", action="store_true", help="with --follow: read what was written since, and end"
+    )
+    live.add_argument("--every", type=positive, default=10.0, metavar="SECONDS", help="with --follow: how "
+                      "often to look (10)")  # fmt: skip
+
     shown.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
     shown.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
 
@@ -108,6 +118,10 @@ def run(options: argparse.Namespace) -> int:
     reports = words(options.report)
     if unknown := [name for name in reports if name not in REPORTS]:
         raise UsageError(f"--report: no format is called {unknown[0]!r}; known: {', '.join(REPORTS)}")
+    if options.follow:
+        return _follow(options)
+    if options.once:
+        raise UsageError("--once goes with --follow")
     found = _audit(_plan(options), options)
     # The files first: who pipes the text into `head` has them all the same.
     _write(found, reports)
@@ -135,7 +149,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     if unknown := [name for name in options.check if name not in CHECKS]:
         raise UsageError(f"--check: no check is called {unknown[0]!r}; there are: {', '.join(CHECKS)}")
     _apart(options.out, options.paths)
-    out, data = _directory(options.out)
+    out, data = _place_to_follow(options) if options.follow else _directory(options.out)
     return Plan(
         tuple(options.paths),
         out,
@@ -199,6 +213,18 @@ def _directory(out: str | None) -> tuple[Path, str]:
     return directory, ""
 
 
+def _place_to_follow(options: argparse.Namespace) -> tuple[Path, str]:
+    """Where everything is kept, so that the next run goes on: it need not be new."""
+    out = Path(options.out or ROOT / "follow")
+    if "://" in str(options.out):
+        raise UsageError(f"--out: {options.out} is no local directory, which --follow needs")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"no directory for the results: {error}") from error
+    return out, ""
+
+
 def _seconds(text: str) -> float:
     return 0.0 if re.fullmatch(r"0+(\.0*)?", text) else positive(text)
 
@@ -239,6 +265,31 @@ def _audit(plan: Plan, options: argparse.Namespace) -> Audited:
         raise usage(error) from error
     except OSError as error:
         raise UsageError(f"the results cannot be written: {error}") from error
+
+
+def _follow(options: argparse.Namespace) -> int:
+    if len(options.paths) != 1:
+        raise UsageError("--follow takes one directory, read with all below it, or one file")
+    from rebalance.gate import following
+    from rebalance.gate.auditing import InputError
+    from rebalance.gate.recordings import finding_out
+    from rebalance.gate.report.audit import told
+    from rebalance.pipeline.session import SparkMissing
+
+    plan = _plan(options)
+
+    def tell(findings: Sequence[Finding]) -> None:
+        for one in findings:
+            say(json.dumps(finding_out(one)) if options.format == "json" else told(one, plan))
+
+    try:
+        ended = following.follow(plan, options.every, once=options.once, tell=tell)
+    except (SparkMissing, InputError) as error:
+        raise usage(error) from error
+    except KeyboardInterrupt:
+        note(f"interrupted; the same command goes on from here, with what is in {plan.out}")
+        return 130
+    return int(ended.exit)
 
 
 def _forget(plan: Plan) -> None:

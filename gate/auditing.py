@@ -380,6 +380,7 @@ def _check(spark: Any, found: Audited) -> Audited:
     _kept(spark, plan, findings, "findings")
     for name in ("groups", "pauses", "clocks"):
         _kept(spark, plan, getattr(judged, name), name)
+    judged.release()
     return found
 
 
@@ -515,6 +516,11 @@ def _first(findings: Frame, order: Sequence[str], most: int) -> Frame:
         .limit(most)
         .drop("place")
     )
+
+
+def as_findings(frame: Frame) -> list[Finding]:
+    """The rows of a small frame of ``rebalance.pipeline.findings.FINDINGS``, in its order."""
+    return [_finding(row) for row in rows(frame)]
 
 
 def _finding(row: Mapping[str, Any]) -> Finding:

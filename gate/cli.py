@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import bugs_cli, explore_cli, prove_cli, runs_cli, upgrade_cli
+from rebalance.gate import audit_cli, bugs_cli, campaign_cli, explore_cli, prove_cli, runs_cli, upgrade_cli
 from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, color, note, positive, say, whole
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(words)
     except SystemExit as stop:  # argparse has printed what is wrong
         return int(stop.code or 0)
-    if command and options.run not in (_check, _smoke):
-        return _complain(f"`-- {command[0]}` goes with check and smoke only")
+    if command and options.run not in (_check, _smoke, campaign_cli.run):
+        return _complain(f"`-- {command[0]}` goes with check, smoke and campaign only")
     options.command = command
     run: Callable[[argparse.Namespace], int] = options.run
     try:
@@ -170,6 +170,8 @@ def _parser() -> argparse.ArgumentParser:
     bugs_cli.add(commands)
     upgrade_cli.add(commands)
     prove_cli.add(commands)
+    campaign_cli.add(commands)
+    audit_cli.add(commands)
 
     targets = commands.add_parser("targets", help="list the targets and design switches known by name")
     targets.set_defaults(run=_targets)
@@ -427,7 +429,7 @@ def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from rebalance.gate import runs, traces
+    from rebalance.gate import recordings, runs, traces
 
     paths = [path for name in options.traces or [str(ROOT / "failures")] for path in _find(name)]
     if options.as_pytest and len(paths) != 1:
@@ -435,6 +437,8 @@ def _replay(options: argparse.Namespace) -> int:
     worst = 0
     for path in paths:
         try:
+            if recordings.is_recording(path):
+                raise UsageError(f"{path} is a recording of a log, which `rebalance show` draws")
             if runs.is_run(path):
                 if options.as_pytest or options.target:
                     raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -65,7 +66,10 @@ def add(commands: Any) -> None:
                        help="fine: every request and response is a step (many more states)")  # fmt: skip
 
     search = parser.add_argument_group("the search")
-    search.add_argument("--engine", choices=("fast", "plain"), default="fast", help="plain: slow, obvious")
+    search.add_argument("--engine", choices=("fast", "plain", "spark"), default="fast",
+                        help="plain: slow, obvious; spark: when one machine is too small")  # fmt: skip
+    search.add_argument("--master", metavar="URL", help="where --engine spark runs: local[N], "
+                        "spark://HOST:PORT, sc://HOST:PORT for Spark Connect (local[*])")  # fmt: skip
     search.add_argument("--symmetry", action=argparse.BooleanOptionalAction, default=False,
                         help="one state for all that differ in names only; no liveness (off)")  # fmt: skip
     search.add_argument("--exact", action="store_true", help="compare states, not their hashes only")
@@ -91,7 +95,8 @@ def add(commands: Any) -> None:
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--all-shortest", type=whole, default=1, metavar="N", help="up to N shortest traces")
     shown.add_argument("--format", choices=("text", "json"), default="text")
-    shown.add_argument("--out", type=Path, metavar="DIR", help="where traces go (.rebalance/failures)")
+    shown.add_argument("--out", metavar="DIR", help="where traces go (.rebalance/failures), and the levels "
+                       "of --engine spark (.rebalance/explore); for these it may be a URI")  # fmt: skip
     shown.add_argument(
         "--itf", type=Path, metavar="FILE", help="the first trace in the Informal Trace Format"
     )
@@ -116,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
         raise usage(error) from error
     _refuse(options)
     found = _explore(plan, options)
-    paths = _save(found, options.out)
+    paths = _save(found, Path(options.out) if options.out and "://" not in options.out else None)
     if options.format == "json":
         from rebalance.gate.report.exploration import data
 
@@ -171,6 +176,8 @@ def _plan(options: argparse.Namespace, chosen: Scenario) -> Plan:
         seed=options.seed,
         walks=options.walks,
         steps=options.depth if options.depth is not None else (40 if options.dfs else 200),
+        master=options.master or "local[*]",
+        resume=options.resume,
     )
 
 
@@ -254,6 +261,7 @@ def _refuse(options: argparse.Namespace) -> None:
     if fast_only and (options.engine == "plain" or options.dfs or options.swarm):
         with_ = "--engine plain" if options.engine == "plain" else "--dfs" if options.dfs else "--swarm"
         raise UsageError(f"--{fast_only[0]} does not go with {with_}")
+    _refuse_of_spark(options)
     if options.symmetry and (options.naming or ("given" if options.assignor else "every")) == "given":
         raise UsageError("--symmetry needs --naming every: under given names nothing is symmetric")
     if options.dot and (options.symmetry or options.dfs or options.swarm):
@@ -266,6 +274,21 @@ def _refuse(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name}: no directory {str(path.parent)!r}")
 
 
+def _refuse_of_spark(options: argparse.Namespace) -> None:
+    if options.engine != "spark":
+        if options.master is not None:
+            raise UsageError("--master goes with --engine spark only")
+        return
+    for name in ("exact", "memory", "dot", "dfs", "swarm"):
+        if getattr(options, name):
+            raise UsageError(f"--{name} does not go with --engine spark")
+    if options.master is not None and not options.master.startswith("local") and options.out is None:
+        raise UsageError(
+            f"--master {options.master} needs --out DIR: a directory or a URI that this process and all "
+            "workers reach"
+        )
+
+
 # -- running -------------------------------------------------------------------------------------------
 
 
@@ -274,6 +297,8 @@ def _explore(plan: Plan, options: argparse.Namespace) -> Explored:
     from rebalance.gate import exploring, traces
     from rebalance.gate.plugged import UserDataError
 
+    if plan.engine == "spark":
+        return _on_spark(plan, options)
     saved = None
     if plan.way == "breadth" and plan.engine == "fast":
         saved = ROOT / "explore" / f"{plan.fingerprint}{'-symmetry' * plan.symmetry}.checkpoint"
@@ -294,6 +319,32 @@ def _explore(plan: Plan, options: argparse.Namespace) -> Explored:
         raise UsageError(f"--assignor: {error}") from error
     except Collision as error:
         raise UsageError(f"--exact: {error}; the hashes do not do for this search") from error
+
+
+def _on_spark(plan: Plan, options: argparse.Namespace) -> Explored:
+    """With all levels in one directory, which is removed in the end unless it was asked for by name."""
+    from pyspark.errors import AnalysisException, PythonException
+    from rebalance.gate import exploring, traces
+    from rebalance.pipeline.session import SparkMissing
+
+    where = f"{options.out or ROOT / 'explore'}/{plan.fingerprint}{'-symmetry' * plan.symmetry}"
+    if options.out is None:
+        traces.make_root(ROOT)
+    try:
+        with _ticker(options) as tell:
+            found = exploring.explore(plan, tell=tell, checkpoint=where)
+    except SparkMissing as error:
+        raise usage(error) from error
+    except AnalysisException as error:
+        raise UsageError(f"--out: {where}: {str(error).splitlines()[0]}") from error
+    except PythonException as error:
+        said = [line for line in str(error).splitlines() if "UserDataError: " in line]
+        if said:
+            raise UsageError(f"--assignor: {said[-1].partition('UserDataError: ')[2]}") from error
+        raise
+    if options.out is None and found.checkpoint is None:
+        shutil.rmtree(where, ignore_errors=True)
+    return found
 
 
 @contextlib.contextmanager

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -35,6 +37,7 @@ class Plan:
 
     ``way`` is "breadth" (the engines), "depth" or "swarm" (``rebalance.explore.walks``). ``most`` is how
     many shortest traces of a clause are wanted; ``walks`` and ``steps`` are for the last two ways.
+    ``master`` is that of the engine ``spark``, and ``resume`` makes it go on with what it finds.
     """
 
     setup: Setup
@@ -49,11 +52,13 @@ class Plan:
     seed: int = 0
     walks: int = 1_000
     steps: int = 200
+    master: str = "local[*]"
+    resume: bool = False
 
     @property
     def fingerprint(self) -> str:
         """Names this search in a checkpoint: the group and the code that it was searched with."""
-        text = f"{setup_out(self.setup)} {_code()}"
+        text = f"{setup_out(self.setup)} {_code(self.engine)}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -84,7 +89,7 @@ class Explored:
     lively: Liveness | None = None
     unasked: str = ""
     missed: tuple[str, ...] = ()
-    checkpoint: Path | None = None
+    checkpoint: Path | str | None = None
     shown: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -121,30 +126,63 @@ def explore(
     plan: Plan,
     *,
     tell: Callable[[Progress], None] | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Path | str | None = None,
 ) -> Explored:
-    """Run ``plan``. ``checkpoint``: the file that an unfinished search is saved to, and goes on from."""
+    """Run ``plan``. ``checkpoint``: what an unfinished search is saved to, and goes on from; a file, for the
+    engine ``spark`` a directory or its URI, which it cannot do without.
+
+    Raises SparkMissing.
+    """
     built, asked = machine(plan.setup), rules(plan.setup)
     if plan.way != "breadth":
         return _walked(plan, built, asked, tell)
-    if plan.engine == "plain":
-        search = plain.explore(built, asked, plan.limits)
-    else:
-        saved = None if checkpoint is None else Checkpoint(checkpoint, plan.fingerprint)
-        search = fast.explore(
-            built,
-            asked,
-            plan.limits,
-            symmetry=plan.symmetry,
-            exact=plan.exact,
-            progress=tell,
-            checkpoint=saved,
-        )
+    with ExitStack() as stack:
+        if plan.engine == "spark":
+            search = _on_spark(plan, str(checkpoint), tell, stack)
+        elif plan.engine == "plain":
+            search = plain.explore(built, asked, plan.limits)
+        else:
+            kept = None if checkpoint is None else Checkpoint(Path(checkpoint), plan.fingerprint)
+            search = fast.explore(
+                built,
+                asked,
+                plan.limits,
+                symmetry=plan.symmetry,
+                exact=plan.exact,
+                progress=tell,
+                checkpoint=kept,
+            )
+        return _judged(plan, built, asked, search, checkpoint)
+
+
+def _on_spark(
+    plan: Plan, where: str, tell: Callable[[Progress], None] | None, stack: ExitStack
+) -> Exploration:
+    """The search on Spark; the session lasts as long as ``stack``, since traces are asked of it."""
+    from rebalance.pipeline import exploration
+    from rebalance.pipeline.session import session
+
+    spark = stack.enter_context(session(plan.master))
+    return exploration.explore(
+        spark,
+        partial(exploration.group, plan.setup),
+        where,
+        plan.limits,
+        symmetry=plan.symmetry,
+        resume=plan.resume,
+        progress=tell,
+    )
+
+
+def _judged(
+    plan: Plan, built: Machine, asked: Rules, search: Exploration, checkpoint: Path | str | None
+) -> Explored:
+    """Traces, liveness and witnesses of a search."""
     violations = [
         Violation(
             breach.clause,
             breach.sentence,
-            tuple(_saved(plan, breach.clause, t) for t in islice(search.traces(breach.clause), plan.most)),
+            tuple(saved_run(plan, breach.clause, t) for t in islice(search.traces(breach.clause), plan.most)),
             True,
             breach.count,
         )
@@ -167,9 +205,16 @@ def explore(
         lively,
         unasked,
         tuple(missed),
-        checkpoint if checkpoint is not None and checkpoint.exists() else None,
+        _left(checkpoint, search),
         {w.clause: w.depth for w in search.witnesses if w.count},
     )  # fmt: skip
+
+
+def _left(checkpoint: Path | str | None, search: Exploration) -> Path | str | None:
+    """What an unfinished search can be gone on with from."""
+    if isinstance(checkpoint, Path):
+        return checkpoint if checkpoint.exists() else None
+    return None if search.stop in (Stop.COMPLETE, Stop.BREACH) else checkpoint
 
 
 def _unasked(plan: Plan, search: Exploration) -> str:
@@ -178,7 +223,14 @@ def _unasked(plan: Plan, search: Exploration) -> str:
         return "not asked (--no-liveness)"
     if plan.symmetry:
         return "not asked: symmetry merges states, and a cycle of those need not be a cycle"
-    return "" if search.complete else f"not asked: the search ended before its end ({search.stop})"
+    if not search.complete:
+        return f"not asked: the search ended before its end ({search.stop})"
+    if plan.engine == "spark":
+        from rebalance.pipeline.exploration import COLLECTED
+
+        if search.distinct > COLLECTED:
+            return f"not asked: it needs the whole graph here, and there are over {COLLECTED:,} states"
+    return ""
 
 
 def _unsettled(plan: Plan, lively: Liveness) -> Iterator[Violation]:
@@ -193,11 +245,11 @@ def _unsettled(plan: Plan, lively: Liveness) -> Iterator[Violation]:
             run = _named(plan, of_lasso(plan.setup, counted.lasso, counted.clause))
             yield Violation(counted.clause, run.sentence, (run,), False)
         elif not counted.holds and counted.trace is not None:
-            run = _saved(plan, counted.clause, counted.trace)
+            run = saved_run(plan, counted.clause, counted.trace)
             yield Violation(counted.clause, run.sentence, (run,), False)
 
 
-def _saved(plan: Plan, clause: str, trace: Trace) -> SavedRun:
+def saved_run(plan: Plan, clause: str, trace: Trace) -> SavedRun:
     """The trace as it will be written; its sentence names the generations of this very run."""
     if clause == CONVERGES.id:
         return _named(plan, of_lasso(plan.setup, Lasso(trace.initial, trace.events, ())))
@@ -235,21 +287,25 @@ def _walked(plan: Plan, built: Machine, asked: Rules, tell: Callable[[Progress],
     violations = []
     for clause in sorted(first):
         small = minimise(built, asked, clause, first[clause])
-        run = _saved(plan, clause, small.trace)
+        run = saved_run(plan, clause, small.trace)
         violations.append(Violation(clause, run.sentence, (run,), small.shortest))
     coverage = last[0] if last else merge(())
     why = "not asked: walks see no cycles, only runs that end"
     return Explored(plan, built, coverage, tuple(violations), unasked=why)
 
 
-def _code() -> str:
+def _code(engine: str) -> str:
     """A digest of the model, the rules and the engines: what a checkpoint of other code says is not true."""
     import rebalance.explore
     import rebalance.model
+    import rebalance.pipeline
     import rebalance.properties
 
+    packages = [rebalance.model, rebalance.properties, rebalance.explore]
+    if engine == "spark":
+        packages.append(rebalance.pipeline)
     digest = hashlib.sha256()
-    for package in (rebalance.model, rebalance.properties, rebalance.explore):
+    for package in packages:
         for path in sorted(Path(package.__path__[0]).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.clauses import TABLE, Clause, Level
-from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
+from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Draw, Seeded, generate
 from rebalance.properties.scenarios import Join, Member, Scenario, uniform
 
 
@@ -61,6 +61,9 @@ PAIRS = (
 )
 """Dimensions that do most together: moving partitions is hard only where not everybody may have them."""
 
+ONE_IN_LARGE = 100
+"""How many of the scenarios of a campaign there are for one of the large size."""
+
 FLOORS_FROM = 20
 """Scenarios per dimension from which on a search must reach every situation of ``FLOORS``."""
 
@@ -113,9 +116,7 @@ def numbered(plan: Plan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Sce
     for index in range(profile.mixed + profile.large):
         for protocol in protocols:
             draw = Seeded(f"{plan.seed}/{protocol}/mixed/{index}")
-            one_in = draw.integer(2, 6)  # swarm: few dimensions at once now, many then
-            names = tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1)
-            yield generate(draw, protocol, names, SMALL if index < profile.mixed else LARGE)
+            yield generate(draw, protocol, some(draw), SMALL if index < profile.mixed else LARGE)
     for protocol in protocols if profile.crowd else ():
         yield crowd(protocol, profile.crowd)
 
@@ -124,6 +125,20 @@ def along(protocol: RebalanceProtocol) -> list[tuple[str, ...]]:
     """What is searched systematically: nothing special, every single dimension, and some pairs."""
     single = [(d.name,) for d in DIMENSIONS if protocol in d.protocols]
     return [(), *single, *PAIRS]
+
+
+def some(draw: Draw) -> tuple[str, ...]:
+    """A random combination of dimensions. Swarm: few at once now, many then."""
+    one_in = draw.integer(2, 6)
+    return tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1)
+
+
+def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> Scenario:
+    """A scenario that follows from ``draw`` alone: half along what is systematic, half along combinations."""
+    protocol = protocols[draw.integer(0, len(protocols) - 1)]
+    ways = along(protocol)
+    names = ways[draw.integer(0, len(ways) - 1)] if draw.integer(0, 1) else some(draw)
+    return generate(draw, protocol, names, LARGE if draw.integer(1, ONE_IN_LARGE) == 1 else SMALL)
 
 
 def count(profile: Profile, protocols: Sequence[RebalanceProtocol]) -> int:

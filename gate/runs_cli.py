@@ -1,4 +1,4 @@
-"""Saved runs of the group on the command line: ``rebalance show``, and ``rebalance replay`` of one."""
+"""Runs and recordings on the command line: ``rebalance show``, and ``rebalance replay`` of a run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, ROOT, UsageError, say, usage
+from rebalance.gate.terminal import EXITS, ROOT, UsageError, say, unicode, usage
 
 if TYPE_CHECKING:
+    from rebalance.gate.recordings import Recording
     from rebalance.gate.runs import SavedRun
 
 
@@ -16,10 +17,11 @@ def add(commands: Any) -> None:
     """Add ``show`` to the parser's ``commands``."""
     parser = commands.add_parser(
         "show",
-        help="print the steps of a saved run of the group",
+        help="print the steps of a saved run of the group, or draw what an audit found",
         epilog=EXITS,
         description="Print a run that `rebalance explore` saved, step by step: callbacks, generations, who "
-        "owns what. A run that never ends has its loop marked.",
+        "owns what. A run that never ends has its loop marked. Of what `rebalance audit` found in a log, "
+        "draw who owned the partition when.",
     )
     parser.set_defaults(run=show)
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
@@ -29,7 +31,7 @@ def add(commands: Any) -> None:
 
 def show(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate import runs, traces
+    from rebalance.gate import recordings, runs, traces
     from rebalance.gate.report.exploration import run_lines
     from rebalance.gate.report.steps import CannotHappenError
     from rebalance.gate.report.words import clean, fold
@@ -41,6 +43,14 @@ def show(options: argparse.Namespace) -> int:
         except (ValueError, OSError) as error:
             raise usage(error) from error
         for path in paths:
+            if recordings.is_recording(path):
+                if options.metrics:
+                    raise UsageError(f"--metrics is for runs of the model; {path} is a recording of a log")
+                try:
+                    say("\n".join(_recording(recordings.load(path))))
+                except ValueError as error:
+                    raise usage(error) from error
+                continue
             if not runs.is_run(path):
                 raise UsageError(
                     f"{path} is no run of the group; a counterexample of an assignor is shown by "
@@ -59,6 +69,25 @@ def show(options: argparse.Namespace) -> int:
             more = ["", *_metrics(run)] if options.metrics else []
             say("\n".join([*heading, *rule, *_origin(run), "", *lines, *more]))
     return 0
+
+
+def _recording(recording: Recording) -> list[str]:
+    from rebalance.gate.report.timeline import chart, lasted
+    from rebalance.gate.report.words import clean, fold
+
+    found = recording.finding
+    heading = fold(clean(f"{found.id}  {found.check}  {found.sentence}"), 110)
+    rule = fold(clean(f"{recording.rule} ({recording.source})"), 99)
+    about = fold(clean("  ".join(filter(None, (f"group {found.group}", found.about, lasted(found))))), 99)
+    paths = fold(clean("  ".join(map(str, recording.origin.get("paths", [])))), 99)
+    labelled = [("rule", rule), ("where", about), ("from", paths)]
+    facts = [
+        f"  {name if at == 0 else '':<8} {line}"
+        for name, lines in labelled
+        for at, line in enumerate(lines)
+        if line
+    ]
+    return [*heading, *facts, "", *chart(recording, unicode=unicode()), ""]
 
 
 def _metrics(run: SavedRun) -> list[str]:

@@ -49,6 +49,15 @@ def color(options: argparse.Namespace) -> bool:
     return not options.no_color and "NO_COLOR" not in os.environ and sys.stdout.isatty()
 
 
+def unicode() -> bool:
+    """Whether stdout can show the bars of the charts."""
+    try:
+        "█▒░◀▲".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def positive(text: str) -> float:
     """An option's value: a number above 0."""
     with contextlib.suppress(ValueError):

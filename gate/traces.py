@@ -36,7 +36,7 @@ LATEST = "latest"
 MOST_RECORDED = 100_000
 """Claims and grants in the recording; beyond, it is left out, since replay makes it again."""
 
-_ID = re.compile(r"[0-9a-f]{1,8}\Z")
+_ID = re.compile(r"[0-9a-f]{1,64}\Z")
 _T = TypeVar("_T")
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from rebalance.gate.auditing import Audited, Tally
+from rebalance.gate.auditing import Audited, Plan, Tally
 from rebalance.gate.recordings import Finding, Seen, finding_out
 from rebalance.gate.report.data import SUITE
 from rebalance.gate.report.timeline import lasted, span
@@ -43,6 +43,12 @@ def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str
     lines += [*_groups(found), *_pauses(found), *_clocks(found), "", *_saved(found)]
     lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
     return "\n".join(_paint(line, color) for line in lines)
+
+
+def told(one: Finding, plan: Plan) -> str:
+    """One finding of a log that is followed: check, what was found, where it is written, its trace."""
+    trace = plan.out / "traces" / one.file_name
+    return "\n".join([f"{one.check}  [{one.level}]", *_finding(one), f"    show  rebalance show {trace}"])
 
 
 def headline(found: Audited) -> str:
@@ -114,16 +120,15 @@ def _section(found: Audited, tally: Tally, shown: Sequence[Finding]) -> list[str
     check = CHECKS[tally.check]
     lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", WIDTH)
     for one in shown:
-        lines += ["", *_finding(found, one)]
+        lines += ["", *_finding(one, one.id if one.id in found.traces else "")]
     if len(shown) < tally.findings:
         lines += ["", f"  and {tally.findings - len(shown):,} more"]
     return lines
 
 
-def _finding(found: Audited, one: Finding) -> list[str]:
+def _finding(one: Finding, trace: str = "") -> list[str]:
     about = f"{_name(one.about)} of " if one.about else ""
-    trace = f"  {one.id}" if one.id in found.traces else ""
-    lines = [f"  {about}group {_name(one.group)}  {lasted(one)}{trace}"]
+    lines = [f"  {about}group {_name(one.group)}  {lasted(one)}  {trace}".rstrip()]
     lines += [f"    {line}" for line in fold(clean(one.sentence), WIDTH - 4)]
     rows = [_place(place, one) for place in one.places[:MOST_PLACES]]
     widths = [max((columns(row[at]) for row in rows), default=0) for at in range(3)]

@@ -212,10 +212,11 @@ def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
             "stands_for": search.unreduced,
             "collision": 0.0 if found.plan.exact or found.plan.engine == "plain" else search.collision,
         }
-        said["speed"] = {
-            "cpu_seconds": round(search.cpu, 3),
-            "bytes_per_state": round(search.bytes_per_state, 1),
-        }
+        if search.cpu > 0:  # which nobody knows of a cluster
+            said["speed"] = {
+                "cpu_seconds": round(search.cpu, 3),
+                "bytes_per_state": round(search.bytes_per_state, 1),
+            }
     if lively is not None:
         said["liveness"] = {
             "settles": all(one.holds for one in lively.settling),

@@ -8,6 +8,9 @@ import pytest
 from rebalance.gate import cli
 
 from tests.gate.command import Ran, Rebalance
+from tests.pipeline.conftest import spark
+
+__all__ = ["rebalance", "spark"]
 
 
 @pytest.fixture

@@ -163,7 +163,7 @@ def test_interrupt_before_the_search_is_130(rebalance: Rebalance, monkeypatch: p
         (("check", "--memory-mib", "0.5"), "'0.5' is less than 1"),
         (("check", "--", "no-such-program"), "cannot run 'no-such-program'"),
         (("check", "--", "true"), "target does not start: true"),
-        (("clauses", "--", "true"), "goes with check and smoke only"),
+        (("clauses", "--", "true"), "goes with check, smoke and campaign only"),
         (("check", "--clause", "kip999"), "--clause: no clause is called 'kip999'"),
         (("check", "--se", "1"), "unrecognized arguments: --se"),
         (("check", "--profile", "huge"), "'smoke', 'ci', 'nightly', 'deep'"),

@@ -248,7 +248,7 @@ def test_every_clause_is_listed(rebalance):
         (("dynamic", "--dot", "no/where.dot"), "no directory 'no'"),
         (("dynamic", "--dot", "x.dot", "--symmetry"), "does not go with --symmetry"),
         (("dynamic", "--memory", "much"), "not an amount of memory"),
-        (("dynamic", "--", "java"), "goes with check and smoke only"),
+        (("dynamic", "--", "java"), "goes with check, smoke and campaign only"),
     ],
 )
 def test_wrong_use_is_one_message(rebalance, words, said):

@@ -1,0 +1,162 @@
+"""What Spark costs a campaign, and what it gains from cores, into benchmarks/campaign.md.
+
+``python -m benchmarks.campaign [SCENARIOS] [TARGET]`` plays the same scenarios with the same player in four
+ways, each in a process of its own, which starts with nothing and ends when all rows are there: a pool of one
+process and of two (``multiprocessing``, rows kept in memory), and campaigns on local[1] and local[2] (start
+of the JVM, a forked child per chunk, Parquet). CPU seconds are those of the process and its descendants.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rebalance.gate.campaigning import TargetPlayer
+from rebalance.model.values import RebalanceProtocol
+from rebalance.pipeline.campaign import Play, seed_of
+from rebalance.pipeline.isolation import family
+
+SLICE = 20_000
+WAYS = ("pool of 1", "local[1]", "pool of 2", "local[2]")
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def player_of(target: str) -> TargetPlayer:
+    """The player of all ways."""
+    return TargetPlayer(target, tuple(RebalanceProtocol))
+
+
+def main() -> None:
+    if len(sys.argv) > 3:
+        print(json.dumps(_measured(sys.argv[3], int(sys.argv[1]), sys.argv[2])))
+        return
+    scenarios = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    target = sys.argv[2] if len(sys.argv) > 2 else "cooperative-sticky"
+    found = {}
+    for way in WAYS:
+        words = [sys.executable, "-m", "benchmarks.campaign", str(scenarios), target, way]
+        found[way] = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        print(way, found[way], flush=True)
+    if len({json.dumps(one["verdicts"]) for one in found.values()}) != 1:
+        raise SystemExit(f"they disagree: {found}")
+    text = _text(scenarios, target, found)
+    Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def _measured(way: str, scenarios: int, target: str) -> dict[str, Any]:
+    """Play all of them one way: wall and CPU seconds, and how many there were of each verdict."""
+    load = os.getloadavg()[0]
+    began = time.monotonic()
+    if way.startswith("pool"):
+        verdicts = _pool(int(way.rpartition(" ")[2]), scenarios, target)
+        cpu = sum(
+            sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+    else:
+        verdicts, cpu = _campaign(way, scenarios, target)
+    wall = time.monotonic() - began
+    return {"wall": wall, "cpu": cpu, "load": load, "verdicts": dict(sorted(verdicts.items()))}
+
+
+# -- multiprocessing ---------------------------------------------------------------------------------------
+
+_stack = ExitStack()
+_play: list[Play] = []
+
+
+def _ready(target: str) -> None:
+    _play[:] = [_stack.enter_context(player_of(target).playing())]
+
+
+def _one(number: int) -> tuple[Any, ...]:
+    began = time.perf_counter_ns()
+    return (number, *_play[0](seed_of(0, number)), time.perf_counter_ns() - began)
+
+
+def _pool(processes: int, scenarios: int, target: str) -> Counter[str]:
+    with multiprocessing.Pool(processes, partial(_ready, target)) as pool:
+        rows = list(pool.imap_unordered(_one, range(scenarios), chunksize=500))
+        pool.close()
+        pool.join()
+    return Counter(row[1] for row in rows)
+
+
+# -- Spark -------------------------------------------------------------------------------------------------
+
+
+def _campaign(master: str, scenarios: int, target: str) -> tuple[Counter[str], float]:
+    from rebalance.pipeline import campaign as pipeline
+    from rebalance.pipeline.session import session
+
+    spent, over = dict[int, float](), threading.Event()
+
+    def watch() -> None:
+        # The JVM and the workers end before they could be asked, so they are asked all the time.
+        while not over.wait(0.2):
+            spent.update({pid: cpu for pid in family(os.getpid()) if (cpu := _cpu(pid))})
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    player = player_of(target)
+    with tempfile.TemporaryDirectory() as directory:
+        wanted = pipeline.Campaign(player.identity(), 0, ((scenarios, SLICE),), "")
+        campaign = pipeline.enlist(Path(directory), wanted)
+        with session(master, memory="2g", settings=pipeline.LIGHT) as spark:
+            pipeline.run(spark, player, campaign, Path(directory), 60.0)
+            rows = pipeline.verdicts(spark, Path(directory), campaign).groupBy("verdict").count().collect()
+            over.set()
+            watcher.join()
+    return Counter({row.verdict: row["count"] for row in rows}), sum(spent.values())
+
+
+def _cpu(pid: int) -> float:
+    """CPU seconds of a process so far, without its children's; 0 for one that is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def _text(scenarios: int, target: str, found: dict[str, dict[str, Any]]) -> str:
+    head = (
+        f"{scenarios:,} histories on `{target}`, the same in each way (`python -m benchmarks.campaign "
+        f"{scenarios} {target}`), in slices of {SLICE:,}, from the start of the process to the last row, "
+        f"that of the JVM included; {os.cpu_count()} cores. *Load* is the machine's when it began: above 0 "
+        "others had their share, and CPU seconds are the fairer figure."
+    )
+    lines = ["# Campaigns: what Spark costs and gains", "", head, ""]
+    lines += ["| way | wall s | CPU s | scenarios per wall s | load |", "|---|---|---|---|---|"]
+    for way, one in found.items():
+        rate = scenarios / one["wall"]
+        lines.append(f"| {way} | {one['wall']:.1f} | {one['cpu']:.1f} | {rate:,.0f} | {one['load']:.1f} |")
+    one, two = found["local[1]"], found["local[2]"]
+    lines += [""]
+    for cores in (1, 2):
+        plain, spark = found[f"pool of {cores}"], found[f"local[{cores}]"]
+        wall, cpu = (1 - plain[what] / spark[what] for what in ("wall", "cpu"))
+        lines.append(
+            f"- {cores} process{'es' * (cores > 1)}: Spark loses {wall:.0%} of the rate of plain "
+            f"multiprocessing ({cpu:.0%} by CPU seconds)."
+        )
+    lines.append(f"- From local[1] to local[2]: {one['wall'] / two['wall']:.2f} times as fast.")
+    verdicts = ", ".join(f"{number:,} {verdict}" for verdict, number in one["verdicts"].items())
+    lines.append(f"- Verdicts, equal in all ways: {verdicts}.")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""What came of a campaign, from its tables (``rebalance.pipeline.campaign.QUERIES``): text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.report.words import clean, count, cut
+from rebalance.gate.result import Exit
+
+if TYPE_CHECKING:
+    from rebalance.pipeline.campaign import Campaign
+
+Tables = Mapping[str, Sequence[Any]]
+"""Name of a query -> its rows."""
+
+MOST = 30
+"""Lines of a table that text shows; JSON has all."""
+
+
+def exit_code(campaign: Campaign, found: Tables) -> Exit:
+    """Violations first; then whether all was played, to its end, by a target that took part."""
+    played = {row.verdict: row.scenarios for row in found["verdicts"]}
+    if played.get("violation"):
+        return Exit.VIOLATION
+    whole = sum(played.values()) == campaign.scenarios and not found["quarantine"]
+    return Exit.CONFORMANT if whole and played.get("conformant") else Exit.INCONCLUSIVE
+
+
+def data(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str, str]) -> dict[str, Any]:
+    """Everything, as JSON values."""
+    tables = {name.replace(" ", "_"): [row.asDict() for row in rows] for name, rows in found.items()}
+    for row in tables["clauses"]:
+        if row["clause"] in paths:
+            row["trace"] = paths[row["clause"]]
+    code = exit_code(campaign, found)
+    return {
+        "schema": 1,
+        "suite_version": campaign.version,
+        "directory": str(directory),
+        "plays": dict(campaign.identity),
+        "seed": campaign.seed,
+        "scenarios": campaign.scenarios,
+        "played": sum(row.scenarios for row in found["verdicts"]),
+        "verdict": code.name.lower(),
+        "exit": int(code),
+        **tables,
+    }
+
+
+def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str, str]) -> str:
+    """The same as text."""
+    plays, played = campaign.identity, sum(row.scenarios for row in found["verdicts"])
+    name = plays.get("target") or plays.get("scenario")
+    of = "" if played == campaign.scenarios else f" of {campaign.scenarios:,}"
+    verdict, where = exit_code(campaign, found).name, clean(str(directory))
+    lines = [f"{verdict}: {clean(str(name))}, {played:,}{of} scenarios, seed {campaign.seed}, in {where}"]
+    lines += _table(
+        "verdict",
+        ("scenarios", "CPU s"),
+        ((row.verdict, f"{row.scenarios:,}", f"{row.seconds:,.1f}") for row in found["verdicts"]),
+    )
+    lines += _table(
+        "broken clause",
+        ("scenarios", "first", "smallest", "seed of the smallest"),
+        (
+            (row.clause, f"{row.scenarios:,}", f"{row.first:,}", f"{row.number:,}", str(row.seed))
+            for row in found["clauses"]
+        ),
+    )
+    kind = "release" if "scenario" in plays else "dimension"
+    lines += _table(
+        kind,
+        ("scenarios", "violations"),
+        ((row.kind, f"{row.scenarios:,}", f"{row.violations:,}") for row in found["kinds"]),
+    )
+    lines += _table(
+        f"in {kind}",
+        ("broken clause", "scenarios", "smallest", "seed of the smallest"),
+        (
+            (row.kind, row.clause, f"{row.scenarios:,}", f"{row.number:,}", str(row.seed))
+            for row in found["clauses by kind"]
+        ),
+    )
+    lines += _table(
+        "situation",
+        ("scenarios", "times"),
+        ((row.situation, f"{row.scenarios:,}", f"{row.times:,}") for row in found["coverage"]),
+    )
+    lines += _table(
+        "slowest",
+        ("ms", "members", "partitions", "seed"),
+        (
+            (
+                f"{row.number:,}",
+                f"{row.micros / 1000:,.1f}",
+                str(row.members),
+                str(row.partitions),
+                str(row.seed),
+            )
+            for row in found["slowest"]
+        ),
+    )
+    if found["quarantine"]:
+        lost = sum(row.scenarios for row in found["verdicts"] if row.verdict in ("hung", "died", "error"))
+        lines += ["", f"{count(lost, 'scenario')} not played to the end:"]
+        lines += [
+            f"  {r.verdict:<6} scenario {r.number:,}, seed {r.seed}: {cut(clean(r.summary or ''), 70)}"
+            for r in found["quarantine"]
+        ]
+    for clause, path in sorted(paths.items()):
+        lines += ["", f"{clause}", f"  replay   rebalance replay {Path(path).stem}", f"  trace    {path}"]
+    return "\n".join(lines)
+
+
+def _table(first: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """A table with its first column on the left, the others on the right; nothing for no rows."""
+    shown = [tuple(clean(cell) for cell in row) for row in rows]
+    if not shown:
+        return []
+    left_out, shown = len(shown) - MOST, [(first, *heads), *shown[:MOST]]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(heads) + 1)]
+    lines = [""]
+    for row in shown:
+        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([f"  {row[0]:<{widths[0]}}", *cells]).rstrip())
+    return [*lines, f"  and {left_out} more (--format json)"] if left_out > 0 else lines

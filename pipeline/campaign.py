@@ -1,0 +1,394 @@
+"""Campaigns: any number of scenarios, played in slices, each a Spark job that leaves Parquet behind.
+
+A scenario follows from its seed, the seed from the campaign's seed and the scenario's number. So a slice is
+nothing but a range of numbers: it may be played anywhere, at any time, twice if need be, and gives the same
+rows. A slice counts when Spark has committed it (``_SUCCESS``) and is overwritten as long as it has not,
+which is all that a killed campaign needs to go on.
+
+``DIR/campaign.json`` says what is played and in which slices, ``DIR/verdicts/slice=NNNNN/`` holds the rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+from rebalance.pipeline.isolation import CannotStart, isolated
+
+SCHEMA = 1
+"""Of campaign.json; raised when older readers would misread it."""
+
+CHUNK = 2_000
+"""Most scenarios of one task: it has one child, which gets ready once, and its results in memory."""
+
+TASKS = 16
+"""Tasks of a slice where it has scenarios enough, so that the cores end at about the same time."""
+
+LIGHT = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Settings of Spark: its JVM hands out numbers and writes rows, and leaves the cores to those who play."""
+
+CONFORMANT, VIOLATION, DECLINED = "conformant", "violation", "declined"
+LOST = ("hung", "died", "error")
+"""Verdicts of scenarios that could not be played to their end."""
+
+VERDICTS = StructType(
+    [
+        StructField("number", LongType(), nullable=False),  # 0, 1, 2 ...
+        StructField("seed", LongType(), nullable=False),  # all that the scenario follows from
+        StructField("verdict", StringType(), nullable=False),
+        StructField("clause", StringType()),  # the first that broke
+        StructField("clauses", ArrayType(StringType())),  # all that broke, in the order in which they did
+        StructField("summary", StringType()),  # how the first broke, or what became of the process
+        StructField("release", StringType()),  # of the members, for groups
+        StructField("dimensions", ArrayType(StringType())),  # in which the input varies, for assignors
+        StructField("members", IntegerType()),
+        StructField("partitions", IntegerType()),
+        StructField("steps", IntegerType()),  # rebalances of a history, steps of a walk
+        StructField("coverage", MapType(StringType(), LongType())),  # situation -> how often it came up
+        StructField("micros", LongType()),  # how long it took; all else is the same in every run
+    ]
+)
+"""One row for each scenario."""
+
+_ARROW = to_arrow_schema(VERDICTS)
+
+
+class Outcome(NamedTuple):
+    """What came of one scenario; the fields are columns of ``VERDICTS``."""
+
+    verdict: str
+    clauses: tuple[str, ...] = ()
+    summary: str | None = None
+    release: str | None = None
+    dimensions: tuple[str, ...] = ()
+    members: int | None = None
+    partitions: int | None = None
+    steps: int | None = None
+    coverage: Mapping[str, int] = {}  # never changed
+
+
+Play = Callable[[int], Outcome]
+"""Plays the scenario that follows from a seed."""
+
+
+class Player(Protocol):
+    """Something to play scenarios on. It is sent to the workers, so it has to be picklable, and small."""
+
+    def playing(self) -> AbstractContextManager[Play]:
+        """Entered once in each process that plays."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """What is played, as JSON values: rows of equal identity and seed may lie side by side."""
+        ...
+
+
+class CampaignError(ValueError):
+    """A campaign that cannot be run as it is asked for; the text says what is in the way and what to do."""
+
+
+class Slice(NamedTuple):
+    """The scenarios ``first`` to ``last - 1``, which are played and committed together."""
+
+    place: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What campaign.json says. ``legs`` are pairs: how many scenarios in all, in slices of which size; a
+    campaign that was made longer has several, so that slices played before stay what they are."""
+
+    identity: Mapping[str, Any]
+    seed: int
+    legs: tuple[tuple[int, int], ...]
+    version: str
+
+    @property
+    def scenarios(self) -> int:
+        """How many there are to play in all."""
+        return self.legs[-1][0]
+
+    def slices(self) -> list[Slice]:
+        """All slices, in order."""
+        found: list[Slice] = []
+        for scenarios, size in self.legs:
+            start = found[-1].last if found else 0
+            for first in range(start, scenarios, size):
+                found.append(Slice(len(found), first, min(first + size, scenarios)))
+        return found
+
+
+def seed_of(seed: int, number: int) -> int:
+    """The seed of scenario ``number`` of the campaign ``seed``: 62 bits, the same on every machine."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8]) >> 2
+
+
+# -- on disk -------------------------------------------------------------------------------------------
+
+
+def load(directory: Path) -> Campaign | None:
+    """The campaign in ``directory``, None when there is none. Raises CampaignError."""
+    path = directory / "campaign.json"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            raise CampaignError(f"{path} has schema {data['schema']}, this suite reads {SCHEMA}")
+        legs = tuple((int(scenarios), int(size)) for scenarios, size in data["legs"])
+        return Campaign(data["plays"], data["seed"], legs, data["suite_version"])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        if isinstance(error, CampaignError):
+            raise
+        raise CampaignError(f"{path} cannot be read: {error!r}; choose another directory") from error
+
+
+def enlist(directory: Path, wanted: Campaign) -> Campaign:
+    """Begin ``wanted`` in ``directory``, or take up what was begun there, longer if need be.
+
+    Raises CampaignError where something else was begun there, or more of the same.
+    """
+    there = load(directory)
+    if there is not None:
+        for what, was, now in (
+            ("plays", there.identity, wanted.identity),
+            ("seed", there.seed, wanted.seed),
+            ("suite version", there.version, wanted.version),
+        ):
+            if was != now:
+                raise CampaignError(
+                    f"{directory} holds another campaign: its {what} is {_differs(was, now)}; "
+                    "say the same, or choose another directory"
+                )
+        if wanted.scenarios < there.scenarios:
+            raise CampaignError(
+                f"{directory} holds a campaign of {there.scenarios:,} scenarios, which can be made longer, "
+                f"not shorter: say --scenarios {there.scenarios} or more, or --report {directory} for what "
+                "was played so far"
+            )
+        if wanted.scenarios == there.scenarios:
+            return there
+        wanted = replace(wanted, legs=(*there.legs, *wanted.legs))
+    elif (directory / "verdicts").exists():
+        raise CampaignError(f"{directory} has verdicts but no campaign.json: choose another directory")
+    data = {
+        "schema": SCHEMA,
+        "plays": dict(wanted.identity),
+        "seed": wanted.seed,
+        "legs": [list(leg) for leg in wanted.legs],
+        "suite_version": wanted.version,
+    }
+    try:
+        draft = directory / ".campaign.json"
+        draft.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        draft.replace(directory / "campaign.json")
+    except OSError as error:
+        raise CampaignError(f"{directory} cannot be written to: {error}") from error
+    return wanted
+
+
+def _differs(was: Any, now: Any) -> str:
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        for name in (*was, *now):
+            if was.get(name) != now.get(name):
+                return f"{name} = {json.dumps(was.get(name))}, not {json.dumps(now.get(name))}"
+    return f"{was}, not {now}"
+
+
+@contextlib.contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """Make ``directory`` and keep a second driver out of it, by a lock that a kill gives back.
+
+    Raises CampaignError.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = (directory / ".lock").open("w")
+    except OSError as error:
+        raise CampaignError(f"{directory} cannot be written to: {error}") from error
+    with lock as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CampaignError(f"{directory}: another process is playing this campaign") from error
+        except OSError:
+            pass  # a file system without locks
+        yield
+
+
+def _place(directory: Path, one: Slice) -> Path:
+    return directory / "verdicts" / f"slice={one.place:05}"
+
+
+def played(directory: Path, campaign: Campaign) -> list[Slice]:
+    """The slices that are committed."""
+    return [one for one in campaign.slices() if (_place(directory, one) / "_SUCCESS").exists()]
+
+
+# -- playing -------------------------------------------------------------------------------------------
+
+
+def run(
+    spark: SparkSession,
+    player: Player,
+    campaign: Campaign,
+    directory: Path,
+    limit: float,
+    tell: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Play all slices that are not committed. ``limit``: seconds that a scenario may take.
+
+    ``tell`` is called with how many scenarios are done. ``directory`` is one that driver and workers see.
+    Raises CampaignError where the player does not get ready on a worker.
+    """
+    done = {one.place for one in played(directory, campaign)}
+    slices = campaign.slices()
+    count = sum(one.last - one.first for one in slices if one.place in done)
+    tell(count)
+    for one in slices:
+        if one.place not in done:
+            rows = play(spark, player, campaign.seed, one, limit)
+            try:
+                rows.write.mode("overwrite").parquet(str(_place(directory.absolute(), one)))
+            except PySparkException as error:
+                why = re.search(rf"{CannotStart.__name__}: (.*)", str(error))
+                if why is None:
+                    raise
+                raise CampaignError(f"nothing can be played on a worker: {why[1]}") from error
+            count += one.last - one.first
+            tell(count)
+
+
+def play(spark: SparkSession, player: Player, seed: int, one: Slice, limit: float) -> DataFrame:
+    """The rows (``VERDICTS``) of a slice; nothing is played before they are asked for."""
+    size = one.last - one.first
+    tasks = min(size, max(TASKS, -(-size // CHUNK)))
+    chunks = spark.range(0, tasks, 1, tasks).selectExpr(
+        f"{one.first} + id * {size} div {tasks} as first",
+        f"{one.first} + (id + 1) * {size} div {tasks} as last",
+    )
+    return chunks.mapInArrow(partial(_play, player=player, seed=seed, limit=limit), VERDICTS)
+
+
+def _play(
+    batches: Iterable[pa.RecordBatch], player: Player, seed: int, limit: float
+) -> Iterator[pa.RecordBatch]:
+    """On a worker: rows ``first``, ``last`` in, the rows of these scenarios out."""
+    working, lost = partial(_working, player, seed), partial(_lost, seed)
+    for batch in batches:
+        for chunk in batch.to_pylist():
+            for rows in isolated(working, chunk["first"], chunk["last"], limit, lost):
+                yield _batch(rows)
+
+
+Line = tuple[Any, ...]
+"""The values of one row of ``VERDICTS``, in the order of its columns."""
+
+
+@contextlib.contextmanager
+def _working(player: Player, seed: int) -> Iterator[Callable[[int], Line]]:
+    with player.playing() as play:
+
+        def work(number: int) -> Line:
+            began = time.perf_counter_ns()
+            own = seed_of(seed, number)
+            outcome = play(own)
+            return _line(number, own, outcome, (time.perf_counter_ns() - began) // 1000)
+
+        yield work
+
+
+def _lost(seed: int, number: int, verdict: str, why: str) -> Line:
+    return _line(number, seed_of(seed, number), Outcome(verdict, summary=why), None)
+
+
+def _line(number: int, seed: int, outcome: Outcome, micros: int | None) -> Line:
+    verdict, clauses, *rest, coverage = outcome
+    clause = clauses[0] if clauses else None
+    # Sorted: a map is written in the order in which it was filled.
+    return (number, seed, verdict, clause, clauses, *rest, sorted(coverage.items()), micros)
+
+
+def _batch(rows: Sequence[Line]) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), _ARROW, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(values, f.type) for values, f in columns], schema=_ARROW)
+
+
+# -- aggregation ---------------------------------------------------------------------------------------
+
+
+def verdicts(spark: SparkSession, directory: Path, campaign: Campaign) -> DataFrame:
+    """The rows of all committed slices."""
+    places = [str(_place(directory.absolute(), one)) for one in played(directory, campaign)]
+    if not places:
+        return spark.createDataFrame([], VERDICTS)
+    return spark.read.schema(VERDICTS).parquet(*places)
+
+
+SIZE = "struct(coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number)"
+"""What the smallest failing scenario is the smallest by."""
+
+QUERIES: Mapping[str, str] = {
+    "verdicts": """
+        select verdict, count(*) as scenarios, cast(sum(coalesce(micros, 0)) / 1e6 as double) as seconds
+        from {verdicts} group by verdict order by scenarios desc, verdict""",
+    "clauses": f"""
+        select clause, count(*) as scenarios, min_by(number, {SIZE}) as number, min_by(seed, {SIZE}) as seed,
+               min(number) as first
+        from (select explode(clauses) as clause, number, seed, members, partitions, steps from {{verdicts}})
+        group by clause order by scenarios desc, clause""",
+    "kinds": """
+        select kind, count(*) as scenarios, count_if(verdict = 'violation') as violations
+        from (select explode_outer(if(release is null, dimensions, array(release))) as kind, verdict
+              from {verdicts})
+        where kind is not null group by kind order by kind""",
+    "clauses by kind": f"""
+        select kind, clause, count(*) as scenarios, min_by(number, {SIZE}) as number,
+               min_by(seed, {SIZE}) as seed
+        from (select kind, explode(clauses) as clause, number, seed, members, partitions, steps
+              from (select *, explode(if(release is null, dimensions, array(release))) as kind
+                    from {{verdicts}}))
+        group by kind, clause order by kind, clause""",
+    "coverage": """
+        select situation, count(*) as scenarios, sum(times) as times
+        from (select explode(coverage) as (situation, times) from {verdicts})
+        group by situation order by situation""",
+    "slowest": """
+        select number, seed, micros, verdict, members, partitions, steps
+        from {verdicts} where micros is not null order by micros desc, number limit 5""",
+    "quarantine": """
+        select number, seed, verdict, summary
+        from {verdicts} where verdict in ('hung', 'died', 'error') order by number limit 20""",
+}
+"""The tables of a campaign, each a query over ``VERDICTS``; all of them are small."""
+
+
+def tables(rows: DataFrame) -> dict[str, list[Row]]:
+    """The answers to ``QUERIES``."""
+    spark = rows.sparkSession
+    return {name: spark.sql(query, verdicts=rows).collect() for name, query in QUERIES.items()}

@@ -1,0 +1,163 @@
+"""``rebalance campaign``: what it plays, what it prints and leaves behind, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+BAD = '''
+import os
+from rebalance.model.assignors import reference
+RANGE = reference("range")
+class Bad:
+    """Hangs with five members, and ends its process with four."""
+    name, protocols, promises = "bad", ("eager",), ()
+    def assign(self, cluster, group):
+        while len(group) == 5:
+            pass
+        if len(group) == 4:
+            os._exit(3)
+        return RANGE.assign(cluster, group)
+'''
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("range", "--out", "c"), "--scenarios N and --out DIR"),
+        (("range", "--scenarios", 10), "--scenarios N and --out DIR"),
+        (("nonsense", "--scenarios", 10, "--out", "c"), "no target is called 'nonsense'"),
+        (("sticky", "--scenarios", 10, "--out", "c"), "say --as target or --as scenario"),
+        (("range", "--as", "scenario", "--scenarios", 10, "--out", "c"), "no scenario 'range'"),
+        (("dynamic", "--profile", "9.9", "--scenarios", 10, "--out", "c"), "unknown client profile '9.9'"),
+        (("dynamic", "--members", 99, "--scenarios", 10, "--out", "c"), "99 members"),
+        (("range", "--profile", "java-2.4", "--scenarios", 10, "--out", "c"), "goes with a SCENARIO"),
+        (("range", "--clause", "kip0", "--scenarios", 10, "--out", "c"), "--clause"),
+        (("range", "--protocol", "cooperative", "--scenarios", 10, "--out", "c"), "does not support"),
+        (("--report", "nowhere"), "there is no campaign in nowhere"),
+        (("range", "--scenarios", 0, "--out", "c"), "not a positive number"),
+    ],
+)
+def test_what_cannot_be_played_is_said_before_anything_starts(rebalance, words, said):
+    ran = rebalance("campaign", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not Path("c/verdicts").exists()
+
+
+def test_a_file_in_the_way_is_named(rebalance):
+    Path("c").touch()
+    ran = rebalance("campaign", "dynamic", "--scenarios", 10, "--out", "c")
+    assert (ran.code, "c cannot be written to" in ran.err) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
+    words = ("campaign", "cooperative-sticky+trust_all_claims", "--clause", "kip792", "--out", "c")
+    ran = rebalance(*words, "--scenarios", 120, "--slice", 80)
+    assert ran.code == 1
+    assert ran.out.startswith("VIOLATION: cooperative-sticky+trust_all_claims, 120 scenarios, seed 0, in c\n")
+    assert "interrupted" not in ran.err
+    saved = sorted(Path(".rebalance/failures").glob("*.json"))
+    assert saved
+    for path in saved:
+        trace = json.loads(path.read_text())
+        assert (trace["profile"], trace["confirmed"]) == ("campaign", True)
+        assert rebalance("replay", path.stem).code == 1
+        assert f"rebalance replay {path.stem}" in ran.out
+
+    # The same again plays nothing and says the same; so does --report, which makes no traces.
+    again = rebalance(*words, "--scenarios", 120)
+    assert again.out == ran.out
+    shown = json.loads(rebalance("campaign", "--report", "c", "--format", "json").out)
+    assert (shown["played"], shown["verdict"], shown["exit"]) == (120, "violation", 1)
+    assert {row["scenarios"] for row in shown["verdicts"]} <= set(range(121))
+    assert sum(row["scenarios"] for row in shown["verdicts"]) == 120
+    assert {row["clause"] for row in shown["clauses"]} == {
+        f"{t['clause']}-{t['protocol']}" for t in (json.loads(p.read_text()) for p in saved)
+    }
+
+    # Something else does not go into the same directory.
+    other = rebalance(*words, "--scenarios", 120, "--seed", 5)
+    assert (other.code, "its seed is 0, not 5" in other.err) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance):
+    words = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --traces t --profile java-2.4"
+    words += " --profile as-specified --scenarios 240 --slice 120 --format json"
+    ran = rebalance(*words.split())
+    assert ran.code == 1
+    said = json.loads(ran.out)
+    kinds = {row["kind"]: row for row in said["kinds"]}
+    assert set(kinds) == {"java-2.4", "as-specified"}
+    assert kinds["java-2.4"]["violations"] > 0
+    assert kinds["as-specified"]["violations"] == 0
+    assert sum(row["scenarios"] for row in kinds.values()) == 240
+    assert any(row["situation"] == "step: join" for row in said["coverage"])
+    assert {row["trace"] for row in said["clauses"]} == {str(path) for path in Path("t").glob("*.json")}
+    for row in said["clauses"]:
+        assert json.loads(Path(row["trace"]).read_text())["origin"]["seed"] == row["seed"]
+        assert rebalance("replay", row["trace"]).code == 1
+        assert rebalance("show", row["trace"]).code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebalance):
+    Path("worst.py").write_text(BAD)
+    ran = rebalance(
+        "campaign", "worst:Bad", "--scenarios", 12, "--limit", 1, "--out", "c", "--format", "json"
+    )
+    assert ran.code == 3
+    said = json.loads(ran.out)
+    assert {row["verdict"] for row in said["quarantine"]} == {"hung", "died"}
+    traces = [json.loads(path.read_text()) for path in Path(".rebalance/failures").glob("*.json")]
+    assert {trace["clause"] for trace in traces} == {"assign/4"}  # in a process of its own it does not answer
+    assert sum(row["scenarios"] for row in said["verdicts"]) == said["played"] == 12
+    text = rebalance("campaign", "--report", "c").out
+    assert text.startswith("INCONCLUSIVE: worst:Bad, 12 scenarios")
+    assert "its process ended with status 3" in text
+    assert "no result within 1 s" in text
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(rebalance, monkeypatch):
+    from rebalance.pipeline import campaign
+
+    words = ("campaign", "range", "--scenarios", 40, "--slice", 20, "--out", "c")
+    play = campaign.play
+
+    def interrupted(*arguments):
+        if arguments[3].place == 1:
+            raise KeyboardInterrupt
+        return play(*arguments)
+
+    monkeypatch.setattr(campaign, "play", interrupted)
+    ran = rebalance(*words)
+    assert (ran.code, ran.out) == (130, "")
+    assert "interrupted: 20 of 40 scenarios are kept in c; the same command goes on from there" in ran.err
+    part = rebalance("campaign", "--report", "c")
+    assert part.code == 3
+    assert part.out.startswith("INCONCLUSIVE: range, 20 of 40 scenarios")
+    monkeypatch.setattr(campaign, "play", play)
+    assert rebalance(*words).code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_a_program_is_played_through_its_session(rebalance):
+    import sys
+
+    program = ("--", sys.executable, "-m", "rebalance.gate.host", "range")
+    ran = rebalance("campaign", "--scenarios", 20, "--out", "c", *program)
+    assert ran.code == 0
+    twin = rebalance("campaign", "range", "--scenarios", 20, "--out", "d")
+    assert ran.out.splitlines()[6:30] == twin.out.splitlines()[6:30]  # the same dimensions were drawn
+    shutil.rmtree("c")

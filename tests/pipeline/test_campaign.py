@@ -1,0 +1,330 @@
+"""A campaign: what it plays, what it leaves behind, and that a kill changes neither."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from rebalance.pipeline.isolation import family
+
+TOY = {"toy": "toy"}
+SEED = 42
+"""One in whose first 100 scenarios the toy does all that it can do, and hangs once, for time's sake."""
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Breaks clauses, hangs and dies as a seed says."""
+
+    log: str = ""
+
+    def identity(self):
+        return TOY
+
+    @contextlib.contextmanager
+    def playing(self):
+        from rebalance.pipeline.campaign import Outcome
+
+        def play(seed: int) -> Outcome:
+            if self.log:
+                with open(self.log, "a") as file:
+                    file.write(f"{seed}\n")
+            kind = seed % 50
+            if kind == 0:
+                time.sleep(1000)
+            if kind == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if kind == 2:
+                raise RuntimeError("no way")
+            broken = ("a/1", "b/2") if kind == 3 else ("b/2",) if kind in (4, 5) else ()
+            return Outcome(
+                "violation" if broken else "conformant",
+                broken,
+                f"{broken[0]} breaks" if broken else None,
+                dimensions=("odd",) if kind % 2 else (),
+                members=kind,
+                partitions=2,
+                steps=3,
+                coverage={"seen": 2, "done": 1},
+            )
+
+        yield play
+
+
+@dataclass(frozen=True)
+class Unfit(Toy):
+    """Does not get ready."""
+
+    def playing(self):
+        raise ValueError("no licence")
+
+
+@pytest.fixture(autouse=True)
+def _workers_know_this_module():
+    """They do not import the tests."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def campaign(scenarios: int = 100, size: int = 40, **changes):
+    from rebalance.pipeline.campaign import Campaign
+
+    return replace(Campaign(TOY, SEED, ((scenarios, size),), "0"), **changes)
+
+
+def rows_of(spark, directory):
+    """All rows, by number, without how long they took."""
+    from rebalance.pipeline.campaign import load, verdicts
+
+    begun = load(directory)
+    assert begun is not None
+    rows = verdicts(spark, directory, begun).drop("micros").orderBy("number").collect()
+    return [row.asDict() for row in rows]
+
+
+# -- what is to be played --------------------------------------------------------------------------------
+
+
+def test_seeds_follow_from_seed_and_number_alone():
+    from rebalance.pipeline.campaign import seed_of
+
+    assert seed_of(0, 0) == 1532623528772875733
+    assert len({seed_of(seed, number) for seed in range(20) for number in range(500)}) == 10_000
+    assert all(0 <= seed_of(7, number) < 1 << 62 for number in range(100))
+
+
+def test_slices_cover_every_number_once_however_a_campaign_grew():
+    grown = campaign(legs=((100, 40), (101, 40), (250, 60)))
+    slices = grown.slices()
+    assert [one.place for one in slices] == list(range(len(slices)))
+    assert [n for one in slices for n in range(one.first, one.last)] == list(range(250))
+    assert slices[:3] == campaign(legs=((100, 40),)).slices()
+
+
+def test_the_same_campaign_is_taken_up_and_a_longer_one_added_to_it(tmp_path):
+    from rebalance.pipeline.campaign import enlist, load
+
+    assert load(tmp_path) is None
+    assert enlist(tmp_path, campaign()) == campaign()
+    assert enlist(tmp_path, campaign(size=7)) == campaign()  # the slices there are stay
+    grown = enlist(tmp_path, campaign(scenarios=250, size=60))
+    assert grown.legs == ((100, 40), (250, 60))
+    assert load(tmp_path) == grown == enlist(tmp_path, campaign(scenarios=250))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"identity": {"toy": "other"}}, 'its plays is toy = "toy", not "other"'),
+        ({"seed": 2}, "its seed is 42, not 2"),
+        ({"version": "9"}, "its suite version is 0, not 9"),
+        ({"legs": ((99, 40),)}, "longer, not shorter: say --scenarios 100 or more"),
+    ],
+)
+def test_another_campaign_is_refused(tmp_path, changes, said):
+    from rebalance.pipeline.campaign import CampaignError, enlist
+
+    enlist(tmp_path, campaign())
+    with pytest.raises(CampaignError) as refused:
+        enlist(tmp_path, campaign(**changes))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', '{"schema": 1, "legs": 3}'])
+def test_a_damaged_campaign_is_refused(tmp_path, text):
+    from rebalance.pipeline.campaign import CampaignError, load
+
+    (tmp_path / "campaign.json").write_text(text)
+    with pytest.raises(CampaignError, match=r"campaign\.json"):
+        load(tmp_path)
+
+
+def test_rows_of_nobody_are_not_taken_over(tmp_path):
+    from rebalance.pipeline.campaign import CampaignError, enlist
+
+    (tmp_path / "verdicts").mkdir()
+    with pytest.raises(CampaignError, match=r"no campaign\.json"):
+        enlist(tmp_path, campaign())
+
+
+def test_two_drivers_do_not_play_one_campaign(tmp_path):
+    from rebalance.pipeline.campaign import CampaignError, alone
+
+    with (
+        alone(tmp_path / "new"),
+        pytest.raises(CampaignError, match="another process"),
+        alone(tmp_path / "new"),
+    ):
+        pass
+    with alone(tmp_path / "new"):
+        pass
+
+
+# -- playing ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spark, tmp_path):
+    from rebalance.pipeline import campaign as pipeline
+
+    enlisted = pipeline.enlist(tmp_path, campaign())
+    told: list[int] = []
+    pipeline.run(spark, Toy(), enlisted, tmp_path, 0.5, told.append)
+    assert told == [0, 40, 80, 100]
+    rows = rows_of(spark, tmp_path)
+    assert [row["number"] for row in rows] == list(range(100))
+    assert [row["seed"] for row in rows] == [pipeline.seed_of(SEED, n) for n in range(100)]
+    lost = {0: "hung", 1: "died", 2: "error"}
+    for row in rows:
+        kind = row["seed"] % 50
+        broken = ["a/1", "b/2"] if kind == 3 else ["b/2"] if kind in (4, 5) else []
+        assert row["verdict"] == lost.get(kind, "violation" if broken else "conformant")
+        assert row["clauses"] == broken
+        assert row["clause"] == (broken[0] if broken else None)
+        if kind in lost:
+            assert (row["members"], row["coverage"]) == (None, {})
+        else:
+            assert (row["members"], row["coverage"]) == (kind, {"seen": 2, "done": 1})
+    assert {row["verdict"] for row in rows} == {"conformant", "violation", *lost.values()}
+
+    # As a kill leaves it behind: one slice not begun, one with rows and no commit.
+    places = sorted((tmp_path / "verdicts").iterdir())
+    shutil.rmtree(places[2])
+    (places[1] / "_SUCCESS").unlink()
+    log = tmp_path / "log"
+    assert len(rows_of(spark, tmp_path)) == 40
+    pipeline.run(spark, Toy(str(log)), enlisted, tmp_path, 0.5)
+    assert rows_of(spark, tmp_path) == rows
+    assert {int(seed) for seed in log.read_text().split()} == {row["seed"] for row in rows[40:]}
+
+    # Longer: what is there stays, the rest is added.
+    log.unlink()
+    longer = pipeline.enlist(tmp_path, campaign(scenarios=130))
+    pipeline.run(spark, Toy(str(log)), longer, tmp_path, 0.5)
+    assert rows_of(spark, tmp_path)[:100] == rows
+    assert {int(seed) for seed in log.read_text().split()} == {
+        pipeline.seed_of(SEED, n) for n in range(100, 130)
+    }
+
+
+@pytest.mark.slow
+def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(spark, tmp_path):
+    from rebalance.pipeline import campaign as pipeline
+
+    begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
+    with pytest.raises(pipeline.CampaignError, match="on a worker: ValueError: no licence"):
+        pipeline.run(spark, Unfit(), begun, tmp_path, 60.0)
+    assert pipeline.played(tmp_path, begun) == []
+
+
+@pytest.mark.slow
+def test_tables_count_scenarios_and_name_the_smallest(spark):
+    from rebalance.pipeline.campaign import VERDICTS, tables
+
+    def row(number, verdict, clauses=(), members=2, steps=1, dimensions=(), release=None, micros=1000):
+        clause = clauses[0] if clauses else None
+        coverage = {} if members is None else {"seen": number + 1}
+        size = (members, None if members is None else 4, steps)
+        return (number, 100 + number, verdict, clause, list(clauses), "why", release, list(dimensions), *size,
+                coverage, micros)  # fmt: skip
+
+    rows = [
+        row(0, "conformant", dimensions=("x",)),
+        row(1, "violation", ("a", "b"), members=9, dimensions=("x", "y")),
+        row(2, "violation", ("b",), members=3, steps=7, dimensions=("y",)),
+        row(3, "violation", ("b",), members=3, steps=7),
+        row(4, "violation", ("b",), members=3, steps=8, release="java-2.4", micros=9_000_000),
+        row(5, "hung", members=None, steps=None, micros=None),
+    ]
+    found = tables(spark.createDataFrame(rows, VERDICTS))
+    assert [tuple(r)[:2] for r in found["verdicts"]] == [("violation", 4), ("conformant", 1), ("hung", 1)]
+    assert [tuple(r) for r in found["clauses"]] == [("b", 4, 2, 102, 1), ("a", 1, 1, 101, 1)]
+    assert [tuple(r) for r in found["kinds"]] == [("java-2.4", 1, 1), ("x", 2, 1), ("y", 2, 2)]
+    assert [tuple(r) for r in found["clauses by kind"]] == [
+        ("java-2.4", "b", 1, 4, 104),
+        ("x", "a", 1, 1, 101),
+        ("x", "b", 1, 1, 101),
+        ("y", "a", 1, 1, 101),
+        ("y", "b", 2, 2, 102),
+    ]
+    assert [tuple(r) for r in found["coverage"]] == [("seen", 5, 15)]
+    assert [r.number for r in found["slowest"]] == [4, 0, 1, 2, 3]
+    assert [tuple(r) for r in found["quarantine"]] == [(5, 105, "hung", "why")]
+
+
+# -- kill -9 -----------------------------------------------------------------------------------------------
+
+
+def until(what, process):
+    """What ``what()`` gives as soon as it gives something."""
+    while process.poll() is None:
+        if found := what():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"it ended before that, with {process.returncode}")
+
+
+def players(pid: int) -> list[int]:
+    """The Python workers of Spark below a driver, then the children that play in them."""
+    found = []
+    for one in family(pid):
+        with contextlib.suppress(OSError):
+            if b"pyspark.daemon" in Path(f"/proc/{one}/cmdline").read_bytes():
+                found.append(one)
+    return found[1:]  # the first is the daemon itself, their parent
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
+def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tmp_path):
+    from rebalance.gate.campaigning import WalkPlayer
+    from rebalance.pipeline import campaign as pipeline
+
+    player, size = WalkPlayer("eager", members=2, partitions=1, steps=30), 60
+    words = [sys.executable, "-m", "rebalance.gate.cli", "campaign", "eager", "--members", "2"]
+    words += ["--partitions", "1", "--depth", "30", "--scenarios", "600", "--slice", str(size)]
+    words += ["--master", "local[2]", "--out"]
+    killed = tmp_path / "killed"
+    with subprocess.Popen([*words, str(killed)], start_new_session=True) as driver:
+        until(lambda: (killed / "verdicts/slice=00000/_SUCCESS").exists(), driver)
+        for which in (0, -1):  # a worker, and most likely the child in which it plays
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(until(lambda: players(driver.pid), driver)[which], signal.SIGKILL)
+        until(lambda: (killed / "verdicts/slice=00002/_SUCCESS").exists(), driver)
+        everybody = family(driver.pid)
+        driver.kill()
+    began = pipeline.load(killed)
+    assert began is not None
+    kept = pipeline.played(killed, began)
+    assert 3 <= len(kept) < 10  # killed in the middle
+    for pid in everybody:
+        for _ in range(600):
+            if not Path(f"/proc/{pid}").exists():
+                break
+            time.sleep(0.05)
+        else:
+            raise AssertionError(f"process {pid} is left over")
+
+    commits = {path: path.stat().st_mtime_ns for path in (killed / "verdicts").glob("*/_SUCCESS")}
+    assert len(commits) == len(kept)
+    pipeline.run(spark, player, began, killed, 60.0)
+    assert {path: path.stat().st_mtime_ns for path in commits} == commits  # none was played again
+
+    whole = tmp_path / "whole"
+    undisturbed = pipeline.Campaign(player.identity(), 0, ((600, 600),), began.version)
+    assert began.identity == json.loads(json.dumps(player.identity()))
+    whole.mkdir()
+    pipeline.run(spark, player, pipeline.enlist(whole, undisturbed), whole, 60.0)
+    assert rows_of(spark, killed) == rows_of(spark, whole)
