@@ -97,7 +97,7 @@ def add(commands: Any) -> None:
     )
     live = parser.add_argument_group("while logs are written")
     live.add_argument("--follow", action="store_true", help="go on, and tell what is found as it is found, "
-                      "until Ctrl-C; PATH is one directory or file. Goes on from where it was, too")  # fmt: skip
+                      "until Ctrl-C; PATH is one directory or file. Run again it goes on")  # fmt: skip
     live.add_argument(
         "--once", action="store_true", help="with --follow: read what was written since, and end"
     )

@@ -15,13 +15,18 @@ UNKNOWN = 1.0
 """Seconds by which clocks may differ of which nothing is known; with NTP it is a small part of that."""
 
 
+def host() -> Column:
+    """Whose clock it is. A consumer of which the log does not say it has one of its own."""
+    return F.coalesce("host", "consumer")
+
+
 def clocks(events: DataFrame) -> DataFrame:
     """Each host with ``ahead`` (seconds, of the others), ``spread`` (in 95 of 100 generations it was not
     farther off than that) and ``samples`` (generations). Hosts that never joined with another are missing."""
     joined = (
         events.where(F.col("kind") == Kind.JOINED)
-        .where(F.col("host").isNotNull() & F.col("generation").isNotNull())
-        .groupBy("group", "generation", "host")
+        .where(F.col("consumer").isNotNull() & F.col("generation").isNotNull())
+        .groupBy("group", "generation", host().alias("host"))
         .agg((F.min(F.unix_micros("at")) / 1e6).alias("at"))
     )
     middle = joined.groupBy("group", "generation").agg(
@@ -39,11 +44,3 @@ def clocks(events: DataFrame) -> DataFrame:
         .agg(F.percentile(F.abs(F.col("off") - F.col("ahead")), 0.95).alias("spread"))
     )
     return ahead.join(spread, "host").select("host", "ahead", "spread", "samples")
-
-
-def apart(
-    a: Column, b: Column, ahead_a: Column, ahead_b: Column, spread_a: Column, spread_b: Column
-) -> Column:
-    """By how many seconds two hosts may differ; 0 on one host."""
-    known = F.abs(ahead_a - ahead_b) + spread_a + spread_b
-    return F.when(a.eqNullSafe(b), F.lit(0.0)).otherwise(F.coalesce(known, F.lit(UNKNOWN)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from rebalance.pipeline.clocks import host
 from rebalance.pipeline.events import Kind
 
 CHANGES = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
@@ -109,7 +110,8 @@ def intervals(events: DataFrame, keys: DataFrame) -> DataFrame:
     over = F.col("next").isNull() | (F.col("life.at") < F.col("next.at"))
     return rows.withColumn("stop", F.when(over, F.col("life")).otherwise(F.col("next"))).select(
         *KEY,
-        *("consumer", "member", "host"),
+        *("consumer", "member"),
+        host().alias("host"),
         F.col("generation").alias("granted"),
         F.col("at").alias("began"),
         F.col("stop.at").alias("ended"),

@@ -1,0 +1,149 @@
+"""Messages as their writers hold them in constants, filled in: what the tables make of each. No Spark."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.pipeline.sources.broker import BROKER
+from rebalance.pipeline.sources.java import JAVA
+from rebalance.pipeline.sources.librdkafka import LIBRDKAFKA
+
+META = (
+    "MemberMetadata(memberId=app-1-7, groupInstanceId=Some(one), clientId=app-1, clientHost=/10.0.0.1, "
+    "sessionTimeoutMs=6000, rebalanceTimeoutMs=6000, supportedProtocols=List(range))"
+)
+
+OFFSETS = "(__consumer_offsets-9)"
+STATIC = "Static member with groupInstanceId=one and unknown member id"
+THIS = "this groupInstanceId"
+REQUEST = "through explicit `LeaveGroup` request"
+NODE = "b:9092 (id: 1 rack: null)"
+HEARTBEAT = "heartbeat error response in state up (join-state steady, 2 partition(s) assigned)"
+
+TEXTS = [
+    # Scala's coordinator, 2.4 to 3.9.
+    (
+        BROKER,
+        f"Preparing to rebalance group a b in state Empty with old generation 3 {OFFSETS} (reason: (none))",
+        "preparing",
+        {
+            "group": "a b",
+            "generation": "3",
+            "detail": "(none)",
+        },
+    ),
+    (
+        BROKER,
+        "Stabilized group g generation 4 (__consumer_offsets-9)",
+        "stable",
+        {"group": "g", "generation": "4"},
+    ),
+    (
+        BROKER,
+        "Stabilized group g generation 4 (__consumer_offsets-9) with 3 members",
+        "stable",
+        {"group": "g", "generation": "4"},
+    ),
+    (
+        BROKER,
+        "Group g with generation 5 is now empty (__consumer_offsets-9)",
+        "empty",
+        {"group": "g", "generation": "5"},
+    ),
+    (
+        BROKER,
+        "Member app-1-7 in group g has failed, removing it from the group",
+        "removed",
+        {"member": "app-1-7", "group": "g", "detail": "failed"},
+    ),
+    (
+        BROKER,
+        "Member[group.instance.id None, member.id app-1-7] in group g has left, removing it from the group",
+        "removed",
+        {"member": "app-1-7", "group": "g", "detail": "left"},
+    ),
+    (
+        BROKER,
+        f"Member {META} has left group g through explicit `LeaveGroup`; client reason: closed",
+        "removed",
+        {"member": "app-1-7", "instance": "one", "group": "g", "detail": "closed"},
+    ),
+    (
+        BROKER,
+        "Group g removed dynamic members who haven't joined: Set(app-1-7, app-2-8)",
+        "removed",
+        {"group": "g", "members": "app-1-7, app-2-8"},
+    ),
+    (
+        BROKER,
+        f"{STATIC} joins group g in Empty state. Replacing previously mapped member m-7 with {THIS}.",
+        "removed",
+        {"instance": "one", "group": "g", "member": "m-7", "detail": "Replacing"},
+    ),
+    (BROKER, "Member app-1-7 joining group during Stable; client reason: not provided", None, {}),
+    (BROKER, "Group g is dead, skipping rebalance stage", None, {}),
+    # The Java one, 4.x.
+    (
+        BROKER,
+        f"[GroupId g] Static member m-7 with instance id one has left group {REQUEST}; client reason: closed",
+        "removed",
+        {"member": "m-7", "instance": "one", "group": "g", "detail": "closed"},
+    ),
+    (
+        BROKER,
+        "[GroupId g] Member abc fenced from the group because the member session expired.",
+        "removed",
+        {"member": "abc", "group": "g", "detail": "the member session expired"},
+    ),
+    (BROKER, "[GroupId g] Bumped group epoch to 4.", None, {}),
+    # Java clients.
+    (
+        JAVA,
+        "Successfully joined group with generation Generation{generationId=7, memberId='m', protocol='p'}",
+        "joined",
+        {"generation": "7", "member": "m"},
+    ),
+    (JAVA, "Successfully joined group with generation 7", "joined", {"generation": "7"}),
+    (
+        JAVA,
+        "Resetting generation and member id due to: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response",
+        "reset",
+        {"detail": "encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"},
+    ),
+    (
+        JAVA,
+        f"Member m sending LeaveGroup request to coordinator {NODE} due to the consumer is closed",
+        "leaving",
+        {"member": "m", "detail": "the consumer is closed"},
+    ),
+    (
+        JAVA,
+        f"Member m sending LeaveGroup request to coordinator {NODE}",
+        "closed",
+        {"member": "m"},
+    ),
+    (JAVA, "Member m with epoch 3 transitioned from RECONCILING to ACKNOWLEDGING.", None, {}),
+    # librdkafka.
+    (LIBRDKAFKA, "add a.b-c_d [12]", "assigned", {"topic": "a.b-c_d", "number": "12"}),
+    (LIBRDKAFKA, 'updating member id "" -> "m"', None, {}),
+    (LIBRDKAFKA, 'updating member id "m" -> ""', "reset", {"member": "m"}),
+    (
+        LIBRDKAFKA,
+        f"{HEARTBEAT}: Broker: Unknown member",
+        "reset",
+        {"detail": "Broker: Unknown member"},
+    ),
+    (
+        LIBRDKAFKA,
+        f"{HEARTBEAT}: Broker: Group rebalance in progress",
+        None,
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "kind", "caught"), TEXTS, ids=[text[:50] for _, text, *_ in TEXTS]
+)
+def test_what_a_message_says(source, text, kind, caught):
+    line, found = source.match(text)
+    assert (line.kind, found) == (kind, caught)
