@@ -53,12 +53,10 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
     The log goes to its last event, or to ``until`` if that is later: nothing has happened since.
     """
     limits = thresholds or Thresholds()
-    kept: list[DataFrame] = []
 
     def keep(one: DataFrame) -> DataFrame:
-        """More than one check needs it."""
-        kept.append(one.persist())
-        return kept[-1]
+        """More than one check needs it; and Spark would plan each of them with all that led to it."""
+        return one.localCheckpoint()
 
     last = F.greatest(F.max("at"), F.lit(until).cast("timestamp"))
     end = keep(events.agg(last.alias("end")))
@@ -68,7 +66,8 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
     stirred = keep(stirs(events))
     quiet = keep(lulls(stirred, end, limits.stranded))
     gone = vanished(members, began)
-    screened = keep(screen(events).where("pause is not null or odd or last"))
+    # Of all events about half: kept as columns, which Spark packs tight.
+    screened = screen(events).where("pause is not null or odd or last").persist()
     restless = unsettled(stirred, end, limits.settle)
     owned = keep(_ended(intervals(events, _candidates(screened, quiet, gone, began, limits)), gone))
     met = keep(meetings(owned))
@@ -78,7 +77,7 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
         checks.contradictions(met, members, hosts, end, limits),
         stranded,
         checks.pauses(gap, quiet, stranded, limits),
-        checks.needless(met, began),
+        checks.needless(met, members, began),
         checks.rebalance_storms(storms(began, limits.storm, limits.storm_within), stirred, limits),
         checks.never_settles(restless, end),
     )
@@ -87,7 +86,7 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
         _groups(events, began, restless),
         _pauses(screened, events),
         hosts,
-        tuple(kept),
+        (screened,),
     )
 
 
@@ -97,11 +96,8 @@ def _candidates(
     """The partitions about which there may be something to say, as numbers; too many do no harm."""
     micros = 1_000_000
     short = int(min(limits.stranded, limits.pause) * micros)
-    eras = began.select("family", "generation", "era", F.col("changed").cast("int").alias("changed"))
-    there = eras.select("family", "generation", F.col("era").alias("era_to"))
-    here = eras.select(
-        "family", F.col("generation").alias("revoked_in"), (F.col("era") - F.col("changed")).alias("era_from")
-    )
+    there = began.select("family", "generation", F.col("era").alias("era_to"))
+    here = began.select("family", F.col("generation").alias("revoked_in"), F.col("era").alias("era_from"))
     calm = quiet.where("alive and open").select("family").distinct()
     left = gone.select(F.xxhash64("group").alias("family"), F.xxhash64("consumer").alias("consumer"))
     some = (

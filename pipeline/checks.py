@@ -27,6 +27,10 @@ NOTICED = (Kind.REVOKED, Kind.LOST, Kind.CLOSED)
 """An interval that ends so was believed in by its consumer until then. A process that was killed did not."""
 
 
+AT_ONCE = 5.0
+"""Seconds within which a consumer does what its new assignment says."""
+
+
 def contradictions(
     met: DataFrame, members: DataFrame, hosts: DataFrame, end: DataFrame, limits: Thresholds
 ) -> DataFrame:
@@ -137,7 +141,8 @@ def gaps(owned: DataFrame, end: DataFrame) -> DataFrame:
             F.col("reach.at").alias("since"),
             F.coalesce("b.began", "end").alias("until"),
         )
-        .where("since < until")
+        # Whose log begins with giving it away has had it, nobody knows since when.
+        .where("since < until and (b is null or b.start is not null)")
     )
 
 
@@ -209,20 +214,27 @@ def pauses(gap: DataFrame, quiet: DataFrame, found: DataFrame, limits: Threshold
     )
 
 
-def needless(met: DataFrame, began: DataFrame) -> DataFrame:
-    """Movements between two generations around which neither members nor subscriptions changed."""
+def needless(met: DataFrame, members: DataFrame, began: DataFrame) -> DataFrame:
+    """Movements between two generations around which neither members nor subscriptions changed.
+
+    What a COOPERATIVE consumer revokes it was told to in that generation, so that one counts; an EAGER one
+    revokes everything before it joins the next. It is EAGER if it had been told its assignment for a while.
+    """
     eras = began.select("group", "generation", "era", F.col("changed").cast("int").alias("changed"))
     there = eras.select("group", F.col("generation").alias("to"), F.col("era").alias("era_to"))
-    here = eras.select(
-        "group", F.col("generation").alias("from"), (F.col("era") - F.col("changed")).alias("era_from")
+    here = eras.select("group", F.col("generation").alias("from"), F.col("era").alias("era_from"), "changed")
+    told = members.select(
+        "group", F.col("generation").alias("from"), F.col("consumer").alias("_who"), "synced"
     )
+    eager = F.coalesce(seconds("synced", "a.ended") > AT_ONCE, F.lit(False))
     rows = (
         met.where("next and a.consumer != b.consumer and a.ended <= b.began and a.held < b.granted")
         .where(F.col("a.end") == Kind.REVOKED)
-        .withColumns({"from": F.col("a.held"), "to": F.col("b.granted")})
+        .withColumns({"from": F.col("a.held"), "to": F.col("b.granted"), "_who": F.col("a.consumer")})
         .join(there, ["group", "to"])
         .join(here, ["group", "from"])
-        .where("era_from = era_to")
+        .join(told, ["group", "from", "_who"], "left")
+        .where((F.col("era_from") == F.col("era_to")) & (eager | (F.col("changed") == 0)))
     )
     return _findings(
         rows,

@@ -63,6 +63,7 @@ def screen(events: DataFrame) -> DataFrame:
     begins, began_before = _begins("time"), _begins("time_before")
     same = F.col("consumer") == F.col("consumer_before")
     handed = begins & ~began_before
+    tie = handed & same & (F.shiftright("time", 1) == F.shiftright("time_before", 1))
     early = handed & ~same & (F.col("generation") <= F.col("revoked_in"))
     pause = F.shiftright("time", 1) - F.shiftright("time_before", 1)
     return rows.select(
@@ -70,9 +71,9 @@ def screen(events: DataFrame) -> DataFrame:
         F.shiftright("time", 1).alias("at"),
         F.when(handed, pause).alias("pause"),
         F.coalesce(handed & ~same, F.lit(False)).alias("moved"),
-        F.coalesce((begins & began_before) | (~begins & ~(began_before & same)) | early, F.lit(False)).alias(
-            "odd"
-        ),
+        F.coalesce(
+            (begins & began_before) | (~begins & ~(began_before & same)) | early | tie, F.lit(False)
+        ).alias("odd"),
         begins.alias("begins"),
     )
 
@@ -87,7 +88,8 @@ def intervals(events: DataFrame, keys: DataFrame) -> DataFrame:
     Returns group, topic, partition, consumer, member, host; ``granted`` (generation), ``began``; ``ended``,
     ``end`` (the kind of event) and ``held`` (the last generation of the consumer then), null where it does
     not end in this log; and the events ``start`` and ``stop`` as places. An interval ends at the latest
-    where its consumer closes or starts again.
+    where its consumer closes or starts again. One that began before the log of its consumer did has its first
+    line for ``began``, no ``start`` and no ``granted``.
     """
     chosen = events.where(F.col("kind").isin(*CHANGES)).join(
         F.broadcast(keys.select(F.col("key").alias("_key")).distinct()),
@@ -96,28 +98,38 @@ def intervals(events: DataFrame, keys: DataFrame) -> DataFrame:
     )
     # At one instant a consumer's events are in the order of its log.
     own = Window.partitionBy(*KEY, "consumer").orderBy("at", "file", "line")
-    lives = (
-        events.where(F.col("kind").isin(Kind.STARTED, Kind.CLOSED))
-        .groupBy("group", "consumer")
-        .agg(F.array_sort(F.collect_list(F.struct(*ONE))).alias("lives"))
+    turn = F.when(F.col("kind").isin(Kind.STARTED, Kind.CLOSED), F.struct(*ONE))
+    lives = events.groupBy("group", "consumer").agg(
+        F.array_sort(F.collect_list(turn)).alias("lives"), F.min("at").alias("first")
     )
+    here = F.struct(*ONE)
+    begins = F.col("kind") == Kind.ASSIGNED
     rows = (
-        chosen.withColumn("next", F.lead(F.struct(*ONE)).over(own))
-        .where(F.col("kind") == Kind.ASSIGNED)
+        chosen.withColumns({"next": F.lead(here).over(own), "none": F.lag("at").over(own).isNull()})
+        .where(begins | F.col("none"))
+        .withColumn("next", F.when(begins, F.col("next")).otherwise(here))
         .join(lives, ["group", "consumer"], "left")
-        .withColumn("life", F.get(F.filter("lives", lambda one: one["at"] > F.col("at")), F.lit(0)))
+        .withColumn(
+            "life",
+            F.get(
+                F.filter(
+                    "lives", lambda one: one["at"] > F.when(begins, F.col("at")).otherwise(F.col("first"))
+                ),
+                F.lit(0),
+            ),
+        )
     )
     over = F.col("next").isNull() | (F.col("life.at") < F.col("next.at"))
     return rows.withColumn("stop", F.when(over, F.col("life")).otherwise(F.col("next"))).select(
         *KEY,
         *("consumer", "member"),
         host().alias("host"),
-        F.col("generation").alias("granted"),
-        F.col("at").alias("began"),
+        F.when(begins, F.col("generation")).alias("granted"),
+        F.when(begins, F.col("at")).otherwise(F.col("first")).alias("began"),
         F.col("stop.at").alias("ended"),
         F.col("stop.kind").alias("end"),
         F.col("stop.generation").alias("held"),
-        F.struct(*ONE).alias("start"),
+        F.when(begins, here).alias("start"),
         "stop",
     )
 

@@ -19,20 +19,25 @@ STIRS = (
 )
 """Whatever is part of a rebalance, or begins one."""
 
-UNDERWAY = (Kind.JOINING, Kind.JOINED, Kind.PREPARING)
-"""What a rebalance that did not come to its end may have last."""
+UNDERWAY = (Kind.JOINING, Kind.PREPARING)
+"""What a rebalance that did not come to its end has last. JOINED is one more, unless nobody logs SYNCED."""
 
 GONE = (Kind.LEAVING, Kind.CLOSED, Kind.EMPTY, Kind.REMOVED)
 """What a group has last whose members have all gone."""
 
 
 def participants(events: DataFrame) -> DataFrame:
-    """Who was a member in which generation: distinct group, generation, consumer, member."""
+    """Who was a member in which generation: group, generation, consumer, member, ``at`` (when it joined) and
+    ``synced`` (when it was told its assignment, where that is logged)."""
     there = F.col("kind").isin(*JOINS) & F.col("generation").isNotNull() & F.col("consumer").isNotNull()
     return (
         events.where(there)
         .groupBy("group", "generation", "consumer")
-        .agg(F.max("member").alias("member"), F.min("at").alias("at"))
+        .agg(
+            F.max("member").alias("member"),
+            F.min("at").alias("at"),
+            F.max(F.when(F.col("kind") == Kind.SYNCED, F.col("at"))).alias("synced"),
+        )
     )
 
 
@@ -98,7 +103,7 @@ def lulls(stirred: DataFrame, end: DataFrame, least: float) -> DataFrame:
     """The times of at least so many seconds in which nothing happened to a group, up to the end of the log.
 
     Returns group, family, ``since``, ``until``, ``open`` (to the end of the log), ``kind`` (what was last),
-    ``alive`` (there are members). ``end`` is one row with the timestamp ``end``.
+    ``alive`` (there are members, and no rebalance is under way). ``end`` is one row, with ``end``.
     """
     until = F.coalesce("after", "end")
     return (
@@ -111,7 +116,7 @@ def lulls(stirred: DataFrame, end: DataFrame, least: float) -> DataFrame:
             until.alias("until"),
             F.col("after").isNull().alias("open"),
             "kind",
-            (~F.col("kind").isin(*GONE)).alias("alive"),
+            (~F.col("kind").isin(*GONE, *UNDERWAY)).alias("alive"),
         )
     )
 
@@ -154,6 +159,7 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
     place = F.struct("at", "kind", "consumer", "generation", "file", "line")
     runs = (
         stirred.withColumn("run", F.sum(fresh.cast("int")).over(order))
+        .withColumn("syncs", F.max(F.col("kind") == Kind.SYNCED).over(Window.partitionBy("group")))
         .groupBy("group", "run")
         .agg(
             F.min("at").alias("since"),
@@ -161,12 +167,14 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
             F.max(place).alias("last"),
             F.count_distinct("generation").alias("generations"),
             F.max(F.col("after").isNull()).alias("final"),
+            F.max("syncs").alias("syncs"),
         )
         .where("final")
         .crossJoin(F.broadcast(end))
     )
     quiet = seconds("last.at", "end")
-    waiting = F.col("last.kind").isin(*UNDERWAY) & (quiet >= settle)
+    told = (F.col("last.kind") == Kind.JOINED) & F.col("syncs")
+    waiting = (F.col("last.kind").isin(*UNDERWAY) | told) & (quiet >= settle)
     restless = (quiet < settle) & (seconds("since", "end") >= settle) & (F.col("generations") > 2)
     return runs.where(waiting | restless).select(
         "group", "since", "first", "last", "generations", waiting.alias("waiting")

@@ -74,7 +74,8 @@ def cluster(tmp_path_factory):
         for name in ("one", "two"):
             size = ("--cores", "1", "--memory", "1200m", "--work-dir", str(folder / name))
             worker = daemon(folder, name, f"{package}.worker.Worker", *loopback, *size, url)
-            said(*stack.enter_context(worker), r"Successfully registered with master")
+            log, process = stack.enter_context(worker)
+            said(log, process, r"Successfully registered with master")
         yield url
 
 
@@ -102,6 +103,7 @@ def steady(value):
 
 def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
     log = tmp_path / "log.jsonl"
+    rows: list[tuple[int, str, str, list[str]]]
     rows = [(1, c, event, []) for c in "ab" for event in ("joined", "synced")]
     rows += [
         (2, "a", "assigned", ["t-0", "t-1"]),

@@ -88,7 +88,7 @@ def follow_once(spark, tmp_path):
     from rebalance.pipeline.follow import Watch, follow
 
     def run(**options):
-        told = []
+        told: list[tuple[str, int]] = []
 
         def tell(new):
             told.extend((row["check"], row["partition"]) for row in new.collect())

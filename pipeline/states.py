@@ -1,0 +1,193 @@
+"""How states travel: as ids of their values that mean the same in every process.
+
+The numbers of ``explore.tables`` follow the order in which one process met the values. Here a value has an
+id, 64 bits of a digest of what it is equal to, and a state is a row of ids (``Crew.schema``). The sum of
+the ids is the state's key: that is its hash in ``explore.space``, with the ids as random numbers. So
+whoever makes a state, and whichever of its orbit stands for it under symmetry, the row is the same.
+
+The values behind the ids are few (17,576 for 587,526 states of the 3 x 3 group). They are handed to every
+worker with the job, as pickles: as with ``explore.checkpoint``, load none but your own.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import LongType, StructField, StructType
+from rebalance.explore.memo import Columns
+from rebalance.explore.space import Candidates, Space
+from rebalance.explore.tables import Array, Column
+from rebalance.explore.visited import Hashes, Visited, firsts
+from rebalance.model.machine import Machine, Value
+from rebalance.properties.rules import Rules
+
+KEY = "key"
+
+
+def canonical(value: Value) -> bytes:
+    """Bytes that are equal exactly when the values are.
+
+    Raises TypeError for a value that holds anything but None, numbers, text, bytes, tuples, frozensets.
+
+    >>> canonical((1, "a", None)) == canonical((True, "a", None)), canonical("1") == canonical(1)
+    (True, False)
+    """
+    match value:
+        case None:
+            return b"n"
+        case int():
+            return b"i%d;" % value
+        case float():
+            return b"i%d;" % value if value.is_integer() else b"f%s;" % float.hex(value).encode()
+        case str():
+            text = value.encode()
+            return b"s%d:%s" % (len(text), text)
+        case bytes():
+            return b"b%d:%s" % (len(value), value)
+        case tuple():
+            return b"(%s)" % b"".join(map(canonical, value))
+        case frozenset():
+            return b"{%s}" % b"".join(sorted(map(canonical, value)))
+        case Enum():
+            return b"e" + canonical((type(value).__qualname__, value.name))
+    raise TypeError(f"{type(value).__name__} in a state: it cannot be told apart in another process")
+
+
+def value_id(place: int, value: Value) -> int:
+    """The id of a value of the component at ``place``: -2^63 to 2^63 - 1."""
+    digest = blake2b(canonical(value), digest_size=8, person=place.to_bytes(4, "big")).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class Shared(Column):
+    """A column whose random numbers are the ids of its values; ``numbers`` leads back from an id."""
+
+    numbers: dict[int, int]
+
+    def id(self, value: Value) -> int:
+        """The number of ``value``."""
+        found = self.ids.get(value)
+        if found is not None:
+            return found
+        number = super().id(value)
+        name = value_id(self.place, value)
+        if self.numbers.setdefault(name, number) != number:
+            other = self.values[self.numbers[name]]
+            raise RuntimeError(f"two values have the same 64 bits: {value!r} and {other!r}")
+        self.random.view(np.int64)[number] = name
+        return number
+
+    def _grow(self) -> None:
+        known = self.random
+        super()._grow()
+        self.random[: len(known)] = known
+        if not len(known):
+            self.numbers = {}
+
+
+class Desk:
+    """A worker's space of one search. It is kept from task to task, since its tables are dear to fill."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.space = Space(*crew.build(), symmetry=crew.symmetry, column=Shared)
+        self.read = 0
+        # Of each component the numbers of the values that the driver has.
+        self.shared: list[set[int]] = [set() for _ in self.space.columns]
+
+    def learn(self, values: tuple[bytes, ...]) -> None:
+        """Read what of ``Crew.values`` is new."""
+        for chunk in values[self.read :]:
+            for pickled in pickle.loads(zlib.decompress(chunk)):
+                place, value = pickle.loads(pickled)
+                self.shared[place].add(self.space.columns[place].id(value))
+        self.read = max(self.read, len(values))
+
+    def fresh(self) -> Iterator[tuple[str, bytes]]:
+        """The values that the driver has not got: a name of each, and what ``learn`` reads."""
+        for column, shared in zip(self.space.columns, self.shared, strict=True):
+            for number in range(len(column)):
+                if number not in shared:
+                    value = column.values[number]
+                    name = f"{column.place} {value_id(column.place, value)}"
+                    yield name, pickle.dumps((column.place, value), protocol=5)
+
+    def states(self, rows: pa.RecordBatch | pa.Table) -> Columns:
+        """Rows as columns of this space."""
+        return [self._column(place, rows.column(place + 1)) for place in range(len(self.space.columns))]
+
+    def _column(self, place: int, ids: pa.Array | pa.ChunkedArray) -> Array:
+        if isinstance(ids, pa.ChunkedArray):
+            ids = ids.combine_chunks()
+        encoded = ids.dictionary_encode()
+        known = self.space.columns[place]
+        assert isinstance(known, Shared)
+        numbers = np.array([known.numbers[name] for name in encoded.dictionary.to_pylist()], np.uint32)
+        column: Array = numbers[encoded.indices.to_numpy()]
+        return column
+
+    def rows(self, states: Columns, keys: Hashes) -> pa.RecordBatch:
+        """The opposite of ``states``, with the keys."""
+        ids = [column.random[numbers] for column, numbers in zip(self.space.columns, states, strict=True)]
+        arrays = [pa.array(one.view(np.int64)) for one in (keys, *ids)]
+        return pa.RecordBatch.from_arrays(arrays, names=_names(len(ids)))
+
+    def after(self, states: Columns, candidates: Candidates, handled: Visited) -> tuple[Columns, Hashes]:
+        """The different states after ``states`` but for those ``handled``, which they are added to."""
+        raw, at = firsts(candidates.hashes)
+        at = np.sort(at[~handled.contains(raw)])
+        raw = candidates.hashes[at]
+        after, keys = self.space.build(states, candidates, at), raw.copy()
+        settled = self.space.settle(after, keys)
+        first = firsts(keys)[1]
+        first = np.sort(first[~handled.contains(keys[first])])
+        by = settled.by[first] if self.space.orbits is not None else first
+        handled.add(keys[first])
+        handled.add(raw[~handled.contains(raw)])
+        return self.space.represent([ids[first] for ids in after], by), keys[first]
+
+
+_desks: dict[str, Desk] = {}
+"""The desk of this process; Spark uses a worker for many tasks."""
+
+
+@dataclass(frozen=True)
+class Crew:
+    """What every worker has to know: sent with each job, so it is data and can be pickled.
+
+    ``build`` makes the machine and its rules; ``search`` is unique to one run of one search. ``values``
+    are those that may occur in a row, in the order in which they came up.
+    """
+
+    build: Callable[[], tuple[Machine, Rules]]
+    search: str
+    symmetry: bool = False
+    values: tuple[bytes, ...] = ()
+
+    def knowing(self, values: Iterable[bytes]) -> Crew:
+        """With more values, as ``Desk.fresh`` gives them."""
+        more = list(values)
+        return replace(self, values=(*self.values, zlib.compress(pickle.dumps(more)))) if more else self
+
+    def desk(self) -> Desk:
+        """The desk of this process, which knows all ``values``."""
+        if self.search not in _desks:
+            _desks.clear()
+            _desks[self.search] = Desk(self)
+        _desks[self.search].learn(self.values)
+        return _desks[self.search]
+
+
+def schema(components: int) -> StructType:
+    """A row: the key, then the id of each component's value."""
+    return StructType([StructField(name, LongType(), nullable=False) for name in _names(components)])
+
+
+def _names(components: int) -> list[str]:
+    return [KEY, *(f"c{place}" for place in range(components))]

@@ -1,0 +1,294 @@
+"""The checks of an audit in plain Python: one group at a time, every partition, no shortcut.
+
+Written from the sentences of the checks to compare the product with; it shares no code with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+NEIGHBOURS = 3
+"""An interval is compared with so many that began before it."""
+
+STIRS = {
+    *("started", "joining", "joined", "synced", "reset", "leaving", "closed"),
+    *("preparing", "stable", "removed", "empty"),
+}
+
+
+class Event(NamedTuple):
+    """The columns of EVENTS that say something to a check."""
+
+    at: datetime
+    kind: str
+    group: str
+    consumer: str | None
+    member: str | None
+    generation: int | None
+    topic: str | None
+    partition: int | None
+    file: str
+    line: int
+
+
+class Found(NamedTuple):
+    """The columns of FINDINGS that say what, where, and from when to when."""
+
+    check: str
+    group: str
+    topic: str | None
+    partition: int | None
+    began: datetime
+    ended: datetime | None
+    consumers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Owned:
+    """An interval of ownership. ``end``: the kind of the event that ended it."""
+
+    consumer: str
+    granted: int | None
+    began: datetime
+    ended: datetime | None
+    end: str | None
+    held: int | None
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        return self.began, _null_first(self.granted), self.consumer
+
+
+@dataclass(frozen=True)
+class Limits:
+    """As ``findings.Thresholds``, in seconds."""
+
+    stranded: float = 60.0
+    settle: float = 300.0
+    storm: int = 10
+    storm_within: float = 600.0
+    pause: float = 300.0
+
+
+def audit(events: Iterable[Event], limits: Limits) -> set[Found]:
+    """What is wrong in all groups."""
+    groups: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        groups[event.group].append(event)
+    if not groups:
+        return set()
+    end = max(event.at for several in groups.values() for event in several)
+    return {found for name in groups for found in Group(groups[name], end, limits).findings()}
+
+
+class Group:
+    """One group, read once."""
+
+    def __init__(self, events: list[Event], end: datetime, limits: Limits) -> None:
+        self.events, self.end, self.limits = events, end, limits
+        self.name = events[0].group
+        self.members: dict[int, dict[str, str]] = defaultdict(dict)
+        first: dict[int, datetime] = {}
+        for event in events:
+            if event.kind in ("joined", "synced") and event.generation is not None and event.consumer:
+                there = self.members[event.generation]
+                there[event.consumer] = max(there.get(event.consumer, ""), event.member or "")
+                first[event.generation] = min(first.get(event.generation, event.at), event.at)
+        self.first = first
+        self.order = sorted(first, key=lambda generation: (first[generation], generation))
+        self.eras()
+        self.stirs = sorted(
+            (event for event in events if event.kind in STIRS),
+            key=lambda event: (event.at, _null_first(event.generation), event.kind),
+        )
+        self.owned: dict[tuple[str, int], list[Owned]] = {}
+        for key in sorted({(e.topic, e.partition) for e in events if e.topic and e.partition is not None}):
+            self.owned[key] = sorted(self.intervals(*key), key=lambda one: one.order)
+
+    def eras(self) -> None:
+        """Whenever members or subscriptions change, an era begins: ``era`` with a generation, and before."""
+        changes = [event.at for event in self.events if event.kind in ("subscribed", "started")]
+        self.era: dict[int, int] = {}
+        self.era_before: dict[int, int] = {}
+        self.changed: dict[int, bool] = {}
+        count = 0
+        for number, generation in enumerate(self.order):
+            previous = self.order[number - 1] if number else generation
+            self.changed[generation] = self.members[previous] != self.members[generation]
+            count += self.changed[generation]
+            told = sum(at <= self.first[generation] for at in changes)
+            self.era[generation] = count + told
+            self.era_before[generation] = count + told - self.changed[generation]
+
+    def intervals(self, topic: str, partition: int) -> Iterator[Owned]:
+        """Of one partition: to the next change of the same consumer, or its own end."""
+        several: dict[str, list[Event]] = defaultdict(list)
+        for event in self.events:
+            ours = (event.topic, event.partition) == (topic, partition)
+            if ours and event.consumer and event.kind in ("assigned", "revoked", "lost"):
+                several[event.consumer].append(event)
+        for consumer, changes in several.items():
+            changes.sort(key=_place)
+            lives = [e for e in self.events if e.consumer == consumer and e.kind in ("started", "closed")]
+            for number, event in enumerate(changes):
+                if event.kind != "assigned":
+                    continue
+                stop = changes[number + 1] if number + 1 < len(changes) else None
+                life = min((e for e in lives if e.at > event.at), key=_place, default=None)
+                if life is not None and (stop is None or life.at < stop.at):
+                    stop = life
+                ended = stop.at if stop else None
+                gone = self.gone(consumer)
+                if ended is None and gone is not None:
+                    ended = max(gone, event.at)
+                yield Owned(
+                    *(consumer, event.generation, event.at, ended),
+                    *((stop.kind, stop.generation) if stop else (None, None)),
+                )
+
+    def gone(self, consumer: str) -> datetime | None:
+        """When the first generation without a consumer began that never came back."""
+        last = max((g for g in self.members if consumer in self.members[g]), default=None)
+        later = [g for g in self.members if last is not None and g > last]
+        return self.first[min(later)] if later else None
+
+    def findings(self) -> Iterator[Found]:
+        for key, owned in self.owned.items():
+            yield from self.contradictions(key, owned)
+            yield from self.unowned(key, owned)
+        yield from self.storms()
+        yield from self.unsettled()
+
+    def contradictions(self, key: tuple[str, int], owned: list[Owned]) -> Iterator[Found]:
+        """Owned twice, by a zombie, granted before revoked, moved for no reason."""
+        for number, b in enumerate(owned):
+            for a in owned[max(0, number - NEIGHBOURS) : number]:
+                if a.consumer == b.consumer:
+                    continue
+                following = a is owned[number - 1]
+                overlap = a.ended is None or a.ended > b.began
+                known = a.granted is not None and b.granted is not None
+                older = b if known and a.granted > b.granted else a  # type: ignore[operator]
+                later = max((g for g in (a.granted, b.granted) if g is not None), default=None)
+                told = later in self.members
+                member = not told or older.consumer in self.members[later]  # type: ignore[index]
+                proved = (
+                    a.end == "revoked" and known and a.held is not None and a.held >= b.granted > a.granted  # type: ignore[operator]
+                )
+                both = a.consumer, b.consumer
+                until = min((at for at in (a.ended, b.ended) if at is not None), default=None)
+                if overlap and member:
+                    yield Found("owned-twice", self.name, *key, b.began, until, both)
+                elif proved and following:
+                    start, stop = (b.began, until) if overlap else (a.ended, b.began)
+                    assert start is not None
+                    yield Found("granted-before-revoked", self.name, *key, start, stop, both)
+                elif overlap and older.end in ("revoked", "lost", "closed"):
+                    yield Found("owned-by-zombie", self.name, *key, b.began, until, both)
+                if following and not overlap and a.end == "revoked" and None not in (a.held, b.granted):
+                    same = (
+                        a.held in self.era
+                        and b.granted in self.era
+                        and self.era_before[a.held] == self.era[b.granted]
+                    )
+                    if a.held < b.granted and same:  # type: ignore[operator]
+                        yield Found("needless-movement", self.name, *key, a.ended, b.began, both)  # type: ignore[arg-type]
+
+    def lulls(self) -> Iterator[tuple[datetime, datetime, str]]:
+        """When nothing happened for long, and what was last."""
+        times = [event.at for event in self.stirs[1:]] + [self.end]
+        for event, until in zip(self.stirs, times, strict=False):
+            if (until - event.at).total_seconds() >= self.limits.stranded:
+                yield event.at, until, event.kind
+
+    def unowned(self, key: tuple[str, int], owned: list[Owned]) -> Iterator[Found]:
+        """Stranded, or without an owner for long."""
+        lulls = list(self.lulls())
+        over = ("leaving", "closed", "empty", "removed")
+        for number, one in enumerate(owned):
+            before = owned[: number + 1]
+            if any(other.ended is None for other in before):
+                return
+            # Of two that end at once, whose name is the last.
+            last = max(before, key=lambda other: (other.ended, other.consumer, other.order))
+            since = last.ended
+            after = owned[number + 1] if number + 1 < len(owned) else None
+            until = after.began if after else self.end
+            if since is None or since >= until:
+                continue
+            spans = [
+                (max(since, calm), min(until, stir))
+                for calm, stir, kind in lulls
+                if kind not in over
+                and (min(until, stir) - max(since, calm)).total_seconds() >= self.limits.stranded
+            ]
+            if spans:
+                start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
+                if not self.dropped(key[0], last.began, stop):
+                    ended = stop if after else None
+                    yield Found("stranded", self.name, *key, start, ended, (last.consumer,))
+                    # Where it was stranded, that says it all.
+                    if any(a < until and b > since for a, b in [(start, ended or self.end)]) and after:
+                        continue
+            dead = any(calm < until and stir > since for calm, stir, kind in lulls if kind in over)
+            if after and (until - since).total_seconds() >= self.limits.pause and not dead:
+                yield Found("long-pause", self.name, *key, since, until, (last.consumer, after.consumer))
+            del one
+
+    def dropped(self, topic: str, start: datetime, stop: datetime) -> bool:
+        """Whether the last to subscribe in that time leaves the topic out."""
+        said: dict[tuple[datetime, str], set[str | None]] = defaultdict(set)
+        for event in self.events:
+            if event.kind == "subscribed" and start <= event.at <= stop:
+                said[event.at, event.consumer or ""].add(event.topic)
+        return bool(said) and topic not in said[max(said)]
+
+    def storms(self) -> Iterator[Found]:
+        """Longest runs of generations of which any so many came within so many seconds."""
+        began = [self.first[generation] for generation in self.order]
+        count, within = self.limits.storm, timedelta(seconds=self.limits.storm_within)
+        stormy = {
+            number
+            for start in range(len(began) - count + 1)
+            if began[start + count - 1] - began[start] <= within
+            for number in range(start, start + count)
+        }
+        # Two dense runs that touch are one storm.
+        for number in sorted(stormy):
+            if number - 1 not in stormy:
+                stop = number
+                while stop + 1 in stormy:
+                    stop += 1
+                yield Found("rebalance-storm", self.name, None, None, began[number], began[stop], ())
+
+    def unsettled(self) -> Iterator[Found]:
+        """Not at rest when the log ends."""
+        if not self.stirs:
+            return
+        settle = self.limits.settle
+        run = [self.stirs[-1]]
+        for event in reversed(self.stirs[:-1]):
+            if (run[0].at - event.at).total_seconds() >= settle:
+                break
+            run.insert(0, event)
+        last = max(
+            run, key=lambda e: (e.at, e.kind, e.consumer or "", _null_first(e.generation), e.file, e.line)
+        )
+        quiet = (self.end - last.at).total_seconds()
+        count = len({event.generation for event in run if event.generation is not None})
+        waiting = last.kind in ("joining", "joined", "preparing") and quiet >= settle
+        restless = quiet < settle and (self.end - run[0].at).total_seconds() >= settle and count > 2
+        if waiting or restless:
+            yield Found("never-settles", self.name, None, None, run[0].at, None, ())
+
+
+def _null_first(number: int | None) -> int:
+    return -1 if number is None else number
+
+
+def _place(event: Event) -> tuple[Any, ...]:
+    return event.at, event.file, event.line

@@ -1,0 +1,121 @@
+"""The audit on Spark finds what plain Python finds, in random logs that keep no rule at all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.pipeline.plain_audit import Event, Found, Limits, audit
+
+START = datetime(2026, 1, 2, tzinfo=UTC)
+GROUPS = 150
+
+
+def random_group(random, number):
+    """Few consumers, partitions and instants, so that everything meets, ties above all."""
+    consumers = [f"c{i}@h{i % 2}" for i in range(random.randint(1, 4))]
+    slots = [("t", i) for i in range(random.randint(1, 2))]
+    kinds = random.choice(
+        [
+            "assigned revoked lost",
+            "assigned revoked joined synced",
+            "assigned revoked lost joined started closed",
+            "assigned revoked joining joined synced preparing stable removed empty leaving reset subscribed",
+        ]
+    ).split()
+    step = random.choice([1, 20, 70])
+    calm = random.random() < 0.3  # the members stay the same
+    if calm:
+        kinds, slots = ["assigned", "revoked", "joined"], slots[:1]
+    generation, at = 0, START
+    names = "a" if calm else "aab"
+    for line in range(1, random.randint(3, 40)):
+        at += timedelta(seconds=random.choice([0, 0, 1, 1, 5]) * step)
+        generation += random.random() < 0.3
+        kind = random.choice(kinds)
+        consumer = consumers[0] if calm and kind == "joined" else random.choice(consumers)
+        where = random.choice(slots) if kind in ("assigned", "revoked", "lost") else (None, None)
+        if kind == "subscribed":
+            where = (random.choice(["t", "u"]), None)
+        broker = kind in ("preparing", "stable", "removed", "empty")
+        said = None if random.random() < 0.1 else max(0, generation - random.choice([0, 0, 0, 1]))
+        yield Event(
+            at=at,
+            kind=kind,
+            group=f"g{number:03}",
+            consumer=None if broker else consumer,
+            member=None if broker else f"{consumer}-{random.choice(names)}",
+            generation=said,
+            topic=where[0],
+            partition=where[1],
+            file="broker.log" if broker else f"{consumer}.log",
+            line=line,
+        )
+
+
+def frame(spark, events):
+    from rebalance.pipeline.events import EVENTS
+
+    names = EVENTS.fieldNames()
+    rows = []
+    for event in events:
+        row = dict.fromkeys(names) | event._asdict() | {"source": "events"}
+        row["host"] = event.file.removesuffix(".log")
+        rows.append(tuple(row[name] for name in names))
+    return spark.createDataFrame(rows, EVENTS)
+
+
+def by_spark(spark, events, limits):
+    from rebalance.pipeline.audit import audit as product
+    from rebalance.pipeline.findings import Thresholds
+
+    thresholds = Thresholds(
+        limits.stranded, limits.settle, limits.storm, limits.storm_within, limits.pause, clock_skew=0.0
+    )
+    done = product(frame(spark, events), thresholds)
+    rows = done.findings.select(*Found._fields).collect()
+    done.release()
+    return {
+        Found(
+            *(row["check"], row["group"], row["topic"], row["partition"]),
+            row["began"].replace(tzinfo=UTC),
+            row["ended"] and row["ended"].replace(tzinfo=UTC),
+            tuple(row["consumers"]),
+        )
+        for row in rows
+    }
+
+
+def logs(seed):
+    random = Random(seed)
+    return [event for number in range(GROUPS) for event in random_group(random, number)]
+
+
+def told(found):
+    return "\n".join(map(str, sorted(found, key=str)[:10]))
+
+
+LIMITS = Limits(stranded=60, settle=100, storm=4, storm_within=100, pause=120)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1])
+def test_spark_finds_what_plain_python_finds(spark, seed):
+    events = logs(seed)
+    expected, got = audit(events, LIMITS), by_spark(spark, events, LIMITS)
+    assert got == expected, f"only Spark:\n{told(got - expected)}\nonly Python:\n{told(expected - got)}"
+
+
+def test_the_random_logs_show_everything():
+    from rebalance.pipeline.findings import CHECKS
+
+    found = {finding.check for seed in (1, 2) for finding in audit(logs(seed), LIMITS)}
+    assert found == set(CHECKS)
+
+
+def test_the_reference_finds_nothing_in_nothing():
+    assert audit([], LIMITS) == set()
