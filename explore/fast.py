@@ -136,7 +136,7 @@ class Search:
         """The states one step after ``states`` that were not known, and how many they stand for."""
         space, known = self.space, self.known
         candidates = space.candidates(states, space.hashes(states), space.tables)
-        self._count(states, candidates, depth)
+        count(space, self.tally, len(states[0]), candidates, depth)
         if candidates is None:
             return [ids[:0] for ids in states], 0
         if known.exact:
@@ -149,36 +149,37 @@ class Search:
         self.tally.relabelled += len(settled.gaps)
         if known.exact:
             known.compare(space.represent(after, settled.by), hashes)
-        count = len(hashes)
+        unreduced = len(hashes)
         if known.exact or space.orbits is not None or len(settled.gaps):
             keep = known.new(hashes, np.arange(len(hashes)))
             after, hashes = [ids[keep] for ids in after], hashes[keep]
-            count = len(keep)
+            unreduced = len(keep)
             if space.orbits is not None:
                 after = space.represent(after, settled.by[keep])
-                count = int(settled.sizes[keep].sum())
+                unreduced = int(settled.sizes[keep].sum())
             # Not states that are known, but their normal forms are.
             known.visited.remember(candidates.hashes[pick])
         known.add(after, hashes)
-        return after, count
+        return after, unreduced
 
-    def _count(self, states: Columns, candidates: Candidates | None, depth: int) -> None:
-        degrees = np.zeros(len(states[0]), np.int64)
-        if candidates is not None:
-            numbers = {id(table): number for number, table in enumerate(self.space.tables)}
-            for table, steps in zip(candidates.tables, candidates.steps, strict=True):
-                degrees[steps.states] += 1 if steps.each is None else steps.each
-                self.tally.take(numbers[id(table)], len(steps.states), len(steps.source))
-                for remark, count in table.remarked(steps):
-                    for clause, sentence in remark.breaches:
-                        self.tally.breach(clause, sentence, depth, count)
-                    for clause in remark.shows:
-                        self.tally.witness(clause, depth, count)
-        dead = len(degrees) - np.count_nonzero(degrees)
-        self.tally.expand(
-            *(len(degrees), int(degrees.sum()), int(degrees.min()), int(degrees.max())),
-            *(int(dead), depth - 1),
-        )
+
+def count(space: Space, tally: Tally, states: int, candidates: Candidates | None, depth: int) -> None:
+    """Add to ``tally`` that so many ``states`` were expanded; their successors are at ``depth``."""
+    degrees = np.zeros(states, np.int64)
+    if candidates is not None:
+        numbers = {id(table): number for number, table in enumerate(space.tables)}
+        for table, steps in zip(candidates.tables, candidates.steps, strict=True):
+            degrees[steps.states] += 1 if steps.each is None else steps.each
+            tally.take(numbers[id(table)], len(steps.states), len(steps.source))
+            for remark, times in table.remarked(steps):
+                for clause, sentence in remark.breaches:
+                    tally.breach(clause, sentence, depth, times)
+                for clause in remark.shows:
+                    tally.witness(clause, depth, times)
+    dead = len(degrees) - np.count_nonzero(degrees)
+    tally.expand(
+        *(len(degrees), int(degrees.sum()), int(degrees.min()), int(degrees.max())), *(int(dead), depth - 1)
+    )
 
 
 def blocks(states: Columns) -> list[Columns]:

@@ -26,7 +26,7 @@ class LevelHistory:
         if depth < len(self.levels):
             parts = [goals]
             for states, hashes in self._blocks(depth):
-                parts.append(hashes[self._about(states, hashes, clause)])
+                parts.append(hashes[about(self.space, states, hashes, clause)])
             goals = np.sort(np.concatenate(parts))
         return self._traces(goals, depth, clause)
 
@@ -82,51 +82,64 @@ class LevelHistory:
             states = [ids[start : start + BLOCK] for ids in level]
             yield states, self.space.hashes(states)
 
-    def _about(self, states: Columns, hashes: Hashes, clause: str) -> NDArray[np.bool_]:
-        about = np.zeros(len(hashes), np.bool_)
-        if clause == DEADLOCK:
-            found = self.space.candidates(states, hashes, self.space.tables)
-            about[:] = True
-            about[found.source if found is not None else []] = False
-        for broken, _, where in self.space.always.breaches(states):
-            if broken == clause:
-                about[where] = True
-        return about
-
     def _traces(self, goals: Hashes, depth: int, clause: str) -> Iterator[Trace]:
-        space = self.space
-        rules = space.rules
-        steps = [rule for rule in rules.each_step if rule.clause == clause]
-        sometimes = [rule for rule in rules.sometimes if rule.clause == clause]
-
-        def shows(event: Event, seen: tuple[Hashable, ...]) -> bool:
-            return any(rule.breach(event, seen) is not None for rule in steps) or any(
-                rule.shows(event, seen) for rule in sometimes
-            )
-
         ways = [goals]
         for here in reversed(range(depth)):
+            last = clause if here == depth - 1 else ""
             parts = [np.zeros(0, np.uint64)]
             for states, hashes in self._blocks(here):
-                found = space.candidates(states, hashes, space.tables)
-                if found is None:
-                    continue
-                on = _among(space.arrivals(states, found), ways[-1])
-                if here == depth - 1:
-                    on |= _remarked(found, clause)
-                leads = np.zeros(len(hashes), np.bool_)
-                leads[found.source[on]] = True
-                parts.append(hashes[leads])
+                parts.append(hashes[leading(self.space, states, hashes, ways[-1], last)])
             ways.append(np.sort(np.concatenate(parts)))
         ways.reverse()
-        met: dict[State, int] = {}
+        return follow(self.space, ways, clause)
 
-        def on_way(state: State, here: int) -> bool:
-            if state not in met:
-                met[state] = space.key(state)
-            return bool(_among(np.array([met[state]], np.uint64), ways[here])[0])
 
-        return unfold(space.machine, depth, on_way, shows)
+def about(space: Space, states: Columns, hashes: Hashes, clause: str) -> NDArray[np.bool_]:
+    """Which of ``states`` break ``clause``, or have no way out where it is DEADLOCK."""
+    found = np.zeros(len(hashes), np.bool_)
+    if clause == DEADLOCK:
+        candidates = space.candidates(states, hashes, space.tables)
+        found[:] = True
+        found[candidates.source if candidates is not None else []] = False
+    for broken, _, where in space.always.breaches(states):
+        if broken == clause:
+            found[where] = True
+    return found
+
+
+def leading(
+    space: Space, states: Columns, hashes: Hashes, goals: Hashes, clause: str = ""
+) -> NDArray[np.bool_]:
+    """Which of ``states`` have a step to one of the sorted ``goals``, or one that is about ``clause``."""
+    leads = np.zeros(len(hashes), np.bool_)
+    candidates = space.candidates(states, hashes, space.tables)
+    if candidates is not None:
+        on = _among(space.arrivals(states, candidates), goals)
+        if clause:
+            on |= _remarked(candidates, clause)
+        leads[candidates.source[on]] = True
+    return leads
+
+
+def follow(space: Space, ways: Sequence[Hashes], clause: str) -> Iterator[Trace]:
+    """Every trace through states whose hashes are in ``ways``, sorted, for each depth; the last step may
+    break or show ``clause`` instead."""
+    rules = space.rules
+    steps = [rule for rule in rules.each_step if rule.clause == clause]
+    sometimes = [rule for rule in rules.sometimes if rule.clause == clause]
+    met: dict[State, int] = {}
+
+    def shows(event: Event, seen: tuple[Hashable, ...]) -> bool:
+        return any(rule.breach(event, seen) is not None for rule in steps) or any(
+            rule.shows(event, seen) for rule in sometimes
+        )
+
+    def on_way(state: State, here: int) -> bool:
+        if state not in met:
+            met[state] = space.key(state)
+        return bool(_among(np.array([met[state]], np.uint64), ways[here])[0])
+
+    return unfold(space.machine, len(ways) - 1, on_way, shows)
 
 
 def _among(hashes: Hashes, some: Hashes) -> NDArray[np.bool_]:

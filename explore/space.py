@@ -49,11 +49,17 @@ class Space:
     """The tables of one machine, and what can be done with states held as columns."""
 
     def __init__(
-        self, machine: Machine, rules: Rules, *, symmetry: bool, values: Sequence[Sequence[Value]] = ()
+        self,
+        machine: Machine,
+        rules: Rules,
+        *,
+        symmetry: bool,
+        values: Sequence[Sequence[Value]] = (),
+        column: type[Column] = Column,
     ) -> None:
         given = values or [()] * len(machine.components)
         self.machine, self.rules = machine, rules
-        self.columns = [Column(place, machine.labels, known) for place, known in enumerate(given)]
+        self.columns = [column(place, machine.labels, known) for place, known in enumerate(given)]
         self.tables = [ActionTable(action, machine, self.columns, rules) for action in machine.actions]
         self.always = AlwaysTable(machine, self.columns, rules)
         self.relabeller = Relabeller(machine.labels, self.columns) if machine.labels else None

@@ -52,7 +52,8 @@ def generations(events: DataFrame, members: DataFrame) -> DataFrame:
         F.bit_xor(F.xxhash64("consumer", F.coalesce("member", F.lit("")))).alias("who"),
     )
     order = Window.partitionBy("group").orderBy("at", "generation")
-    changed = F.coalesce(F.col("who") != F.lag("who").over(order), F.lit(False))
+    # Before the first generation in the log there may have been anything.
+    changed = F.coalesce(F.col("who") != F.lag("who").over(order), F.lit(True))
     each = each.select("group", "generation", "at", changed.cast("int").alias("changed"))
     subscribed = events.where(F.col("kind").isin(Kind.SUBSCRIBED, Kind.STARTED)).select(
         "group", F.lit(None).cast("int").alias("generation"), "at", F.lit(1).alias("changed")
