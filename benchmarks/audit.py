@@ -212,7 +212,8 @@ def by_spark(directory: Path, _: str) -> dict[str, Any]:
 
     with _spark() as spark, Meter() as meter:
         events = spark.read.parquet(str(directory / "events"))
-        met = meetings(intervals(events, screen(events).where("odd")))
+        owned = intervals(events, screen(events).where("odd")).where("start is not null")
+        met = meetings(owned)
         rows = (
             met.where("a.ended is null or a.ended > b.began")
             .groupBy(*KEY, "b.began", "b.consumer", "b.ended")
