@@ -66,7 +66,8 @@ def spread(work: Callable[[int], T], count: int, jobs: int | None = None) -> Ite
                 yield number, result
     finally:
         for process, _ in busy.values():
-            process.terminate()
+            # Nothing less: one that has just begun may still have our handlers, and drop what they would do.
+            process.kill()
         for process, _ in busy.values():
             process.join()
 
@@ -86,7 +87,7 @@ def _fork(work: Callable[[int], Any], others: list[Connection]) -> tuple[Connect
 def _serve(work: Callable[[int], Any], pipe: Connection, others: list[Connection]) -> None:
     """What a worker does. Ctrl-C is for the one who started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGTERM", "SIGHUP"):  # of whoever ends the whole group of processes
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     for other in others:  # so that they end when we do
         other.close()

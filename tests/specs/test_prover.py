@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import threading
 from dataclasses import replace
 from itertools import combinations
@@ -222,6 +223,18 @@ def test_a_worker_that_dies_costs_its_own_work_only():
         return number
 
     assert sorted(spread(work, 6, 2)) == [(i, None if i == 2 else i) for i in range(6)]
+
+
+def test_workers_end_with_a_handler_that_they_inherit():
+    """As the command has one; a signal that comes before the worker is ready was lost, one time in many."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for _ in range(100):
+            results = spread(lambda i: i, 4, 2)
+            next(results)
+            results.close()
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_an_exception_in_a_worker_is_told():
