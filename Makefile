@@ -19,7 +19,7 @@ ifneq ($(OURS),True)
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help gate test check bench switches states machine mutants nightly format doctor clean
+.PHONY: help gate test check bench switches states machine audit campaign mutants nightly format doctor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
@@ -50,6 +50,14 @@ states: $(STAMP) ## how many states the explorer searches and how fast, into ben
 
 machine: $(STAMP) ## how the Hypothesis machine does beside the explorer, into benchmarks/stateful.md
 	$(BIN)/python -m benchmarks.stateful
+
+audit: $(STAMP) ## what an audit costs and finds, into benchmarks/audit.md
+	@$(NEED) java >/dev/null
+	$(BIN)/python -m benchmarks.audit
+
+campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into benchmarks/campaign.md
+	@$(NEED) java >/dev/null
+	$(BIN)/python -m benchmarks.campaign
 
 mutants: $(STAMP) ## the mutation score of the model, into benchmarks/mutation.md
 	$(BIN)/python -m benchmarks.mutation

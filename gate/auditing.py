@@ -380,7 +380,6 @@ def _check(spark: Any, found: Audited) -> Audited:
     _kept(spark, plan, findings, "findings")
     for name in ("groups", "pauses", "clocks"):
         _kept(spark, plan, getattr(judged, name), name)
-    judged.release()
     return found
 
 

@@ -98,7 +98,12 @@ def _candidates(
     short = int(min(limits.stranded, limits.pause) * micros)
     there = began.select("family", "generation", F.col("era").alias("era_to"))
     here = began.select("family", F.col("generation").alias("revoked_in"), F.col("era").alias("era_from"))
-    calm = quiet.where("alive and open").select("family").distinct()
+    calm = quiet.where("alive").select(
+        F.col("family").alias("_family"),
+        F.unix_micros("since").alias("calm"),
+        F.unix_micros("until").alias("stir"),
+    )
+    still = F.col("stir") - F.greatest("calm", "at") >= int(limits.stranded * micros)
     left = gone.select(F.xxhash64("group").alias("family"), F.xxhash64("consumer").alias("consumer"))
     some = (
         screened.where(F.col("odd") | (F.col("pause") >= short)),
@@ -106,7 +111,9 @@ def _candidates(
         .join(there, ["family", "generation"])
         .join(here, ["family", "revoked_in"])
         .where("era_from = era_to"),
-        screened.where("last and not begins").join(calm, "family", "left_semi"),
+        screened.where("last and not begins").join(
+            calm, (F.col("family") == F.col("_family")) & still, "left_semi"
+        ),
         screened.where("last and begins").join(left, ["family", "consumer"], "left_semi"),
     )
     return reduce(DataFrame.union, (one.select("key") for one in some)).distinct()

@@ -191,9 +191,7 @@ def _dropped(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 def pauses(gap: DataFrame, quiet: DataFrame, found: DataFrame, limits: Thresholds) -> DataFrame:
     """Gaps between two owners that lasted too long although the group had members; ``found``: stranded."""
-    dead = quiet.where("not alive").select(
-        "group", F.col("since").alias("calm"), F.col("until").alias("stir")
-    )
+    dead = quiet.where("gone").select("group", F.col("since").alias("calm"), F.col("until").alias("stir"))
     told = found.select(*KEY, F.col("began").alias("calm"), F.col("ended").alias("stir"))
     rows = gap.where(F.col("b").isNotNull() & (seconds("since", "until") >= limits.pause))
     within = (F.col("calm") < F.col("until")) & (F.col("stir") > F.col("since"))

@@ -103,8 +103,8 @@ def stirs(events: DataFrame) -> DataFrame:
 def lulls(stirred: DataFrame, end: DataFrame, least: float) -> DataFrame:
     """The times of at least so many seconds in which nothing happened to a group, up to the end of the log.
 
-    Returns group, family, ``since``, ``until``, ``open`` (to the end of the log), ``kind`` (what was last),
-    ``alive`` (there are members, and no rebalance is under way). ``end`` is one row, with ``end``.
+    Returns group, family, ``since``, ``until``, ``gone`` (there are no members), ``alive`` (there are, and no
+    rebalance is under way). ``end`` is one row, with ``end``.
     """
     until = F.coalesce("after", "end")
     return (
@@ -115,8 +115,7 @@ def lulls(stirred: DataFrame, end: DataFrame, least: float) -> DataFrame:
             F.xxhash64("group").alias("family"),
             F.col("at").alias("since"),
             until.alias("until"),
-            F.col("after").isNull().alias("open"),
-            "kind",
+            F.col("kind").isin(*GONE).alias("gone"),
             (~F.col("kind").isin(*GONE, *UNDERWAY)).alias("alive"),
         )
     )

@@ -57,6 +57,8 @@ class Owned:
     ended: datetime | None
     end: str | None
     held: int | None
+    begun: bool = True
+    """In this log."""
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -92,12 +94,16 @@ class Group:
         self.events, self.end, self.limits = events, end, limits
         self.name = events[0].group
         self.members: dict[int, dict[str, str]] = defaultdict(dict)
+        self.synced: dict[tuple[int, str], datetime] = {}
         first: dict[int, datetime] = {}
         for event in events:
             if event.kind in ("joined", "synced") and event.generation is not None and event.consumer:
                 there = self.members[event.generation]
                 there[event.consumer] = max(there.get(event.consumer, ""), event.member or "")
                 first[event.generation] = min(first.get(event.generation, event.at), event.at)
+                if event.kind == "synced":
+                    who = event.generation, event.consumer
+                    self.synced[who] = max(self.synced.get(who, event.at), event.at)
         self.first = first
         self.order = sorted(first, key=lambda generation: (first[generation], generation))
         self.eras()
@@ -113,16 +119,14 @@ class Group:
         """Whenever members or subscriptions change, an era begins: ``era`` with a generation, and before."""
         changes = [event.at for event in self.events if event.kind in ("subscribed", "started")]
         self.era: dict[int, int] = {}
-        self.era_before: dict[int, int] = {}
         self.changed: dict[int, bool] = {}
         count = 0
         for number, generation in enumerate(self.order):
-            previous = self.order[number - 1] if number else generation
-            self.changed[generation] = self.members[previous] != self.members[generation]
+            previous = self.members[self.order[number - 1]] if number else None
+            self.changed[generation] = previous != self.members[generation]
             count += self.changed[generation]
             told = sum(at <= self.first[generation] for at in changes)
             self.era[generation] = count + told
-            self.era_before[generation] = count + told - self.changed[generation]
 
     def intervals(self, topic: str, partition: int) -> Iterator[Owned]:
         """Of one partition: to the next change of the same consumer, or its own end."""
@@ -136,6 +140,11 @@ class Group:
             lives = [e for e in self.events if e.consumer == consumer and e.kind in ("started", "closed")]
             for number, event in enumerate(changes):
                 if event.kind != "assigned":
+                    if number == 0:  # it began before the log of its consumer did
+                        began = min(e.at for e in self.events if e.consumer == consumer)
+                        turn = min((e for e in lives if began < e.at < event.at), key=_place, default=event)
+                        told = turn.at, turn.kind, turn.generation
+                        yield Owned(consumer, None, began, *told, begun=False)
                     continue
                 stop = changes[number + 1] if number + 1 < len(changes) else None
                 life = min((e for e in lives if e.at > event.at), key=_place, default=None)
@@ -193,8 +202,11 @@ class Group:
                     same = (
                         a.held in self.era
                         and b.granted in self.era
-                        and self.era_before[a.held] == self.era[b.granted]
+                        and self.era[a.held] == self.era[b.granted]
                     )
+                    told_at = self.synced.get((a.held, a.consumer))  # type: ignore[arg-type]
+                    eager = told_at is not None and (a.ended - told_at).total_seconds() > 5  # type: ignore[operator]
+                    same = same and (eager or not self.changed[a.held])  # type: ignore[index]
                     if a.held < b.granted and same:  # type: ignore[operator]
                         yield Found("needless-movement", self.name, *key, a.ended, b.began, both)  # type: ignore[arg-type]
 
@@ -209,6 +221,7 @@ class Group:
         """Stranded, or without an owner for long."""
         lulls = list(self.lulls())
         over = ("leaving", "closed", "empty", "removed")
+        under_way = ("joining", "preparing")
         for number, one in enumerate(owned):
             before = owned[: number + 1]
             if any(other.ended is None for other in before):
@@ -218,12 +231,12 @@ class Group:
             since = last.ended
             after = owned[number + 1] if number + 1 < len(owned) else None
             until = after.began if after else self.end
-            if since is None or since >= until:
+            if since is None or since >= until or (after and not after.begun):
                 continue
             spans = [
                 (max(since, calm), min(until, stir))
                 for calm, stir, kind in lulls
-                if kind not in over
+                if kind not in over + under_way
                 and (min(until, stir) - max(since, calm)).total_seconds() >= self.limits.stranded
             ]
             if spans:
@@ -280,7 +293,10 @@ class Group:
         )
         quiet = (self.end - last.at).total_seconds()
         count = len({event.generation for event in run if event.generation is not None})
-        waiting = last.kind in ("joining", "joined", "preparing") and quiet >= settle
+        under_way = {"joining", "preparing"}
+        if any(event.kind == "synced" for event in self.stirs):
+            under_way.add("joined")
+        waiting = last.kind in under_way and quiet >= settle
         restless = quiet < settle and (self.end - run[0].at).total_seconds() >= settle and count > 2
         if waiting or restless:
             yield Found("never-settles", self.name, None, None, run[0].at, None, ())

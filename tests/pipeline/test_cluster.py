@@ -96,11 +96,23 @@ def rebalance(folder, *words):
 def steady(value):
     """A report without what a run has of its own: where it wrote to, and how long it took."""
     if isinstance(value, dict):
-        own = ("seconds", "micros", "duration", "path", "out", "directory", "saved", "trace", "slowest")
+        own = (
+            "seconds",
+            "micros",
+            "duration",
+            "path",
+            "out",
+            "data",
+            "directory",
+            "saved",
+            "trace",
+            "slowest",
+        )
         return {key: steady(item) for key, item in value.items() if not key.endswith(own)}
     return [steady(item) for item in value] if isinstance(value, list) else value
 
 
+@pytest.mark.nightly  # more than a minute
 def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
     log = tmp_path / "log.jsonl"
     rows: list[tuple[int, str, str, list[str]]]

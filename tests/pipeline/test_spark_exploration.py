@@ -40,7 +40,7 @@ def same_traces(machine: Machine, clause: str, one: Exploration, other: Explorat
     replay(machine, *ours[0])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_puzzle(spark, tmp_path):
     """Breaches of states and of steps, witnesses, a deadlock."""
     ours, theirs = fast.explore(*puzzle(), GO_ON), explore(spark, puzzle, str(tmp_path), GO_ON)

@@ -230,9 +230,7 @@ def test_workers_end_with_a_handler_that_they_inherit():
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for _ in range(100):
-            results = spread(lambda i: i, 4, 2)
-            next(results)
-            results.close()
+            next(spread(lambda i: i, 4, 2))  # which closes it
     finally:
         signal.signal(signal.SIGTERM, before)
 
