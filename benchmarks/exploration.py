@@ -112,9 +112,9 @@ TABLE = ("group, faults", "engine", "states", "generated", "levels", "wall s", "
 TAIL = """
 The fast engine keeps each state in 60 to 100 bytes of one process ([explore.md](explore.md)). Spark keeps
 what the column *disk* says on disk, and in memory its own needs, the tables of each worker (which grow with
-the values of components, not with the states) and what a stage shuffles. So by calculation it overtakes where
-states times 64 bytes are more than the machine has, about 250 million for 16 GB; no search that large has been
-run. Before that the fast engine
+the values of components, not with the states) and what a stage shuffles. So by calculation it
+overtakes where states times 64 bytes are more than the machine has, about 250 million for 16 GB; no search
+that large has been run. Before that the fast engine
 is an order of magnitude cheaper on any number of cores measured here.
 """
 
