@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, UsageError, say, usage
+from rebalance.gate.terminal import EXITS, UsageError, say, unicode, usage
 
 if TYPE_CHECKING:
     from rebalance.explore.bugs import Shown
@@ -249,7 +249,7 @@ def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
         rows.sort(key=lambda row: list(Level).index(row.clause.level))
         if rows:
             say("\n".join(_labelled("check", f"rebalance check {spec} --level quality --profile {profile}")))
-            say("\n".join(["", *block("VIOLATION", rows[0], _unicode())]))
+            say("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
             others = [f"{row.clause.id}-{row.protocol}" for row in rows[1:]]
             if others:
                 say("\n".join(_labelled("also", ", ".join(others))))
@@ -269,14 +269,6 @@ def judged(spec: str, profile: str) -> Any:
     plan = Plan(clauses=select([]), profile=PROFILES[profile], level=Level.QUALITY, fail_fast=profile == "ci")
     with Session(resolve(spec)) as session:
         return check(plan, session, describe(spec, session.hello), fresh=session.close)
-
-
-def _unicode() -> bool:
-    try:
-        "█▒░◀".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _labelled(name: str, text: str) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate import audit_cli, bugs_cli, campaign_cli, explore_cli, prove_cli, runs_cli, upgrade_cli
-from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, color, note, positive, say, whole
+from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, color, note, positive, say, unicode, whole
 
 if TYPE_CHECKING:
     from rebalance.gate.check import Progress
@@ -354,7 +354,7 @@ def _report(
 
     result = replace(result, run_dir=str(directory or ""))
     if "text" in formats:
-        shown = text.render(result, color=color(options), verbose=options.verbose, unicode=_unicode())
+        shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
         say(shown.rstrip("\n"))
     try:
         if directory:
@@ -368,14 +368,6 @@ def _report(
             github.summarise(result)
     except OSError as error:
         raise UsageError(f"a report cannot be written: {error}") from error
-
-
-def _unicode() -> bool:
-    try:
-        "█▒░◀".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @contextlib.contextmanager
@@ -521,7 +513,7 @@ def _shown(trace: Trace, record: Record) -> list[str]:
         path=str(trace.path or ""),
     )
     row = ClauseResult(trace.clause, trace.protocol, Status.VIOLATED, finding=finding)
-    return ["", *block("VIOLATION", row, _unicode())]
+    return ["", *block("VIOLATION", row, unicode())]
 
 
 def _find(name: str) -> list[Path]:

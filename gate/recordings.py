@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.report.data import SUITE
-from rebalance.gate.traces import NewerSchema, TraceError, dump, field_of, write
+from rebalance.gate.traces import NewerSchema, TraceError, dump, field_of, is_kind, read_as, write
 
 KIND = "recording"
 SCHEMA = 1
@@ -294,11 +294,7 @@ def save(recording: Recording, directory: Path) -> Path:
 
 def is_recording(path: Path) -> bool:
     """Whether a file says that it is a recording; false for whatever cannot be read."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return is_kind(KIND, path)
 
 
 def load(path: Path) -> Recording:
@@ -306,17 +302,7 @@ def load(path: Path) -> Recording:
 
     Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-        return replace(_parse(data), path=path)
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise TraceError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise TraceError(f"{path}: not JSON: {error}") from error
-    except TraceError as error:
-        raise type(error)(f"{path}: {error}") from error
+    return replace(read_as(_parse, path), path=path)
 
 
 def _parse(data: Any) -> Recording:

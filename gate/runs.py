@@ -20,7 +20,7 @@ from rebalance.gate.plugged import Plugged, plugged
 from rebalance.gate.report.data import SUITE
 from rebalance.gate.report.steps import happens, steps, to_json
 from rebalance.gate.targets import TargetError
-from rebalance.gate.traces import NewerSchema, TraceError, dump, field_of, write
+from rebalance.gate.traces import NewerSchema, TraceError, dump, field_of, is_kind, read_as, write
 from rebalance.model.assignors import NAMES
 from rebalance.model.decisions import DECISIONS
 from rebalance.model.machine import NOBODY, Event
@@ -144,11 +144,7 @@ def save(run: SavedRun, directory: Path) -> Path:
 
 def is_run(path: Path) -> bool:
     """Whether a file says that it is a run of the group; false for whatever cannot be read."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return is_kind(KIND, path)
 
 
 def load(path: Path) -> SavedRun:
@@ -156,17 +152,7 @@ def load(path: Path) -> SavedRun:
 
     Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-        return replace(_parse(data), path=path)
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise TraceError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise TraceError(f"{path}: not JSON: {error}") from error
-    except TraceError as error:
-        raise type(error)(f"{path}: {error}") from error
+    return replace(read_as(_parse, path), path=path)
 
 
 def _parse(data: Any) -> SavedRun:

@@ -12,7 +12,7 @@ import json
 import os
 import pprint
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -226,6 +226,12 @@ def load(path: Path) -> Trace:
     Raises ``NewerSchema`` for one of a newer suite and ``TraceError`` for everything else that is
     wrong with it.
     """
+    return replace(read_as(_parse, path), path=path)
+
+
+def read_as(parse: Callable[[Any], _T], path: Path) -> _T:
+    """What ``parse`` makes of the JSON in a file. Raises ``TraceError`` that names the file, also for what
+    ``parse`` raises."""
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -235,9 +241,18 @@ def load(path: Path) -> Trace:
     except (UnicodeDecodeError, RecursionError) as error:
         raise TraceError(f"{path}: not JSON: {error}") from error
     try:
-        return replace(_parse(data), path=path)
+        return parse(data)
     except TraceError as error:
         raise type(error)(f"{path}: {error}") from error
+
+
+def is_kind(kind: str, path: Path) -> bool:
+    """Whether a file says that it is of this kind; false for whatever cannot be read."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and data.get("kind") == kind
 
 
 def _parse(data: Any) -> Trace:
