@@ -51,7 +51,8 @@ def contradictions(
             "proved": F.coalesce(
                 (F.col("a.end") == Kind.REVOKED)
                 & (F.col("a.held") >= F.col("b.granted"))
-                & (F.col("a.granted") < F.col("b.granted")),
+                # What was owned before the log begins was granted before what it tells of.
+                & ((F.col("a.granted") < F.col("b.granted")) | F.col("a.start").isNull()),
                 F.lit(False),
             ),
         }

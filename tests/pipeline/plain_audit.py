@@ -185,9 +185,8 @@ class Group:
                 later = max((g for g in (a.granted, b.granted) if g is not None), default=None)
                 told = later in self.members
                 member = not told or older.consumer in self.members[later]  # type: ignore[index]
-                proved = (
-                    a.end == "revoked" and known and a.held is not None and a.held >= b.granted > a.granted  # type: ignore[operator]
-                )
+                given = a.end == "revoked" and None not in (a.held, b.granted) and a.held >= b.granted  # type: ignore[operator]
+                proved = given and (not a.begun or (known and b.granted > a.granted))  # type: ignore[operator]
                 both = a.consumer, b.consumer
                 until = min((at for at in (a.ended, b.ended) if at is not None), default=None)
                 if overlap and member:

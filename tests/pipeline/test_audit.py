@@ -148,6 +148,14 @@ LOGS = {
         9 a revoked 8 t-0
     """,
     "granted early": TWO + "11.2 a revoked 2 t-1\n 11.3 b assigned 2 t-1",
+    "granted early, the log begins in the middle": """
+        5 a joined 8
+        5 b joined 8
+        5.1 a synced 8
+        5.1 b synced 8
+        5.2 a revoked 8 t-0
+        6 b assigned 8 t-0
+    """,
     "zombie": TWO
     + """
         11.2 a revoked 2 t-1
@@ -235,6 +243,7 @@ FOUND = {
     "callbacks alone": ["owned-twice"],
     "the first owner's log begins late": ["owned-twice"],
     "granted early": ["granted-before-revoked"],
+    "granted early, the log begins in the middle": ["granted-before-revoked"],
     "zombie": ["owned-by-zombie"],
     "a late callback of a zombie": ["owned-by-zombie"],
     "stranded": ["stranded"],
