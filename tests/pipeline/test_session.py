@@ -1,0 +1,91 @@
+"""What a session needs, and that it starts and ends without a word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def java(tmp_path, monkeypatch):
+    """A Java that says this of its version; None: there is none."""
+
+    def put(said):
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        (tmp_path / "bin").mkdir()
+        if said is not None:
+            program = tmp_path / "bin" / "java"
+            program.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+            program.chmod(0o755)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (None, "not found"),
+        ('openjdk version "11.0.2" 2019-01-15', "is of version 11"),
+        ('java version "1.8.0_392"', "is of version 1"),
+        ("cannot execute", "does not run"),
+    ],
+)
+def test_without_a_java_there_is_one_line_with_what_to_do(java, said, problem):
+    from rebalance.pipeline.session import SparkMissing, session
+
+    java(said)
+    with pytest.raises(SparkMissing) as raised, session("local[1]"):
+        pass
+    text = str(raised.value)
+    assert problem in text
+    assert "openjdk-17-jre-headless" in text
+    assert "\n" not in text
+
+
+def test_a_java_that_is_new_enough_will_do(java):
+    from rebalance.pipeline.session import _need_java
+
+    java('NOTE: Picked up JDK_JAVA_OPTIONS: -Xmx1g\nopenjdk version "21-ea" 2023-09-19')
+    _need_java()
+
+
+QUIET = """
+from rebalance.pipeline.session import session
+with session("local[1]", memory="512m") as spark:
+    with session() as same:
+        assert same is spark
+    assert spark.range(5).mapInArrow(lambda batches: batches, "id long").count() == 5
+    try:
+        spark.sql("select raise_error('on purpose')").collect()
+    except Exception:
+        print("raised")
+"""
+
+NO_MASTER = """
+from rebalance.pipeline.session import SparkMissing, session
+try:
+    with session("spark://127.0.0.1:1"):
+        pass
+except SparkMissing as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        pytest.param(QUIET, "raised", marks=pytest.mark.slow),
+        # Spark tries for a minute.
+        pytest.param(NO_MASTER, "Spark does not start on spark://127.0.0.1:1: ", marks=pytest.mark.nightly),
+    ],
+)
+def test_spark_says_nothing_by_itself(program, said, tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert ran.stderr == ""
+    (line,) = ran.stdout.splitlines()
+    assert line.startswith(said)
+    assert list(tmp_path.iterdir()) == []
