@@ -494,11 +494,19 @@ def tlc(folder, export, sizes, definitions, main="tlc2.TLC", **options):
     (folder / f"{export.name}.tla").write_text(module(export))
     (folder / f"{name}.tla").write_text(model(export, sizes, definitions))
     (folder / f"{name}.cfg").write_text(configuration(export, sizes, **options))
+    # What tests/conftest.py gives short runs of Java is not for a search.
+    plain = {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"}
     command = ["java", f"-Djava.io.tmpdir={folder}", "-XX:+UseParallelGC", "-cp", jar(), main]
     if main == "tlc2.TLC":
         command += ["-deadlock", "-workers", "1", "-metadir", str(folder / "states")]
     done = subprocess.run(
-        [*command, f"{name}.tla"], cwd=folder, capture_output=True, text=True, check=False, timeout=3600
+        [*command, f"{name}.tla"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=3600,
+        env=plain,
     )
     return done.stdout + done.stderr
 
