@@ -44,6 +44,7 @@ def test_found(switch: str) -> None:
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.slow
 def test_without_the_switch_its_clause_holds(switch: str) -> None:
     shown = SHOWN[switch]
     setup = shown.setup(on=False)

@@ -28,6 +28,7 @@ def test_the_broker_that_has_it() -> None:
     assert set(row.values()) == {Mark.FINE}
 
 
+@pytest.mark.slow
 def test_a_cell_knows_what_the_catalogue_says() -> None:
     [cell] = cells(["metadata_after_revoke"], ["java-2.4"])
     assert cell.expected

@@ -34,6 +34,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.slow
 def test_as_specified_nothing_breaks(name: str) -> None:
     setup = SCENARIOS[name].setup(Size(members=2, partitions=2, budget=1))
     built, asked = machine(setup), rules(setup)
@@ -152,6 +153,7 @@ def test_bad_input_is_named(name: str, size: Size, says: str) -> None:
         ("eager", 3, 2, 0, 3),
     ],
 )
+@pytest.mark.slow
 def test_the_bound_on_rebalances_is_met(
     name: str, members: int, partitions: int, faults: int, most: int
 ) -> None:

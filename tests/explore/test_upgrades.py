@@ -24,6 +24,7 @@ def path_of(old: str, new: str, name: str):
 
 
 @pytest.mark.parametrize(("old", "new", "name"), LEGAL)
+@pytest.mark.slow
 def test_legal(old: str, new: str, name: str) -> None:
     path = path_of(old, new, name)
     outcome = judge(path, setup(path))

@@ -55,6 +55,7 @@ def explored(scenario: str, members: int, partitions: int, **more: object) -> Re
         pytest.param("static", 3, 3, marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.slow
 def test_a_group_without_faults_is_calm_and_its_assignor_keeps_the_contract(scenario, members, partitions):
     report = explored(scenario, members, partitions)
     assert report.failure is None, str(report.failure)

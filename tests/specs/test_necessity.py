@@ -118,6 +118,7 @@ def test_every_action_is_an_event_of_the_model_or_a_part_of_one():
 
 
 @pytest.mark.parametrize("name", names(slow=many))
+@pytest.mark.slow
 def test_the_obligations_that_fail_are_those_of_the_table(name):
     variation = NECESSITY[name]
     failed = {

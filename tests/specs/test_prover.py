@@ -197,6 +197,7 @@ def pigeons(count):
     return solver
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_unknown_and_leaves_nothing_behind():
     before = threading.enumerate()
     many, few = pigeons(40), pigeons(3)
@@ -229,7 +230,7 @@ def test_workers_end_with_a_handler_that_they_inherit():
     """As the command has one; a signal that comes before the worker is ready was lost, one time in many."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        for _ in range(100):
+        for _ in range(30):
             next(spread(lambda i: i, 4, 2))  # which closes it
     finally:
         signal.signal(signal.SIGTERM, before)
