@@ -33,11 +33,11 @@ def java(tmp_path, monkeypatch):
     ],
 )
 def test_without_a_java_there_is_one_line_with_what_to_do(java, said, problem):
-    from rebalance.pipeline.session import SparkMissing, session
+    from rebalance.pipeline.session import SparkMissing, _need_java
 
     java(said)
-    with pytest.raises(SparkMissing) as raised, session("local[1]"):
-        pass
+    with pytest.raises(SparkMissing) as raised:
+        _need_java()
     text = str(raised.value)
     assert problem in text
     assert "openjdk-17-jre-headless" in text
@@ -63,6 +63,17 @@ with session("local[1]", memory="512m") as spark:
         print("raised")
 """
 
+NO_JAVA = """
+import os
+from rebalance.pipeline.session import SparkMissing, session
+os.environ["JAVA_HOME"] = "/nowhere"
+try:
+    with session("local[1]"):
+        pass
+except SparkMissing as error:
+    print(error)
+"""
+
 NO_MASTER = """
 from rebalance.pipeline.session import SparkMissing, session
 try:
@@ -76,6 +87,7 @@ except SparkMissing as error:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
+        (NO_JAVA, "/nowhere/bin/java not found; "),
         pytest.param(QUIET, "raised", marks=pytest.mark.slow),
         # Spark tries for a minute.
         pytest.param(NO_MASTER, "Spark does not start on spark://127.0.0.1:1: ", marks=pytest.mark.nightly),
