@@ -209,10 +209,11 @@ def by_spark(directory: Path, _: str) -> dict[str, Any]:
     """As the audit does it: what is out of order first, ownership of that only."""
     from pyspark.sql import functions as F
     from rebalance.pipeline.ownership import KEY, intervals, meetings, screen
+    from rebalance.pipeline.rebalances import consumers
 
     with _spark() as spark, Meter() as meter:
         events = spark.read.parquet(str(directory / "events"))
-        owned = intervals(events, screen(events).where("odd")).where("start is not null")
+        owned = intervals(events, screen(events).where("odd"), consumers(events)).where("start is not null")
         met = meetings(owned)
         rows = (
             met.where("a.ended is null or a.ended > b.began")

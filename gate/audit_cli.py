@@ -21,6 +21,7 @@ from rebalance.gate.terminal import (
     UsageError,
     amount,
     color,
+    draw,
     note,
     positive,
     say,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from rebalance.pipeline.findings import Thresholds
 
 SOURCES = ("java", "librdkafka", "broker", "events")
+"""``rebalance.pipeline.sources.KINDS``, which only Spark can import; a test compares them."""
+
 REPORTS = ("text", "json", "html")
 
 
@@ -289,6 +292,8 @@ def _follow(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         note(f"interrupted; the same command goes on from here, with what is in {plan.out}")
         return 130
+    if ended.failed:
+        note(f"ended: {ended.failed}; the same command goes on from here, with what is in {plan.out}")
     return int(ended.exit)
 
 
@@ -339,7 +344,7 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[str, Probe], None
                 line += f": {done:,} of {total:,} tasks" + (
                     f", about {left:.0f} s left of this step" if done else ""
                 )
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+            draw(line)
 
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
@@ -348,7 +353,7 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[str, Probe], None
     finally:
         ended.set()
         thread.join(5)
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        draw()
 
 
 # -- the list ------------------------------------------------------------------------------------------

@@ -244,7 +244,7 @@ def audit(plan: Plan, tell: Tell | None = None) -> Audited:
     try:
         if tell is not None:
             tell(found.stage, lambda: (0, 0))
-        with session(plan.master, memory=plan.memory) as spark, _noticed(signals):
+        with session(plan.master, memory=plan.memory) as spark, noticed(signals):
             for name, stage in STAGES.items():
                 found = replace(found, stage=name)
                 if tell is not None:
@@ -258,14 +258,14 @@ def audit(plan: Plan, tell: Tell | None = None) -> Audited:
     except Exception as error:
         if signals:
             found = replace(found, interrupted=True)
-        elif _of_spark(error):
-            found = replace(found, failed=_said(error))
+        elif of_spark(error):
+            found = replace(found, failed=said(error))
         else:
             raise
     return replace(found, seconds=time.monotonic() - started)
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """What an error of Spark's says, in one line: what follows is where in Java it came from."""
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip(": ")]
     told = [line for line in lines if not line.startswith("An error occurred while calling")]
@@ -273,7 +273,7 @@ def _said(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _noticed(arrived: list[int]) -> Iterator[None]:
+def noticed(arrived: list[int]) -> Iterator[None]:
     """Note the signals that arrive: Py4J may make an error of its own of their KeyboardInterrupt."""
     before: dict[int, Callable[[int, Any], Any]] = {}
 
@@ -295,7 +295,7 @@ def _noticed(arrived: list[int]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _of_spark(error: Exception) -> bool:
+def of_spark(error: Exception) -> bool:
     """Whether Spark gave up while it ran, and not because it was asked for nonsense."""
     kinds = type(error).__mro__
     asked = any(kind.__name__ in ("AnalysisException", "ParseException") for kind in kinds)

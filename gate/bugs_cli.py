@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, UsageError, say, unicode, usage
+from rebalance.gate.terminal import EXITS, UsageError, draw, say, unicode, usage
 
 if TYPE_CHECKING:
     from rebalance.explore.bugs import Shown
@@ -364,4 +364,4 @@ def _mark(cell: Cell | None) -> str:
 def _ticker(options: argparse.Namespace) -> Callable[[str], None]:
     if options.no_progress or not sys.stderr.isatty():
         return lambda line: None
-    return lambda line: print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+    return draw

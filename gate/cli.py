@@ -18,7 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate import audit_cli, bugs_cli, campaign_cli, explore_cli, prove_cli, runs_cli, upgrade_cli
-from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, color, note, positive, say, unicode, whole
+from rebalance.gate.terminal import (
+    EXITS,
+    ROOT,
+    UsageError,
+    clean,
+    color,
+    draw,
+    note,
+    positive,
+    say,
+    unicode,
+    whole,
+)
 
 if TYPE_CHECKING:
     from rebalance.gate.check import Progress
@@ -385,14 +397,14 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[Progress, int], N
         left = (total - progress.done) / max(rate, 1e-9)
         broken = f", {len(progress.best)} clauses broken" if progress.best else ""
         line = f"{progress.done}/{total} scenarios, {rate:.0f}/s, about {left:.0f} s left{broken}"
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        draw(line)
 
     quiet = options.no_progress or not sys.stderr.isatty()
     try:
         yield (lambda progress, total: None) if quiet else tell
     finally:
         if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            draw()
 
 
 def _resolve(spec: str | None, command: Sequence[str] = ()) -> Target:

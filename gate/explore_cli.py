@@ -18,6 +18,7 @@ from rebalance.gate.terminal import (
     UsageError,
     amount,
     color,
+    draw,
     natural,
     note,
     say,
@@ -363,13 +364,13 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[Progress], None] 
         shown = now
         rate = progress.distinct / max(now - began, 1e-9)
         line = f"depth {progress.depth}, {progress.distinct:,} states, {rate:,.0f}/s"
-        print(f"\r\x1b[K{line}, {progress.frontier:,} queued", end="", file=sys.stderr, flush=True)
+        draw(f"{line}, {progress.frontier:,} queued")
 
     try:
         yield tell
     finally:
         if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            draw()
 
 
 def _save(found: Explored, out: Path | None) -> dict[str, str]:

@@ -5,15 +5,17 @@ Nothing here prints; ``tell`` gets the findings.
 
 from __future__ import annotations
 
+import builtins
 import json
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rebalance.gate import recordings, traces
-from rebalance.gate.auditing import InputError, Plan, as_findings
+from rebalance.gate.auditing import InputError, Plan, as_findings, noticed, of_spark, said
 from rebalance.gate.recordings import Finding, Recording
 from rebalance.gate.result import Exit
 from rebalance.pipeline.findings import CHECKS
@@ -29,26 +31,30 @@ class Told:
     findings: int = 0
     broken: int = 0
     doubtful: int = 0
+    failed: str = ""
+    """Why it did not come to its end: what cannot be read or written any more, in one line."""
 
     def and_also(self, plan: Plan, new: Sequence[Finding]) -> Told:
         """With these."""
         counting = [one for one in new if plan.gates(one.level)]
         certain = sum(one.certain for one in counting)
-        return Told(self.findings + len(new), self.broken + certain, self.doubtful + len(counting) - certain)
+        doubtful = self.doubtful + len(counting) - certain
+        return Told(self.findings + len(new), self.broken + certain, doubtful, self.failed)
 
     @property
     def exit(self) -> Exit:
-        """The exit code of a run that came to its end."""
+        """The exit code of a run that was not interrupted."""
         if self.broken:
             return Exit.VIOLATION
-        return Exit.INCONCLUSIVE if self.doubtful else Exit.CONFORMANT
+        return Exit.INCONCLUSIVE if self.doubtful or self.failed else Exit.CONFORMANT
 
 
 def follow(plan: Plan, every: float, *, once: bool, tell: Callable[[Sequence[Finding]], None]) -> Told:
     """Follow the one directory or file of the plan until Ctrl-C, or with ``once`` to its present end.
 
     Goes on where a run with the same ``plan.out`` had come to. Each finding is saved as a trace below it and
-    then told. Raises InputError when that directory is of another run, SparkMissing, and KeyboardInterrupt.
+    then told. What cannot be read or written any more ends it, ``failed``. Raises InputError when that
+    directory is of another run, SparkMissing, and KeyboardInterrupt.
     """
     (path,) = plan.absolute
     if not Path(path).exists():
@@ -81,13 +87,41 @@ def follow(plan: Plan, every: float, *, once: bool, tell: Callable[[Sequence[Fin
         every=every,
         now=not once,
     )
-    with session(plan.master, memory=plan.memory) as spark:
-        query = follow(spark, watch, once=once)
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
+    signals: list[int] = []
+    try:
+        with session(plan.master, memory=plan.memory) as spark, noticed(signals):
+            query = follow(spark, watch, once=once)
+            try:
+                query.awaitTermination()
+            finally:
+                query.stop()
+    except Exception as error:
+        if signals:
+            raise KeyboardInterrupt from error
+        if not (failed := failure(error)):
+            raise
+        return replace(told, failed=failed)
     return told
+
+
+def failure(error: Exception) -> str:
+    """What could not be read or written any more, in one line; nothing if a mistake of ours ended the stream.
+
+    Of an exception that was raised in Python while Spark called it, Spark shows the traceback; the lines
+    without indent name what was raised.
+    """
+    text = str(error)
+    if not of_spark(error):
+        return ""
+    if "Traceback (most recent call last)" not in text:
+        return said(error).rpartition("terminated with exception: ")[2]
+    for name, why in re.findall(r"^((?:\w+\.)*\w+): (.+)$", text, re.M):
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, OSError):
+            return str(why)
+        if name.startswith(("py4j.", "pyspark.")) and not name.endswith("AnalysisException"):
+            return str(why)
+    return ""
 
 
 def _settle(plan: Plan, path: str) -> None:

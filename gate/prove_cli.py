@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, UsageError, color, note, positive, say, usage, whole
+from rebalance.gate.terminal import EXITS, UsageError, color, draw, note, positive, say, usage, whole
 
 if TYPE_CHECKING:
     from rebalance.gate.proving import Plan, Tell
@@ -147,10 +147,10 @@ def _ticker(options: argparse.Namespace) -> Iterator[Tell | None]:
         shown = now
         left = (now - began) * (total - done) / done
         line = f"{done:,} of {total:,} obligations, about {left:.0f} s left"
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        draw(line)
 
     try:
         yield tell
     finally:
         if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            draw()

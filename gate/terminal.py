@@ -37,6 +37,11 @@ def note(text: str) -> None:
         print(clean(text), file=sys.stderr, flush=True)
 
 
+def draw(line: str = "") -> None:
+    """Put ``line`` in place of the progress line, which is on stderr; nothing takes it away."""
+    print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+
 def clean(text: str) -> str:
     """Without the escapes by which names and messages from outside could steer the terminal."""
     from rebalance.gate.report.words import clean as clean_line

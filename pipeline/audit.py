@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 from rebalance.pipeline import checks
 from rebalance.pipeline.clocks import clocks
 from rebalance.pipeline.findings import Thresholds
-from rebalance.pipeline.ownership import KEY, intervals, meetings, screen
+from rebalance.pipeline.ownership import gaps, intervals, meetings, screen
 from rebalance.pipeline.rebalances import (
+    consumers,
     generations,
     lulls,
     participants,
@@ -26,25 +27,28 @@ from rebalance.pipeline.rebalances import (
     vanished,
 )
 
+FEW = 100_000
+"""So many events are one task's: without a shuffle, of which planning one costs more than it would save."""
+
 
 class Audit(NamedTuple):
     """What came of it, as DataFrames; none is computed before it is asked for. ``release`` it at the end.
 
-    ``findings``: ``findings.FINDINGS``. ``groups``: group, consumers, partitions, events, rebalances, first,
-    last, settled. ``pauses``: group, handovers, p50, p95, longest (seconds without an owner). ``clocks``:
-    host, ahead, spread (seconds), samples.
+    ``findings``: ``findings.FINDINGS``. ``groups``: group, consumers, partitions (that somebody owned),
+    events, rebalances, first, last, settled. ``pauses``: group, handovers, p50, p95, longest (seconds without
+    an owner). ``clocks``: host, ahead, spread (seconds), samples.
     """
 
     findings: DataFrame
     groups: DataFrame
     pauses: DataFrame
     clocks: DataFrame
-    kept: tuple[DataFrame, ...]
+    screened: DataFrame
+    """``ownership.screen``, as far as more than one table needs it."""
 
     def release(self) -> None:
         """Give back the memory and disk that intermediate results took."""
-        for one in self.kept:
-            one.unpersist()
+        self.screened.unpersist()
 
 
 def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: datetime | None = None) -> Audit:
@@ -58,8 +62,10 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
         """More than one check needs it; and Spark would plan each of them with all that led to it."""
         return one.localCheckpoint()
 
-    last = F.greatest(F.max("at"), F.lit(until).cast("timestamp"))
-    end = keep(events.agg(last.alias("end")))
+    seen = keep(consumers(events))
+    if (seen.agg(F.sum("events")).first() or (0,))[0] <= FEW:
+        seen, events = seen.coalesce(1), events.coalesce(1)
+    end = keep(seen.agg(F.greatest(F.max("last"), F.lit(until).cast("timestamp")).alias("end")))
     hosts = keep(clocks(events))
     members = keep(participants(events))
     began = keep(generations(events, members))
@@ -69,9 +75,9 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
     # Of all events about half: kept as columns, which Spark packs tight.
     screened = screen(events).where("pause is not null or odd or last").persist()
     restless = unsettled(stirred, end, limits.settle)
-    owned = keep(_ended(intervals(events, _candidates(screened, quiet, gone, began, limits)), gone))
+    owned = keep(_ended(intervals(events, _candidates(screened, quiet, gone, began, limits), seen), gone))
     met = keep(meetings(owned))
-    gap = keep(checks.gaps(owned, end))
+    gap = keep(gaps(owned, end))
     stranded = keep(checks.stranded(gap, quiet, events, limits))
     found = (
         checks.contradictions(met, members, hosts, end, limits),
@@ -83,10 +89,10 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
     )
     return Audit(
         reduce(DataFrame.unionByName, found),
-        _groups(events, began, restless),
-        _pauses(screened, events),
+        _groups(seen, screened, began, restless),
+        _pauses(seen, screened),
         hosts,
-        (screened,),
+        screened,
     )
 
 
@@ -129,25 +135,20 @@ def _ended(owned: DataFrame, gone: DataFrame) -> DataFrame:
     )
 
 
-def _groups(events: DataFrame, began: DataFrame, restless: DataFrame) -> DataFrame:
+def _groups(seen: DataFrame, screened: DataFrame, began: DataFrame, restless: DataFrame) -> DataFrame:
     """One row for each group, what there is of it and whether it had come to rest."""
-    seen = (
-        events.groupBy("group", "consumer")
-        .agg(F.count("*").alias("events"), F.min("at").alias("first"), F.max("at").alias("last"))
-        .groupBy("group")
-        .agg(
-            F.count("consumer").alias("consumers"),
-            F.sum("events").alias("events"),
-            F.min("first").alias("first"),
-            F.max("last").alias("last"),
-        )
+    groups = seen.groupBy("group").agg(
+        F.xxhash64("group").alias("family"),
+        F.count("consumer").alias("consumers"),
+        F.sum("events").alias("events"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
     )
-    owned = events.where("partition is not null").select(*KEY).distinct().groupBy("group")
-    partitions = owned.agg(F.count("*").alias("partitions"))
+    partitions = screened.where("last").groupBy("family").agg(F.count("*").alias("partitions"))
     rebalances = began.groupBy("group").agg(F.count("*").alias("rebalances"))
     unrest = restless.select("group", F.lit(False).alias("settled"))
     return (
-        seen.join(partitions, "group", "left")
+        groups.join(partitions, "family", "left")
         .join(rebalances, "group", "left")
         .join(unrest, "group", "left")
         .na.fill(0, ["partitions", "rebalances"])
@@ -156,9 +157,9 @@ def _groups(events: DataFrame, began: DataFrame, restless: DataFrame) -> DataFra
     )
 
 
-def _pauses(screened: DataFrame, events: DataFrame) -> DataFrame:
+def _pauses(seen: DataFrame, screened: DataFrame) -> DataFrame:
     """How long partitions were without an owner between two, for each group."""
-    names = events.select("group").distinct().withColumn("family", F.xxhash64("group"))
+    names = seen.select("group").distinct().withColumn("family", F.xxhash64("group"))
     pause = F.col("pause") / 1e6
     return (
         screened.where("pause is not null")

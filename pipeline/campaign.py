@@ -381,9 +381,9 @@ QUERIES: Mapping[str, str] = {
     "slowest": """
         select number, seed, micros, verdict, members, partitions, steps
         from {verdicts} where micros is not null order by micros desc, number limit 5""",
-    "quarantine": """
+    "quarantine": f"""
         select number, seed, verdict, summary
-        from {verdicts} where verdict in ('hung', 'died', 'error') order by number limit 20""",
+        from {{verdicts}} where verdict in {LOST} order by number limit 20""",
 }
 """The tables of a campaign, each a query over ``VERDICTS``; all of them are small."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from rebalance.pipeline.clocks import UNKNOWN
 from rebalance.pipeline.events import Kind
@@ -18,8 +18,9 @@ from rebalance.pipeline.findings import (
     UNSETTLED,
     ZOMBIE,
     Thresholds,
+    place,
 )
-from rebalance.pipeline.ownership import KEY, ONE
+from rebalance.pipeline.ownership import KEY
 from rebalance.pipeline.rebalances import BEGINNINGS
 from rebalance.pipeline.times import seconds
 
@@ -58,10 +59,7 @@ def contradictions(
         }
     )
     joined = members.select(
-        "group",
-        F.col("generation").alias("generation"),
-        F.col("consumer").alias("_who"),
-        F.lit(True).alias("there"),
+        "group", "generation", F.col("consumer").alias("_who"), F.lit(True).alias("there")
     )
     known = members.select("group", "generation").distinct().withColumn("told", F.lit(True))
     pairs = (
@@ -120,33 +118,6 @@ def _with_skew(rows: DataFrame, hosts: DataFrame, limits: Thresholds) -> DataFra
     return rows.withColumn("skew", F.when(same, 0.0).otherwise(F.coalesce(known, F.lit(UNKNOWN))))
 
 
-def gaps(owned: DataFrame, end: DataFrame) -> DataFrame:
-    """The times in which nobody owned a partition: KEY, ``a`` (the last owner's interval), ``b`` (the next,
-    null: nobody), ``since``, ``until`` (of the log where there is no next)."""
-    order = Window.partitionBy(*KEY).orderBy("began", "granted", "consumer")
-    whole = F.struct(*(name for name in owned.columns if name not in KEY))
-    # An interval that does not end reaches beyond all others.
-    reach = F.struct(F.col("ended").isNull().alias("open"), F.col("ended").alias("at"), whole.alias("one"))
-    rows = owned.select(
-        *KEY,
-        F.max(reach).over(order.rowsBetween(Window.unboundedPreceding, 0)).alias("reach"),
-        F.lead(whole).over(order).alias("b"),
-    )
-    return (
-        rows.where("not reach.open")
-        .crossJoin(F.broadcast(end))
-        .select(
-            *KEY,
-            F.col("reach.one").alias("a"),
-            "b",
-            F.col("reach.at").alias("since"),
-            F.coalesce("b.began", "end").alias("until"),
-        )
-        # Whose log begins with giving it away has had it, nobody knows since when.
-        .where("since < until and (b is null or b.start is not null)")
-    )
-
-
 def stranded(gap: DataFrame, quiet: DataFrame, events: DataFrame, limits: Thresholds) -> DataFrame:
     """Gaps that a settled group with members left as they were; ``quiet`` are its ``rebalances.lulls``."""
     alive = quiet.where("alive").select("group", F.col("since").alias("calm"), F.col("until").alias("stir"))
@@ -167,7 +138,8 @@ def stranded(gap: DataFrame, quiet: DataFrame, events: DataFrame, limits: Thresh
         lasted=seconds("from", "to"),
         owners=("a",),
         places=F.array("a.start", "a.stop", "b.start"),
-        named=F.array("a.start"),
+        # What the log does not see begin is told apart by where it ends.
+        named=F.array(F.coalesce("a.start", "a.stop")),
         detail=F.concat(
             F.lit("nobody owns it since "), F.col("a.consumer"), F.lit(" did, and the group had come to rest")
         ),
@@ -252,12 +224,11 @@ def needless(met: DataFrame, members: DataFrame, began: DataFrame) -> DataFrame:
 
 def rebalance_storms(stormy: DataFrame, stirred: DataFrame, limits: Thresholds) -> DataFrame:
     """One finding for each storm (``rebalances.storms``)."""
-    place = F.struct(*ONE)
     rows = (
         stormy.join(stirred.where(F.col("kind").isin(*BEGINNINGS)), "group")
         .where("at >= since and at <= until")
         .groupBy("group", "since", "until", "count", "changes")
-        .agg(F.min(place).alias("first"), F.max(place).alias("last"))
+        .agg(F.min(place()).alias("first"), F.max(place()).alias("last"))
     )
     return _findings(
         rows,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -104,6 +106,12 @@ PLACE = StructType(
 )
 """An event that a finding is about, with where it is written. Nullable, as everything is in Parquet."""
 
+
+def place() -> Column:
+    """A row of ``events.EVENTS`` as a place."""
+    return F.struct(*PLACE.names)
+
+
 FINDINGS = StructType(
     [
         StructField("id", StringType(), nullable=False),  # the same whenever the same is found again
@@ -118,9 +126,7 @@ FINDINGS = StructType(
         StructField("consumers", ArrayType(StringType())),  # the earlier first
         StructField("members", ArrayType(StringType())),  # ids of the same, null where not known
         StructField("generations", ArrayType(IntegerType())),  # in which each of them was granted it
-        StructField(
-            "skew", DoubleType()
-        ),  # seconds by which the clocks concerned may differ; null: one clock
+        StructField("skew", DoubleType()),  # seconds that the clocks may differ by; null: one clock
         StructField("certain", BooleanType(), nullable=False),  # no difference of clocks explains it
         StructField("places", ArrayType(PLACE), nullable=False),
         StructField("detail", StringType(), nullable=False),  # one sentence

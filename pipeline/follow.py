@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from rebalance.pipeline.audit import audit
 from rebalance.pipeline.findings import FINDINGS, Thresholds
-from rebalance.pipeline.sources import _exploded, events_of, settled
+from rebalance.pipeline.sources import events_of, settled
 from rebalance.pipeline.tail import Tail
 
 HORIZON = 3600.0
@@ -77,18 +77,16 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool = False) -> Streamin
 def _batch(lines: DataFrame, number: int, watch: Watch) -> None:
     """One micro-batch: its events are kept, then everything that is kept is audited."""
     spark = lines.sparkSession
-    parsed = str(watch.state / "parsed")
     read = events_of(
         lines,
         watch.kind,
         zone=watch.zone,
         parent=watch.path.rstrip("/") + "/",
-        staging=parsed,
+        staging=str(watch.state / "parsed"),
         settle=False,
     )
     read.malformed.write.mode("overwrite").parquet(str(watch.out / "malformed" / f"batch={number:09}"))
-    rows = spark.read.parquet(parsed).where("kind is not null and why is null")
-    _exploded(rows).write.mode("overwrite").parquet(str(watch.state / "events" / f"batch={number:09}"))
+    read.events.write.mode("overwrite").parquet(str(watch.state / "events" / f"batch={number:09}"))
     kept, cut = _kept(spark, watch.state, number)
     if kept.isEmpty():
         return

@@ -10,10 +10,11 @@ At the same instant what ends goes before what begins: such a hand-over is no ov
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from rebalance.pipeline.clocks import host
 from rebalance.pipeline.events import Kind
+from rebalance.pipeline.findings import place
 
 CHANGES = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
 """What happens to a single partition; everything else happens to a consumer or to the group."""
@@ -23,8 +24,6 @@ NEAR = 3
 owners has met the first of them."""
 
 KEY = ("group", "topic", "partition")
-ONE = ("at", "kind", "consumer", "generation", "file", "line")
-"""The columns of ``findings.PLACE``."""
 
 
 def key() -> Column:
@@ -44,7 +43,7 @@ def screen(events: DataFrame) -> DataFrame:
     ``consumer`` (a number), ``last`` (nothing follows) and ``begins`` (as opposed to ends).
     """
     begins = F.col("kind") == Kind.ASSIGNED
-    rows = events.where(F.col("kind").isin(*CHANGES)).select(
+    rows = _changes(events).select(
         key(),
         F.xxhash64("group").alias("family"),
         # One number to sort by: the time, and in its last bit what begins after what ends.
@@ -78,42 +77,43 @@ def screen(events: DataFrame) -> DataFrame:
     )
 
 
+def _changes(events: DataFrame) -> DataFrame:
+    """A callback without partitions changes nothing; our own log has those, too."""
+    return events.where(F.col("kind").isin(*CHANGES) & F.col("partition").isNotNull())
+
+
 def _begins(time: str) -> Column:
     return F.col(time).bitwiseAND(F.lit(1)) == 1
 
 
-def intervals(events: DataFrame, keys: DataFrame) -> DataFrame:
+def intervals(events: DataFrame, keys: DataFrame, seen: DataFrame) -> DataFrame:
     """The ownership of the partitions in ``keys`` (with a column ``key``), one row for each interval.
 
-    Returns group, topic, partition, consumer, member, host; ``granted`` (generation), ``began``; ``ended``,
-    ``end`` (the kind of event) and ``held`` (the last generation of the consumer then), null where it does
-    not end in this log; and the events ``start`` and ``stop`` as places. An interval ends at the latest
-    where its consumer closes or starts again. One that began before the log of its consumer did has its first
-    line for ``began``, no ``start`` and no ``granted``.
+    ``seen``: ``rebalances.consumers``. Returns group, topic, partition, consumer, member, host; ``granted``
+    (generation), ``began``; ``ended``, ``end`` (the kind of event) and ``held`` (the last generation of the
+    consumer then), null where it does not end in this log; and the events ``start`` and ``stop`` as places.
+    An interval ends at the latest where its consumer closes or starts again. One that began before the log of
+    its consumer did has its first line for ``began``, no ``start`` and no ``granted``.
     """
-    chosen = events.where(F.col("kind").isin(*CHANGES)).join(
+    chosen = _changes(events).join(
         F.broadcast(keys.select(F.col("key").alias("_key")).distinct()),
         key() == F.col("_key"),
         "left_semi",
     )
     # At one instant a consumer's events are in the order of its log.
     own = Window.partitionBy(*KEY, "consumer").orderBy("at", "file", "line")
-    turn = F.when(F.col("kind").isin(Kind.STARTED, Kind.CLOSED), F.struct(*ONE))
-    lives = events.groupBy("group", "consumer").agg(
-        F.array_sort(F.collect_list(turn)).alias("lives"), F.min("at").alias("first")
-    )
-    here = F.struct(*ONE)
+    here = place()
     begins = F.col("kind") == Kind.ASSIGNED
     rows = (
         chosen.withColumns({"next": F.lead(here).over(own), "none": F.lag("at").over(own).isNull()})
         .where(begins | F.col("none"))
         .withColumn("next", F.when(begins, F.col("next")).otherwise(here))
-        .join(lives, ["group", "consumer"], "left")
+        .join(seen.select("group", "consumer", "first", "turns"), ["group", "consumer"], "left")
         .withColumn(
             "life",
             F.get(
                 F.filter(
-                    "lives", lambda one: one["at"] > F.when(begins, F.col("at")).otherwise(F.col("first"))
+                    "turns", lambda one: one["at"] > F.when(begins, F.col("at")).otherwise(F.col("first"))
                 ),
                 F.lit(0),
             ),
@@ -140,11 +140,45 @@ def meetings(owned: DataFrame) -> DataFrame:
     Returns group, topic, partition, ``a``, ``b`` (all columns of ``intervals``) and ``next``: nothing began
     in between.
     """
-    order = Window.partitionBy(*KEY).orderBy("began", "granted", "consumer")
-    one = F.struct(*(name for name in owned.columns if name not in KEY))
+    one, order = _whole(owned), _in_order()
     before = F.collect_list(one).over(order.rowsBetween(-NEAR, -1))
     return (
         owned.select(*KEY, one.alias("b"), before.alias("before"))
         .select(*KEY, "b", F.posexplode(F.reverse("before")).alias("back", "a"))
         .select(*KEY, "a", "b", (F.col("back") == 0).alias("next"))
     )
+
+
+def gaps(owned: DataFrame, end: DataFrame) -> DataFrame:
+    """The times in which nobody owned a partition: KEY, ``a`` (the last owner's interval), ``b`` (the next,
+    null: nobody), ``since``, ``until`` (of the log where there is no next)."""
+    whole, order = _whole(owned), _in_order()
+    # An interval that does not end reaches beyond all others.
+    reach = F.struct(F.col("ended").isNull().alias("open"), F.col("ended").alias("at"), whole.alias("one"))
+    rows = owned.select(
+        *KEY,
+        F.max(reach).over(order.rowsBetween(Window.unboundedPreceding, 0)).alias("reach"),
+        F.lead(whole).over(order).alias("b"),
+    )
+    return (
+        rows.where("not reach.open")
+        .crossJoin(F.broadcast(end))
+        .select(
+            *KEY,
+            F.col("reach.one").alias("a"),
+            "b",
+            F.col("reach.at").alias("since"),
+            F.coalesce("b.began", "end").alias("until"),
+        )
+        # Whose log begins with giving it away has had it, nobody knows since when.
+        .where("since < until and (b is null or b.start is not null)")
+    )
+
+
+def _in_order() -> WindowSpec:
+    return Window.partitionBy(*KEY).orderBy("began", "granted", "consumer")
+
+
+def _whole(owned: DataFrame) -> Column:
+    """An interval as one value, to be put beside others of its partition."""
+    return F.struct(*(name for name in owned.columns if name not in KEY))

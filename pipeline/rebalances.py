@@ -1,10 +1,11 @@
-"""The life of each group as a whole: its generations, who was in them, and when nothing happened."""
+"""The life of each group as a whole: its consumers, its generations, and when nothing happened."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from rebalance.pipeline.events import AT_COORDINATOR, Kind
+from rebalance.pipeline.findings import place
 from rebalance.pipeline.times import seconds
 
 JOINS = (Kind.JOINED, Kind.SYNCED)
@@ -24,6 +25,18 @@ UNDERWAY = (Kind.JOINING, Kind.PREPARING)
 
 GONE = (Kind.LEAVING, Kind.CLOSED, Kind.EMPTY, Kind.REMOVED)
 """What a group has last whose members have all gone."""
+
+
+def consumers(events: DataFrame) -> DataFrame:
+    """Each consumer in the log, and null for the coordinator: group, consumer, ``events`` (how many),
+    ``first`` and ``last`` (timestamps), ``turns`` (places where it starts or closes, in order)."""
+    of_group = ["group", "consumer"]
+    seen = events.groupBy(of_group).agg(
+        F.count("*").alias("events"), F.min("at").alias("first"), F.max("at").alias("last")
+    )
+    # By itself, because Spark sorts whatever it collects by many keys, and these are few of the events.
+    turns = events.where(F.col("kind").isin(Kind.STARTED, Kind.CLOSED)).groupBy(of_group)
+    return seen.join(turns.agg(F.array_sort(F.collect_list(place())).alias("turns")), of_group, "left")
 
 
 def participants(events: DataFrame) -> DataFrame:
@@ -91,7 +104,7 @@ def stirs(events: DataFrame) -> DataFrame:
     Returns group, at, kind, consumer, generation, file, line, ``before`` and ``after`` (timestamps of the
     neighbours, null at the ends).
     """
-    order = Window.partitionBy("group").orderBy("at", "generation", "kind")
+    order = _in_order()
     return (
         events.where(F.col("kind").isin(*STIRS))
         .select("group", "at", "kind", "consumer", "generation", "file", "line")
@@ -154,17 +167,16 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
     Either nothing at all happened for ``settle`` seconds after a rebalance began, or one came after the
     other, never so long apart, for that long and until the end.
     """
-    order = Window.partitionBy("group").orderBy("at", "generation", "kind")
+    order = _in_order()
     fresh = F.coalesce(seconds("before", "at") >= settle, F.lit(True))
-    place = F.struct("at", "kind", "consumer", "generation", "file", "line")
     runs = (
         stirred.withColumn("run", F.sum(fresh.cast("int")).over(order))
         .withColumn("syncs", F.max(F.col("kind") == Kind.SYNCED).over(Window.partitionBy("group")))
         .groupBy("group", "run")
         .agg(
             F.min("at").alias("since"),
-            F.min(place).alias("first"),
-            F.max(place).alias("last"),
+            F.min(place()).alias("first"),
+            F.max(place()).alias("last"),
             F.count_distinct("generation").alias("generations"),
             F.max(F.col("after").isNull()).alias("final"),
             F.max("syncs").alias("syncs"),
@@ -179,3 +191,7 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
     return runs.where(waiting | restless).select(
         "group", "since", "first", "last", "generations", waiting.alias("waiting")
     )
+
+
+def _in_order() -> WindowSpec:
+    return Window.partitionBy("group").orderBy("at", "generation", "kind")

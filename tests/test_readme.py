@@ -1,8 +1,8 @@
 """Every command in README.md and docs/ is run, and what it prints is compared with what they show.
 
-A ```console block holds ``$ command`` lines, each followed by its output. The blocks of a file run in
-one directory each, which holds a copy of ``examples/`` and the files that the document itself shows. An
-HTML comment in the line before a block says more about it::
+A ```console block holds ``$ command`` lines, each followed by its output. Each block runs in a directory of
+its own, which holds a copy of ``examples/`` and the files that the document itself shows; one run serves all
+blocks that begin with the same commands. An HTML comment in the line before a block says more about it::
 
     <!-- slow -->                 not in the fast loop
     <!-- needs: node -->          skipped where there is no such program, or module
@@ -21,7 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +55,10 @@ class Block:
     def name(self) -> str:
         return f"{self.document.name}:{self.line}"
 
+    @property
+    def commands(self) -> list[str]:
+        return [command for command, _ in self.steps()]
+
     def steps(self) -> Iterator[tuple[str, str]]:
         """Each command with the output that is shown for it."""
         for part in re.split(r"^\$ ", self.text, flags=re.M)[1:]:
@@ -72,12 +76,24 @@ def blocks(document: Path) -> Iterator[Block]:
         yield Block(document, line, found["note"] or "", found["kind"], found["text"])
 
 
+def together(found: Iterable[Block]) -> list[list[Block]]:
+    """Blocks that one run serves: a block first, then those that are how it begins, with the same note."""
+    shared: list[list[Block]] = []
+    for block in sorted(found, key=lambda one: -len(one.commands)):
+        for like in shared:
+            if (like[0].note, like[0].commands[: len(block.commands)]) == (block.note, block.commands):
+                like.append(block)
+                break
+        else:
+            shared.append([block])
+    return shared
+
+
 def cases() -> Iterator[object]:
-    for document in DOCUMENTS:
-        for block in blocks(document):
-            if block.kind == "console":
-                marks = [pytest.mark.slow] if "slow" in block.note else []
-                yield pytest.param(block, id=block.name, marks=marks)
+    every = (block for document in DOCUMENTS for block in blocks(document) if block.kind == "console")
+    for shared in together(every):
+        marks = [pytest.mark.slow] if "slow" in shared[0].note else []
+        yield pytest.param(shared, id="+".join(block.name for block in shared), marks=marks)
 
 
 def plain(text: str) -> str:
@@ -128,13 +144,20 @@ def run(command: str, directory: Path) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("block", list(cases()))
-def test_commands_print_what_the_document_shows(block: Block, tmp_path: Path) -> None:
-    skip_without(block.note)
-    prepare(tmp_path, block.document)
+@pytest.mark.parametrize("shared", list(cases()))
+def test_commands_print_what_the_document_shows(shared: list[Block], tmp_path: Path) -> None:
+    skip_without(shared[0].note)
+    for block in shared:
+        prepare(tmp_path, block.document)
+    printed = [run(command, tmp_path) for command in shared[0].commands]
+    if wrong := [said for block in shared if (said := compared(block, printed))]:
+        pytest.fail("\n\n".join(wrong), pytrace=False)
+
+
+def compared(block: Block, outputs: Sequence[str]) -> str:
+    """What is wrong with what the block shows, which is put right instead where that was asked for."""
     real, wrong = "", []
-    for command, shown in block.steps():
-        printed = run(command, tmp_path)
+    for (command, shown), printed in zip(block.steps(), outputs, strict=False):
         if not same(shown, printed):
             wrong.append(f"$ {command}\n{printed}")
             shown = shortened(printed, shown)
@@ -143,7 +166,8 @@ def test_commands_print_what_the_document_shows(block: Block, tmp_path: Path) ->
         whole = block.document.read_text(encoding="utf-8")
         block.document.write_text(whole.replace(block.text, real), encoding="utf-8")
     elif wrong:
-        pytest.fail(f"{block.name}: prints something else now:\n\n" + "\n\n".join(wrong), pytrace=False)
+        return f"{block.name}: prints something else now:\n\n" + "\n\n".join(wrong)
+    return ""
 
 
 FINDINGS = [

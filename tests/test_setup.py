@@ -80,7 +80,10 @@ def test_help_lists_every_target(clone: Path, target: str) -> None:
         ("gate", ".venv/bin/rebalance check cooperative-sticky"),
         (
             "test",
-            '.venv/bin/pytest -n 2 --durations=10 -o timeout=600 -o timeout_method=thread -m "not nightly"',
+            (
+                ".venv/bin/pytest -n 2 --dist worksteal --durations=10 "
+                '-o timeout=600 -o timeout_method=thread -m "not nightly"'
+            ),
         ),
     ],
 )

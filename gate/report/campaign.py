@@ -103,7 +103,9 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
         ),
     )
     if found["quarantine"]:
-        lost = sum(row.scenarios for row in found["verdicts"] if row.verdict in ("hung", "died", "error"))
+        from rebalance.pipeline.campaign import LOST
+
+        lost = sum(row.scenarios for row in found["verdicts"] if row.verdict in LOST)
         lines += ["", f"{count(lost, 'scenario')} not played to the end:"]
         lines += [
             f"  {r.verdict:<6} scenario {r.number:,}, seed {r.seed}: {cut(clean(r.summary or ''), 70)}"

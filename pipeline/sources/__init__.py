@@ -106,8 +106,7 @@ def events_of(
     """The events of lines: file string, line bigint, value string. Arguments as for ``read``.
 
     ``parent`` is the beginning of file names that says nothing. ``counts`` (file, lines) says how many lines
-    there are. ``settle=False`` leaves out what needs the lines before (``settled``): for a stream, which is
-    neither cached nor staged.
+    there are. ``settle=False`` leaves what needs the lines before to ``settled``: for a part of a log.
     """
     rows = _rows(lines, kind, zone, date, parent)
     if staging is not None:
@@ -117,7 +116,7 @@ def events_of(
         rows = rows.persist()
     events = _exploded(rows.where("kind is not null and why is null"))
     malformed = rows.where("why is not null").select("file", "line", "text", "why")
-    return Read(settled(events) if settle else _final(events), malformed, _counted(rows, counts))
+    return Read(settled(events) if settle else events, malformed, _counted(rows, counts))
 
 
 def settled(events: DataFrame) -> DataFrame:

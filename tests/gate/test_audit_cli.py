@@ -178,6 +178,12 @@ def test_the_how_to_names_every_check_and_threshold():
     assert f"`--storm` {limits.storm}/{limits.storm_within:g}" in text
 
 
+def test_what_can_be_asked_for_is_what_can_be_read():
+    from rebalance.pipeline.sources import KINDS
+
+    assert sorted(audit_cli.SOURCES) == sorted(KINDS)
+
+
 def test_progress_is_for_terminals_only(monkeypatch, capsys):
     quiet = argparse.Namespace(no_progress=False)
     with audit_cli._ticker(quiet) as tell:
@@ -394,7 +400,7 @@ def example(tmp_path):
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # a Java of its own; by day --follow has one, and above are the errors that it ends in
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_it_and_keeps_what_is_known(example):
     code = (

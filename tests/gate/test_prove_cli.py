@@ -198,7 +198,7 @@ def test_progress_on_a_terminal(rebalance, toy, monkeypatch, capfd):
 # -- the protocol --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the same run as the README's, which tests/test_readme.py compares
 def test_the_protocol_is_proved(rebalance):
     ran = rebalance("prove")
     among = proof()
@@ -207,6 +207,14 @@ def test_the_protocol_is_proved(rebalance):
     title = f"PROVED  {len(among)} theorems, {obligations:,} obligations, for groups of any size"
     assert ran.out.splitlines()[0] == title
     assert len(re.findall(r"  proved  \d+\.\d s$", ran.out, re.M)) == len(among)
+
+
+@pytest.mark.slow
+def test_every_obligation_is_listed_and_the_readme_has_their_number(rebalance):
+    among = proof()
+    obligations = sum(theorem.obligations for theorem in among)
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert f"PROVED  {len(among)} theorems, {obligations:,} obligations, for groups of any size\n" in readme
     listed = rebalance("prove", "--list").out.splitlines()
     assert len(listed) == obligations + len(among)
     assert "  step lead: offered what nobody else has" in listed

@@ -131,6 +131,10 @@ LOGS = {
         201 a synced 4
         201.1 a assigned 4 t-0
     """,
+    "callbacks without partitions": TWO
+    + "11.2 a revoked 2 t-1\n 11.2 b assigned 2"
+    + FOLLOW_UP
+    + "13.2 b assigned 3 t-1\n 20 a revoked 3\n 20 b assigned 3",
     "restarts": "".join(
         f"{50 * i} a started\n{50 * i + 1} a joined {i + 1}\n{50 * i + 1} a synced {i + 1}\n"
         for i in range(9)
@@ -188,6 +192,24 @@ LOGS = {
         13 b joined 3
         13.1 b synced 3
         13.2 b assigned 3 t-1
+    """,
+    "stranded twice, the log begins in the middle": """
+        1 a joined 8
+        1.1 a synced 8
+        1.2 a revoked 8 t-0
+        200 a joined 9
+        200 c joined 9
+        200.1 a synced 9
+        200.1 c synced 9
+        200.2 c assigned 9 t-0
+        399.9 c revoked 9 t-0
+        400 a joined 10
+        400 b joined 10
+        400 c joined 10
+        400.1 a synced 10
+        400.1 b synced 10
+        400.1 c synced 10
+        401 b revoked 10 t-0
     """,
     "paused": TWO
     + "11.2 a revoked 2 t-1\n"
@@ -249,6 +271,7 @@ FOUND = {
     "stranded": ["stranded"],
     "stranded for a while": ["stranded"],
     "stranded with the dead": ["stranded"],
+    "stranded twice, the log begins in the middle": ["stranded", "stranded"],
     "paused": ["long-pause"],
     "moved for nothing": ["needless-movement"],
     "moved for nothing by EAGER": ["needless-movement"],
@@ -278,6 +301,11 @@ def audited(spark):
 def test_each_log_shows_what_is_wrong_with_it_and_nothing_else(audited):
     by_group, _ = audited
     assert {group: [row["check"] for row in rows] for group, rows in by_group.items()} == FOUND
+
+
+def test_no_two_findings_have_one_id(audited):
+    ids = [row["id"] for rows in audited[0].values() for row in rows]
+    assert len(set(ids)) == len(ids)
 
 
 def test_an_overlap_is_told_with_its_members_and_places(audited):

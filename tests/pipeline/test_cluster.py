@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from rebalance.gate import cli
 
 from tests.pipeline.logs_at_hand import BEGIN
 
@@ -30,7 +31,7 @@ def daemon(folder, name, *arguments):
 
     home = Path(pyspark.__file__).parent
     log = folder / f"{name}.log"
-    keep = ("PATH", "HOME", "JAVA_HOME", "LANG")
+    keep = ("PATH", "HOME", "JAVA_HOME", "JDK_JAVA_OPTIONS", "LANG")
     environment = {key: os.environ[key] for key in keep if key in os.environ}
     environment |= {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
     environment |= {"SPARK_WORKER_DIR": str(folder), "SPARK_LOCAL_DIRS": str(folder)}
@@ -135,9 +136,10 @@ def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
     assert steady(there) == steady(here)
 
 
-def test_a_campaign_says_the_same_on_a_cluster(cluster, tmp_path):
+def test_a_campaign_says_the_same_on_a_cluster(cluster, spark, tmp_path, capfd):
     words = ("campaign", "range", "--scenarios", "400", "--format", "json", "--no-progress")
-    code, here = rebalance(tmp_path, *words, "--out", tmp_path / "here", "--master", "local[2]")
+    code = cli.main([*words, "--out", str(tmp_path / "here")])  # in the session of the tests, local[2]
+    here = json.loads(capfd.readouterr().out)
     again, there = rebalance(tmp_path, *words, "--out", tmp_path / "there", "--master", cluster)
     assert code == again == 0
     assert steady(there) == steady(here)
