@@ -24,6 +24,16 @@ OLDEST_JAVA = 17
 ATTEMPTS = 4
 """How often a task is tried. Spark's own default on a cluster; in local mode it would be once."""
 
+LATER = 10
+COMPILER = " ".join(
+    f"-XX:Tier4{name}Threshold={LATER * usual}"
+    for name, usual in (("Invocation", 5000), ("MinInvocation", 600), ("Compile", 15000), ("BackEdge", 40000))
+)
+"""The JVM's optimising compiler waits so many times as long as usual. Most of what Spark runs is the planning of
+queries, once each; to optimise that takes more CPU than it takes itself."""
+COLLECTOR = "-XX:+UseParallelGC"
+"""Few cores, and nobody minds a pause: this one takes the least CPU."""
+
 
 class SparkMissing(RuntimeError):
     """There is nothing to run on; the text says in one line what is missing and how to get it."""
@@ -90,11 +100,14 @@ def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()
+    java = [f"-Dlog4j2.configurationFile={log4j}", f"-Djava.io.tmpdir={scratch}"]
+    if master.startswith("local"):
+        java += tuning(os.environ)
     ours = {
         **_everywhere(),
         "spark.app.name": "rebalance",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": " ".join(java),
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
         "spark.ui.enabled": "false",
@@ -166,6 +179,16 @@ def patient(master: str) -> str:
         return f"local[1,{ATTEMPTS}]"
     within = re.fullmatch(r"local\[(\*|\d+)\]", master)
     return master if within is None else f"local[{within[1]},{ATTEMPTS}]"
+
+
+def tuning(environment: Mapping[str, str]) -> list[str]:
+    """Options for a JVM that is driver and executor, unless the user has said something of the kind.
+
+    >>> tuning({"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"})
+    []
+    """
+    said = " ".join(environment.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    return [option for option, about in ((COMPILER, "Tier"), (COLLECTOR, "GC")) if about not in said]
 
 
 def _need_java() -> None:
