@@ -44,7 +44,7 @@ def screen(events: DataFrame) -> DataFrame:
     ``consumer`` (a number), ``last`` (nothing follows) and ``begins`` (as opposed to ends).
     """
     begins = F.col("kind") == Kind.ASSIGNED
-    rows = events.where(F.col("kind").isin(*CHANGES)).select(
+    rows = _changes(events).select(
         key(),
         F.xxhash64("group").alias("family"),
         # One number to sort by: the time, and in its last bit what begins after what ends.
@@ -78,6 +78,11 @@ def screen(events: DataFrame) -> DataFrame:
     )
 
 
+def _changes(events: DataFrame) -> DataFrame:
+    """A callback without partitions changes nothing; our own log has those, too."""
+    return events.where(F.col("kind").isin(*CHANGES) & F.col("partition").isNotNull())
+
+
 def _begins(time: str) -> Column:
     return F.col(time).bitwiseAND(F.lit(1)) == 1
 
@@ -91,7 +96,7 @@ def intervals(events: DataFrame, keys: DataFrame) -> DataFrame:
     where its consumer closes or starts again. One that began before the log of its consumer did has its first
     line for ``began``, no ``start`` and no ``granted``.
     """
-    chosen = events.where(F.col("kind").isin(*CHANGES)).join(
+    chosen = _changes(events).join(
         F.broadcast(keys.select(F.col("key").alias("_key")).distinct()),
         key() == F.col("_key"),
         "left_semi",
