@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate import java_cli
 from rebalance.gate.terminal import (
     EXITS,
     ROOT,
@@ -72,6 +73,7 @@ def add(commands: Any) -> None:
     target.add_argument("--memory-mib", type=whole, default=2048, metavar="N",
                         help="how much memory a program may use (2048)")  # fmt: skip
 
+    java_cli.add(parser)
     group = parser.add_argument_group(
         "of a SCENARIO (what is not given is as `rebalance explore --list` says)"
     )
@@ -108,9 +110,10 @@ def _campaign(options: argparse.Namespace) -> int:
     from rebalance.pipeline.progress import progress
     from rebalance.pipeline.session import session
 
+    options.what = java_cli.spec(options.what, options)
     player = _player(options)
     directory: Path = options.out
-    size = options.slice or (SLICE_OF_PROGRAM if options.command else SLICE)
+    size = options.slice or (SLICE_OF_PROGRAM if _is_program(options) else SLICE)
     legs = ((int(options.scenarios), int(size)),)
     wanted = pipeline.Campaign(player.identity(), options.seed, legs, version("rebalance-verifier"))
     with pipeline.alone(directory):
@@ -131,6 +134,10 @@ def _campaign(options: argparse.Namespace) -> int:
             return 130
     paths = _shrink(player, found, campaign, options)
     return _show(campaign, directory, found, paths, options)
+
+
+def _is_program(options: argparse.Namespace) -> bool:
+    return bool(options.command) or (options.what or "").startswith(java_cli.PREFIX)
 
 
 def _report_only(options: argparse.Namespace) -> int:

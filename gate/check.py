@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version as distribution_version
 from typing import Protocol
 
@@ -20,9 +21,9 @@ from rebalance.model.values import (
     Partitions,
     RebalanceProtocol,
 )
-from rebalance.properties.calls import Failure, FailureKind, Reply
+from rebalance.properties.calls import Asker, Failure, FailureKind, Reply
 from rebalance.properties.clauses import Clause, Scope, violation
-from rebalance.properties.histories import Found, Record, Writer, from_round, play
+from rebalance.properties.histories import Found, Record, Writer, WriteUserData, from_round, play
 from rebalance.properties.minimise import minimise
 from rebalance.properties.scenarios import Scenario
 
@@ -40,10 +41,13 @@ class TargetSession(Protocol):
     """What the check needs of a target: ``rebalance.gate.session.Session`` or ``InProcess``."""
 
     call_seconds: float
+    history: int
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
-    def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None: ...
+    def user_data(
+        self, owned: Partitions, generation: int, asker: Asker | None = None
+    ) -> bytes | Failure | None: ...
     @property
     def hello(self) -> Hello: ...
 
@@ -76,6 +80,10 @@ Tell = Callable[[Progress, int], None]
 """Called after every scenario with where the search stands, and the total."""
 
 
+def _write_for(session: TargetSession, asker: Asker) -> WriteUserData:
+    return partial(session.user_data, asker=asker)
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A target as scenarios are played on it: its session, its userData, what it promises."""
@@ -88,12 +96,13 @@ class Subject:
     def of(cls, session: TargetSession) -> Subject:
         """Ask the target what it is."""
         hello = session.hello
-        writer = Writer.of(session.user_data) if hello.user_data else None
+        writer = Writer.of(session.user_data, partial(_write_for, session)) if hello.user_data else None
         return cls(session, writer, tuple(sorted(hello.promises)))
 
     def play(self, scenario: Scenario, clauses: Sequence[Clause]) -> Record:
         """Play one scenario."""
         session = self.session
+        session.history += 1
         return play(scenario, session.assign, self.writer, clauses, self.promises, again=session.again)
 
 

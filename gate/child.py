@@ -105,10 +105,10 @@ class Child:
         self._drain()
         return self._tail[-TAIL:].decode("utf-8", "replace").strip()
 
-    def ask_for_stack(self) -> None:
-        """Let a child that has a handler for SIGUSR1 write its stack to stderr; waits a little for it."""
+    def ask_for_stack(self, number: int) -> None:
+        """Let a child that has a handler for this signal write its stack to stderr; waits a little for it."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGUSR1)
+            os.kill(self.pid, number)
         before, until = len(self._tail), time.monotonic() + 0.25
         while len(self._tail) == before and time.monotonic() < until:
             time.sleep(_TICK / 4)

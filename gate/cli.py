@@ -17,7 +17,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import audit_cli, bugs_cli, campaign_cli, explore_cli, prove_cli, runs_cli, upgrade_cli
+from rebalance.gate import (
+    audit_cli,
+    bugs_cli,
+    campaign_cli,
+    compare_cli,
+    conform_cli,
+    explore_cli,
+    java_cli,
+    prove_cli,
+    record_cli,
+    replay_cli,
+    runs_cli,
+    upgrade_cli,
+)
 from rebalance.gate.terminal import (
     EXITS,
     ROOT,
@@ -165,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
                         help="write one counterexample as a stand-alone test instead")  # fmt: skip
     _limit_options(replay)
     _text_options(replay)
+    replay_cli.add_options(replay)
 
     smoke = commands.add_parser("smoke", help="try an adapter: handshake and three assignments", epilog=EXITS)
     smoke.set_defaults(run=_smoke)
@@ -180,9 +194,12 @@ def _parser() -> argparse.ArgumentParser:
     explore_cli.add(commands)
     runs_cli.add(commands)
     bugs_cli.add(commands)
+    record_cli.add(commands)
     upgrade_cli.add(commands)
+    conform_cli.add(commands)
     prove_cli.add(commands)
     campaign_cli.add(commands)
+    compare_cli.add(commands)
     audit_cli.add(commands)
 
     targets = commands.add_parser("targets", help="list the targets and design switches known by name")
@@ -196,8 +213,10 @@ def _target_option(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="TARGET",
         help="a reference assignor (default: cooperative-sticky), +SWITCH to break it, module:attribute, "
-        "ADAPTER:NAME such as kafka-python:sticky; or `-- COMMAND ...` that speaks the JSON-lines protocol",
+        "ADAPTER:NAME such as kafka-python:sticky, java:CLASS; or `-- COMMAND ...` that speaks the "
+        "JSON-lines protocol",
     )
+    java_cli.add(parser)
 
 
 def _limit_options(parser: argparse.ArgumentParser) -> None:
@@ -224,7 +243,7 @@ def _check(options: argparse.Namespace) -> int:
     failing = _known(options.known_failing, "--known-failing")
     flaky = _known(options.known_flaky, "--known-flaky")
     plan = _plan(options, (*failing, *flaky))
-    target = _resolve(options.target, options.command)
+    target = _resolve(java_cli.spec(options.target, options), options.command)
     if options.write_known and not options.write_known.parent.is_dir():
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
     directory = _directory(formats, options)
@@ -436,6 +455,10 @@ def _replay(options: argparse.Namespace) -> int:
     from rebalance.gate import recordings, runs, traces
 
     paths = [path for name in options.traces or [str(ROOT / "failures")] for path in _find(name)]
+    if options.on:
+        if options.as_pytest or options.target:
+            raise UsageError("--as-pytest and --target go with assignors, --on with runs of the group")
+        return replay_cli.run(options, paths)
     if options.as_pytest and len(paths) != 1:
         raise UsageError(f"--as-pytest takes one trace, {len(paths)} were named")
     worst = 0
@@ -540,7 +563,7 @@ def _find(name: str) -> list[Path]:
 def _smoke(options: argparse.Namespace) -> int:
     from rebalance.gate.smoke import smoke
 
-    target = _resolve(options.target, options.command)
+    target = _resolve(java_cli.spec(options.target, options), options.command)
     limits = {"call_seconds": options.call_seconds, "memory_mib": int(options.memory_mib)}
     steps = smoke(target, options.validate, **limits)
     for step in steps:

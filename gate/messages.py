@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -26,7 +26,9 @@ from rebalance.model.values import (
     Subscription,
     TopicPartition,
 )
-from rebalance.model.wire import encode_subscription
+from rebalance.model.wire import WireError, decode_subscription, encode_subscription
+from rebalance.model.wire import decode_assignment as wire_assignment
+from rebalance.properties.calls import Asker
 
 VERSION = 1
 """Version of the protocol, sent in ``hello``."""
@@ -39,6 +41,7 @@ _STRING_MAX = 2**15 - 1  # bytes of a string on Kafka's wire (int16 length)
 _HEX = re.compile(r"([0-9a-fA-F]{2})*\Z")
 
 Json = dict[str, Any]
+_T = TypeVar("_T")
 
 
 class Garbage(ValueError):
@@ -131,20 +134,29 @@ def hello_request() -> Json:
     return {"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION}
 
 
-def assign_request(seq: int, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Json:
-    """Ask for an assignment; order and repetitions of everything in ``group`` are kept."""
-    return {
+def assign_request(
+    seq: int, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription, history: int = 0
+) -> Json:
+    """Ask for an assignment; order and repetitions of everything in ``group`` are kept. ``history``: the
+    number of the history that it is a part of, 0 for none."""
+    request = {
         "seq": seq,
         "cmd": "assign",
         "protocol": protocol.value,
         "cluster": encode_cluster(cluster),
         "members": encode_group(group),
     }
+    return {**request, "history": history} if history else request
 
 
-def user_data_request(seq: int, owned: Partitions, generation: int) -> Json:
+def user_data_request(
+    seq: int, owned: Partitions, generation: int, asker: Asker | None = None, history: int = 0
+) -> Json:
     """Ask what a member that was last assigned ``owned`` in ``generation`` writes as user data."""
-    return {"seq": seq, "cmd": "user_data", "owned": encode_runs(owned), "generation": generation}
+    request = {"seq": seq, "cmd": "user_data", "owned": encode_runs(owned), "generation": generation}
+    if asker is not None:
+        request["member"] = {"id": asker.member, "topics": asker.topics}
+    return {**request, "history": history} if history else request
 
 
 def bye_request(seq: int) -> Json:
@@ -333,22 +345,44 @@ def decode_hello(result: Json) -> Hello:
 
 
 def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
-    """Assignment and what was mutated. Members, topics and indexes need not exist: that is for the
-    clauses to judge. Raises Garbage."""
-    _known(result, ("assignment", "mutated"), "assign")
-    assignment = _of(dict, _field(result, "assignment", "assign"), "assignment")
+    """Assignment, as partitions or as the bytes of each member, and what was mutated. Members, topics and
+    indexes need not exist: that is for the clauses to judge. Raises Garbage."""
+    _known(result, ("assignment", "encoded", "mutated"), "assign")
+    field, decode = ("encoded", _decode_partitions) if "encoded" in result else ("assignment", decode_runs)
+    if "encoded" in result and "assignment" in result:
+        raise Garbage("assign: assignment and encoded say the same, give one of them")
     found = {
-        to_text(member, "assignment"): decode_runs(runs, f"assignment of {show(member)}")
-        for member, runs in assignment.items()
+        to_text(member, field): decode(value, f"{field} of {show(member)}")
+        for member, value in _of(dict, _field(result, field, "assign"), field).items()
     }
     mutated = result.get("mutated")
     return found, None if mutated is None else to_text(mutated, "mutated", limit=None)
 
 
 def decode_user_data(result: Json) -> bytes | None:
-    """The user data. Raises Garbage."""
-    _known(result, ("user_data",), "user_data")
-    return decode_bytes(_field(result, "user_data", "user_data"), "user_data")
+    """The user data, by itself or in the bytes of a subscription. Raises Garbage."""
+    _known(result, ("user_data", "encoded"), "user_data")
+    if "encoded" not in result:
+        return decode_bytes(_field(result, "user_data", "user_data"), "user_data")
+    if "user_data" in result:
+        raise Garbage("user_data: encoded holds the user data too, give one of them")
+    return _decoded(decode_subscription, result["encoded"], "encoded").user_data
+
+
+def _decode_partitions(value: object, where: str) -> Partitions:
+    """Partitions in a ConsumerProtocolAssignment."""
+    found = _decoded(wire_assignment, value, where).partitions
+    return tuple([to_partition(to_text(p.topic, where), p.partition, where) for p in found])
+
+
+def _decoded(decode: Callable[[bytes], _T], value: object, where: str) -> _T:
+    data = decode_bytes(value, where)
+    if data is None:
+        raise Garbage(f"{where}: expected bytes, got null")
+    try:
+        return decode(data)
+    except WireError as error:
+        raise Garbage(f"{where}: {error}") from None
 
 
 def decode_runs(value: object, where: str) -> Partitions:
@@ -383,7 +417,6 @@ def decode_bytes(value: object, where: str) -> bytes | None:
 
 # --- checks ----------------------------------------------------------------------------------------------
 
-_T = TypeVar("_T")
 _E = TypeVar("_E", bound=StrEnum)
 _NAMES: dict[type, str] = {dict: "an object", list: "an array", bool: "true or false"}
 

@@ -38,7 +38,7 @@ from rebalance.gate.messages import (
 )
 from rebalance.gate.targets import Target, TargetError, adopt, describe
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
-from rebalance.properties.calls import Answer, Failure, FailureKind, Reply
+from rebalance.properties.calls import Answer, Asker, Failure, FailureKind, Reply
 
 Question = tuple[RebalanceProtocol, Cluster, GroupSubscription]
 """What one ``assign`` asks."""
@@ -59,7 +59,8 @@ class Session:
 
     A process is replaced after timeout, crash, memory, and after garbage that leaves it unclear where the
     next reply begins; it is kept after a well-formed reply, be it errored, skipped or a wrong result.
-    ``starts`` counts the processes; ``call_seconds`` may be changed between calls.
+    ``starts`` counts the processes; ``call_seconds`` may be changed between calls, and so may ``history``,
+    the number of the history that is played (0: none): what a target was told in another one is of no use.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Session:
         hash_seed: str = "0",
     ) -> None:
         self.target = target
-        self.starts = 0
+        self.starts = self.history = 0
         self.call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
         self._observe = observe
         # A target that depends on the hash seed does so alike in every run: traces replay.
@@ -119,7 +120,7 @@ class Session:
             self._twin = None if self._alone else twin
         if self._twin is None:
             return self.assign(protocol, cluster, group)
-        self._twin.call_seconds = self.call_seconds
+        self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
         return self._twin.assign(protocol, cluster, group)
 
     def many(self, questions: Iterable[Question]) -> list[Reply]:
@@ -128,14 +129,16 @@ class Session:
         When the target fails on one of them, the first that it left unanswered gets the failure, and the
         questions after it are put again to a new process.
         """
-        return self._exchange([assign_request(self._next(), *q) for q in questions], _answer)
+        return self._exchange([assign_request(self._next(), *q, self.history) for q in questions], _answer)
 
-    def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None:
+    def user_data(
+        self, owned: Partitions, generation: int, asker: Asker | None = None
+    ) -> bytes | Failure | None:
         """What a member that was last assigned ``owned`` in ``generation`` writes as user data; None
-        without asking when the target said that it writes none."""
+        without asking when the target said that it writes none. ``asker``: which member it is."""
         if not self.hello.user_data:
             return None
-        request = user_data_request(self._next(), owned, generation)
+        request = user_data_request(self._next(), owned, generation, asker, self.history)
         return self._exchange([request], lambda result, _: decode_user_data(result))[0]
 
     def close(self) -> None:
@@ -153,7 +156,7 @@ class Session:
         """Start a process and hear its hello."""
         self.starts += 1
         try:
-            self._child = Child(self.target.command, self._memory_mib, self._environment)
+            self._child = Child(self.target.sized(self._memory_mib), self._memory_mib, self._environment)
         except OSError as error:
             return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}: {error.strerror}")
         try:
@@ -222,8 +225,8 @@ class Session:
         """End the process and say what it left behind."""
         assert self._child
         took = time.monotonic() - began
-        if kind is FailureKind.TIMEOUT and self.target.hosted:
-            self._child.ask_for_stack()
+        if kind is FailureKind.TIMEOUT and self.target.stack_signal is not None:
+            self._child.ask_for_stack(self.target.stack_signal)
         self._child.kill()
         return Failure(kind, message, self._end(), took)
 
@@ -249,6 +252,7 @@ class InProcess:
 
     def __init__(self, assignor: Any) -> None:
         self.call_seconds = math.inf  # nothing here could end a call
+        self.history = 0
         self._assignor = adopt(assignor, type(assignor).__name__)
         self.hello = describe(self._assignor)
 
@@ -276,7 +280,9 @@ class InProcess:
         """Ask for several assignments, one after the other."""
         return [self.assign(*question) for question in questions]
 
-    def user_data(self, owned: Partitions, generation: int) -> bytes | Failure | None:
+    def user_data(
+        self, owned: Partitions, generation: int, asker: Asker | None = None
+    ) -> bytes | Failure | None:
         """What a member that was last assigned ``owned`` in ``generation`` writes as user data."""
         return _attempt(lambda: ask_user_data(self._assignor, owned, generation))
 
@@ -309,8 +315,8 @@ def _restart_failure(failure: Failure) -> Failure:
 
 
 def _start_error(target: Target, failure: Failure) -> TargetError:
-    if target.hosted and failure.kind is FailureKind.ERRORED:
-        return TargetError(failure.message, detail=failure.detail)  # the host has said it all
+    if target.stack_signal is not None and failure.kind is FailureKind.ERRORED:
+        return TargetError(failure.message, detail=failure.detail)  # our own host has said it all
     last_words = failure.detail.splitlines()[-10:]
     return TargetError(
         f"target does not start: {target.label}",

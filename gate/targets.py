@@ -4,9 +4,10 @@
     cooperative-sticky+SWITCH     the same with design switches on
     package.module:attribute      a Python assignor: an object, a class or a function assign(cluster, group)
     NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
+    java:CLASS@WHERE              a Java assignor (`rebalance.gate.adapters.java`)
     -- CMD ARG ...                any program
 
-All but the last are hosted by ``python -m rebalance.gate.host``. `resolve` runs in the driver and imports
+All but the last two are hosted by ``python -m rebalance.gate.host``. `resolve` runs in the driver and imports
 nothing of the target's; `load` runs in the host.
 """
 
@@ -19,6 +20,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -39,7 +41,9 @@ GROUP = "rebalance.assignors"
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
-_FORMS = "a reference name, module:attribute, ADAPTER:SPEC, or `-- COMMAND ...` for any program"
+_FORMS = (
+    "a reference name, module:attribute, ADAPTER:SPEC, java:CLASS@WHERE, or `-- COMMAND ...` for any program"
+)
 
 
 class TargetError(Exception):
@@ -57,13 +61,23 @@ class TargetError(Exception):
 class Target:
     """What to run: ``spec`` is what the user wrote, ``command`` the program and its arguments.
 
-    ``hosted`` is true for Python targets, which run inside our own host.
+    ``hosted`` is true for Python targets, which run inside our own host. ``heap`` is the beginning of an
+    option for the size of the heap, where the program has one. ``stack_signal`` is the signal upon which it
+    writes its stacks to stderr; a program that has one is our own, and says itself why it does not start.
     """
 
     spec: str
     command: tuple[str, ...]
     label: str
     hosted: bool = False
+    heap: str = ""
+    stack_signal: int | None = None
+
+    def sized(self, memory_mib: int) -> tuple[str, ...]:
+        """The command, with a heap that leaves room in ``memory_mib`` for what else the program needs."""
+        if not self.heap:
+            return self.command
+        return (self.command[0], f"{self.heap}{max(16, memory_mib * 5 // 8)}m", *self.command[1:])
 
 
 def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
@@ -82,6 +96,10 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     if spec.startswith(_COMMAND):
         return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
     prefix, colon, rest = spec.partition(":")
+    if prefix == "java":
+        from rebalance.gate.adapters import java
+
+        return java.resolve(spec)
     if not colon:
         _reference(spec)
         kind = "reference"
@@ -95,7 +113,7 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
         _check_module(spec, prefix, rest)
         kind = "python"
     host = (sys.executable, "-P", "-m", "rebalance.gate.host", spec)
-    return Target(spec, host, f"{spec} ({kind})", hosted=True)
+    return Target(spec, host, f"{spec} ({kind})", hosted=True, stack_signal=signal.SIGUSR1)
 
 
 def load(spec: str) -> Any:

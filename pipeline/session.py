@@ -29,8 +29,8 @@ COMPILER = " ".join(
     f"-XX:Tier4{name}Threshold={LATER * usual}"
     for name, usual in (("Invocation", 5000), ("MinInvocation", 600), ("Compile", 15000), ("BackEdge", 40000))
 )
-"""The JVM's optimising compiler waits so many times as long as usual. Most of what Spark runs is the planning of
-queries, once each; to optimise that takes more CPU than it takes itself."""
+"""The JVM's optimising compiler waits so many times as long as usual. Most of what Spark runs is the planning
+of queries, once each; to optimise that takes more CPU than it takes itself."""
 COLLECTOR = "-XX:+UseParallelGC"
 """Few cores, and nobody minds a pause: this one takes the least CPU."""
 

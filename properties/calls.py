@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from rebalance.model.values import (
     Cluster,
@@ -49,6 +50,13 @@ class Failure:
     message: str
     detail: str = ""
     seconds: float = 0.0
+
+
+class Asker(NamedTuple):
+    """The member on whose behalf user data is asked for: its id, and what it subscribes to."""
+
+    member: str
+    topics: tuple[str, ...]
 
 
 Reply = Answer | Failure

@@ -351,14 +351,22 @@ def total(reply: Answer | Failure) -> Breach | None:
     if isinstance(reply, Answer) or reply.kind is FailureKind.SKIPPED:
         return None
     lines = reply.detail.strip().splitlines()
-    # Where it hangs is said first, by faulthandler; why it raised is said last, by a traceback.
-    detail = tuple(lines[:6] if reply.kind is FailureKind.TIMEOUT else lines[-6:])
     return Breach(
         f"{_FAILED[reply.kind]}: {reply.message}",
-        detail,
+        tuple(_telling(reply.kind, lines)),
         "an assignment, for every well-formed input, within its time and memory",
         str(reply.kind),
     )
+
+
+def _telling(kind: FailureKind, lines: Sequence[str]) -> Sequence[str]:
+    """The lines of a report that say where it happened."""
+    if kind is FailureKind.TIMEOUT:  # faulthandler says it first, a JVM where it comes to its main thread
+        main = next((at for at, line in enumerate(lines) if line.startswith('"main"')), 0)
+        return lines[main : main + 6]
+    if kind is FailureKind.ERRORED and lines and not lines[0].startswith("Traceback "):
+        return lines[:6]  # all but Python tell of the innermost call first
+    return lines[-6:]
 
 
 _FAILED = {

@@ -23,7 +23,7 @@ from rebalance.model.values import (
     TopicPartition,
 )
 from rebalance.properties import oracles
-from rebalance.properties.calls import Answer, Ask, Call, Claim, Failure, FailureKind, Reply
+from rebalance.properties.calls import Answer, Ask, Asker, Call, Claim, Failure, FailureKind, Reply
 from rebalance.properties.clauses import Breach, Clause, History, Scope
 from rebalance.properties.scenarios import (
     Event,
@@ -46,6 +46,9 @@ MOST_ROUNDS = 6
 WriteUserData = Callable[[Partitions, int], bytes | Failure | None]
 """The target's own subscriptionUserData for (last assignment, its generation)."""
 
+WriteFor = Callable[[Asker], WriteUserData]
+"""The same as a member of a history asks it of its own assignor, which may remember more than that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Writer:
@@ -62,15 +65,17 @@ class Writer:
     tells_claims: bool
     tells_generation: bool
     sticky_too: bool
+    write_for: WriteFor | None = None
+    """Asked instead of ``write`` where it is known which member asks."""
 
     @classmethod
-    def of(cls, write: WriteUserData) -> Writer:
+    def of(cls, write: WriteUserData, write_for: WriteFor | None = None) -> Writer:
         """Find out by asking for the userData of two members that differ in what they owned."""
         owned = (TopicPartition("t", 0),)
         some, none = write(owned, 1), write((), 1)
         generation = wire.encode_cooperative_user_data(1)
         known = (None, generation, wire.encode_sticky_user_data(owned, 1))
-        return cls(write, some != none, some == generation, some in known)
+        return cls(write, some != none, some == generation, some in known, write_for)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +354,7 @@ def _present(
 ) -> tuple[Subscription, Claim]:
     """The member's JoinGroup metadata as the leader reads it, and the claim that is in it."""
     member = state.member
-    user_data, since = _user_data(state, writer, judge, group.scenario.protocol)
+    user_data, since = _user_data(group, state, writer, judge)
     sent = Subscription(
         member.topics,
         user_data,
@@ -371,17 +376,19 @@ def _present(
 
 
 def _user_data(
-    state: _State, writer: Writer | None, judge: _Judge, protocol: RebalanceProtocol
+    group: _Group, state: _State, writer: Writer | None, judge: _Judge
 ) -> tuple[bytes | None, int]:
     """The userData a member writes - its own client's, none, or that of another client's assignor - and
     the generation that can be in it."""
-    kind = state.member.user_data
+    kind, protocol = state.member.user_data, group.scenario.protocol
     if writer is None or kind is UserData.NONE:
         return None, NO_GENERATION
     if kind is not UserData.OWN and writer.sticky_too and (protocol is COOPERATIVE or writer.tells_claims):
         since = None if kind is UserData.STICKY_V0 else state.since
         return wire.encode_sticky_user_data(state.last, since), NO_GENERATION if since is None else since
-    written = writer.write(state.last, state.since)
+    asker = Asker(state.member.id, state.member.topics)
+    write = writer.write_for(asker) if writer.write_for else writer.write
+    written = write(state.last, state.since)
     if isinstance(written, Failure):
         judge.reply(written)
         raise _NoAnswer(written)

@@ -25,7 +25,7 @@ class Row(NamedTuple):
     """Installed packages, inside a function only."""
 
 
-OPTIONAL = {"kafka", "aiokafka", "jsonschema"}
+OPTIONAL = {"kafka", "aiokafka", "confluent_kafka", "jsonschema"}
 """Not among the required packages: whoever imports them has to live without."""
 
 BROUGHT = {"numpy", "pyarrow"}

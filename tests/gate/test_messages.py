@@ -171,7 +171,11 @@ BAD_RESULTS = [
     ("assign", {"assignment": None}, "assignment: expected an object, got None"),
     ("assign", {"assignment": [["A", []]]}, "assignment: expected an object, got [['A', []]]"),
     ("assign", {"assignment": {}, "mutated": True}, "mutated: expected a string, got True"),
-    ("assign", {"assignment": {}, "more": 1}, "assign: unknown key 'more'; known are assignment, mutated"),
+    (
+        "assign",
+        {"assignment": {}, "more": 1},
+        "assign: unknown key 'more'; known are assignment, encoded, mutated",
+    ),
     ("assign", assignment(None), "assignment of 'A': expected an array, got None"),
     ("assign", assignment(["t"]), "assignment of 'A': expected [topic, [partition, ...]], got 't'"),
     ("assign", assignment([["t", 0]]), "assignment of 'A': expected [topic, [partition, ...]], got ['t', 0]"),

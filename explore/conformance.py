@@ -1,0 +1,771 @@
+"""Is what was observed of a real group something that the model can do?
+
+A recording is a list of ``Observed``: each consumer's callbacks, the generations that it was told, and what
+the driver did to it. Everything else that happened is hidden. The question is whether the model has a run
+whose steps, hidden ones in between, show exactly these events. It is answered by search over pairs of a
+model state and a *frontier*, how many events of each consumer are explained so far. A hidden step changes
+the state only; a step that shows something must show the next events of its consumer. All pairs are
+searched before the answer is "mismatch"; a search that meets its limit answers "inconclusive".
+
+Inputs (a consumer is started, killed, closed ...) are events too: they happen in the model where they stand
+in the log and nowhere else. Other faults may happen as often as ``budget`` says. Timers are free.
+
+Order. Events of one consumer have an order: one process wrote them. Between consumers only time tells, and
+a record is written a little later or earlier than the step that it stands for: onPartitionsRevoked runs
+before the JoinGroup that belongs to it leaves, a generation is known before it is noticed. So the log is
+read as a partial order: events of two consumers that are at most ``window`` seconds apart may be explained
+in either order, events further apart in theirs only. A larger window only ever allows more runs.
+
+Generations. The model counts them, but compares only (``machine.Labels``). A search node keeps the normal
+form of a state and beside it the number that each label stands for, relative to the first one until a
+recorded generation fixes it. So states of different rebalances share what they can do, and a log may begin
+in the middle of a group's life.
+
+Assignor. Either the setup's own assignors are asked, or (``given``) the leader may decide whatever the
+callbacks that follow say: what a consumer owns after its next completed rebalance follows from its own
+events, so each member has two or three candidates. Of the combinations those stay that keep the clauses of
+the leader (grant, withhold, stale), so that "as observed" does not explain two owners.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Literal, NamedTuple, cast
+
+from rebalance.model.assignor import Assignor
+from rebalance.model.assignors import reference
+from rebalance.model.machine import NOBODY, Action, Event, Machine, Outcome, State, Value, dense
+from rebalance.model.protocol.group import FAULTS, machine
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import (
+    NONE,
+    Callback,
+    Decided,
+    Generation,
+    Grant,
+    Group,
+    Join,
+    JoinOk,
+    Life,
+    Member,
+    MemberState,
+    Parts,
+    Sync,
+    SyncOk,
+    Threw,
+    generations,
+    relabel,
+)
+from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
+from rebalance.properties.protocol import rules
+
+INPUTS: Mapping[str, str] = {
+    "start": "started",
+    "crash": "killed",
+    "close": "closed",
+    "pause": "paused",
+    "resume": "resumed",
+    "unsubscribe": "unsubscribed",
+    "subscribe": "subscribed",
+    "resubscribe": "subscribed",
+    "enforce": "enforced",
+    "topic grows": "topic grows",
+    "topic shrinks": "topic shrinks",
+    "topic deleted": "topic deleted",
+}
+"""Action of the model -> the event that stands for it. These happen only where the log has them."""
+
+_FREE = ("start", "resume", "subscribe")
+CALLBACKS = ("assigned", "revoked", "lost")
+ALWAYS_TOLD = frozenset({*INPUTS.values(), *CALLBACKS})
+OPTIONAL = ("joining", "joined", "synced", "failed")
+"""Events that some clients tell and others do not."""
+
+_FAULT_OF = {
+    **dict.fromkeys(("join lost", "join unanswered", "sync lost"), "disconnect"),
+    **dict.fromkeys(("join late", "sync late", "callback late"), "slow network"),
+}
+_ASIDE = (*OPTIONAL, "paused", "resumed", "enforced", "subscribed")
+_LEADER = ("leader/stale", "leader/withhold", "leader/grant")
+_JOINS = frozenset({"join", "join late", "join lost", "join unanswered"})
+_RECEIVES_JOIN = frozenset({"receive", "receive join", "sync late", "sync lost", "assign", "hang"})
+_RECEIVES_SYNC = frozenset({"receive", "receive sync", "callback late", "callback throws"})
+
+LIMIT = 400_000
+"""Pairs of state and frontier that are searched by default."""
+
+
+class Observed(NamedTuple):
+    """One event of a recording. ``at`` is in seconds, ``who`` a slot, NOBODY for the cluster.
+
+    ``kind`` is one of ``INPUTS``' values, ``CALLBACKS`` or ``OPTIONAL``. ``parts`` are a callback's, None
+    where they are not known; ``generation`` is the real number, None where it was not told. ``choice`` says
+    which outcome an input has, where that is known: the topics of a subscription (``topics 3``), the
+    partition that is new.
+    """
+
+    at: float
+    who: int
+    kind: str
+    parts: Parts | None = None
+    generation: int | None = None
+    choice: str = ""
+
+
+Free = tuple[str, int]
+"""An action that may happen unseen and costs nothing: its name and whose it is."""
+
+
+class Told(NamedTuple):
+    """What a consumer's recording tells: kinds of events, and those it tells even of no partitions."""
+
+    kinds: frozenset[str] = ALWAYS_TOLD
+    empty: frozenset[str] = frozenset()
+
+
+class Sign(NamedTuple):
+    """What a step shows. ``generation`` is what the node's labels say, None for none."""
+
+    kind: str
+    parts: Parts | None = None
+    generation: int | None = None
+    choice: str = ""
+
+
+class Explained(NamedTuple):
+    """A step of a witness and the events that it shows, by their place in the recording.
+
+    ``event`` is None where a consumer that failed is closed or killed, which changes nothing.
+    """
+
+    event: Event | None
+    shows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """What came of it. ``events`` is how many there are, ``longest`` how many could be explained at most.
+
+    For a mismatch: ``blamed`` is the place of the event that no state allows, ``pending`` the places of the
+    next event of each consumer, ``allowed`` what the model could have shown there instead, as text, each
+    with the number of states. ``witness`` is the run of an explained recording, and of a mismatch the run
+    up to there. ``why`` says which limit an inconclusive search met.
+    """
+
+    verdict: Literal["explained", "mismatch", "inconclusive"]
+    events: int
+    longest: int
+    searched: int
+    states: int
+    witness: tuple[Explained, ...] = ()
+    blamed: int | None = None
+    pending: tuple[int, ...] = ()
+    allowed: tuple[tuple[str, int], ...] = ()
+    why: str = ""
+
+
+class _Hollow:
+    """The assignor whose answers are filled in from what was observed."""
+
+    def __init__(self, like: Assignor) -> None:
+        self.name, self.protocols, self.promises = like.name, like.protocols, like.promises
+        self.user_data = like.user_data
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        return dict.fromkeys(group, ())
+
+
+def hollow(name: str, switches: tuple[str, ...]) -> Assignor:
+    """The plug for ``given`` assignments."""
+    return cast(Assignor, _Hollow(reference(name, switches)))
+
+
+def kinds_of(events: Iterable[Observed]) -> tuple[str, ...]:
+    """The kinds of faults of the model that the inputs among ``events`` are."""
+    told = {event.kind for event in events}
+    return tuple(action for action, kind in INPUTS.items() if kind in told and action not in _FREE)
+
+
+def conforms(
+    setup: Setup,
+    events: Sequence[Observed],
+    *,
+    told: Mapping[int, Told] | None = None,
+    faults: Sequence[str] = (),
+    budget: int = 0,
+    free: Sequence[Free] = (),
+    given: bool = False,
+    build: Callable[[Setup], Machine] = machine,
+    window: float = 1.0,
+    limit: int = LIMIT,
+    seconds: float | None = None,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> Conformance:
+    """Whether the group of ``setup`` can show ``events``.
+
+    The setup's faults and budget are replaced: by what the inputs take, and by the hidden ``faults`` of which
+    ``budget`` may happen; those in ``free`` may happen as often as they like, also inputs that the
+    recording does not tell. ``build`` makes the machine. ``told`` are the slots whose recordings tell
+    something else than ``Told()``.
+    ``given``: assignments are as observed. ``limit`` bounds the pairs searched, ``seconds`` the time;
+    ``progress`` is called now and then with events explained, events in all, and pairs searched.
+    Raises ValueError for an event about a consumer that the setup does not have, or of an unknown kind.
+    """
+    for event in events:
+        if event.kind not in ALWAYS_TOLD and event.kind not in OPTIONAL:
+            raise ValueError(f"no kind of event is called {event.kind!r}")
+        if event.who != NOBODY and event.who not in setup.slots:
+            raise ValueError(f"the setup has no consumer number {event.who}")
+    unseen = (_FAULT_OF.get(action, action) for action, _ in free)
+    kinds = dict.fromkeys((*kinds_of(events), *(faults if budget else ()), *unseen))
+    kinds = {kind: None for kind in kinds if kind in FAULTS}
+    setup = replace(setup, faults=tuple(kinds), budget=budget)
+    if given:
+        setup = replace(setup, plug=hollow, naming="given")
+    counts = any(event.generation is not None for event in events)
+    space = _Space(build(setup), setup, told or {}, counts, frozenset(free))
+    return _Search(space, events, given, window).run(limit, seconds, progress)
+
+
+# -- the model, step by step ---------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """One outcome of an action: values of what it writes, by number; what it shows, generations as labels."""
+
+    event: Event
+    writes: tuple[int, ...]
+    word: tuple[Sign, ...]
+    decided: Decided | None
+
+
+class _Move(NamedTuple):
+    """A step that a node can take, and what it shows with the node's numbers for generations.
+
+    Without ``step`` nothing changes: a consumer that failed is closed.
+    """
+
+    who: int
+    word: tuple[Sign, ...]
+    asked: _Asked | None
+    step: _Step | None
+
+    @property
+    def event(self) -> Event | None:
+        """The model's name of it."""
+        return self.step.event if self.step else None
+
+
+@dataclass(eq=False)
+class _Asked:
+    """An action, the places of what it reads and writes, and its steps for each value of what it reads."""
+
+    action: Action
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    known: dict[tuple[int, ...], tuple[_Step, ...]] = field(default_factory=dict)
+
+
+Candidates = Callable[[int, Parts], Iterable[Parts]]
+"""Slot and what it owns -> what it may be assigned."""
+
+Anchors = tuple[bool, tuple[int, ...]] | None
+"""Whether the numbers are real or relative, and the number of each label up to the group's own; None where
+the recording tells no generation."""
+
+
+class _Space:
+    """Nodes of the search by number, and what can happen in them. Everything is asked once."""
+
+    def __init__(
+        self,
+        built: Machine,
+        setup: Setup,
+        told: Mapping[int, Told],
+        counts: bool,
+        free: frozenset[Free] = frozenset(),
+    ) -> None:
+        self.setup, self.machine, self._free = setup, built, free
+        self.told = [told.get(slot, Told()) for slot in setup.slots]
+        names = self.machine.components
+        self.values: list[list[Value]] = [[] for _ in names]
+        self._ids: list[dict[Value, int]] = [{} for _ in names]
+        self._used: list[list[int]] = [[] for _ in names]
+        self._renamed: dict[tuple[int, int, int], int] = {}
+        self._names: dict[int, Mapping[int, int]] = {}
+        self._group = self.machine.position["group"]
+        self.member = [self.machine.position[f"member {letter(slot)}"] for slot in setup.slots]
+        self.wire = [self.machine.position[f"wire {letter(slot)}"] for slot in setup.slots]
+        place = self.machine.position
+        self._actions = [
+            _Asked(action, tuple([place[n] for n in action.reads]), tuple([place[n] for n in action.writes]))
+            for action in self.machine.actions
+            if action.name != "bounce"
+        ]
+        self._hidden = [asked for asked in self._actions if not self._is_input(asked.action)]
+        self._inputs: dict[tuple[int, str], list[_Asked]] = {}
+        for asked in self._actions:
+            if self._is_input(asked.action):
+                key = asked.action.who, INPUTS[asked.action.name]
+                self._inputs.setdefault(key, []).append(asked)
+        self.nodes: list[tuple[tuple[int, ...], Anchors]] = []
+        self._numbers: dict[tuple[tuple[int, ...], Anchors], int] = {}
+        self._moves: list[tuple[_Move, ...] | None] = []
+        self._judges = [r for r in rules(setup).each_step if r.clause in _LEADER]
+        first: Anchors = (False, (0,)) if counts else None
+        self.initial = [self._node(self._intern(state), first) for state in self.machine.initial]
+
+    def _is_input(self, action: Action) -> bool:
+        return action.name in INPUTS and (action.name, action.who) not in self._free
+
+    def _id(self, place: int, value: Value) -> int:
+        ids = self._ids[place]
+        number = ids.setdefault(value, len(ids))
+        if number == len(self.values[place]):
+            self.values[place].append(value)
+            self._used[place].append(generations(value))
+        return number
+
+    def _intern(self, state: State) -> tuple[int, ...]:
+        return tuple([self._id(place, value) for place, value in enumerate(state)])
+
+    def _node(self, ids: tuple[int, ...], anchors: Anchors) -> int:
+        key = (ids, anchors)
+        number = self._numbers.setdefault(key, len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(key)
+            self._moves.append(None)
+        return number
+
+    def value(self, node: int, place: int) -> Any:
+        """The value of one component."""
+        return self.values[place][self.nodes[node][0][place]]
+
+    def number(self, node: int, label: Generation) -> int | None:
+        """The number of a generation's label."""
+        ids, anchors = self.nodes[node]
+        group = cast(Group, self.values[self._group][ids[self._group]])
+        return None if anchors is None else _number(group, anchors[1], label)
+
+    # -- normal forms --
+
+    def _settle(self, ids: tuple[int, ...], old: Group, anchors: Anchors) -> int:
+        """The node of a state whose labels are those of a state with group ``old`` and ``anchors``."""
+        used = 0
+        for place, number in enumerate(ids):
+            used |= self._used[place][number]
+        new: Anchors = None
+        if anchors is not None:
+            group = cast(Group, self.values[self._group][ids[self._group]])
+            labels = [g for g in range(group.generation + 1) if used >> g & 1]
+            new = anchors[0], tuple([_number(old, anchors[1], label) for label in labels])
+        if used & (used + 1):
+            names = self._names.get(used)
+            if names is None:
+                names = self._names[used] = dense(used)
+            ids = tuple([self._relabelled(place, number, used, names) for place, number in enumerate(ids)])
+        return self._node(ids, new)
+
+    def _relabelled(self, place: int, number: int, used: int, names: Mapping[int, int]) -> int:
+        if not self._used[place][number]:
+            return number
+        key = (place, number, used)
+        found = self._renamed.get(key)
+        if found is None:
+            found = self._renamed[key] = self._id(place, relabel(self.values[place][number], names))
+        return found
+
+    def shifted(self, node: int, by: int) -> int:
+        """``node`` with real numbers, which are ``by`` more than its relative ones."""
+        ids, anchors = self.nodes[node]
+        assert anchors is not None
+        return self._node(ids, (True, tuple([number + by for number in anchors[1]])))
+
+    # -- steps --
+
+    def moves(self, node: int) -> tuple[_Move, ...]:
+        """What can happen by itself."""
+        known = self._moves[node]
+        if known is None:
+            known = self._moves[node] = tuple(m for a in self._hidden for m in self._taken(node, a))
+        return known
+
+    def inputs(self, node: int, who: int, kind: str) -> Iterator[_Move]:
+        """What the input ``kind`` does to ``who``."""
+        for action in self._inputs.get((who, kind), ()):
+            yield from self._taken(node, action)
+        if kind in ("closed", "killed") and who != NOBODY:
+            life = self.value(node, self.member[who]).life
+            if life is Life.FAILED or (life is Life.DOWN and kind == "killed"):
+                yield _Move(who, (Sign(kind),), None, None)
+
+    def _taken(self, node: int, asked: _Asked) -> Iterator[_Move]:
+        ids, anchors = self.nodes[node]
+        key = tuple([ids[place] for place in asked.reads])
+        steps = asked.known.get(key)
+        if steps is None:
+            steps = asked.known[key] = tuple(self._ask(asked, key))
+        for step in steps:
+            yield self._move(ids, anchors, asked, step)
+
+    def _move(self, ids: tuple[int, ...], anchors: Anchors, asked: _Asked, step: _Step) -> _Move:
+        word = step.word
+        if any(sign.generation is not None for sign in word):
+            old = cast(Group, self.values[self._group][ids[self._group]])
+            word = tuple([_counted(sign, old, anchors) for sign in word])
+        return _Move(step.event.who, word, asked, step)
+
+    def after(self, node: int, move: _Move) -> int:
+        """Where ``move`` leads."""
+        if move.asked is None or move.step is None:
+            return node
+        ids, anchors = self.nodes[node]
+        after = list(ids)
+        for place, number in zip(move.asked.writes, move.step.writes, strict=True):
+            after[place] = number
+        return self._settle(tuple(after), cast(Group, self.values[self._group][ids[self._group]]), anchors)
+
+    def _ask(self, asked: _Asked, numbers: tuple[int, ...]) -> Iterator[_Step]:
+        action = asked.action
+        values: list[Any] = [self.values[place][n] for place, n in zip(asked.reads, numbers, strict=True)]
+        costs = action.name not in INPUTS and (action.name, action.who) not in self._free
+        if not costs and "budget" in action.reads:  # what the log has costs nothing
+            values[action.reads.index("budget")] += 1
+        if action.guard is not None and not action.guard(values[0]):
+            return
+        for outcome in self._variants(action, action.run(*values)):
+            writes = tuple(
+                self._id(place, value) for place, value in zip(asked.writes, outcome.values, strict=True)
+            )
+            word = self._word(action, dict(zip(action.reads, values, strict=True)), outcome)
+            decided = next((seen for seen in outcome.seen if isinstance(seen, Decided)), None)
+            yield _Step(Event(action.name, action.who, outcome.choice), writes, word, decided)
+
+    def _variants(self, action: Action, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """A consumer may start with any of its subscriptions, which the model has not."""
+        for outcome in outcomes:
+            yield outcome
+            if action.name in ("start", "subscribe"):
+                member, *rest = outcome.values
+                for topics in self.setup.consumers[action.who].subscriptions[1:]:
+                    assert isinstance(member, Member)
+                    yield Outcome((member._replace(topics=topics), *rest), f"topics {topics}")
+
+    def _word(self, action: Action, before: Mapping[str, Any], outcome: Outcome) -> tuple[Sign, ...]:
+        """What a step shows of itself, in the order in which a consumer notes it."""
+        if action.who == NOBODY:
+            if action.name in INPUTS:
+                return (Sign(INPUTS[action.name], choice=outcome.choice),)
+            return ()
+        name = letter(action.who)
+        after = dict(zip(action.writes, outcome.values, strict=True))
+        member, wire = before.get(f"member {name}"), before.get(f"wire {name}")
+        signs: list[Sign] = []
+        if isinstance(member, Member) and isinstance(wire, JoinOk) and action.name in _RECEIVES_JOIN:
+            if member.state is MemberState.PREPARING:
+                signs.append(Sign("joined", generation=wire.generation))
+        elif isinstance(wire, SyncOk) and action.name in _RECEIVES_SYNC:
+            then = after.get(f"member {name}")
+            if isinstance(then, Member) and then.state is MemberState.STABLE:
+                signs.append(Sign("synced", generation=wire.generation))
+        for seen in outcome.seen:
+            if isinstance(seen, Callback):
+                told = seen.call.value == "assigned" and isinstance(member, Member)
+                generation = member.generation if told and isinstance(member, Member) else NONE
+                signs.append(Sign(seen.call.value, seen.parts, None if generation == NONE else generation))
+            elif isinstance(seen, Threw) and seen.error != "listener":
+                signs.append(Sign("failed"))
+        if action.name in _JOINS:
+            signs.append(Sign("joining"))
+        if self._is_input(action):
+            choice = outcome.choice
+            if INPUTS[action.name] in ("started", "subscribed"):
+                choice = f"topics {cast(Member, after[f'member {name}']).topics}"
+            signs.append(Sign(INPUTS[action.name], choice=choice))
+        tells = self.told[action.who]
+        return tuple(s for s in signs if s.kind in tells.kinds and (s.parts != 0 or s.kind in tells.empty))
+
+    # -- decisions that are given --
+
+    def given(self, node: int, move: _Move, candidates: Candidates) -> list[_Move]:
+        """``move`` with each assignment that fits."""
+        asked, step = move.asked, move.step
+        assert asked is not None
+        assert step is not None
+        assert step.decided is not None
+        decided = step.decided
+        choices = []
+        for grant in decided.grants:
+            member = cast(Member, self.value(node, self.member[grant.id.slot]))
+            here = grant.id.incarnation in (member.id, self._under_way(node, grant.id.slot))
+            choices.append(sorted(set(candidates(grant.id.slot, member.owned))) if here else [Parts(0)])
+        moves = []
+        for shares in product(*choices):
+            grants = tuple(Grant(g.id, Parts(s)) for g, s in zip(decided.grants, shares, strict=True))
+            if any(rule.breach(step.event, (decided._replace(grants=grants),)) for rule in self._judges):
+                continue
+            place = asked.writes.index(self.wire[move.who])
+            sync = self.values[self.wire[move.who]][step.writes[place]]
+            assert isinstance(sync, Sync)
+            number = self._id(self.wire[move.who], sync._replace(grants=grants))
+            writes = (*step.writes[:place], number, *step.writes[place + 1 :])
+            text = "; ".join(f"{letter(g.id.slot)}: {self.setup.spell(g.parts)}" for g in grants)
+            moves.append(move._replace(step=_Step(step.event._replace(choice=text), writes, step.word, None)))
+        return moves
+
+    def _under_way(self, node: int, slot: int) -> int:
+        wire = self.value(node, self.wire[slot])
+        return cast(int, getattr(wire, "id", 0)) if not isinstance(wire, Join) else 0
+
+
+def _counted(sign: Sign, group: Group, anchors: Anchors) -> Sign:
+    if sign.generation is None:
+        return sign
+    return sign._replace(generation=None if anchors is None else _number(group, anchors[1], sign.generation))
+
+
+def _number(group: Group, numbers: tuple[int, ...], label: int) -> int:
+    """The number of a label: those from the group's own on follow each other."""
+    own = group.generation
+    return numbers[label] if label <= own else numbers[own] + label - own
+
+
+# -- the search ----------------------------------------------------------------------------------------
+
+
+class _Search:
+    """Best first: pairs with the most events explained are searched first, hidden steps breadth-first."""
+
+    def __init__(self, space: _Space, events: Sequence[Observed], given: bool, window: float) -> None:
+        self.space, self.events, self.given, self.window = space, events, given, window
+        self.whose = [*space.setup.slots, NOBODY]
+        self.places = [[n for n, e in enumerate(events) if e.who == who] for who in self.whose]
+        self.frontiers: list[tuple[int, ...]] = []
+        self._known: dict[tuple[int, ...], int] = {}
+        self._next: list[list[tuple[int, int]]] = []
+        self._due: list[list[tuple[int, Observed]]] = []
+        self.parents: dict[tuple[int, int], tuple[tuple[int, int], Event | None] | None] = {}
+        self.queue: list[tuple[int, int, int, int]] = []
+        self.reached = (0, 0)
+
+    def run(
+        self, limit: int, seconds: float | None, progress: Callable[[int, int, int], None] | None
+    ) -> Conformance:
+        """The search."""
+        start = self._frontier((0,) * len(self.whose))
+        for node in self.space.initial:
+            self._add((start, node), None)
+        deadline = None if seconds is None else time.monotonic() + seconds
+        count = 0
+        while self.queue:
+            left, _, frontier, node = heapq.heappop(self.queue)
+            if not left:
+                return self._result("explained", (frontier, node))
+            self._expand(frontier, node)
+            count += 1
+            if len(self.parents) > limit:
+                return self._stopped(f"more than {limit} pairs of state and events explained")
+            if count % 1000 == 0:
+                if progress is not None:
+                    progress(self._explained(self.reached[0]), len(self.events), len(self.parents))
+                if deadline is not None and time.monotonic() > deadline:
+                    return self._stopped(f"more than {seconds:g} s")
+        return self._mismatch()
+
+    def _explained(self, frontier: int) -> int:
+        return sum(self.frontiers[frontier])
+
+    def _frontier(self, counts: tuple[int, ...]) -> int:
+        number = self._known.setdefault(counts, len(self.frontiers))
+        if number == len(self.frontiers):
+            self.frontiers.append(counts)
+            self._next.append(self._possible(counts))
+            self._due.append(list(self._told_next(counts)))
+        return number
+
+    def _possible(self, counts: tuple[int, ...]) -> list[tuple[int, int]]:
+        """The next event of each consumer whose turn it may be: (place among consumers, place of event)."""
+        waiting = [
+            (lane, self.places[lane][count])
+            for lane, count in enumerate(counts)
+            if count < len(self.places[lane])
+        ]
+        first = min((self.events[place].at for _, place in waiting), default=0.0)
+        return [(lane, place) for lane, place in waiting if self.events[place].at <= first + self.window]
+
+    def _told_next(self, counts: tuple[int, ...]) -> Iterator[tuple[int, Observed]]:
+        """The next event of each consumer that tells a generation; none where generations may fall."""
+        if not {"failover", "group expires"}.isdisjoint(self.space.setup.faults):
+            return
+        for lane, slot in enumerate(self.space.setup.slots):
+            coming = (self.events[place] for place in self.places[lane][counts[lane] :])
+            event = next((event for event in coming if event.generation is not None), None)
+            if event is not None:
+                yield slot, event
+
+    def _too_late(self, frontier: int, node: int) -> bool:
+        """Whether the group is past a generation that a consumer has yet to be told: it only rises."""
+        anchors = self.space.nodes[node][1]
+        if anchors is None or not anchors[0]:
+            return False
+        own = anchors[1][-1]
+        for slot, event in self._due[frontier]:
+            if event.generation is None or own <= event.generation:
+                continue
+            wire = self.space.value(node, self.space.wire[slot])
+            member = cast(Member, self.space.value(node, self.space.member[slot]))
+            label = NONE
+            if isinstance(wire, JoinOk if event.kind == "joined" else SyncOk):
+                label = wire.generation
+            elif event.kind != "joined" and member.received is not None:
+                label = member.generation
+            if label == NONE or self.space.number(node, label) != event.generation:
+                return True
+        return False
+
+    def _add(self, pair: tuple[int, int], parent: tuple[tuple[int, int], Event | None] | None) -> None:
+        if pair in self.parents or self._too_late(*pair):
+            return
+        self.parents[pair] = parent
+        explained = self._explained(pair[0])
+        if explained > self._explained(self.reached[0]):
+            self.reached = pair
+        heapq.heappush(self.queue, (len(self.events) - explained, len(self.parents), *pair))
+
+    def _expand(self, frontier: int, node: int) -> None:
+        pair = (frontier, node)
+        turns = {self.whose[lane]: lane for lane, _ in self._next[frontier]}
+        for move in self.space.moves(node):
+            if self.given and move.step is not None and move.step.decided is not None:
+                for filled in self.space.given(node, move, lambda s, o: self._candidates(frontier, s, o)):
+                    self._follow(pair, filled, turns)
+            else:
+                self._follow(pair, move, turns)
+        for lane, place in self._next[frontier]:
+            event = self.events[place]
+            kind = self._input(frontier, lane)
+            if kind is not None:
+                for move in self.space.inputs(node, event.who, kind):
+                    self._follow(pair, move, turns)
+
+    def _input(self, frontier: int, lane: int) -> str | None:
+        """The input that may come next in a lane; callbacks of closing come before it is closed."""
+        for place in self.places[lane][self.frontiers[frontier][lane] :]:
+            kind = self.events[place].kind
+            if kind not in CALLBACKS and kind not in OPTIONAL:
+                return kind
+        return None
+
+    def _follow(self, pair: tuple[int, int], move: _Move, turns: Mapping[int, int]) -> None:
+        """Take a step if what it shows is what comes next."""
+        if not move.word:
+            self._add((pair[0], self.space.after(pair[1], move)), (pair, move.event))
+            return
+        lane = turns.get(move.who)
+        if lane is None:
+            return
+        counts = self.frontiers[pair[0]]
+        done = counts[lane]
+        coming = self.places[lane][done : done + len(move.word)]
+        if len(coming) < len(move.word):
+            return
+        by: int | None = None
+        anchors = self.space.nodes[pair[1]][1]
+        known = anchors is not None and anchors[0]
+        word = move.word
+        if word[-1].kind == "unsubscribed" and self.events[coming[0]].kind == "unsubscribed":
+            word = (word[-1], *word[:-1])  # some clients call their listener later
+        for sign, place in zip(word, coming, strict=True):
+            event = self.events[place]
+            if sign.kind != event.kind or (event.choice and sign.choice != event.choice):
+                return
+            if sign.parts is not None and event.parts is not None and sign.parts != event.parts:
+                return
+            if event.generation is None or sign.generation is None:
+                continue
+            off = event.generation - sign.generation
+            if off and (known or (by is not None and off != by)):
+                return
+            by = off
+        after = self.space.after(pair[1], move)
+        if by is not None and not known:
+            after = self.space.shifted(after, by)
+        then = self._frontier((*counts[:lane], done + len(move.word), *counts[lane + 1 :]))
+        self._add((then, after), (pair, move.event))
+
+    def _candidates(self, frontier: int, slot: int, owned: Parts) -> Iterator[Parts]:
+        """What ``slot`` may be assigned now, as its next callbacks tell."""
+        yield owned
+        coming = self.places[slot][self.frontiers[frontier][slot] :]
+        calls = [self.events[place] for place in coming if self.events[place].kind not in _ASIDE][:2]
+        if calls and calls[0].kind == "assigned":
+            yield Parts(owned | (calls[0].parts or 0))
+        elif calls and calls[0].kind == "revoked":
+            left = Parts(owned & ~(calls[0].parts or 0))
+            yield left
+            if len(calls) > 1 and calls[1].kind == "assigned":
+                yield Parts(left | (calls[1].parts or 0))
+
+    # -- what came of it --
+
+    def _witness(self, pair: tuple[int, int]) -> tuple[Explained, ...]:
+        steps: list[Explained] = []
+        at: tuple[int, int] = pair
+        while (parent := self.parents[at]) is not None:
+            before, event = parent
+            places: tuple[int, ...] = ()
+            if before[0] != at[0]:
+                one, other = self.frontiers[before[0]], self.frontiers[at[0]]
+                lane = next(n for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+                places = tuple(self.places[lane][one[lane] : other[lane]])
+            steps.append(Explained(event, places))
+            at = before
+        return tuple(reversed(steps))
+
+    def _result(self, verdict: Any, pair: tuple[int, int], **more: Any) -> Conformance:
+        return Conformance(
+            verdict,
+            len(self.events),
+            self._explained(pair[0]),
+            len(self.parents),
+            len(self.space.nodes),
+            self._witness(pair),
+            **more,
+        )
+
+    def _stopped(self, why: str) -> Conformance:
+        return self._result("inconclusive", self.reached, why=why)
+
+    def _mismatch(self) -> Conformance:
+        most = self._explained(self.reached[0])
+        ends = [n for n in range(len(self.frontiers)) if self._explained(n) == most]
+        frontier = self.reached[0]
+        waiting = sorted((place for _, place in self._next[frontier]), key=lambda p: (self.events[p].at, p))
+        allowed: dict[str, int] = {}
+        for number, node in self.parents:
+            if number not in ends:
+                continue
+            texts = {self._tell(m) for m in self.space.moves(node) if m.word}
+            for text in sorted(texts):
+                allowed[text] = allowed.get(text, 0) + 1
+        ranked = tuple(sorted(allowed.items(), key=lambda item: (-item[1], item[0])))
+        return self._result(
+            "mismatch", self.reached, blamed=waiting[0], pending=tuple(waiting), allowed=ranked
+        )
+
+    def _tell(self, move: _Move) -> str:
+        return f"{letter(move.who)}: " + ", ".join(tell(self.space.setup, sign) for sign in move.word)
+
+
+def tell(setup: Setup, sign: Sign | Observed) -> str:
+    """What is shown, as text: ``revoked t-0 t-1``, ``joined generation 4``."""
+    said = sign.kind
+    if sign.kind in CALLBACKS:
+        said += f" {setup.spell(sign.parts)}"
+    if sign.kind not in CALLBACKS and sign.generation is not None:
+        said += f" generation {sign.generation}"
+    return said + (f" ({sign.choice})" if sign.choice else "")

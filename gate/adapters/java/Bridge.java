@@ -1,0 +1,654 @@
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.lang.reflect.Modifier;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
+import org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor;
+import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Configurable;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+/**
+ * A Java assignor as a program that speaks the stdio protocol (protocol.schema.json).
+ *
+ * <pre>java -cp BRIDGE:JARS Bridge CLASS PROMISE,... [KEY=VALUE ...]</pre>
+ *
+ * Compiled against whatever kafka-clients from 2.4 on is judged; what differs between the releases is asked
+ * by reflection. Like ConsumerCoordinator it hands the assignor what ConsumerProtocol reads of each member's
+ * bytes, in a HashMap, and answers with the bytes that ConsumerProtocol writes. One instance leads; each
+ * member of a history has an instance of its own, which is told of its assignments.
+ */
+public final class Bridge {
+    private static final long GRACE_MILLIS = 2_000;
+    private static final int MOST_FRAMES = 60;
+
+    /** The assignor returned something that is no assignment. */
+    private static final class Garbage extends RuntimeException {
+        Garbage(String message) {
+            super(message);
+        }
+    }
+
+    /** Nothing the assignor did: it cannot be loaded, or the request is not known. */
+    private static final class Refused extends RuntimeException {
+        Refused(String message, Throwable cause) {
+            super(message, cause);
+        }
+    }
+
+    /** A member's own assignor, and what it was last told. */
+    private static final class Member {
+        final ConsumerPartitionAssignor assignor;
+        List<TopicPartition> owned = Collections.emptyList();
+        long generation = -1;
+
+        Member(ConsumerPartitionAssignor assignor) {
+            this.assignor = assignor;
+        }
+    }
+
+    private final String className;
+    private final List<String> promises;
+    private final Map<String, Object> configs = new HashMap<>();
+    private ConsumerPartitionAssignor leader;
+    private Object history;
+    private final Map<String, Member> members = new HashMap<>();
+    /** Per member the answers of this history that carry user data for it, as bytes. */
+    private final Map<String, List<ByteBuffer>> withData = new HashMap<>();
+
+    private Bridge(String[] arguments) {
+        className = arguments[0];
+        promises = arguments[1].isEmpty() ? List.of() : Arrays.asList(arguments[1].split(","));
+        configs.put("group.id", "rebalance");
+        for (String pair : Arrays.asList(arguments).subList(2, arguments.length)) {
+            int at = pair.indexOf('=');
+            configs.put(pair.substring(0, at), pair.substring(at + 1));
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        OutputStream replies = new FileOutputStream(FileDescriptor.out);
+        System.setOut(System.err); // what the assignor prints is a log
+        LinkedBlockingQueue<Optional<String>> requests = new LinkedBlockingQueue<>();
+        AtomicLong answered = new AtomicLong();
+        Thread reader = new Thread(() -> read(requests, answered), "requests");
+        reader.setDaemon(true);
+        reader.start();
+        Bridge bridge = new Bridge(arguments);
+        for (Optional<String> line = requests.take(); line.isPresent(); line = requests.take()) {
+            Map<String, Object> request = object(new Json(line.get()).value());
+            if (request.get("cmd").equals("bye")) {
+                break;
+            }
+            Map<String, Object> reply = new LinkedHashMap<>();
+            reply.put("seq", request.get("seq"));
+            bridge.answer(request, reply);
+            StringBuilder out = new StringBuilder();
+            Json.write(reply, out);
+            replies.write(out.append('\n').toString().getBytes(StandardCharsets.US_ASCII));
+            replies.flush();
+            answered.incrementAndGet();
+        }
+        Runtime.getRuntime().halt(0); // whatever threads the assignor has left
+    }
+
+    /** Queue the requests; when their end is reached while the assignor hangs, end the process. */
+    private static void read(LinkedBlockingQueue<Optional<String>> requests, AtomicLong answered) {
+        try (BufferedReader in = new BufferedReader(
+                new InputStreamReader(new FileInputStream(FileDescriptor.in), StandardCharsets.UTF_8), 1 << 16)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                requests.add(Optional.of(line));
+            }
+            requests.add(Optional.empty());
+            long before;
+            do {
+                before = answered.get();
+                Thread.sleep(GRACE_MILLIS);
+            } while (before != answered.get());
+        } catch (Exception error) {
+            error.printStackTrace();
+        } finally {
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    private void answer(Map<String, Object> request, Map<String, Object> reply) {
+        try {
+            reply.put("result", result(request));
+        } catch (Garbage garbage) {
+            reply.put("garbage", Map.of("message", garbage.getMessage()));
+        } catch (Throwable error) { // errors included: of the heap, of the stack, of linking
+            Throwable told = error instanceof Refused && error.getCause() != null ? error.getCause() : error;
+            String message = error instanceof Refused ? error.getMessage() : String.valueOf(error);
+            reply.remove("result");
+            reply.put("errored", Map.of("message", firstLine(message), "traceback", trace(told)));
+        }
+    }
+
+    private Map<String, Object> result(Map<String, Object> request) {
+        if (request.containsKey("history") && !request.get("history").equals(history)) {
+            history = request.get("history"); // another group: nobody has been told anything
+            leader = instance();
+            members.clear();
+            withData.clear();
+        }
+        switch ((String) request.get("cmd")) {
+            case "hello":
+                return hello();
+            case "assign":
+                return assign(request);
+            case "user_data":
+                return userData(request);
+            default:
+                throw new Refused("the bridge does not know the request " + request.get("cmd"), null);
+        }
+    }
+
+    // --- hello -------------------------------------------------------------------------------------------
+
+    private Map<String, Object> hello() {
+        leader = instance();
+        Map<String, Object> hello = new LinkedHashMap<>();
+        boolean kafkas = className.startsWith("org.apache.kafka.");
+        hello.put("name", leader.name());
+        hello.put("version", kafkas ? AppInfoParser.getVersion() : version());
+        hello.put("language", "Java " + System.getProperty("java.version")
+            + (kafkas ? "" : ", kafka-clients " + AppInfoParser.getVersion()));
+        hello.put("protocols", leader.supportedProtocols().stream()
+            .map(protocol -> protocol.name().toLowerCase(Locale.ROOT)).collect(Collectors.toList()));
+        hello.put("promises", promises.stream()
+            .filter(promise -> !promise.equals("rack-aware") || (kafkas ? racksCount() : racksKnown()))
+            .collect(Collectors.toList()));
+        hello.put("user_data", writesUserData());
+        if (kafkas) {
+            hello.put("homepage", "https://kafka.apache.org");
+            hello.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
+        }
+        return hello;
+    }
+
+    /** Whether a leader is told of racks (KIP-881, 3.4). */
+    private static boolean racksKnown() {
+        return has(Subscription.class, "rackId");
+    }
+
+    /** Whether Kafka's own assignors take them into account: they were rewritten for it in 3.5. */
+    private static boolean racksCount() {
+        return Arrays.stream(AbstractPartitionAssignor.class.getDeclaredMethods())
+            .anyMatch(method -> method.getName().equals("useRackAwareAssignment"));
+    }
+
+    private String version() {
+        String version = leader.getClass().getPackage().getImplementationVersion();
+        return version != null ? version : String.valueOf(leader.version());
+    }
+
+    private boolean writesUserData() {
+        TopicPartition partition = new TopicPartition("t", 0);
+        ConsumerPartitionAssignor member = instance();
+        if (member.subscriptionUserData(setOf("t")) != null) {
+            return true;
+        }
+        member.onAssignment(new Assignment(List.of(partition)), group("A", 1));
+        return member.subscriptionUserData(setOf("t")) != null;
+    }
+
+    private static HashSet<String> setOf(String... topics) {
+        return new HashSet<>(Arrays.asList(topics));
+    }
+
+    /** A new assignor, configured as by a consumer. */
+    private ConsumerPartitionAssignor instance() {
+        Object made;
+        try {
+            Class<?> type = Class.forName(className, true, Thread.currentThread().getContextClassLoader());
+            if (!ConsumerPartitionAssignor.class.isAssignableFrom(type)) {
+                throw new Refused(className + " is no ConsumerPartitionAssignor", null);
+            }
+            if (Modifier.isAbstract(type.getModifiers())) {
+                throw new Refused(className + " is abstract: name a class that can be made", null);
+            }
+            made = type.getDeclaredConstructor().newInstance();
+        } catch (ClassNotFoundException error) {
+            throw new Refused("no class " + className + " in " + jars(), error);
+        } catch (NoSuchMethodException | IllegalAccessException error) {
+            throw new Refused(className + " has no public constructor without arguments, which KafkaConsumer"
+                + " needs too", error);
+        } catch (ReflectiveOperationException error) {
+            Throwable cause = error.getCause() == null ? error : error.getCause();
+            throw new Refused(className + " cannot be made: " + cause, cause);
+        } catch (LinkageError error) {
+            throw new Refused(className + " cannot be loaded: " + error + " in " + jars(), error);
+        }
+        if (made instanceof Configurable) {
+            try {
+                ((Configurable) made).configure(new HashMap<>(configs));
+            } catch (RuntimeException error) {
+                throw new Refused(className + " does not take its configuration: " + error, error);
+            }
+        }
+        return (ConsumerPartitionAssignor) made;
+    }
+
+    private static String jars() {
+        return Arrays.stream(System.getProperty("java.class.path").split(System.getProperty("path.separator")))
+            .skip(1).map(path -> path.substring(path.lastIndexOf('/') + 1)).collect(Collectors.joining(" "));
+    }
+
+    // --- assign ------------------------------------------------------------------------------------------
+
+    private Map<String, Object> assign(Map<String, Object> request) {
+        Cluster cluster = cluster(object(object(request.get("cluster")).get("topics")));
+        Map<String, Subscription> group = new HashMap<>(); // as in ConsumerCoordinator
+        Map<String, List<?>> before = new HashMap<>();
+        for (Object item : list(request.get("members"))) {
+            Map<String, Object> member = object(item);
+            String id = (String) member.get("id");
+            byte[] metadata = bytes((String) member.get("metadata"));
+            Subscription subscription = ConsumerProtocol.deserializeSubscription(ByteBuffer.wrap(metadata));
+            subscription.setGroupInstanceId(Optional.ofNullable((String) member.get("instance")));
+            compare(member, subscription);
+            group.put(id, subscription);
+            before.put(id, seen(subscription));
+        }
+        GroupSubscription subscriptions = new GroupSubscription(group);
+        Map<String, Assignment> assignment = leader.assign(cluster, subscriptions).groupAssignment();
+        if (assignment == null) {
+            throw new Garbage("assign returned a GroupAssignment of null");
+        }
+        Map<String, Object> encoded = new LinkedHashMap<>();
+        assignment.forEach((member, own) -> encoded.put(member, encode(member, own)));
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("encoded", encoded);
+        String mutated = difference(before, group);
+        if (mutated != null) {
+            result.put("mutated", mutated);
+        }
+        return result;
+    }
+
+    private String encode(String member, Assignment own) {
+        if (member == null || own == null) {
+            throw new Garbage("assign returned an assignment of " + own + " for the member " + member);
+        }
+        boolean carriesData = own.userData() != null;
+        ByteBuffer bytes = ConsumerProtocol.serializeAssignment(own); // which uses the user data up
+        if (carriesData) {
+            withData.computeIfAbsent(member, key -> new ArrayList<>()).add(bytes);
+        }
+        return hex(bytes);
+    }
+
+    /** What the leader knows of the brokers; a replica that is in a rack is on a broker of that rack. */
+    private static Cluster cluster(Map<String, Object> topics) {
+        Map<String, Node> nodes = new LinkedHashMap<>();
+        nodes.put("", new Node(0, "localhost", 9092));
+        List<PartitionInfo> partitions = new ArrayList<>();
+        topics.forEach((topic, racksOfAll) -> {
+            int index = 0;
+            for (Object racks : list(racksOfAll)) {
+                Node[] replicas = list(racks).stream().map(rack -> nodes.computeIfAbsent("r" + rack,
+                    key -> new Node(nodes.size(), "localhost", 9092, (String) rack))).toArray(Node[]::new);
+                replicas = replicas.length > 0 ? replicas : new Node[] {nodes.get("")};
+                partitions.add(new PartitionInfo(topic, index++, replicas[0], replicas, replicas));
+            }
+        });
+        return new Cluster("rebalance", nodes.values(), partitions, setOf(), setOf());
+    }
+
+    /** The request says everything twice, in JSON and in bytes: Java has to read the same in the bytes. */
+    private static void compare(Map<String, Object> member, Subscription read) {
+        long version = (Long) member.get("version");
+        agree(member, "topics", sorted(list(member.get("topics"))), sorted(read.topics()));
+        ByteBuffer userData = read.userData();
+        agree(member, "user_data", member.get("user_data"), userData == null ? null : hex(userData));
+        if (version >= 1) {
+            agree(member, "owned", sorted(partitions(member.get("owned"))), sorted(read.ownedPartitions()));
+        }
+        if (version >= 2 && has(Subscription.class, "generationId")) {
+            long generation = get(read, "generationId").map(value -> ((Integer) value).longValue()).orElse(-1L);
+            agree(member, "generation", member.get("generation"), generation);
+        }
+        if (version >= 3 && racksKnown()) {
+            agree(member, "rack", member.get("rack"), get(read, "rackId").orElse(null));
+        }
+    }
+
+    private static void agree(Map<String, Object> member, String field, Object said, Object read) {
+        if (!Objects.equals(said, read)) {
+            throw new Garbage("the request says that " + field + " of " + member.get("id") + " is " + said
+                + ", and Java reads " + read + " in its metadata " + member.get("metadata"));
+        }
+    }
+
+    private static List<String> sorted(List<?> values) {
+        return values.stream().map(String::valueOf).sorted().collect(Collectors.toList());
+    }
+
+    private static List<?> seen(Subscription subscription) {
+        ByteBuffer data = subscription.userData();
+        return Arrays.asList(new ArrayList<>(subscription.topics()),
+            new ArrayList<>(subscription.ownedPartitions()), data == null ? null : (Object) data.duplicate().rewind(),
+            subscription.groupInstanceId());
+    }
+
+    /** What the assignor has changed in its input, in words; null if nothing. */
+    private static String difference(Map<String, List<?>> before, Map<String, Subscription> after) {
+        if (!before.keySet().equals(after.keySet())) {
+            return "members were " + before.keySet() + ", became " + after.keySet();
+        }
+        for (Map.Entry<String, List<?>> entry : before.entrySet()) {
+            List<?> now = seen(after.get(entry.getKey()));
+            if (!now.equals(entry.getValue())) {
+                return "subscription of " + entry.getKey() + " was " + entry.getValue() + ", became " + now;
+            }
+        }
+        return null;
+    }
+
+    // --- user data ---------------------------------------------------------------------------------------
+
+    private Map<String, Object> userData(Map<String, Object> request) {
+        List<TopicPartition> owned = partitions(request.get("owned"));
+        long generation = (Long) request.get("generation");
+        Map<String, Object> asked = object(request.get("member"));
+        String id = asked == null ? "A" : (String) asked.get("id");
+        Member member = asked == null
+            ? new Member(instance())
+            : members.computeIfAbsent(id, key -> new Member(instance()));
+        if (generation != member.generation || !owned.equals(member.owned)) {
+            member.generation = generation;
+            member.owned = owned;
+            member.assignor.onAssignment(assigned(id, owned), group(id, (int) generation));
+        }
+        List<String> topics = asked == null
+            ? owned.stream().map(TopicPartition::topic).distinct().collect(Collectors.toList())
+            : list(asked.get("topics")).stream().map(String.class::cast).collect(Collectors.toList());
+        ByteBuffer data = member.assignor.subscriptionUserData(new HashSet<>(topics));
+        Subscription subscription = new Subscription(topics, data, owned);
+        return Map.of("encoded", hex(ConsumerProtocol.serializeSubscription(subscription)));
+    }
+
+    /** The assignment as the leader made it, with its user data, if it did make this one. */
+    private Assignment assigned(String member, List<TopicPartition> owned) {
+        List<ByteBuffer> known = withData.getOrDefault(member, List.of());
+        for (int index = known.size() - 1; index >= 0; index--) {
+            Assignment made = ConsumerProtocol.deserializeAssignment(known.get(index).duplicate());
+            if (new HashSet<>(made.partitions()).equals(new HashSet<>(owned))) {
+                return made;
+            }
+        }
+        return ConsumerProtocol.deserializeAssignment(
+            ConsumerProtocol.serializeAssignment(new Assignment(owned)));
+    }
+
+    private static ConsumerGroupMetadata group(String member, int generation) {
+        return new ConsumerGroupMetadata("rebalance", generation, member, Optional.empty());
+    }
+
+    // --- helpers -----------------------------------------------------------------------------------------
+
+    private static boolean has(Class<?> type, String method) {
+        return Arrays.stream(type.getMethods()).anyMatch(known -> known.getName().equals(method));
+    }
+
+    private static Optional<Object> get(Object value, String method) {
+        try {
+            return ((Optional<?>) value.getClass().getMethod(method).invoke(value)).map(Object.class::cast);
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static List<TopicPartition> partitions(Object runs) {
+        List<TopicPartition> found = new ArrayList<>();
+        for (Object run : list(runs)) {
+            for (Object index : list(list(run).get(1))) {
+                found.add(new TopicPartition((String) list(run).get(0), ((Long) index).intValue()));
+            }
+        }
+        return found;
+    }
+
+    private static String firstLine(String text) {
+        int end = text.indexOf('\n');
+        return end < 0 ? text : text.substring(0, end);
+    }
+
+    private static String trace(Throwable error) {
+        try {
+            error.setStackTrace(Arrays.stream(error.getStackTrace())
+                .filter(frame -> !frame.getClassName().startsWith("Bridge"))
+                .limit(MOST_FRAMES).toArray(StackTraceElement[]::new));
+            StringWriter text = new StringWriter();
+            error.printStackTrace(new PrintWriter(text));
+            return text.toString().replace("\t", "    ");
+        } catch (Throwable another) {
+            return error.getClass().getName();
+        }
+    }
+
+    private static String hex(ByteBuffer buffer) {
+        ByteBuffer left = buffer.duplicate();
+        StringBuilder text = new StringBuilder(2 * left.remaining());
+        while (left.hasRemaining()) {
+            int value = left.get() & 0xff;
+            text.append(Character.forDigit(value >> 4, 16)).append(Character.forDigit(value & 15, 16));
+        }
+        return text.toString();
+    }
+
+    private static byte[] bytes(String hex) {
+        byte[] found = new byte[hex.length() / 2];
+        for (int index = 0; index < found.length; index++) {
+            int high = Character.digit(hex.charAt(2 * index), 16);
+            found[index] = (byte) (high << 4 | Character.digit(hex.charAt(2 * index + 1), 16));
+        }
+        return found;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Map<String, Object> object(Object value) {
+        return (Map<String, Object>) value;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static List<Object> list(Object value) {
+        return (List<Object>) value;
+    }
+
+    /** The JSON that the driver writes: one object per line, whole numbers only. */
+    private static final class Json {
+        private final String text;
+        private int at;
+
+        Json(String text) {
+            this.text = text;
+        }
+
+        Object value() {
+            char next = peek();
+            switch (next) {
+                case '{':
+                    return members();
+                case '[':
+                    return elements();
+                case '"':
+                    return string();
+                case 't':
+                    return word("true", true);
+                case 'f':
+                    return word("false", false);
+                case 'n':
+                    return word("null", null);
+                default:
+                    return number();
+            }
+        }
+
+        private Map<String, Object> members() {
+            Map<String, Object> found = new LinkedHashMap<>();
+            at++;
+            while (peek() != '}') {
+                String key = string();
+                expect(':');
+                found.put(key, value());
+                if (peek() != '}') {
+                    expect(',');
+                }
+            }
+            at++;
+            return found;
+        }
+
+        private List<Object> elements() {
+            List<Object> found = new ArrayList<>();
+            at++;
+            while (peek() != ']') {
+                found.add(value());
+                if (peek() != ']') {
+                    expect(',');
+                }
+            }
+            at++;
+            return found;
+        }
+
+        private String string() {
+            expect('"');
+            int start = at;
+            while (text.charAt(at) != '"' && text.charAt(at) != '\\') {
+                at++;
+            }
+            if (text.charAt(at) == '"') {
+                return text.substring(start, at++);
+            }
+            StringBuilder found = new StringBuilder(text.substring(start, at));
+            for (char next = text.charAt(at++); next != '"'; next = text.charAt(at++)) {
+                found.append(next == '\\' ? escaped() : next);
+            }
+            return found.toString();
+        }
+
+        private char escaped() {
+            char next = text.charAt(at++);
+            switch (next) {
+                case 'u':
+                    at += 4;
+                    return (char) Integer.parseInt(text.substring(at - 4, at), 16);
+                case 'n':
+                    return '\n';
+                case 't':
+                    return '\t';
+                case 'r':
+                    return '\r';
+                case 'b':
+                    return '\b';
+                case 'f':
+                    return '\f';
+                default:
+                    return next;
+            }
+        }
+
+        private Long number() {
+            int start = at;
+            while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0) {
+                at++;
+            }
+            return Long.valueOf(text.substring(start, at));
+        }
+
+        private Object word(String word, Object value) {
+            if (!text.startsWith(word, at)) {
+                throw new IllegalArgumentException("no JSON at " + at + ": " + text);
+            }
+            at += word.length();
+            return value;
+        }
+
+        private char peek() {
+            while (text.charAt(at) == ' ' || text.charAt(at) == '\t') {
+                at++;
+            }
+            return text.charAt(at);
+        }
+
+        private void expect(char wanted) {
+            if (peek() != wanted) {
+                throw new IllegalArgumentException("expected " + wanted + " at " + at + ": " + text);
+            }
+            at++;
+        }
+
+        static void write(Object value, StringBuilder out) {
+            if (value instanceof Map) {
+                String comma = "{";
+                for (Map.Entry<?, ?> entry : ((Map<?, ?>) value).entrySet()) {
+                    out.append(comma);
+                    write(String.valueOf(entry.getKey()), out);
+                    out.append(':');
+                    write(entry.getValue(), out);
+                    comma = ",";
+                }
+                out.append(comma.equals("{") ? "{}" : "}");
+            } else if (value instanceof List) {
+                String comma = "[";
+                for (Object item : (List<?>) value) {
+                    out.append(comma);
+                    write(item, out);
+                    comma = ",";
+                }
+                out.append(comma.equals("[") ? "[]" : "]");
+            } else if (value instanceof String) {
+                quote((String) value, out);
+            } else {
+                out.append(value);
+            }
+        }
+
+        private static void quote(String text, StringBuilder out) {
+            out.append('"');
+            for (int index = 0; index < text.length(); index++) {
+                char next = text.charAt(index);
+                if (next == '"' || next == '\\') {
+                    out.append('\\').append(next);
+                } else if (next < ' ' || next > '~') {
+                    out.append(String.format("\\u%04x", (int) next));
+                } else {
+                    out.append(next);
+                }
+            }
+            out.append('"');
+        }
+    }
+}

@@ -1,0 +1,161 @@
+"""Java assignors as targets: any ``ConsumerPartitionAssignor``, with the jars that it lives in.
+
+    java:CLASS@WHERE[,WHERE...][?KEY=VALUE[,KEY=VALUE...]][#PROMISE[,PROMISE...]]
+
+A WHERE is Maven coordinates (``org.apache.kafka:kafka-clients:4.1.0``) or a path (a jar, a directory of
+classes, ``lib/*``). KEY=VALUE goes to ``Configurable.configure``; ``%2C`` is a comma in a value, and so on
+for whatever would end it. The one string names the target fully: a trace that holds it can be replayed.
+
+The JVM runs ``Bridge.java``, which speaks the stdio protocol; see `bridge` and `maven`.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from rebalance.gate.targets import Target, TargetError
+from rebalance.model.assignor import Promise
+
+PREFIX = "java:"
+
+KAFKA = "org.apache.kafka.clients.consumer"
+"""The package of the interface and of Kafka's own assignors."""
+
+CLIENTS = "org.apache.kafka:kafka-clients"
+"""The Maven coordinates of the Java client, without a release."""
+
+PROMISES: dict[str, tuple[Promise, ...]] = {
+    f"{KAFKA}.RangeAssignor": (Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE),
+    f"{KAFKA}.RoundRobinAssignor": (Promise.BALANCED_EQUAL,),
+    f"{KAFKA}.StickyAssignor": (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE),
+    f"{KAFKA}.CooperativeStickyAssignor": (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE),
+}
+"""What Kafka's documentation says of its own; aware of racks since KIP-881 only, which the bridge sees."""
+
+_CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
+_COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+(:[\w.-]+){0,2}\Z")
+_FORM = (
+    "java:CLASS@WHERE, WHERE being a jar or Maven coordinates such as org.apache.kafka:kafka-clients:4.1.0"
+)
+_SAFE = "/:+@ "  # in a value, beside letters, digits and _.-~
+
+
+@dataclass(frozen=True, slots=True)
+class JavaTarget:
+    """What a ``java:`` spec says; ``str()`` is the spec again."""
+
+    class_name: str
+    where: tuple[str, ...]
+    config: tuple[tuple[str, str], ...] = ()
+    promises: tuple[Promise, ...] = ()
+
+    def __str__(self) -> str:
+        config = ",".join(
+            f"{quote(key, safe=_SAFE)}={quote(value, safe=_SAFE)}" for key, value in self.config
+        )
+        text = f"{PREFIX}{self.class_name}@{','.join(self.where)}"
+        return (
+            text + (f"?{config}" if config else "") + (f"#{','.join(self.promises)}" if self.promises else "")
+        )
+
+    @property
+    def promised(self) -> tuple[Promise, ...]:
+        """What it is asked for: what the spec says, or what is known of Kafka's own; nothing of others."""
+        return self.promises or PROMISES.get(self.class_name, ())
+
+
+def parse(spec: str) -> JavaTarget:
+    """The parts of a ``java:`` spec. Raises TargetError, also where it names no jar."""
+    target = _parsed(spec)
+    if not target.where:
+        raise TargetError(
+            f"{spec!r} does not say where the class is",
+            f"add --maven {CLIENTS}:4.1.0 or --classpath a.jar:b.jar",
+            f"or write {_FORM}",
+        )
+    return target
+
+
+def spelled(
+    spec: str,
+    maven: Sequence[str] = (),
+    classpath: Sequence[str] = (),
+    config: Sequence[str] = (),
+    promises: Sequence[str] = (),
+) -> str:
+    """``spec`` with the options of the command line in it. ``classpath`` entries are paths joined by ``:``,
+    ``config`` are KEY=VALUE. Raises TargetError."""
+    target = _parsed(spec)
+    for coordinates in maven:
+        if not _COORDINATES.match(coordinates):
+            raise TargetError(
+                f"--maven {coordinates!r}: expected GROUP:ARTIFACT:VERSION, such as {CLIENTS}:4.1.0"
+            )
+    pairs = []
+    for text in config:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise TargetError(f"--config {text!r}: expected KEY=VALUE")
+        pairs.append((key, value))
+    paths = [path for entry in classpath for path in entry.split(":") if path]
+    for path in paths:
+        if any(mark in path for mark in ",?#"):
+            raise TargetError(f"--classpath {path!r}: a path with a comma, ? or # cannot be named")
+    return str(
+        JavaTarget(
+            target.class_name,
+            (*target.where, *maven, *paths),
+            (*target.config, *pairs),
+            (*target.promises, *_promises(promises, "--promise")),
+        )
+    )
+
+
+def resolve(spec: str) -> Target:
+    """The program that hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge
+    if that was not done before, and loads nothing of the target's. Raises TargetError."""
+    from rebalance.gate.adapters.java import bridge, maven
+
+    target = parse(spec)
+    coordinates = tuple(where for where in target.where if is_coordinates(where))
+    paths = [where for where in target.where if not is_coordinates(where)]
+    jars = [*bridge.checked(paths), *(maven.classpath(coordinates) if coordinates else ())]
+    command = (
+        *bridge.command(jars),
+        target.class_name,
+        ",".join(target.promised),
+        *(f"{key}={value}" for key, value in target.config),
+    )
+    return Target(spec, command, f"{spec} (Java)", heap="-Xmx", stack_signal=signal.SIGQUIT)
+
+
+def is_coordinates(where: str) -> bool:
+    """Whether a part of a class path is Maven coordinates rather than a path."""
+    return _COORDINATES.match(where) is not None
+
+
+def _parsed(spec: str) -> JavaTarget:
+    text, _, promises = spec.removeprefix(PREFIX).partition("#")
+    text, _, config = text.partition("?")
+    name, _, where = text.partition("@")
+    if not _CLASS.match(name):
+        raise TargetError(f"{spec!r}: {name!r} is no name of a Java class", f"write {_FORM}")
+    pairs = []
+    for pair in filter(None, config.split(",")):
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise TargetError(f"{spec!r}: expected KEY=VALUE behind the ?, got {pair!r}")
+        pairs.append((unquote(key), unquote(value)))
+    found = _promises(filter(None, promises.split(",")), f"{spec!r}")
+    return JavaTarget(name, tuple(filter(None, where.split(","))), tuple(pairs), found)
+
+
+def _promises(names: Sequence[str] | filter[str], where: str) -> tuple[Promise, ...]:
+    try:
+        return tuple(Promise(name) for name in names)
+    except ValueError as error:
+        raise TargetError(f"{where}: {error}", f"promises are of {', '.join(Promise)}") from error

@@ -1,0 +1,270 @@
+"""``rebalance conform``: is a recorded group one that the model allows?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.terminal import (
+    EXITS,
+    UsageError,
+    natural,
+    positive,
+    say,
+    usage,
+    whole,
+    words,
+    write,
+)
+
+if TYPE_CHECKING:
+    from rebalance.gate.conformance import Answer, Choices
+
+MOST = 12
+"""Steps, pending events and alternatives that are shown of a mismatch."""
+
+VERDICTS = {"explained": ("conformant", 0), "mismatch": ("violation", 1), "inconclusive": ("inconclusive", 3)}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "conform",
+        help="ask the model whether it can do what a recorded group did",
+        epilog=EXITS,
+        description="Read EVENTS, an event log as `rebalance record` writes it (a file of JSON lines, or its "
+        "directory), and search for a run of the model that shows exactly these events. A mismatch is a "
+        "defect of the model or a discovery about the client.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("events", type=Path, metavar="EVENTS.jsonl|DIR")
+    parser.add_argument("--group", metavar="NAME", help="which group, if the log has several")
+    asked = parser.add_argument_group("what the model is")
+    asked.add_argument("--profile", action="append", default=[], metavar="[CONSUMER=]PROFILE",
+                       help="release of all consumers, or of those whose names fit a pattern; repeatable (as "
+                       "the log says of itself, else as-specified)")  # fmt: skip
+    asked.add_argument("--broker", metavar="PROFILE", help="release of the coordinator, or mock, the mock "
+                       "cluster of librdkafka (as run.json says, else as-specified)")  # fmt: skip
+    asked.add_argument("--assignors", action="append", default=[], metavar="[CONSUMER=]NAME[,NAME...]",
+                       help="their lists of assignors (as run.json says, else the profile's)")  # fmt: skip
+    asked.add_argument("--assignment", choices=("observed", "reference"), default="observed",
+                       help="what a leader decides: what the callbacks after it say, as far as the clauses "
+                       "of a leader hold, or what our assignor of that name does (observed)")  # fmt: skip
+    asked.add_argument("--topic", action="append", default=[], metavar="NAME=COUNT",
+                       help="how many partitions a topic has, where the log does not show all")  # fmt: skip
+    asked.add_argument("--faults", type=natural, default=0, metavar="N", help="how many faults that nobody "
+                       "wrote down may have happened, such as lost answers (0)")  # fmt: skip
+    search = parser.add_argument_group("the search")
+    search.add_argument("--window", type=positive, default=1.0, metavar="SECONDS", help="events of two "
+                        "consumers this far apart may have happened in either order (1)")  # fmt: skip
+    search.add_argument("--steps", choices=("atomic", "fine"), default="atomic",
+                        help="fine: every request and response is a step (many more states)")  # fmt: skip
+    search.add_argument("--states", type=whole, default=400_000, metavar="N",
+                        help="inconclusive after so many (400000)")  # fmt: skip
+    search.add_argument("--seconds", type=positive, metavar="N", help="inconclusive after this time")
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--format", choices=("text", "json"), default="text")
+    shown.add_argument("--show", action="store_true", help="the run of the model that explains the log")
+    shown.add_argument("--out", type=Path, metavar="FILE", help="the answer as JSON, with that run")
+    shown.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance.gate.conformance import LogError, ask, question, read
+
+    try:
+        recorded = read(options.events, options.group)
+        asked = question(recorded, choices(options))
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}") from error
+    except (LogError, ValueError) as error:
+        raise usage(error) from error
+    bar = _Progress(sys.stderr.isatty() and not options.no_progress)
+    answer = ask(asked, choices(options), bar)
+    bar.clear()
+    document = json.dumps(data(answer), indent=2)
+    if options.out is not None:
+        write(options.out, document + "\n", "--out")
+    say(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
+    return VERDICTS[answer.conformance.verdict][1]
+
+
+def choices(options: argparse.Namespace) -> Choices:
+    """What the options say. Raises UsageError."""
+    from rebalance.gate.conformance import Choices
+
+    topics: dict[str, int] = {}
+    for given in options.topic:
+        name, _, count = given.rpartition("=")
+        if not name or not count.isdigit() or not int(count):
+            raise UsageError(f"--topic {given!r} is not of the form NAME=COUNT, such as orders=6")
+        topics[name] = int(count)
+    lists = [(pattern, words(names)) for pattern, names in map(_named, options.assignors)]
+    return Choices(
+        tuple(map(_named, options.profile)),
+        options.broker,
+        tuple(lists),
+        topics,
+        options.assignment,
+        options.faults,
+        options.window,
+        options.steps,
+        options.states,
+        options.seconds,
+    )
+
+
+def _named(given: str) -> tuple[str, str]:
+    pattern, _, value = given.rpartition("=")
+    return pattern or "*", value
+
+
+class _Progress:
+    """How far it is, on one line of the terminal."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown, self._at = shown, 0.0
+
+    def __call__(self, explained: int, events: int, searched: int) -> None:
+        if self._shown and time.monotonic() - self._at > 0.5:
+            self._at = time.monotonic()
+            print(f"\r\033[K{explained} of {events} events, {searched:,} states", end="", file=sys.stderr)
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave the line empty."""
+        if self._shown:
+            print("\r\033[K", end="", file=sys.stderr)
+
+
+# -- what is said --------------------------------------------------------------------------------------
+
+
+def data(answer: Answer) -> dict[str, Any]:
+    """The answer as JSON values."""
+    asked, found = answer.question, answer.conformance
+    verdict, code = VERDICTS[found.verdict]
+    mismatch: dict[str, Any] = {}
+    if found.blamed is not None:
+        mismatch = {
+            "line": asked.lines[found.blamed].number,
+            "event": str(asked.lines[found.blamed]),
+            "pending": [asked.lines[place].number for place in found.pending],
+            "allowed": [{"shows": _spelled(answer, text), "states": count} for text, count in found.allowed],
+        }
+    return {
+        "verdict": verdict,
+        "exit": code,
+        "explained": found.verdict == "explained",
+        "log": str(asked.recorded.path),
+        "group": asked.recorded.group,
+        "consumers": [
+            {"name": slot.consumer, "profile": slot.profile, "assignors": list(slot.assignors)}
+            for slot in asked.slots
+        ],
+        "broker": asked.broker,
+        "topics": dict(asked.topics),
+        "events": found.events,
+        "longest": found.longest,
+        "hidden_faults": answer.faults,
+        "free": [f"{name} of {asked.name(slot)}" for name, slot in asked.free],
+        "searched": found.searched,
+        "why": found.why,
+        **({"mismatch": mismatch} if mismatch else {}),
+        "witness": [
+            {
+                "action": step.event.action if step.event else "",
+                **({"who": asked.name(step.event.who)} if step.event and step.event.who >= 0 else {}),
+                **({"choice": step.event.choice} if step.event and step.event.choice else {}),
+                "lines": [asked.lines[place].number for place in step.shows],
+            }
+            for step in found.witness
+        ],
+    }
+
+
+def text(answer: Answer, *, steps: bool = False) -> list[str]:
+    """The answer for people."""
+    from rebalance.gate.report.words import clean, count
+
+    asked, found = answer.question, answer.conformance
+    verdict, _ = VERDICTS[found.verdict]
+    names = sorted({slot.profile for slot in asked.slots})
+    where = f"{', '.join(names)} on {asked.broker}"
+    head = f"{verdict}  {asked.recorded.group}: {found.longest} of {found.events} events"
+    said = {
+        "explained": f"{head} explained by {where}",
+        "mismatch": f"{head} explained by {where}, and not the next",
+        "inconclusive": f"{head} explained so far by {where}: {found.why}",
+    }[found.verdict]
+    lines = [clean(said), f"  {found.searched:,} states and events searched"]
+    if answer.faults:
+        lines[1] += f", {count(answer.faults, 'fault')} that nobody wrote down"
+    if found.blamed is not None:
+        lines += _mismatch(answer)
+    if steps or found.blamed is not None:
+        witness = found.witness if steps else found.witness[-MOST:]
+        lines += ["", "  the run of the model" if steps else "  the run of the model up to there, its end"]
+        lines += [f"    {line}" for line in _steps(answer, witness)]
+    return lines
+
+
+def _mismatch(answer: Answer) -> list[str]:
+    from rebalance.gate.report.words import clean, count
+
+    asked, found = answer.question, answer.conformance
+    assert found.blamed is not None
+    blamed = asked.lines[found.blamed]
+    lines = ["", clean(f"  line {blamed.number}: {blamed}"), "    no state of the model allows it there"]
+    others = [asked.lines[place] for place in found.pending if place != found.blamed]
+    if others:
+        lines += ["  nor the next events of the other consumers"]
+        lines += [clean(f"    line {line.number}: {line}") for line in others[:MOST]]
+    lines += ["  what it allows there"] if found.allowed else ["  it allows nothing there that would be seen"]
+    lines += [
+        clean(f"    {_spelled(answer, one)}  (in {count(n, 'state')})") for one, n in found.allowed[:MOST]
+    ]
+    return lines
+
+
+def _steps(answer: Answer, witness: Sequence[Any]) -> list[str]:
+    from rebalance.gate.report.words import clean
+
+    asked, lines = answer.question, []
+    for step in witness:
+        if step.event is None:
+            what = "(it has failed before)"
+        else:
+            who = asked.name(step.event.who) if step.event.who >= 0 else ""
+            choice = f" ({_spelled(answer, step.event.choice)})" if step.event.choice else ""
+            what = f"{who} {step.event.action}{choice}".strip()
+        shown = "; ".join(f"line {asked.lines[p].number} {asked.lines[p].event}" for p in step.shows)
+        lines.append(clean(f"{what}{'  <- ' + shown if shown else ''}"))
+    return lines
+
+
+def _spelled(answer: Answer, said: str) -> str:
+    """Text of the model with the log's names for consumers and partitions."""
+    from rebalance.model.protocol.setup import letter
+
+    asked = answer.question
+    several = len(asked.topics) > 1
+    names = {f"t{n if several else ''}-": f"{topic}-" for n, (topic, _) in enumerate(asked.topics)}
+    letters = {letter(slot): one.consumer for slot, one in enumerate(asked.slots)}
+    made = []
+    for word in said.split(" "):
+        bare = word.rstrip(":,;")
+        tail = word[len(bare) :]
+        if bare in letters:
+            word = letters[bare] + tail
+        for old, new in names.items():
+            if bare.startswith(old) and bare[len(old) :].isdigit():
+                word = new + bare[len(old) :] + tail
+        made.append(word)
+    return " ".join(made)

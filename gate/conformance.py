@@ -1,0 +1,633 @@
+"""An event log as a question to the model: consumers, topics and partitions by number, and the setup.
+
+Reads the JSON lines of ``pipeline/events.py`` without Spark, and beside them, where `rebalance record` wrote
+it, ``run.json``: the kind of cluster, the assignors of each stage, what was done to whom.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rebalance.explore.conformance import (
+    ALWAYS_TOLD,
+    CALLBACKS,
+    OPTIONAL,
+    Conformance,
+    Free,
+    Observed,
+    Told,
+    conforms,
+)
+from rebalance.explore.scenarios import runs
+from rebalance.model.assignors import NAMES
+from rebalance.model.machine import NOBODY, Action, Machine, Outcome, Value
+from rebalance.model.profiles import AS_SPECIFIED, broker, client
+from rebalance.model.protocol.coordinator import join_phase_ends
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Consumer, Runs, Setup
+from rebalance.model.protocol.state import Error, Group, Parts, Refused, SyncOk, Topics
+
+MOCK = "mock"
+"""The broker profile of librdkafka's mock cluster, which is not in the catalogue."""
+
+SAYS_ONCE = frozenset({"aiokafka"})
+"""Clients that log that they join once for a JoinGroup that is sent several times."""
+
+LOSES: Mapping[str, tuple[str, ...]] = {"kafka-python": ("sync lost", "disconnect")}
+"""What a client loses by itself. kafka-python gives a join up when the poll in which it began ends, whatever
+was answered, and begins another one in the next poll."""
+
+AIOKAFKA = "aiokafka"
+"""The client profile of aiokafka, which is not in the catalogue: EAGER, no claims, no
+onPartitionsLost, and no callback when it leaves."""
+
+CLIENTS: Mapping[str, str] = {
+    "confluent-kafka": "librdkafka",
+    "kafka-python": "kafka-python",
+    "aiokafka": AIOKAFKA,
+    "kafka-clients": "java-current",
+}
+"""First word of what a recorded consumer says it is -> its profile."""
+
+HIDDEN = ("disconnect", "slow network", "late request", "slow commit", "session timeout", "slow member")
+"""Kinds of faults that nobody writes down, for ``budget``."""
+
+SAYS_NOTHING: Mapping[str, frozenset[str]] = {
+    "aiokafka": frozenset({"revoked"}),
+    "kafka-python": frozenset({"revoked"}),
+}
+"""Clients whose EAGER members call back with no partitions before their first join too, where Java does not:
+such calls are left out."""
+
+MOCK_DECISIONS = frozenset({"ghost_on_retry", "rebalance_timeout_zero", "no_pending_sync_expiry"})
+"""The mock cluster knows no KIP-394, ends a join phase by its own short timer, and expels nobody for not
+syncing (rdkafka_mock_cgrp.c)."""
+
+MAX_CONSUMERS, MAX_PARTITIONS = 26, 64
+
+
+class LogError(ValueError):
+    """A log that is not what this can read; the text says where and why."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One event of the log. ``at`` is in seconds since 1970, ``number`` its line, from 1."""
+
+    number: int
+    at: float
+    event: str
+    consumer: str = ""
+    partitions: tuple[str, ...] | None = None
+    topics: tuple[str, ...] | None = None
+    generation: int | None = None
+    member: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        names = self.partitions if self.partitions is not None else self.topics
+        said = [self.consumer, self.event]
+        said += [" ".join(names) or "-"] if names is not None else []
+        said += [f"generation {self.generation}"] if self.generation is not None else []
+        said += [f"({self.detail})"] if self.detail else []
+        return " ".join(filter(None, said))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A log: the lines of one group in the order of time, and what ``run.json`` says, if there is one."""
+
+    path: Path
+    group: str
+    lines: tuple[Line, ...]
+    run: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the caller says. Names of consumers are patterns; the last that fits counts.
+
+    ``profiles`` and ``assignors`` are (pattern, value); ``topics`` how many partitions a topic has where the
+    log does not show all. ``assignor``: ``observed`` or ``reference``. ``faults``: how many hidden ones may
+    happen at most. ``window`` and ``seconds`` in seconds.
+    """
+
+    profiles: tuple[tuple[str, str], ...] = ()
+    broker: str | None = None
+    assignors: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    topics: Mapping[str, int] = field(default_factory=dict)
+    assignor: str = "observed"
+    faults: int = 0
+    window: float = 1.0
+    steps: str = "atomic"
+    limit: int = 400_000
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One consumer of the model: a name of the log, started with one list of assignors."""
+
+    consumer: str
+    profile: str
+    assignors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the model is asked. ``lines[i]`` is the line of ``events[i]``."""
+
+    recorded: Recorded
+    slots: tuple[Slot, ...]
+    broker: str
+    topics: tuple[tuple[str, int], ...]
+    setup: Setup
+    events: tuple[Observed, ...]
+    lines: tuple[Line, ...]
+    told: Mapping[int, Told]
+    free: tuple[Free, ...]
+    build: Callable[[Setup], Machine]
+
+    def name(self, slot: int) -> str:
+        """The consumer in a slot."""
+        return "" if slot == NOBODY else self.slots[slot].consumer
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``faults`` is how many hidden faults the explanation takes."""
+
+    question: Question
+    conformance: Conformance
+    faults: int
+
+
+# -- the log -------------------------------------------------------------------------------------------
+
+
+def read(path: Path, group: str | None = None) -> Recorded:
+    """The events of ``group`` (the only one, if None) in a file, or in DIR/events.jsonl.
+
+    Raises LogError for what is no event log, OSError.
+    """
+    file = path / "events.jsonl" if path.is_dir() else path
+    found: dict[str, list[Line]] = {}
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for number, text in enumerate(lines, 1):
+            if text.strip():
+                name, line = _line(text, f"{file}:{number}", number)
+                found.setdefault(name, []).append(line)
+    if not found:
+        raise LogError(f"{file}: no events")
+    if group is None and len(found) > 1:
+        raise LogError(f"{file}: several groups: {', '.join(sorted(found))}; choose one with --group")
+    name = group if group is not None else next(iter(found))
+    if name not in found:
+        raise LogError(f"{file}: no group {name!r}; there are: {', '.join(sorted(found))}")
+    beside = file.parent / "run.json"
+    run: Any = {}
+    if beside.exists():
+        try:
+            run = json.loads(beside.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise LogError(f"{beside}: not JSON: {error}") from error
+    return Recorded(
+        file, name, tuple(sorted(found[name], key=lambda line: line.at)), run if isinstance(run, dict) else {}
+    )
+
+
+def _line(text: str, where: str, number: int) -> tuple[str, Line]:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise LogError(f"{where}: not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise LogError(f"{where}: not an object")
+    for name, kind in (("event", str), ("group", str)):
+        if not isinstance(data.get(name), kind):
+            raise LogError(f"{where}: field {name!r} is {json.dumps(data.get(name))}, expected a string")
+    generation = data.get("generation")
+    if generation is not None and (isinstance(generation, bool) or not isinstance(generation, int)):
+        raise LogError(f"{where}: field 'generation' is {json.dumps(generation)}, expected a whole number")
+    line = Line(
+        number,
+        _seconds(data.get("at"), where),
+        data["event"],
+        str(data.get("consumer") or ""),
+        _names(data, "partitions", where),
+        _names(data, "topics", where),
+        generation,
+        str(data.get("member") or ""),
+        str(data.get("detail") or ""),
+    )
+    return data["group"], line
+
+
+def _seconds(value: Any, where: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    try:
+        at = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        said = json.dumps(value)
+        raise LogError(f"{where}: field 'at' is {said}, expected ISO 8601 or seconds since 1970") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _names(data: Mapping[str, Any], name: str, where: str) -> tuple[str, ...] | None:
+    value = data.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise LogError(f"{where}: field {name!r} is {json.dumps(value)[:60]}, expected a list of strings")
+    return tuple(value)
+
+
+# -- what the model is asked ---------------------------------------------------------------------------
+
+
+def question(recorded: Recorded, choices: Choices) -> Question:
+    """The setup and the events by number.
+
+    Raises LogError for what the log lacks, ValueError for a profile or an assignor that does not exist.
+    """
+    topics = _topics(recorded, choices)
+    numbers = _numbers(topics)
+    lives = _lives(recorded, choices)
+    slots = tuple(dict.fromkeys(slot for several in lives.values() for slot in several))
+    if not slots:
+        raise LogError(f"{recorded.path}: no event of group {recorded.group} is of a consumer")
+    if len(slots) > MAX_CONSUMERS or sum(count for _, count in topics) > MAX_PARTITIONS:
+        raise LogError(
+            f"{recorded.path}: {len(slots)} consumers and {sum(count for _, count in topics)} partitions; "
+            f"at most {MAX_CONSUMERS} and {MAX_PARTITIONS} can be asked about"
+        )
+    where = {slot: number for number, slot in enumerate(slots)}
+    listed = _Listing(slots, {name: number for number, (name, _) in enumerate(topics)}, numbers)
+    owners = {name: [where[slot] for slot in several] for name, several in lives.items()}
+    stops, free = _absences(recorded, owners)
+    for line in sorted((*_left(recorded.lines), *stops), key=lambda line: line.at):
+        listed.add(line, owners)
+    free += [("enforce", slot) for slot in listed.again]
+    kind = _broker(recorded, choices)
+    if kind != MOCK:
+        broker(kind)
+    setup = _setup(slots, kind, topics, listed.subscriptions, choices)
+    return Question(
+        recorded,
+        slots,
+        kind,
+        topics,
+        setup,
+        tuple(listed.events),
+        tuple(listed.lines),
+        _told(slots, listed.events),
+        tuple(dict.fromkeys((*free, *_loading(kind, recorded, slots), *_losing(slots)))),
+        _Losing(mock if kind == MOCK else machine, frozenset(slot for _, slot in _losing(slots))),
+    )
+
+
+def _topics(recorded: Recorded, choices: Choices) -> tuple[tuple[str, int], ...]:
+    found: dict[str, int] = {}
+    usual = recorded.run.get("partitions")
+    for line in recorded.lines:
+        for topic in line.topics or ():
+            found.setdefault(topic, usual if isinstance(usual, int) else 1)
+        for name in line.partitions or ():
+            topic, _, number = name.rpartition("-")
+            if not topic or not number.isdigit():
+                raise LogError(f"{recorded.path}:{line.number}: {name!r} is no partition such as orders-0")
+            found[topic] = max(found.get(topic, 1), int(number) + 1)
+    for topic, count in choices.topics.items():
+        found[topic] = max(found.get(topic, 1), count)
+    return tuple(found.items()) or (("topic", 1),)
+
+
+def _numbers(topics: Iterable[tuple[str, int]]) -> dict[str, int]:
+    names = [f"{topic}-{number}" for topic, count in topics for number in range(count)]
+    return {name: number for number, name in enumerate(names)}
+
+
+def _lives(recorded: Recorded, choices: Choices) -> dict[str, list[Slot]]:
+    """Each consumer's slot for each time that it was started."""
+    stages = recorded.run.get("assignors")
+    steps = [step for step in recorded.run.get("steps", ()) if step.get("do") == "start"]
+    lives: dict[str, list[Slot]] = {}
+    for line in recorded.lines:
+        if not line.consumer or (line.event != "started" and line.consumer in lives):
+            continue
+        several = lives.setdefault(line.consumer, [])
+        said = CLIENTS.get(line.detail.split(" ")[0], AS_SPECIFIED)
+        profile = _last(choices.profiles, line.consumer) or said
+        release = client(AS_SPECIFIED if profile == AIOKAFKA else profile)
+        mine = [step for step in steps if step.get("member") == line.consumer]
+        stage = mine[len(several)].get("stage", 0) if len(several) < len(mine) else 0
+        assignors = _last(choices.assignors, line.consumer)
+        if assignors is None and isinstance(stages, list) and stages:
+            assignors = tuple(stages[min(stage, len(stages) - 1)])
+        assignors = assignors or release.default_assignors
+        for name in assignors:
+            if name not in NAMES:
+                known = ", ".join(NAMES)
+                raise ValueError(f"assignor {name!r} of {line.consumer} is unknown; known: {known}")
+        several.append(Slot(line.consumer, profile, assignors))
+    return lives
+
+
+def _last(given: Sequence[tuple[str, Any]], name: str) -> Any:
+    return next((value for pattern, value in reversed(given) if fnmatchcase(name, pattern)), None)
+
+
+def _broker(recorded: Recorded, choices: Choices) -> str:
+    if choices.broker is not None:
+        return choices.broker
+    cluster = recorded.run.get("cluster")
+    kind = cluster.get("kind") if isinstance(cluster, dict) else None
+    return {MOCK: MOCK, "kafka": "broker-current"}.get(str(kind), AS_SPECIFIED)
+
+
+class _Listing:
+    """The lines as events. A consumer is in its next slot when it is started again."""
+
+    def __init__(self, slots: Sequence[Slot], topics: Mapping[str, int], numbers: Mapping[str, int]) -> None:
+        self.slots, self.topics, self.numbers = slots, topics, numbers
+        self.again: list[int] = []
+        """Slots that subscribed to what they had."""
+        self.events: list[Observed] = []
+        self.lines: list[Line] = []
+        self.subscriptions: dict[int, list[int]] = {}
+        self._started: dict[str, int] = {}
+        self._waits: dict[str, tuple[int, Line]] = {}
+        self._has: dict[str, int] = {}
+
+    def add(self, line: Line, lives: Mapping[str, list[int]]) -> None:
+        """One more line."""
+        name = line.consumer
+        if not name:
+            return
+        if line.event == "started":
+            count = self._started[name] = self._started.get(name, 0) + 1
+            self._has[name] = 0
+            self._waits[name] = lives[name][count - 1], line
+            return
+        slot = lives[name][max(0, self._started.get(name, 1) - 1)]
+        if line.event == "subscribed":
+            self._subscribed(slot, line)
+            return
+        if name in self._waits or name not in self._started:
+            self._started.setdefault(name, 1)
+            self._begin(slot, self._waits.pop(name, (slot, line))[1], line.at)
+        kind = line.event
+        if kind == "closed" and (line.detail == "killed" or line.detail.startswith("ended with")):
+            kind = "killed"
+        if kind not in ALWAYS_TOLD and kind not in OPTIONAL:
+            return
+        if kind == "joining" and self.slots[slot].profile in SAYS_ONCE:
+            return
+        parts = None
+        if not line.partitions and kind in SAYS_NOTHING.get(self.slots[slot].profile, ()):
+            return
+        if kind in CALLBACKS:
+            parts = Parts(sum(1 << self.numbers[one] for one in dict.fromkeys(line.partitions or ())))
+        told = line.generation if kind in ("joined", "synced", "assigned") else None
+        self._put(line, Observed(line.at, slot, kind, parts, told))
+
+    def _put(self, line: Line, event: Observed) -> None:
+        self.lines.append(line)
+        self.events.append(event)
+
+    def _begin(self, slot: int, line: Line, at: float, topics: int | None = None) -> None:
+        choice = "" if topics is None else f"topics {topics}"
+        self._put(line, Observed(at, slot, "started", choice=choice))
+
+    def _subscribed(self, slot: int, line: Line) -> None:
+        topics = sum(1 << self.topics[topic] for topic in dict.fromkeys(line.topics or ()))
+        before = self._has.get(line.consumer, 0)
+        self._has[line.consumer] = topics
+        if topics and topics not in self.subscriptions.setdefault(slot, []):
+            self.subscriptions[slot].append(topics)
+        waits = self._waits.pop(line.consumer, None)
+        if waits or line.consumer not in self._started:
+            self._started.setdefault(line.consumer, 1)
+            self._begin(slot, waits[1] if waits else line, line.at, topics or None)
+        elif topics and topics != before:
+            self._put(line, Observed(line.at, slot, "subscribed", choice=f"topics {topics}"))
+        elif topics:
+            self.again.append(slot)
+        elif before:
+            self._put(line, Observed(line.at, slot, "unsubscribed"))
+
+
+def _setup(
+    slots: Sequence[Slot],
+    kind: str,
+    topics: Sequence[tuple[str, int]],
+    subscriptions: Mapping[int, Sequence[int]],
+    choices: Choices,
+) -> Setup:
+    sets, at = [], 0
+    for _, count in topics:
+        sets.append(Parts((1 << count) - 1 << at))
+        at += count
+    everything = Topics((1 << len(topics)) - 1)
+    # The mock cluster begins a rebalance at each JoinGroup, as if its bytes were always others.
+    more = ("unsorted_metadata",) if kind == MOCK else ()
+    decisions = MOCK_DECISIONS if kind == MOCK else broker(kind).decisions
+    return Setup(
+        consumers=tuple(
+            Consumer(
+                (_runs(slot, more),),
+                tuple(Topics(some) for some in subscriptions.get(number, ())) or (everything,),
+            )
+            for number, slot in enumerate(slots)
+        ),
+        topics=tuple(sets),
+        exist=Parts((1 << at) - 1),
+        coordinator=decisions,
+        steps=choices.steps,
+    )
+
+
+def _runs(slot: Slot, more: tuple[str, ...]) -> Runs:
+    if slot.profile == AIOKAFKA:
+        decisions = ("lost_as_revoked", "clear_before_leave_prepare", *more)
+        return replace(runs(AS_SPECIFIED, slot.assignors, decisions), version=0)
+    return runs(slot.profile, slot.assignors, more)
+
+
+def _told(slots: Sequence[Slot], events: Sequence[Observed]) -> dict[int, Told]:
+    """What each client tells, as this log shows: one that tells a kind once tells it always."""
+    kinds: dict[str, set[str]] = {}
+    empty: dict[str, set[str]] = {}
+    for event in events:
+        profile = slots[event.who].profile
+        kinds.setdefault(profile, set()).add(event.kind)
+        if event.kind in CALLBACKS and not event.parts:
+            empty.setdefault(profile, set()).add(event.kind)
+    return {
+        number: Told(
+            ALWAYS_TOLD | kinds.get(slot.profile, set()).intersection(OPTIONAL),
+            frozenset(empty.get(slot.profile, ())),
+        )
+        for number, slot in enumerate(slots)
+    }
+
+
+def _left(lines: Sequence[Line]) -> list[Line]:
+    """The lines with ``closed`` at the time of the LeaveGroup before it: closing may take seconds more."""
+    leaving: dict[str, float] = {}
+    made = []
+    for line in lines:
+        if line.event == "leaving":
+            leaving[line.consumer] = line.at
+        elif line.event == "closed" and line.consumer in leaving:
+            line = replace(line, at=leaving.pop(line.consumer))
+        elif line.event != "reset":
+            leaving.pop(line.consumer, None)
+        made.append(line)
+    return made
+
+
+def _absences(recorded: Recorded, owners: Mapping[str, Sequence[int]]) -> tuple[list[Line], list[Free]]:
+    """What the driver did to consumers without a line in the log, as lines where ``run.json`` tells when.
+
+    A step that follows a rest happens right after it. Of another one only the order is known: it may happen
+    at any time. A consumer that is kept from polling may exceed max.poll.interval.
+    """
+    rests = {rest.get("number"): rest.get("at") for rest in recorded.run.get("rests", ())}
+    told = {line.event for line in recorded.lines}
+    lines: list[Line] = []
+    free: list[Free] = []
+    for number, step in enumerate(recorded.run.get("steps", ()), 1):
+        name = str(step.get("member", ""))
+        if name not in owners:
+            continue
+        if step.get("do") == "pause":
+            free += [("max poll", slot) for slot in owners[name]]
+        kind = {"stop": "paused", "cont": "resumed"}.get(step.get("do"))
+        if kind is None or "paused" in told:
+            continue
+        if rests.get(number - 1) is not None:
+            at = _seconds(rests[number - 1], f"{recorded.path.parent / 'run.json'}")
+            lines.append(Line(0, at, kind, name, detail=f"step {number} of run.json"))
+        else:
+            free += [(action, slot) for slot in owners[name] for action in ("pause", "resume")]
+    return ([], free) if any(action == "pause" for action, _ in free) else (lines, free)
+
+
+def _loading(kind: str, recorded: Recorded, slots: Sequence[Slot]) -> list[Free]:
+    """A JoinGroup may be refused by a coordinator that is loading, if the log shows that it is sent again."""
+    shown = {line.consumer for line in recorded.lines if line.event == "joining"}
+    return [
+        ("join lost", number)
+        for number, slot in enumerate(slots)
+        if kind != MOCK and slot.consumer in shown and slot.profile not in SAYS_ONCE
+    ]
+
+
+def _losing(slots: Sequence[Slot]) -> list[Free]:
+    return [(name, number) for number, slot in enumerate(slots) for name in LOSES.get(slot.profile, ())]
+
+
+@dataclass(frozen=True)
+class _Losing:
+    """A builder whose ``slots`` lose of answers to SyncGroup only those that they got."""
+
+    build: Callable[[Setup], Machine]
+    slots: frozenset[int]
+
+    def __call__(self, setup: Setup) -> Machine:
+        built = self.build(setup)
+        actions = tuple(
+            action._replace(run=_only_synced(action))
+            if action.name == "disconnect" and action.who in self.slots
+            else action
+            for action in built.actions
+        )
+        return replace(built, actions=actions)
+
+
+def _only_synced(action: Action) -> Callable[..., Iterable[Outcome]]:
+    def run(budget: int, member: Value, wire: Value) -> Iterable[Outcome]:
+        return action.run(budget, member, wire) if isinstance(wire, SyncOk) else ()
+
+    return run
+
+
+def mock(setup: Setup) -> Machine:
+    """The group on librdkafka's mock cluster (rdkafka_mock_cgrp.c).
+
+    Who misses a join phase stays a member, with its old claims. That is what the model does for static
+    members, so the phase ends as if all were. The leader is the first in a list, whoever led before; here
+    anyone. A SyncGroup that comes after the leader's is refused.
+    """
+    built = machine(setup)
+    static = replace(
+        setup,
+        consumers=tuple(replace(consumer, instance=n) for n, consumer in enumerate(setup.consumers)),
+        coordinator=setup.coordinator | {"silent_static_claims_stale"},
+    )
+
+    def ends(group: Group, *rest: Any) -> Iterator[Outcome]:
+        return join_phase_ends(static, group._replace(leader=None), *rest)
+
+    changed: dict[str, Callable[[Action], Callable[..., Iterator[Outcome]]]] = {
+        "join phase ends": lambda _: ends
+    }
+    changed |= dict.fromkeys(("receive join", "sync request"), _refusing)
+    actions = tuple(
+        action._replace(run=changed[action.name](action), when=()) if action.name in changed else action
+        for action in built.actions
+        if action.name != "rebalance timeout"
+    )
+    return replace(built, actions=actions)
+
+
+def _refusing(action: Action) -> Callable[..., Iterator[Outcome]]:
+    """``action`` where a SyncGroup that is not parked is refused."""
+
+    def run(*values: Any) -> Iterator[Outcome]:
+        for outcome in action.run(*values):
+            yield outcome._replace(values=tuple([_refused(value) for value in outcome.values]))
+
+    return run
+
+
+def _refused(value: Value) -> Value:
+    if isinstance(value, SyncOk):
+        return Refused("sync", Error.REBALANCE_IN_PROGRESS, value.id, value.generation)
+    return value
+
+
+def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], None] | None = None) -> Answer:
+    """Search with no hidden fault, then with one, and so on to as many as may be."""
+    faults = 0
+    while True:
+        found = conforms(
+            asked.setup,
+            asked.events,
+            told=asked.told,
+            faults=HIDDEN,
+            budget=faults,
+            free=asked.free,
+            given=choices.assignor == "observed",
+            build=asked.build,
+            window=choices.window,
+            limit=choices.limit,
+            seconds=choices.seconds,
+            progress=progress,
+        )
+        if found.verdict != "mismatch" or faults == choices.faults:
+            return Answer(asked, found, faults)
+        faults += 1
+
+
+__all__ = [
+    "MOCK", "Answer", "Choices", "LogError", "Question", "ask", "question", "read",
+]  # fmt: skip

@@ -1,0 +1,171 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.AppInfoParser;
+import org.apache.kafka.common.utils.Exit;
+
+/**
+ * One Kafka node in KRaft mode: {@code Broker PROPERTIES CLUSTER_ID BOOTSTRAP NODES}. It formats its storage,
+ * starts, says so, and does what its stdin asks, one JSON object a line; the end of stdin ends it.
+ */
+public final class Broker {
+    private static final class Stop extends RuntimeException {
+        final int code;
+
+        Stop(int code) {
+            super("exit " + code, null, false, false);
+            this.code = code;
+        }
+    }
+
+    private final PrintStream out;
+    private final String bootstrap;
+    private final int nodes;
+    private KafkaProducer<byte[], byte[]> producer;
+    private Admin admin;
+
+    private Broker(PrintStream out, String bootstrap, int nodes) {
+        this.out = out;
+        this.bootstrap = bootstrap;
+        this.nodes = nodes;
+    }
+
+    public static void main(String[] given) throws Exception {
+        PrintStream out = System.out;
+        System.setOut(System.err);
+        Thread server = new Thread(new Broker(out, given[2], Integer.parseInt(given[3]))::serve);
+        server.setDaemon(true);
+        server.start();
+        format(given[0], given[1]);
+        call("kafka.Kafka", given[0]);
+    }
+
+    /** StorageTool is a command line tool: it ends the process, which is not wanted here. */
+    private static void format(String properties, String id) throws Exception {
+        Exit.Procedure stop = (code, message) -> {
+            throw new Stop(code);
+        };
+        Exit.setExitProcedure(stop);
+        try {
+            call("kafka.tools.StorageTool", "format", "-t", id, "-c", properties);
+        } catch (java.lang.reflect.InvocationTargetException error) {
+            if (!(error.getCause() instanceof Stop) || ((Stop) error.getCause()).code != 0) {
+                throw error;
+            }
+        } finally {
+            Exit.resetExitProcedure();
+        }
+    }
+
+    private static void call(String name, String... arguments) throws Exception {
+        Class.forName(name).getMethod("main", String[].class).invoke(null, (Object) arguments);
+    }
+
+    private void say(Map<String, Object> line) {
+        out.println(Json.write(line));
+        out.flush();
+    }
+
+    private void serve() {
+        try (BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+            Thread ready = new Thread(this::ready);
+            ready.setDaemon(true);
+            ready.start();
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                try {
+                    ready.join();
+                    say(answer(Json.object(line)));
+                } catch (Exception error) {
+                    say(Map.of("error", String.valueOf(error.getCause() == null ? error : error.getCause())));
+                }
+            }
+        } catch (Exception gone) {
+            // as the end of stdin
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    /** Wait until all nodes are there; the admin client asks again by itself until one answers. */
+    private void ready() {
+        while (true) {
+            try {
+                if (admin == null) {
+                    Properties properties = new Properties();
+                    properties.put("bootstrap.servers", bootstrap);
+                    properties.put("reconnect.backoff.max.ms", "200");
+                    admin = Admin.create(properties);
+                }
+                if (admin.describeCluster().nodes().get(5, TimeUnit.SECONDS).size() >= nodes) {
+                    say(Map.of("version", AppInfoParser.getVersion()));
+                    return;
+                }
+                Thread.sleep(50);
+            } catch (Exception error) {
+                // not yet
+            }
+        }
+    }
+
+    private Map<String, Object> answer(Map<String, Object> given) throws Exception {
+        String name = (String) given.get("name");
+        switch ((String) given.get("do")) {
+            case "create_topic":
+                int count = ((Long) given.get("partitions")).intValue();
+                admin.createTopics(List.of(new NewTopic(name, count, (short) nodes))).all().get();
+                for (int seen = 0; seen < count; Thread.sleep(20)) { // each broker learns of it in its time
+                    try {
+                        seen = describe(name);
+                    } catch (Exception error) {
+                        seen = 0;
+                    }
+                }
+                break;
+            case "add_partitions":
+                int total = ((Long) given.get("partitions")).intValue();
+                admin.createPartitions(Map.of(name, NewPartitions.increaseTo(total))).all().get();
+                break;
+            case "delete_topic":
+                admin.deleteTopics(List.of(name)).all().get();
+                break;
+            case "produce":
+                produce((String) given.get("topic"), (Long) given.get("partition"), (Long) given.get("count"));
+                break;
+            case "coordinator":
+                String group = (String) given.get("group");
+                int node = admin.describeConsumerGroups(List.of(group)).all().get().get(group).coordinator().id();
+                return Map.of("node", node);
+            default:
+                return Map.of("error", "no such command");
+        }
+        return Map.of("ok", true);
+    }
+
+    private int describe(String name) throws Exception {
+        return admin.describeTopics(List.of(name)).topicNameValues().get(name).get().partitions().size();
+    }
+
+    private void produce(String topic, long partition, long count) throws Exception {
+        if (producer == null) {
+            Properties properties = new Properties();
+            properties.put("bootstrap.servers", bootstrap);
+            properties.put("reconnect.backoff.max.ms", "200");
+            producer = new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+        }
+        for (long number = 0; number < count; number++) {
+            byte[] value = Long.toString(number).getBytes(StandardCharsets.UTF_8);
+            producer.send(new ProducerRecord<>(topic, (int) partition, null, value));
+        }
+        producer.flush();
+    }
+}

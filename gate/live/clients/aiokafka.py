@@ -1,0 +1,129 @@
+"""A consumer of aiokafka, recorded: ``python -m rebalance.gate.live.clients.aiokafka``.
+
+Its event loop runs in a thread of its own, so that a consumer that is not polled goes on as it does in an
+application that waits for something else. Generations are taken from its log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, serve
+
+T = TypeVar("T")
+
+CALL = 30.0
+"""Seconds that a call of the client may take."""
+
+
+class Aiokafka:
+    """One ``aiokafka.AIOKafkaConsumer``."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        from aiokafka import AIOKafkaConsumer
+        from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+        from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+        from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+        assignors = {
+            "range": RangePartitionAssignor,
+            "roundrobin": RoundRobinPartitionAssignor,
+            "sticky": StickyPartitionAssignor,
+        }
+        self._recorder = recorder
+        lost = self._wrote("reset")
+        LogTap(
+            "aiokafka.consumer.group_coordinator",
+            {
+                "(Re-)joining group %s": self._wrote("joining"),
+                "Joined group '%s' (generation %s) with member_id %s": self._joined,
+                "Successfully synced group %s with generation %s": self._wrote("synced"),
+                "Heartbeat failed for group %s: generation id is not  current.": lost,
+                "Heartbeat failed: local member_id was not recognized; resetting and re-joining group": lost,
+            },
+        )
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+        async def start() -> AIOKafkaConsumer:
+            consumer = AIOKafkaConsumer(
+                bootstrap_servers=recorder.settings["bootstrap"].split(","),
+                group_id=recorder.settings["group"],
+                client_id=recorder.settings["consumer"],
+                **arguments(recorder.config, assignors),
+            )
+            await consumer.start()
+            return consumer
+
+        self._consumer: Any = self._wait(start())
+        self._listener = _listener(recorder)
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL)
+
+    def _wrote(self, event: str) -> Any:
+        return lambda _: self._recorder.write(event)
+
+    def _joined(self, record: logging.LogRecord) -> None:
+        _, generation, member = record.args  # type: ignore[misc]
+        self._recorder.joined(int(generation), str(member))  # type: ignore[arg-type]
+
+    def subscribe(self, topics: list[str]) -> None:
+        async def subscribe() -> None:
+            self._consumer.subscribe(topics, listener=self._listener)
+
+        self._wait(subscribe())
+
+    def unsubscribe(self) -> None:
+        async def unsubscribe() -> None:
+            self._consumer.unsubscribe()
+
+        self._wait(unsubscribe())
+
+    def poll(self, seconds: float) -> Ranges:
+        ranges: Ranges = {}
+        for partition, records in self._wait(self._consumer.getmany(timeout_ms=int(seconds * 1000))).items():
+            for record in records:
+                extend(ranges, _name(partition), record.offset)
+        return ranges
+
+    def owned(self) -> Iterable[str]:
+        return map(_name, self._consumer.assignment())
+
+    def close(self) -> None:
+        self._wait(self._consumer.stop())
+
+
+def _listener(recorder: Recorder) -> Any:
+    from aiokafka import ConsumerRebalanceListener
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            recorder.write("assigned", map(_name, assigned))
+
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            recorder.write("revoked", map(_name, revoked))
+
+    return Listener()
+
+
+def _name(partition: Any) -> str:
+    return f"{partition.topic}-{partition.partition}"
+
+
+def main() -> None:
+    """The program."""
+    try:
+        import aiokafka
+    except ImportError as error:
+        sys.exit(f"aiokafka is missing ({error}): install aiokafka")
+    serve(Aiokafka, f"aiokafka {aiokafka.__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""A consumer of kafka-python, recorded: ``python -m rebalance.gate.live.clients.kafka_python``.
+
+Callbacks tell what it owns. That it joins and in which generation is taken from its log and from two methods
+of its coordinator, which are called as before: its listener is not called for an empty assignment.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, serve
+
+
+class KafkaPython:
+    """One ``kafka.KafkaConsumer``."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        import kafka
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+        from kafka.coordinator.assignors.range import RangePartitionAssignor
+        from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+        from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+        from kafka.protocol.metadata import ApiVersionsRequest
+
+        assignors = {
+            "range": RangePartitionAssignor,
+            "roundrobin": RoundRobinPartitionAssignor,
+            "sticky": StickyPartitionAssignor,
+            "cooperative-sticky": CooperativeStickyAssignor,
+        }
+        # What the mock cluster answers to newer ones cannot be decoded; the answer says the same.
+        ApiVersionsRequest.max_version = 2
+        self._recorder = recorder
+        joins = {"(Re-)joining group %s": self._joining, "Successfully joined group %s %s": self._joined}
+        LogTap("kafka", joins)
+        self._consumer = kafka.KafkaConsumer(
+            bootstrap_servers=recorder.settings["bootstrap"].split(","),
+            group_id=recorder.settings["group"],
+            client_id=recorder.settings["consumer"],
+            **arguments(recorder.config, assignors),
+        )
+        self._hook(self._consumer._coordinator)
+        self._listener = _listener(recorder)
+
+    def _joining(self, _: logging.LogRecord) -> None:
+        self._recorder.write("joining")
+
+    def _hook(self, coordinator: Any) -> None:
+        complete, reset = coordinator._on_join_complete_async, coordinator.reset_generation
+
+        async def completed(generation: int, member: str, *others: Any) -> Any:
+            self._recorder.write("synced")
+            return await complete(generation, member, *others)
+
+        def forgotten(*given: Any, **named: Any) -> Any:
+            if coordinator._generation.generation_id >= 0:
+                self._recorder.write("reset")
+            return reset(*given, **named)
+
+        coordinator._on_join_complete_async, coordinator.reset_generation = completed, forgotten
+
+    def _joined(self, record: logging.LogRecord) -> None:
+        generation: Any = record.args[1]  # type: ignore[index]
+        self._recorder.joined(generation.generation_id, generation.member_id)
+
+    def subscribe(self, topics: list[str]) -> None:
+        self._consumer.subscribe(topics, listener=self._listener)
+
+    def unsubscribe(self) -> None:
+        self._consumer.unsubscribe()
+
+    def poll(self, seconds: float) -> Ranges:
+        ranges: Ranges = {}
+        for partition, records in self._consumer.poll(timeout_ms=int(seconds * 1000)).items():
+            for record in records:
+                extend(ranges, _name(partition), record.offset)
+        return ranges
+
+    def owned(self) -> Iterable[str]:
+        return map(_name, self._consumer.assignment())
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _listener(recorder: Recorder) -> Any:
+    from kafka import ConsumerRebalanceListener
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            recorder.write("assigned", map(_name, assigned))
+
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            recorder.write("revoked", map(_name, revoked))
+
+        def on_partitions_lost(self, lost: Any) -> None:
+            recorder.write("lost", map(_name, lost))
+
+    return Listener()
+
+
+def _name(partition: Any) -> str:
+    return f"{partition.topic}-{partition.partition}"
+
+
+def main() -> None:
+    """The program."""
+    try:
+        import kafka
+    except ImportError as error:
+        sys.exit(f"kafka-python is missing ({error}): install kafka-python")
+    serve(KafkaPython, f"kafka-python {kafka.__version__}")
+
+
+if __name__ == "__main__":
+    main()

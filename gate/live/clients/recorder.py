@@ -1,0 +1,205 @@
+"""What the recorders of the Python clients share: the lines they read and write, and the loop.
+
+stdin: a line of settings ``{"bootstrap", "group", "consumer", "host", "topics", "origin", "poll", "config"}``
+(``poll``: milliseconds that a poll may wait for records, and a command for a poll), then
+commands ``{"do": "subscribe", "topics": [...]}``, ``unsubscribe``, ``pause`` (polling), ``resume``, ``owns``,
+``close``. ``config`` has Kafka's own names. Its end ends the program at once.
+
+stdout: events as of ``pipeline/events.py``, and three more: ``polled`` with ``ranges`` (partition -> first
+and last offset), ``owns`` with the partitions that the client itself says it has, ``error``.
+
+All processes of a machine share CLOCK_MONOTONIC. ``origin`` is what to add to it for the time since 1970 in
+ns, measured once for the whole run, so that no step of the wall clock reorders events.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+PAUSE = 0.05
+"""Seconds before the next poll after one that raised."""
+
+Ranges = dict[str, tuple[int, int]]
+"""topic-partition -> first and last offset of what a poll returned."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def stamp(ns: int) -> str:
+    """Nanoseconds since 1970 as ISO 8601, in microseconds.
+
+    >>> stamp(1_500_000_000_123_456_789)
+    '2017-07-14T02:40:00.123456Z'
+    """
+    return f"{_EPOCH + timedelta(microseconds=ns // 1000):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+class Recorder:
+    """Writes events, from any thread. ``generation`` and ``member`` are what the client was told last."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = settings
+        self.config: dict[str, str] = {name: str(value) for name, value in settings["config"].items()}
+        self.generation: int | None = None
+        self.member: str | None = None
+        self._common = {name: settings[name] for name in ("group", "consumer", "host") if settings.get(name)}
+        self._lock = threading.RLock()
+
+    def write(self, event: str, partitions: Iterable[str] | None = None, **more: Any) -> None:
+        """Write an event that happens now."""
+        with self._lock:
+            at = stamp(time.monotonic_ns() + self.settings["origin"])
+            line = {"at": at, "event": event, **self._common}
+            if self.generation is not None:
+                line["generation"] = self.generation
+            if self.member:
+                line["member"] = self.member
+            if instance := self.config.get("group.instance.id"):
+                line["instance"] = instance
+            if partitions is not None:
+                line["partitions"] = sorted(partitions)
+            sys.stdout.write(json.dumps({**line, **more}) + "\n")
+            sys.stdout.flush()
+
+    def joined(self, generation: int, member: str) -> None:
+        """A JoinGroup response told us this."""
+        with self._lock:
+            self.generation, self.member = generation, member
+            self.write("joined")
+
+
+class Client(Protocol):
+    """One consumer of some library."""
+
+    def subscribe(self, topics: list[str]) -> None: ...
+
+    def unsubscribe(self) -> None: ...
+
+    def poll(self, seconds: float) -> Ranges:
+        """What was read; runs callbacks."""
+        ...
+
+    def owned(self) -> Iterable[str]:
+        """What the client says is assigned to it."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Make(Protocol):
+    """Makes the client. Raises ImportError when its library is missing."""
+
+    def __call__(self, recorder: Recorder) -> Client: ...
+
+
+def serve(make: Make, version: str) -> None:
+    """Run the program: until it is told to close, or stdin ends."""
+    recorder = Recorder(json.loads(sys.stdin.readline()))
+    commands: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_listen, args=(commands,), daemon=True).start()
+    recorder.write("started", detail=version)
+    client, wait = make(recorder), recorder.settings["poll"] / 1000
+    _subscribe(client, recorder, recorder.settings["topics"])
+    polling, subscribed = True, bool(recorder.settings["topics"])
+    while True:
+        try:
+            # Without a subscription poll raises or waits for one, as the client likes.
+            given = commands.get(block=not (polling and subscribed))
+        except queue.Empty:
+            given = {}
+        try:
+            match given.get("do"):
+                case None:
+                    if ranges := client.poll(wait):
+                        recorder.write("polled", ranges=ranges)
+                case "subscribe":
+                    subscribed = True
+                    _subscribe(client, recorder, given["topics"])
+                case "unsubscribe":
+                    subscribed = False
+                    recorder.write("subscribed", topics=[])
+                    client.unsubscribe()
+                case "pause" | "resume":
+                    polling = given["do"] == "resume"
+                case "owns":
+                    recorder.write("owns", client.owned())
+                case "close":
+                    client.close()
+                    recorder.write("closed")
+                    sys.stdout.flush()
+                    os._exit(0)  # some libraries leave threads that nobody ends
+        except Exception as error:
+            recorder.write("error", detail=f"{type(error).__name__}: {error}")
+            if given.get("do") == "close":
+                os._exit(1)
+            time.sleep(PAUSE)  # an error that stays must not spin
+
+
+def _listen(commands: queue.Queue[dict[str, Any]]) -> None:
+    for line in sys.stdin:
+        commands.put(json.loads(line))
+    os._exit(3)
+
+
+def _subscribe(client: Client, recorder: Recorder, topics: list[str]) -> None:
+    recorder.write("subscribed", topics=topics)
+    if topics:
+        client.subscribe(topics)
+
+
+NUMBERS = re.compile(r"-?\d+")
+
+
+def arguments(config: Mapping[str, str], assignors: Mapping[str, Any]) -> dict[str, Any]:
+    """Kafka's configuration as the keyword arguments that Python clients make of it.
+
+    ``assignors``: what the client has by its name on the wire. Raises ValueError for one that it has not.
+
+    >>> arguments({"session.timeout.ms": "6000", "enable.auto.commit": "true"}, {})
+    {'session_timeout_ms': 6000, 'enable_auto_commit': True}
+    """
+    given: dict[str, Any] = {}
+    for name, value in config.items():
+        key = name.replace(".", "_")
+        if name == "partition.assignment.strategy":
+            names = [one.strip() for one in value.split(",")]
+            if missing := [one for one in names if one not in assignors]:
+                raise ValueError(f"no assignor {missing[0]!r}; there are: {', '.join(assignors)}")
+            given[key] = [assignors[one] for one in names]
+        elif NUMBERS.fullmatch(value):
+            given[key] = int(value)
+        else:
+            given[key] = {"true": True, "false": False}.get(value, value)
+    return given
+
+
+class LogTap(logging.Handler):
+    """Calls functions for what a library logs. ``told``: by the text before its arguments are put in."""
+
+    def __init__(self, name: str, told: Mapping[str, Callable[[logging.LogRecord], None]]) -> None:
+        super().__init__(logging.INFO)
+        self._told = told
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self)
+        logger.addHandler(logging.StreamHandler())  # to stderr, for people
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if told := self._told.get(str(record.msg)):
+            told(record)
+
+
+def extend(ranges: Ranges, name: str, offset: int) -> None:
+    """Add one record to what a poll returned."""
+    first, last = ranges.get(name, (offset, offset))
+    ranges[name] = min(first, offset), max(last, offset)

@@ -1,0 +1,346 @@
+"""What the events of one run say against the clients: exact, in plain Python, for one group.
+
+The first checks are those of ``rebalance audit``, by the same rules (``pipeline/checks.py``); it judges many
+groups of many hosts, this one group whose clocks are one. The others need what only a recording knows: which
+member was alive, what the client says that it owns, who read which records.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+Line = Mapping[str, Any]
+
+
+class Check(NamedTuple):
+    """Something that must not be seen. ``level`` as of a clause."""
+
+    id: str
+    level: str
+    sentence: str
+
+
+CHECKS = {
+    check.id: check
+    for check in (
+        Check("owned-twice", "safety", "No partition is owned by two members of the group at a time."),
+        Check(
+            "granted-before-revoked",
+            "safety",
+            "A partition is granted in a generation later than the one in which its owner revoked it.",
+        ),
+        Check(
+            "callback-order",
+            "safety",
+            "A consumer is assigned what it does not own, and revoked or lost what it owns.",
+        ),
+        Check(
+            "assignment-differs",
+            "safety",
+            "At rest a consumer owns what its callbacks have told, no more, no less.",
+        ),
+        Check(
+            "skipped-records",
+            "safety",
+            "The next owner of a partition goes on where the last one stopped, or before.",
+        ),
+        Check("stranded", "liveness", "While the group is settled, somebody owns each partition."),
+        Check("never-settles", "liveness", "A rebalance ends."),
+        Check("died", "liveness", "A consumer ends when it is told to, not before."),
+        Check(
+            "owned-by-zombie",
+            "quality",
+            "A consumer that was removed from the group notices before another owns its partitions.",
+        ),
+    )
+}  # fmt: skip
+"""In the order in which they are reported."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """A moment at which the group was to be at rest: step ``number`` of the run, at ``at`` (ISO 8601).
+
+    ``live``: who took part; ``wanted``: the partitions of what they subscribe to; ``owned``: what each of
+    them said that it has. ``settled``, else ``why`` not.
+    """
+
+    number: int
+    at: str
+    settled: bool
+    live: tuple[str, ...]
+    wanted: tuple[str, ...]
+    owned: Mapping[str, tuple[str, ...]]
+    why: str = ""
+    agreed: bool = False
+    """Not settled, yet all are in one generation and nothing moves."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One finding. ``seconds`` is how long it lasted, up to the end of the run; generations are of grants."""
+
+    check: str
+    began: str
+    seconds: float
+    consumers: tuple[str, ...]
+    detail: str
+    partition: str = ""
+    generations: tuple[int | None, ...] = ()
+
+    @property
+    def level(self) -> str:
+        """As of its check."""
+        return CHECKS[self.check].level
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A time in which a consumer owned a partition, by its callbacks. ``end``: the event that ended it."""
+
+    consumer: str
+    granted: int | None
+    began: str
+    ended: str | None = None
+    end: str | None = None
+    held: int | None = None
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """From the last record that one owner read to the first of the next; ``offsets`` says how many records
+    were read again (above 0) or by nobody (below)."""
+
+    partition: str
+    before: str
+    after: str
+    at: str
+    first: int
+    """The offset at which the next one begins."""
+    offsets: int
+    killed: bool
+    """The earlier one was killed: what it read last may not have been told."""
+
+
+@dataclass
+class History:
+    """The events of one group, put in order."""
+
+    events: Sequence[Line]
+    intervals: dict[str, list[Owned]] = field(default_factory=lambda: defaultdict(list))
+    disorder: list[Found] = field(default_factory=list)
+    members: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    first: dict[int, str] = field(default_factory=dict)
+    end: str = ""
+
+
+def history(lines: Iterable[Line]) -> History:
+    """Who owned what from when to when, and which callbacks do not fit."""
+    told = [line for line in lines if "at" in line]
+    events = sorted(told, key=lambda line: str(line["at"]))  # of one consumer they are in order already
+    made = History(events, end=str(events[-1]["at"]) if events else "")
+    open_: dict[str, dict[str, Owned]] = defaultdict(dict)
+    for event in events:
+        kind, consumer = event["event"], event.get("consumer", "")
+        generation, at = event.get("generation"), event["at"]
+        if kind in ("joined", "synced") and generation is not None:
+            made.members[generation].add(consumer)
+            made.first.setdefault(generation, at)
+        mine = open_[consumer]
+        match kind:
+            case "assigned":
+                for name in event.get("partitions", ()):
+                    if name in mine:
+                        made.disorder.append(_order(event, name, f"assigned {name}, which it owned already"))
+                        _close(made, mine, name, event)
+                    mine[name] = Owned(consumer, generation, at)
+            case "revoked" | "lost":
+                for name in event.get("partitions", ()):
+                    if name in mine:
+                        _close(made, mine, name, event)
+                    else:
+                        made.disorder.append(_order(event, name, f"{kind} {name}, which it did not own"))
+            case "started" | "closed":
+                for name in sorted(mine):
+                    _close(made, mine, name, event)
+    for mine in open_.values():
+        for name, one in mine.items():
+            made.intervals[name].append(_vanished(made, one))
+    for several in made.intervals.values():
+        several.sort(key=lambda one: (one.began, -1 if one.granted is None else one.granted, one.consumer))
+    return made
+
+
+def _close(made: History, mine: dict[str, Owned], name: str, event: Line) -> None:
+    one = mine.pop(name)
+    ended = Owned(
+        *(one.consumer, one.granted, one.began), event["at"], event["event"], event.get("generation")
+    )
+    made.intervals[name].append(ended)
+
+
+def _vanished(made: History, one: Owned) -> Owned:
+    """What a consumer owned that the group went on without ends when it did."""
+    last = max((g for g, who in made.members.items() if one.consumer in who), default=None)
+    later = [g for g in made.members if last is not None and g > last]
+    if not later:
+        return one
+    return Owned(one.consumer, one.granted, one.began, max(made.first[min(later)], one.began))
+
+
+def _order(event: Line, name: str, detail: str) -> Found:
+    who = event["consumer"]
+    return Found(
+        "callback-order", event["at"], 0.0, (who,), f"{who}: {detail}", name, (event.get("generation"),)
+    )
+
+
+def contradictions(made: History) -> Iterator[Found]:
+    """Owned twice, granted before revoked, owned by a zombie (``pipeline/checks.py:contradictions``)."""
+    for name in sorted(made.intervals):
+        owned = made.intervals[name]
+        for number, b in enumerate(owned):
+            for back, a in enumerate(reversed(owned[:number])):
+                if a.consumer != b.consumer and (found := _meet(made, name, a, b, back == 0)):
+                    yield found
+
+
+def _meet(made: History, name: str, a: Owned, b: Owned, following: bool) -> Found | None:
+    """What is wrong with two owners of which ``a`` began first."""
+    overlap = a.ended is None or a.ended > b.began
+    told = [g for g in (a.granted, b.granted) if g is not None]
+    older = b if len(told) == 2 and told[0] > told[1] else a
+    later = max(told, default=-1)
+    member = later not in made.members or older.consumer in made.members[later]
+    ends = [at for at in (a.ended, b.ended) if at is not None]
+    lasted = seconds(b.began, min([*ends, made.end])) if overlap else 0.0
+    check = ""
+    if overlap and member:
+        check = "owned-twice"
+    elif following and a.end == "revoked" and len(told) == 2 and _within(a, b):
+        check = "granted-before-revoked"
+    elif overlap and older.end in ("revoked", "lost", "closed"):
+        check = "owned-by-zombie"
+    if not check:
+        return None
+    still = "never gave it away" if a.ended is None else f"{a.end or 'was gone'} in generation {a.held}"
+    detail = (
+        f"{b.consumer} was granted it in generation {b.granted}; {a.consumer} had been in generation "
+        f"{a.granted}, and {still}"
+    )
+    who = (a.consumer, b.consumer)
+    return Found(check, b.began, lasted, who, detail, name, (a.granted, b.granted))
+
+
+def _within(a: Owned, b: Owned) -> bool:
+    """Whether ``a`` gave it away in the generation of the later grant to ``b``, or after."""
+    return None not in (a.held, a.granted, b.granted) and a.held >= b.granted > a.granted  # type: ignore[operator]
+
+
+def at_rest(made: History, rests: Iterable[Rest]) -> Iterator[Found]:
+    """What was wrong when the group was to be at rest."""
+    for rest in rests:
+        answered = dict.fromkeys(rest.live, rest.at)
+        for event in made.events:
+            if event["event"] == "owns" and event["at"] <= rest.at:
+                answered[event["consumer"]] = event["at"]
+        believed = {who: _believed(made, who, answered[who]) for who in rest.live}
+        for who in rest.live:
+            if who in rest.owned and set(rest.owned[who]) != believed[who]:
+                more = sorted(set(rest.owned[who]) - believed[who])
+                less = sorted(believed[who] - set(rest.owned[who]))
+                detail = f"{who} owns {_names(more)} that no callback told" if more else ""
+                detail += " and " if more and less else ""
+                detail += f"{who} does not own {_names(less)} that its callbacks told" if less else ""
+                yield Found("assignment-differs", rest.at, 0.0, (who,), detail, (more + less)[0])
+        if rest.settled:
+            continue
+        owned = {name for mine in believed.values() for name in mine}
+        missing = [name for name in rest.wanted if name not in owned]
+        if rest.agreed and missing:
+            detail = f"nobody owns {_names(missing)}, and the members agree on their generation"
+            yield Found("stranded", rest.at, 0.0, rest.live, detail, missing[0])
+        else:
+            yield Found("never-settles", rest.at, 0.0, rest.live, f"at step {rest.number}: {rest.why}")
+
+
+def _believed(made: History, who: str, at: str) -> set[str]:
+    return {
+        name
+        for name, several in made.intervals.items()
+        for one in several
+        if one.consumer == who and one.began <= at and (one.ended is None or one.ended > at)
+    }
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def hand_overs(lines: Iterable[Line]) -> list[HandOver]:
+    """Each time that another consumer, or the same one again, goes on reading a partition."""
+    reads: dict[str, list[tuple[str, int, int, str]]] = defaultdict(list)
+    killed: dict[str, str] = {}
+    for line in lines:
+        if line["event"] == "polled":
+            for name, (first, last) in line["ranges"].items():
+                reads[name].append((line["at"], first, last, line["consumer"]))
+        elif line["event"] == "closed" and line.get("detail") == "killed":
+            killed[line["consumer"]] = line["at"]
+    made = []
+    for name in sorted(reads):
+        several = sorted(reads[name])
+        so_far = several[0][2]
+        for (_, _, end, before), (at, first, last, after) in pairwise(several):
+            if first != end + 1:
+                dead = before in killed and killed[before] < at
+                made.append(HandOver(name, before, after, at, first, so_far + 1 - first, dead))
+            elif before != after:
+                made.append(HandOver(name, before, after, at, first, 0, False))
+            so_far = max(so_far, last)
+    return made
+
+
+def skipped(handed: Iterable[HandOver], lines: Sequence[Line]) -> Iterator[Found]:
+    """Records that nobody read although later ones of the partition were."""
+    read: dict[str, set[int]] = defaultdict(set)
+    for line in lines:
+        if line["event"] == "polled":
+            for name, (first, last) in line["ranges"].items():
+                read[name].update(range(first, last + 1))
+    for one in handed:
+        missed = set(range(one.first + one.offsets, one.first)) - read[one.partition]
+        if missed and not one.killed:
+            detail = f"{one.after} began at {one.first}; offsets from {min(missed)} on were read by nobody"
+            yield Found("skipped-records", one.at, 0.0, (one.before, one.after), detail, one.partition)
+
+
+def died(lines: Iterable[Line]) -> Iterator[Found]:
+    """Consumers that ended by themselves."""
+    for line in lines:
+        if line["event"] == "closed" and str(line.get("detail", "")).startswith("ended with"):
+            yield Found("died", line["at"], 0.0, (line["consumer"],), f"{line['consumer']} {line['detail']}")
+
+
+def judge(lines: Sequence[Line], rests: Sequence[Rest]) -> list[Found]:
+    """All findings of a run, in the order of the checks and of time."""
+    made = history(lines)
+    found = [
+        *contradictions(made),
+        *made.disorder,
+        *at_rest(made, rests),
+        *skipped(hand_overs(lines), lines),
+        *died(lines),
+    ]
+    order = list(CHECKS)
+    return sorted(found, key=lambda one: (order.index(one.check), one.began, one.partition))
+
+
+def seconds(start: str, stop: str) -> float:
+    """From one time to another, both as events have them."""
+    return (datetime.fromisoformat(stop) - datetime.fromisoformat(start)).total_seconds()

@@ -1,0 +1,149 @@
+"""Apache Kafka in KRaft mode on loopback: one process for each node, from Maven's jars, the classic protocol.
+
+Each node is broker and controller. A node ends with its stdin, that is with us, and the kernel kills it where
+we cannot; its files are in a temporary directory that goes with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import signal
+import socket
+import tempfile
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rebalance.gate.live.cluster import Unavailable, Unsupported
+from rebalance.gate.live.java import broker
+from rebalance.gate.live.process import Server
+
+READY = 90.0
+"""Seconds until a node has to answer."""
+
+PROPERTIES = """\
+process.roles=broker,controller
+node.id={node}
+controller.quorum.voters={voters}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={directory}
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor={nodes}
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=200
+group.min.session.timeout.ms=500
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+controller.quorum.fetch.timeout.ms=1500
+controller.quorum.election.timeout.ms=500
+replica.lag.time.max.ms=3000
+num.network.threads=2
+num.io.threads=2
+log.cleaner.threads=1
+log.cleaner.dedupe.buffer.size=4194304
+"""
+
+
+class KafkaCluster:
+    """A `rebalance.gate.live.cluster.Cluster` of Apache Kafka ``version`` with ``nodes`` nodes, ids from 1.
+
+    ``logs``: a directory for what the nodes log.
+    """
+
+    kind = "kafka"
+
+    def __init__(self, version: str = "4.1.0", nodes: int = 1, *, logs: Path | None = None) -> None:
+        self.version, self.nodes, self.logs = version, nodes, logs
+        self.bootstrap = ""
+        self._servers: dict[int, Server] = {}
+        self._stack = ExitStack()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        with self._stack as stack:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            ports = _free_ports(2 * self.nodes)
+            addresses = [f"127.0.0.1:{port}" for port in ports[: self.nodes]]
+            self.bootstrap = ",".join(addresses)
+            command, written = broker(self.version, "warn"), self._written(directory, ports)
+            if self.logs:
+                self.logs.mkdir(parents=True, exist_ok=True)
+            identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]
+            for node, properties in written.items():
+                log = self.logs / f"node-{node}.log" if self.logs else None
+                given = [str(properties), identity.replace("-", "_"), self.bootstrap, str(self.nodes)]
+                self._servers[node] = Server([*command, *given], ready=None, log=log)
+                stack.callback(self._servers[node].process.end, 2.0)
+            for server in self._servers.values():
+                self.version = str(server.await_ready(READY)["version"])
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda server: server.process.end(1.0), self._servers.values()))
+        self._stack.close()
+
+    def _written(self, directory: Path, ports: list[int]) -> dict[int, Path]:
+        control = ports[self.nodes :]
+        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in enumerate(control, 1))
+        made = {}
+        for node in range(1, self.nodes + 1):
+            own = {"node": node, "port": ports[node - 1], "control": control[node - 1]}
+            data = directory / f"data-{node}"
+            made[node] = directory / f"node-{node}.properties"
+            text = PROPERTIES.format(**own, voters=voters, nodes=self.nodes, directory=data)
+            made[node].write_text(text, encoding="utf-8")
+        return made
+
+    def _ask(self, do: str, **arguments: Any) -> Any:
+        """The answer of the first node that runs."""
+        running = [one for one in self._servers.values() if one.process.returncode is None]
+        if not running:
+            raise Unavailable("no Kafka node runs any more")
+        return running[0].ask(do, **arguments)
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Make a topic."""
+        self._ask("create_topic", name=name, partitions=partitions)
+
+    def add_partitions(self, name: str, partitions: int) -> None:
+        """Let a topic have so many partitions."""
+        self._ask("add_partitions", name=name, partitions=partitions)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic."""
+        self._ask("delete_topic", name=name)
+
+    def produce(self, topic: str, partition: int, count: int) -> None:
+        """Append so many records to a partition."""
+        self._ask("produce", topic=topic, partition=partition, count=count)
+
+    def fail_coordinator(self, group: str) -> None:
+        """Kill the node that coordinates ``group``."""
+        if self.nodes < 3:
+            raise Unsupported("a failover takes three nodes: --nodes 3")
+        node = int(self._ask("coordinator", group=group)["node"])
+        self._servers[node].process.signal(signal.SIGKILL)
+        self._servers[node].process.wait(10)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, chosen by the system."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]

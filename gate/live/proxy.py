@@ -1,0 +1,578 @@
+"""A loopback proxy between clients and brokers that delays, drops, cuts or answers chosen messages.
+
+One listener for each broker; the cluster advertises the proxy's ports (``MockCluster.advertise``,
+``advertised.listeners``), so nothing is rewritten. What shall happen to which message is a `Rule`, data that
+can be added, awaited and released while clients run, so a test or a replay never sleeps. On a connection
+messages keep their order, as TCP and a broker keep it: what waits holds up what is behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from rebalance.gate.live.wire import (
+    CODES,
+    SCHEMAS,
+    Fields,
+    FrameError,
+    correlation,
+    error_of,
+    framed,
+    header,
+    read_fields,
+    read_response,
+    refusal,
+    size,
+    write_request,
+    write_response,
+)
+
+HOST = "127.0.0.1"
+Direction = Literal["request", "response"]
+Address = tuple[str, int]
+_T = TypeVar("_T")
+
+
+class Action(StrEnum):
+    """What a rule does with a message."""
+
+    HOLD = "hold"
+    """It waits until it is released, and all behind it on its connection."""
+    DROP = "drop"
+    """It gets lost, and with it all behind it on its connection, which stays open: a dead cable."""
+    CUT = "cut"
+    """The client's connection is closed instead of passing it on; a request has not been seen then."""
+    CUT_AFTER = "cut after"
+    """A request is passed on, then the client's connection is closed. The broker's stays open."""
+    ANSWER = "answer"
+    """A request is answered with ``Rule.error`` at once; the broker does not see it."""
+    TAKE = "take"
+    """A request is kept for ``Proxy.reply``; the broker does not see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What happens to which message.
+
+    It concerns messages of ``api`` by ``direction``, of ``client`` (a client id; None for all) and, where
+    ``when`` is given, with this error ("NONE" and "*" for any but that are possible), ``since`` this version
+    of the API. Of those that fit it
+    leaves the first ``skip`` alone and acts on the next ``times`` (None: on all that follow).
+    """
+
+    api: str
+    action: Action
+    direction: Direction = "request"
+    client: str | None = None
+    when: str | None = None
+    skip: int = 0
+    times: int | None = 1
+    error: str = ""
+    since: int = 0
+
+    def __post_init__(self) -> None:
+        if self.action in (Action.ANSWER, Action.TAKE, Action.CUT_AFTER) and self.direction != "request":
+            raise ValueError(f"{self.action.value!r} is for requests")
+        if self.action in (Action.ANSWER, Action.TAKE) and (self.api, "response") not in SCHEMAS:
+            known = ", ".join(sorted({api for api, _ in SCHEMAS}))
+            raise ValueError(f"{self.api} cannot be answered; known: {known}")
+        if self.action is Action.ANSWER and self.error not in CODES:
+            raise ValueError(f"unknown error {self.error!r}; known: {', '.join(CODES)}")
+
+    def fits(self, frame: Frame) -> bool:
+        """Whether it concerns this message."""
+        if (self.api, self.direction) != (frame.api, frame.direction):
+            return False
+        if self.client not in (None, frame.client) or frame.version < self.since:
+            return False
+        if self.when is None:
+            return True
+        return frame.error not in ("", "NONE") if self.when == "*" else frame.error == self.when
+
+
+@dataclass(slots=True)
+class Frame:
+    """One message that the proxy saw.
+
+    ``number`` counts all of them, ``at`` is its time (monotonic, seconds), ``connection`` counts the
+    clients' connections. ``fields`` are there for the group protocol (``wire.SCHEMAS``), ``error`` is that
+    of a response by name. ``fate``: "passed", or what an action made of it: held, released, dropped, cut,
+    answered, taken; "ours" for what the proxy itself sent to a client.
+    """
+
+    number: int
+    at: float
+    broker: int
+    connection: int
+    direction: Direction
+    api: str
+    version: int
+    correlation: int
+    client: str | None
+    fields: Fields | None = None
+    fate: str = "passed"
+
+    @property
+    def error(self) -> str:
+        """The error of a response, "NONE" for none, "" for a request or an unknown message."""
+        return error_of(self.fields) if self.direction == "response" else ""
+
+
+class ProxyTimeout(TimeoutError):
+    """Nothing of what was awaited came; the text says what, and what came last."""
+
+
+@dataclass(slots=True)
+class Placed:
+    """A rule at work. ``matched`` are the messages that it has acted on so far."""
+
+    rule: Rule
+    proxy: Proxy
+    matched: list[Frame] = field(default_factory=list)
+    _left_alone: int = 0
+    _open: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def claims(self, frame: Frame) -> bool:
+        """Whether it acts on this message; counts it."""
+        if not self.rule.fits(frame):
+            return False
+        if self._left_alone < self.rule.skip:
+            self._left_alone += 1
+            return False
+        if self.rule.times is not None and len(self.matched) >= self.rule.times:
+            return False
+        self.matched.append(frame)
+        return True
+
+    def await_match(self, count: int = 1, seconds: float = 30.0) -> Frame:
+        """The message number ``count`` (from 1) that it acts on. Raises ProxyTimeout."""
+        what = f"{self.rule.client or 'any client'}'s {self.rule.api} {self.rule.direction} number {count}"
+        return self.proxy.wait(
+            lambda: self.matched[count - 1] if len(self.matched) >= count else None, what, seconds
+        )
+
+    def release(self) -> None:
+        """Let go what it holds, and hold nothing from now on."""
+        self.proxy.call(self._release)
+
+    def _release(self) -> None:
+        self._open.set()
+        self.proxy.forget(self)
+
+    def remove(self) -> None:
+        """Act on nothing more; what is held stays held."""
+        self.proxy.call(lambda: self.proxy.forget(self))
+
+
+class _Pipe:
+    """One connection of a client, and ours to the broker."""
+
+    def __init__(self, number: int, broker: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.number, self.broker = number, broker
+        self.reader, self.writer = reader, writer
+        self.waiting: deque[Frame] = deque()
+        """Requests in order that the client has no answer to."""
+        self.ready: dict[int, bytes] = {}
+        """Answers of ours, by correlation id, to requests behind others."""
+        self.turn = asyncio.Condition()
+        self.dead: set[Direction] = set()
+        self.cut = False
+        self.client: str | None = None
+
+    @property
+    def owed(self) -> bool:
+        """Whether the broker has yet to answer something."""
+        return any(frame.fate not in ("taken", "answered") for frame in self.waiting)
+
+
+class Proxy:
+    """One proxy for ``brokers`` brokers, at work inside a ``with`` block; `to` says where they are.
+
+    ``addresses[i]`` is where clients reach broker ``i`` (from 0). ``frames`` is everything seen so far.
+    Safe to use from any thread.
+    """
+
+    def __init__(self, brokers: int = 1) -> None:
+        self._count = brokers
+        self._upstream: dict[int, Address] = {}
+        self.addresses: tuple[Address, ...] = ()
+        self.frames: list[Frame] = []
+        self._placed: list[Placed] = []
+        self._pipes: dict[int, _Pipe] = {}
+        self._connections = 0
+        self._changed = threading.Condition()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._servers: list[asyncio.Server] = []
+        self._writers: list[asyncio.StreamWriter] = []
+        self.failures: list[str] = []
+        """What could not be read, for a report: such a message passes, a stream without frames ends."""
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._await(self._listen())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._await(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _await(self, work: Coroutine[Any, Any, _T], seconds: float = 30.0) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
+
+    async def _listen(self) -> None:
+        for broker in range(self._count):
+            server = await asyncio.start_server(self._accept(broker), HOST, 0)
+            self._servers.append(server)
+        self.addresses = tuple(server.sockets[0].getsockname()[:2] for server in self._servers)
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        for writer in self._writers:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    def to(self, host: str, port: int, broker: int = 0) -> None:
+        """Say where a broker is. Until then its listener turns clients away."""
+        self._upstream[broker] = (host, port)
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port[,...]`` for clients."""
+        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+
+    # -- rules -----------------------------------------------------------------------------------------
+
+    def add(self, rule: Rule) -> Placed:
+        """Put a rule to work. Where several fit, the one added first acts."""
+        return self.call(lambda: self._add(rule))
+
+    def _add(self, rule: Rule) -> Placed:
+        placed = Placed(rule, self)
+        self._placed.append(placed)
+        return placed
+
+    def forget(self, placed: Placed) -> None:
+        """Within the loop: a rule acts no more."""
+        if placed in self._placed:
+            self._placed.remove(placed)
+
+    def call(self, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns, run where the proxy runs."""
+
+        async def run() -> _T:
+            return work()
+
+        return self._await(run())
+
+    def wait(self, look: Callable[[], _T | None], what: str, seconds: float = 30.0) -> _T:
+        """What ``look`` returns, once that is not None; asked again after each message.
+
+        Raises ProxyTimeout that says ``what`` did not come.
+        """
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while (found := look()) is None:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    last = self.frames[-1] if self.frames else None
+                    said = f"the last was {last.client}'s {last.api} {last.direction}" if last else "nothing"
+                    raise ProxyTimeout(f"{what} did not come within {seconds:g} s; {said}")
+        return found
+
+    def await_frame(self, fits: Callable[[Frame], bool], what: str, seconds: float = 30.0) -> Frame:
+        """The first message that fits, seen already or to come. Raises ProxyTimeout."""
+        return self.wait(lambda: next((f for f in self.frames if fits(f)), None), what, seconds)
+
+    # -- what is done to clients -------------------------------------------------------------------------
+
+    def reply(self, frame: Frame, fields: Mapping[str, Any]) -> bool:
+        """Answer a request that a rule has taken, when its turn on its connection comes.
+
+        Whether that was at once; to a connection that is closed by now nothing is sent.
+        """
+        frame.fate = "answered"
+        return self.call(lambda: self._respond(frame, dict(fields)))
+
+    def refuse(self, frame: Frame, error: str) -> bool:
+        """Answer a request that a rule has taken with an error by name; whether at once."""
+        return self.reply(frame, refusal(frame.api, error, frame.fields or {}))
+
+    def disconnect(self, client: str) -> int:
+        """Close all connections of a client; how many."""
+        return self.call(lambda: self._disconnect(client))
+
+    def _disconnect(self, client: str) -> int:
+        pipes = [pipe for pipe in self._pipes.values() if pipe.client == client and not pipe.cut]
+        for pipe in pipes:
+            self._cut(pipe)
+        return len(pipes)
+
+    def is_open(self, frame: Frame) -> bool:
+        """Whether the connection that a message came on is still there."""
+        pipe = self._pipes.get(frame.connection)
+        return pipe is not None and not pipe.cut and not pipe.reader.at_eof()
+
+    def ask(
+        self, api: str, version: int, fields: Fields, broker: int = 0, seconds: float = 10.0
+    ) -> Fields | None:
+        """Send a request of our own to a broker, as a client called "proxy"; its answer."""
+        return self._await(self._ask(api, version, fields, broker), seconds)
+
+    async def _ask(self, api: str, version: int, fields: Fields, broker: int) -> Fields | None:
+        reader, writer = await asyncio.open_connection(*self._upstream[broker])
+        try:
+            writer.write(framed(write_request(api, version, 1, "proxy", fields)))
+            return read_response(api, version, await _payload(reader))
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    # -- the log ---------------------------------------------------------------------------------------
+
+    def seen(self, api: str, client: str | None = None, direction: Direction = "request") -> list[Frame]:
+        """The messages of an API so far."""
+        return [
+            f for f in self.frames if f.api == api and f.direction == direction and client in (None, f.client)
+        ]
+
+    def _note(self, frame: Frame) -> None:
+        with self._changed:
+            self.frames.append(frame)
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _frame(self, pipe: _Pipe, direction: Direction, about: Frame | None = None, **values: Any) -> Frame:
+        if about is not None:
+            values |= {name: getattr(about, name) for name in ("api", "version", "correlation", "client")}
+        return Frame(len(self.frames), time.monotonic(), pipe.broker, pipe.number, direction, **values)
+
+    # -- connections -----------------------------------------------------------------------------------
+
+    def _accept(
+        self, broker: int
+    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]:
+        async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.append(task)
+            self._writers.append(writer)
+            self._connections += 1
+            pipe = self._pipes[self._connections] = _Pipe(self._connections, broker, reader, writer)
+            try:
+                await self._serve(pipe)
+            except (OSError, asyncio.IncompleteReadError):
+                pass  # one of the two sides has closed
+            except FrameError as error:
+                self._failed(pipe, error)
+            except asyncio.CancelledError:
+                pass  # the proxy closes, nobody else cancels
+            finally:
+                self._cut(pipe)
+                self._tasks.remove(task)
+
+        return accepted
+
+    async def _serve(self, pipe: _Pipe) -> None:
+        if pipe.broker not in self._upstream:
+            return
+        reader, writer = await asyncio.open_connection(*self._upstream[pipe.broker])
+        self._writers.append(writer)
+        down = asyncio.ensure_future(self._responses(pipe, reader))
+        up = asyncio.ensure_future(self._requests(pipe, writer))
+        try:
+            await asyncio.wait((down, up), return_when=asyncio.FIRST_COMPLETED)
+            if not down.done() and pipe.owed:
+                # The client has gone; what the broker has got counts, as does its answer.
+                self._cut(pipe)
+                await down
+            for task in (down, up):
+                if task.done() and (error := task.exception()):
+                    raise error
+        finally:
+            up.cancel()
+            down.cancel()
+            await asyncio.gather(up, down, return_exceptions=True)
+            writer.close()
+
+    async def _requests(self, pipe: _Pipe, writer: asyncio.StreamWriter) -> None:
+        while not pipe.cut:
+            payload = await _payload(pipe.reader)
+            head = header(payload)
+            pipe.client = head.client
+            fields = self._read(pipe, read_fields, payload)
+            frame = self._frame(
+                pipe,
+                "request",
+                api=head.api,
+                version=head.version,
+                correlation=head.correlation,
+                client=head.client,
+                fields=fields,
+            )
+            placed = self._match(frame, pipe)
+            if "request" in pipe.dead:
+                frame.fate = "dropped"
+                continue
+            if placed is None or await self._may_pass(placed, frame, pipe):
+                pipe.waiting.append(frame)
+                writer.write(framed(payload))
+                await writer.drain()
+            elif frame.fate == "cut after":
+                pipe.waiting.append(frame)
+                writer.write(framed(payload))
+                await writer.drain()
+                self._cut(pipe)
+            elif frame.fate in ("taken", "answered"):
+                pipe.waiting.append(frame)
+                if frame.fate == "answered":
+                    error = placed.rule.error
+                    self._respond(frame, refusal(frame.api, error, frame.fields or {}))
+            self._tell()
+
+    async def _responses(self, pipe: _Pipe, reader: asyncio.StreamReader) -> None:
+        while True:
+            payload = await _payload(reader)
+            number = correlation(payload)
+            request = next((f for f in pipe.waiting if f.correlation == number), None)
+            if request is None:
+                raise FrameError(f"a response with correlation id {number} that nobody asked for")
+            fields = self._read(pipe, read_response, request.api, request.version, payload)
+            frame = self._frame(pipe, "response", request, fields=fields)
+            placed = self._match(frame, pipe)
+            if "response" in pipe.dead or pipe.cut:
+                frame.fate = "dropped"
+                pipe.waiting.remove(request)
+                if not pipe.owed:
+                    return
+                continue
+            if placed is None or await self._may_pass(placed, frame, pipe):
+                pipe.ready[number] = payload
+                self._deliver(pipe)
+            self._tell()
+
+    def _read(self, pipe: _Pipe, read: Callable[..., Fields | None], *values: Any) -> Fields | None:
+        """The fields of a message; what cannot be read passes all the same, without."""
+        try:
+            return read(*values)
+        except FrameError as error:
+            self._failed(pipe, error)
+            return None
+
+    def _failed(self, pipe: _Pipe, error: FrameError) -> None:
+        self.failures.append(f"connection {pipe.number} of {pipe.client}: {error}")
+
+    def _match(self, frame: Frame, pipe: _Pipe) -> Placed | None:
+        """Log a message and find the rule that acts on it."""
+        self._note(frame)
+        placed = None
+        if frame.direction not in pipe.dead:
+            placed = next((one for one in list(self._placed) if one.claims(frame)), None)
+        if placed is not None:
+            frame.fate = _FATES[placed.rule.action]
+        self._tell()
+        return placed
+
+    async def _may_pass(self, placed: Placed, frame: Frame, pipe: _Pipe) -> bool:
+        """Do what the rule says; whether the message goes on."""
+        match placed.rule.action:
+            case Action.HOLD:
+                await placed._open.wait()
+                frame.fate = "released"
+                return True
+            case Action.DROP:
+                pipe.dead.add(frame.direction)
+            case Action.CUT:
+                self._cut(pipe)
+            case Action.CUT_AFTER:
+                frame.fate = "cut after"
+            case _:
+                pass
+        return False
+
+    def _respond(self, frame: Frame, fields: Fields) -> bool:
+        pipe = self._pipes.get(frame.connection)
+        if pipe is None or pipe.cut:
+            return False
+        pipe.ready[frame.correlation] = write_response(frame.api, frame.version, frame.correlation, fields)
+        ours = self._frame(pipe, "response", frame, fields=fields, fate="ours")
+        self._note(ours)
+        self._deliver(pipe)
+        self._tell()
+        return frame.correlation not in pipe.ready
+
+    def _deliver(self, pipe: _Pipe) -> None:
+        """Send the answers whose turn it is: a broker answers a connection in the order of its requests."""
+        while pipe.waiting and pipe.waiting[0].correlation in pipe.ready:
+            payload = pipe.ready.pop(pipe.waiting.popleft().correlation)
+            if not pipe.cut and "response" not in pipe.dead:
+                pipe.writer.write(framed(payload))
+
+    def _cut(self, pipe: _Pipe) -> None:
+        if not pipe.cut:
+            pipe.cut = True
+            pipe.writer.close()
+
+
+_FATES = {
+    Action.HOLD: "held", Action.DROP: "dropped", Action.CUT: "cut", Action.CUT_AFTER: "cut after",
+    Action.ANSWER: "answered", Action.TAKE: "taken",
+}  # fmt: skip
+
+
+async def _payload(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readexactly(size(await reader.readexactly(4)))
+
+
+# -- the log on disk -------------------------------------------------------------------------------------
+
+
+def lines(frames: Sequence[Frame]) -> Iterator[str]:
+    """The log as JSON lines; bytes are hexadecimal."""
+    for frame in frames:
+        yield json.dumps(
+            {
+                "number": frame.number,
+                "at": frame.at,
+                "broker": frame.broker,
+                "connection": frame.connection,
+                "direction": frame.direction,
+                "api": frame.api,
+                "version": frame.version,
+                "client": frame.client,
+                "fate": frame.fate,
+                **({"error": frame.error} if frame.error else {}),
+                **({} if frame.fields is None else {"fields": frame.fields}),
+            },
+            default=bytes.hex,
+        )

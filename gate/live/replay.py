@@ -1,0 +1,71 @@
+"""``replay``: a saved run against real clients, as often as it takes to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice, permutations
+from pathlib import Path
+
+from rebalance.gate.live.member import Profile
+from rebalance.gate.live.replayed import LEADER, Replayed
+from rebalance.gate.live.script import script
+from rebalance.gate.live.stage import Stage
+from rebalance.gate.runs import SavedRun
+
+PATIENCE = 10.0
+"""Seconds that a client gets for what the trace says that it does next."""
+
+TRIES = 3
+"""How often a trace is played at most when a client went another way."""
+
+
+def replay(
+    run: SavedRun,
+    profile: Profile,
+    *,
+    patience: float = PATIENCE,
+    attempts: int | None = None,
+    log_dir: Path | None = None,
+    tell_of: Callable[[str], None] = lambda text: None,
+) -> Replayed:
+    """Play ``run`` against clients of ``profile``, until one of several attempts tells for certain.
+
+    Member ids are the coordinator's to give, and assignors sort by them: under another order the leader
+    may decide as the trace has it. ``attempts`` bounds how many orders are tried (None: all), each up to
+    ``TRIES`` times where a client went another way, since clients have threads of their own.
+    Ctrl-C ends it with what is known (``interrupted``).
+    Raises Unavailable when a client cannot be started, Unsupported when it cannot run as the trace has
+    it, CannotHappenError when the model does not allow the trace.
+    """
+    setup, steps = script(run)
+    results: list[Replayed] = []
+    for order in islice(permutations(setup.slots), attempts):
+        for _ in range(TRIES):
+            with Stage(run, setup, profile, order, patience, log_dir) as stage:
+                try:
+                    stage.play(steps)
+                except KeyboardInterrupt:
+                    stage.result.stopped, stage.result.interrupted = "interrupted", True
+            results.append(stage.result)
+            if stage.result.interrupted:
+                return stage.result
+            if not stage.result.stopped:
+                break
+            tell_of(f"once more: {stage.result.stopped}")
+        best = min(results, key=lambda result: result.rank)
+        if best.verdict in ("same", "none") or not any(LEADER in reason for reason in best.unforced):
+            break
+        tell_of(f"member ids in another order: {best.unforced[0]}")
+    else:
+        if attempts is None:
+            for result in results:
+                _own_decision(result)
+    return min(results, key=lambda result: result.rank)
+
+
+def _own_decision(result: Replayed) -> None:
+    """No order of member ids makes the leader decide as in the trace: that is how this client is."""
+    why = "no order of member ids makes it decide as in the trace"
+    own = [reason for reason in result.unforced if LEADER in reason]
+    result.unforced = [reason for reason in result.unforced if reason not in own]
+    result.differs += [f"{reason}, and {why}" for reason in own]

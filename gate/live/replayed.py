@@ -1,0 +1,110 @@
+"""What came of a replay: the verdict, what it rests on, and observations in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance.gate.live.process import Line
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import (
+    Answered,
+    Callback,
+    Claimed,
+    Completed,
+    Decided,
+    Left,
+    Threw,
+)
+
+ASKED = frozenset(
+    {
+        *("group/owner", "callback/told", "callback/revoked", "callback/lost", "callback/assigned"),
+        *("callback/order", "callback/rejoin", "leader/stale", "leader/withhold", "leader/grant"),
+        *("leader/label", "leave/callback", "leave/sent", "error/retriable", "error/membership"),
+        *("error/old", "error/id", "poll/throws"),
+    }
+)
+"""The clauses that show in what a client does; the others are the coordinator's, or about what is inside."""
+
+LEADER = "the leader decides"
+"""How a decision that is not the trace's begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A clause that the real group broke, at which step of the trace, and how."""
+
+    clause: str
+    step: int
+    sentence: str
+
+
+@dataclass
+class Replayed:
+    """What came of one replay.
+
+    ``unforced``: steps of the trace that could not be made to happen, and why. ``differs``: where the client
+    did otherwise than the model and the trace went on. ``stopped``: why it did not come to its end, or "".
+    ``shown``: per step of the trace what the clients did. ``events`` is what they said, ``frames`` what the
+    proxy saw.
+    """
+
+    clause: str
+    client: str
+    version: str = ""
+    naming: tuple[str, ...] = ()
+    steps: int = 0
+    done: int = 0
+    broken: list[Broken] = field(default_factory=list)
+    unforced: list[str] = field(default_factory=list)
+    differs: list[str] = field(default_factory=list)
+    stopped: str = ""
+    interrupted: bool = False
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Line] = field(default_factory=list)
+    frames: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """One of "same", "another", "none"; "inconclusive": nothing broke, and not all could be forced."""
+        if any(one.clause == self.clause for one in self.broken):
+            return "same"
+        if self.broken:
+            return "another"
+        if self.unforced or self.stopped or self.clause not in ASKED:
+            return "inconclusive"
+        return "none"
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """How much a replay tells, the most first: of several attempts the best counts."""
+        order = ("same", "another", "none", "inconclusive")
+        return order.index(self.verdict), len(self.unforced) + bool(self.stopped), -self.done
+
+
+def say(setup: Setup, one: Any) -> str:
+    """An observation in words."""
+
+    def spell(parts: int) -> str:
+        return setup.spell(parts) if parts else "nothing"
+
+    match one:
+        case Callback(call=call, who=who, parts=parts):
+            return f"{letter(who)} on_partitions_{call.value}({spell(parts)})"
+        case Completed(who=who, assigned=assigned, rejoin=rejoin, revoked=revoked):
+            then = (", rejoins" if rejoin else ", does not rejoin") if revoked else ""
+            return f"{letter(who)} was assigned {spell(assigned)}{then}"
+        case Decided(grants=grants):
+            return "decided " + "; ".join(f"{letter(g.id.slot)}: {spell(g.parts)}" for g in grants)
+        case Claimed(who=who, parts=parts, label=label, own_gen=own):
+            return f"{letter(who)} claims {spell(parts)} of generation {label} (assigned in {own})"
+        case Answered(who=who, api=api, error=error, reset=reset, keeps_id=keeps):
+            then = "gives its membership up" if reset else "stays a member"
+            id_ = "keeps its id" if keeps else "forgets its id"
+            return f"{letter(who)} hears {api} {error}: {then}, {id_}"
+        case Left(who=who, sent=sent):
+            return f"{letter(who)} leaves, {'with' if sent else 'without'} LeaveGroup"
+        case Threw(who=who, error=error):
+            return f"{letter(who)}: poll throws {error}"
+    return str(one)

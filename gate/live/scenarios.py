@@ -1,0 +1,245 @@
+"""What is done to a group while it is recorded: steps as data, from a name or a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+TOPICS = ("orders", "payments")
+"""The topics there are. All members begin with the first."""
+
+MEMBER_STEPS = ("start", "close", "kill", "stop", "cont", "subscribe", "pause", "resume")
+CLUSTER_STEPS = ("create_topic", "add_partitions", "delete_topic", "fail_coordinator")
+OTHER_STEPS = ("settle", "next")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do.
+
+    ``start`` (with the assignors of ``stage``), ``close``, ``kill`` (SIGKILL), ``stop`` (SIGSTOP), ``cont``,
+    ``subscribe`` (to ``topics``; none: unsubscribe), ``pause`` and ``resume`` (polling) concern ``member``.
+    ``settle`` waits until the group has come to rest, ``next`` until anything happens in it.
+    """
+
+    do: str
+    member: str = ""
+    topics: tuple[str, ...] = ()
+    topic: str = ""
+    partitions: int = 0
+    stage: int = 0
+
+    def __str__(self) -> str:
+        told = [self.member, self.topic, *self.topics]
+        told += [f"{self.partitions} partitions"] if self.partitions else []
+        told += [f"stage {self.stage}"] if self.stage else []
+        return " ".join([self.do.replace("_", " "), *filter(None, told)])
+
+    def data(self) -> dict[str, Any]:
+        """As JSON: only what is not as usual."""
+        return {name: value for name, value in asdict(self).items() if value or name == "do"}
+
+
+def step(data: Mapping[str, Any]) -> Step:
+    """The step that ``Step.data`` wrote. Raises ValueError for what is none."""
+    known = {"do", "member", "topics", "topic", "partitions", "stage"}
+    if not set(data) <= known or data.get("do") not in (*MEMBER_STEPS, *CLUSTER_STEPS, *OTHER_STEPS):
+        raise ValueError(f"no such step: {dict(data)}")
+    return Step(**{**data, "topics": tuple(data.get("topics", ()))})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a scenario is made of: the names of its members, the stages of their assignors, a seed.
+
+    ``together``: a new stage begins when all have left the one before, since some member cannot mix them.
+    """
+
+    members: tuple[str, ...]
+    stages: int = 1
+    together: bool = False
+    seed: int = 0
+    length: int | None = 12
+    """Steps of a random scenario; None: it does not end."""
+    lacks: tuple[str, ...] = ()
+    """Steps that the cluster cannot do."""
+
+
+Steps = Iterator[Step]
+SETTLE = Step("settle")
+
+
+def _all(plan: Plan) -> Steps:
+    yield from (Step("start", name) for name in plan.members)
+    yield SETTLE
+
+
+def _scale_out(plan: Plan) -> Steps:
+    for name in plan.members:
+        yield Step("start", name)
+        yield SETTLE
+
+
+def _scale_in(plan: Plan) -> Steps:
+    yield from _all(plan)
+    for name in plan.members[:-1]:
+        yield Step("close", name)
+        yield SETTLE
+
+
+def _crash(plan: Plan) -> Steps:
+    yield from _all(plan)
+    yield Step("kill", plan.members[0])
+    yield SETTLE
+    yield Step("start", plan.members[0])
+    yield SETTLE
+
+
+def _pause(plan: Plan) -> Steps:
+    yield from _all(plan)
+    yield Step("stop", plan.members[0])
+    yield SETTLE
+    yield Step("cont", plan.members[0])
+    yield SETTLE
+
+
+def _stall(plan: Plan) -> Steps:
+    yield from _all(plan)
+    yield Step("pause", plan.members[0])
+    yield SETTLE
+    yield Step("resume", plan.members[0])
+    yield SETTLE
+
+
+def _rolling_upgrade(plan: Plan) -> Steps:
+    yield from _all(plan)
+    for stage in range(1, plan.stages):
+        if plan.together:
+            yield from (Step("close", name) for name in plan.members)
+            yield from (Step("start", name, stage=stage) for name in plan.members)
+            yield SETTLE
+            continue
+        for name in plan.members:
+            yield Step("close", name)
+            yield Step("start", name, stage=stage)
+            yield SETTLE
+
+
+def _resubscribe(plan: Plan) -> Steps:
+    first, last = plan.members[0], plan.members[-1]
+    yield from _all(plan)
+    yield Step("subscribe", first, topics=TOPICS)
+    yield SETTLE
+    yield Step("subscribe", last, topics=TOPICS)
+    yield SETTLE
+    yield Step("subscribe", first, topics=TOPICS[1:])
+    yield SETTLE
+    if first != last:
+        yield Step("subscribe", first)
+        yield SETTLE
+    yield Step("subscribe", first, topics=TOPICS[:1])
+    yield SETTLE
+
+
+def _mixed(plan: Plan) -> Steps:
+    yield from _scale_out(plan)
+    yield Step("close", plan.members[0])
+    yield SETTLE
+    yield Step("start", plan.members[0])
+    yield Step("kill", plan.members[-1])
+    yield SETTLE
+    yield Step("start", plan.members[-1])
+    yield SETTLE
+
+
+def _partitions(plan: Plan) -> Steps:
+    yield from _all(plan)
+    yield Step("add_partitions", topic=TOPICS[0], partitions=9)
+    yield SETTLE
+
+
+def _failover(plan: Plan) -> Steps:
+    yield from _all(plan)
+    yield Step("fail_coordinator")
+    yield SETTLE
+    yield Step("close", plan.members[-1])
+    yield SETTLE
+
+
+def _random(plan: Plan) -> Steps:
+    """Steps that are possible where the group is; at least one member runs. The same for the same plan."""
+    draw = random.Random(plan.seed)
+    up: dict[str, str] = {}  # member -> running, stopped or stalled
+    number = 0
+    while plan.length is None or number < plan.length:
+        number += 1
+        running = [name for name in plan.members if up.get(name) == "running"]
+        choices: list[Step] = [Step("start", name) for name in plan.members if name not in up]
+        choices += [Step("cont", name) for name in plan.members if up.get(name) == "stopped"]
+        choices += [Step("resume", name) for name in plan.members if up.get(name) == "stalled"]
+        if len(running) > 1:
+            choices += [Step(do, name) for name in running for do in ("close", "kill", "stop", "pause")]
+        for name in running:
+            several = draw.choice((TOPICS, TOPICS[:1], TOPICS[1:]))
+            choices.append(Step("subscribe", name, topics=several))
+        chosen = draw.choice([one for one in choices if one.do not in plan.lacks])
+        _note(up, chosen)
+        yield chosen
+        yield SETTLE if draw.random() < 0.5 else Step("next")
+    for name, state in list(up.items()):
+        if state != "running":
+            yield Step("cont" if state == "stopped" else "resume", name)
+    yield SETTLE
+
+
+def _note(up: dict[str, str], chosen: Step) -> None:
+    match chosen.do:
+        case "start" | "cont" | "resume":
+            up[chosen.member] = "running"
+        case "close" | "kill":
+            del up[chosen.member]
+        case "stop":
+            up[chosen.member] = "stopped"
+        case "pause":
+            up[chosen.member] = "stalled"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A name, what happens, and how many members it takes at least."""
+
+    name: str
+    sentence: str
+    steps: Callable[[Plan], Steps]
+    least: int = 1
+
+
+SCENARIOS = {
+    one.name: one
+    for one in (
+        Scenario("scale-out", "members join one by one", _scale_out),
+        Scenario("scale-in", "all but one leave, one by one", _scale_in, 2),
+        Scenario("crash", "a member is killed (SIGKILL), and comes back", _crash, 2),
+        Scenario("pause", "a member is stopped (SIGSTOP) beyond its session, and goes on", _pause, 2),
+        Scenario("stall", "a member does not poll for longer than max.poll.interval.ms", _stall, 2),
+        Scenario("rolling-upgrade", "from range to cooperative-sticky, as clients can", _rolling_upgrade),
+        Scenario("resubscribe", "members subscribe to other topics, and to none", _resubscribe),
+        Scenario("mixed", "members join, leave, crash and come back", _mixed, 2),
+        Scenario("partitions", "a topic gets more partitions", _partitions),
+        Scenario("failover", "the group's coordinator is killed (three nodes)", _failover, 2),
+        Scenario("random", "all of the first five and subscriptions, drawn from --seed", _random, 2),
+    )
+}  # fmt: skip
+
+
+def steps(name: str, plan: Plan) -> Steps:
+    """The steps of a scenario. Raises KeyError."""
+    return SCENARIOS[name].steps(plan)
+
+
+def loaded(lines: Sequence[Mapping[str, Any]]) -> Steps:
+    """Steps from the JSON of an earlier run."""
+    return chain(map(step, lines))

@@ -1,0 +1,676 @@
+"""A run of the model played against real clients: environment and coordinator do what the trace says.
+
+The clients are real, and so are metadata, offsets and records (the mock cluster). Their group requests
+end at the proxy, where the coordinator of the trace answers them: which generation begins when and under
+whose lead, whose session expires, which answer is late or lost. Assignments are those that the real leader
+decides. What the clients then do, callback by callback, is put into the model's own observations and judged
+by the same clauses that broke in the model (``properties.protocol``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rebalance.gate.live.member import Log, Member, Profile
+from rebalance.gate.live.mock import MockCluster
+from rebalance.gate.live.proxy import Action, Proxy, ProxyTimeout, Rule, lines
+from rebalance.gate.live.replayed import ASKED, LEADER, Broken, Replayed, say
+from rebalance.gate.live.script import Decision, Step, alike, next_of, slots
+from rebalance.gate.live.seat import TAKEN, Seat, WentAnotherWay
+from rebalance.gate.report.steps import tell
+from rebalance.gate.runs import SavedRun
+from rebalance.model.protocol.member import FATAL, answer_to
+from rebalance.model.protocol.setup import Me, Setup, letter
+from rebalance.model.protocol.state import (
+    NO_ID,
+    NONE,
+    Call,
+    Callback,
+    Claimed,
+    Completed,
+    Decided,
+    Error,
+    Generation,
+    Grant,
+    Id,
+    JoinOk,
+    Left,
+    Life,
+    MemberState,
+    Parts,
+    Refused,
+    Slot,
+    Sync,
+    SyncOk,
+    Topics,
+    each,
+    union,
+)
+from rebalance.model.wire import WireError, decode_assignment, decode_subscription
+from rebalance.properties.protocol import rules
+
+COORDINATOR = (
+    *("join phase ends", "session expires", "session timeout", "rebalance timeout", "slow member"),
+    *("append fails", "failover", "group expires", "join refused", "sync refused", "sync request"),
+)
+"""Steps that the coordinator takes by itself: clients learn of them from its answers."""
+
+
+class CannotForce(Exception):
+    """Nothing here can make this step of the trace happen; the text says why."""
+
+
+class Stage:
+    """Cluster, proxy and clients for one replay."""
+
+    def __init__(
+        self,
+        run: SavedRun,
+        setup: Setup,
+        profile: Profile,
+        order: Sequence[int],
+        patience: float,
+        log_dir: Path | None,
+    ) -> None:
+        self.run, self.setup, self.profile = run, setup, profile
+        self.patience, self.log_dir = patience, log_dir
+        self.order = order
+        self.result = Replayed(run.clause, str(profile), naming=tuple(letter(s) for s in order))
+        self.log = Log()
+        self.seats: list[Seat] = []
+        self.metas: dict[tuple[int, int], dict[str, bytes]] = {}
+        """(slot, incarnation) -> metadata by assignor, of the last JoinGroup that arrived."""
+        self.assigned: dict[tuple[int, int], bytes] = {}
+        self.grants: dict[str, dict[tuple[int, int], bytes]] = {}
+        """By leader: what its SyncGroup under way says."""
+        self.decisions: list[Decision] = []
+        self.numbers = {str(setup.partition(p)): p for parts in setup.topics for p in each(parts)}
+        self.topics = list(dict.fromkeys(name.rpartition("-")[0] for name in self.numbers))
+        self.rules = rules(setup)
+        self._stack = contextlib.ExitStack()
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Stage:
+        try:
+            self.cluster = self._stack.enter_context(MockCluster())
+            self.proxy = self._stack.enter_context(Proxy())
+            host, port = self.cluster.bootstrap.split(",")[0].rsplit(":", 1)
+            self.proxy.to(host, int(port))
+            self.cluster.advertise(*self.proxy.addresses[0])
+            # The mock cluster refuses newer ones with bytes that Java reads as a throttle of twenty minutes.
+            newer = Rule("ApiVersions", Action.ANSWER, times=None, error="UNSUPPORTED_VERSION", since=3)
+            self.proxy.add(newer)
+            for number, topic in enumerate(self.topics):
+                count = len(each(self.setup.exist & self.setup.topics[number]))
+                if count:
+                    self.cluster.create_topic(topic, count)
+            for slot, name in slots(self.setup):
+                place = list(self.order).index(slot)
+                self.seats.append(Seat(slot, name, place, self.proxy, self.log, self._bits, self.patience))
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for seat in self.seats:
+            if seat.member is not None:
+                seat.member.end()
+        self.result.events = list(self.log.lines)
+        self.result.frames = list(lines([f for f in self.proxy.frames if f.fields is not None]))
+        started = [line for line in self.log.lines if line.get("event") == "started"]
+        self.result.version = str(started[0].get("detail", "")) if started else ""
+        self._stack.close()
+
+    # -- the play ----------------------------------------------------------------------------------------
+
+    def play(self, steps: Sequence[Step]) -> None:
+        """Step by step until the end, or until a client goes another way."""
+        self.result.steps = len(self.run.events)
+        for place, step in enumerate(steps):
+            self._step = step
+            seen: list[Any] = []
+            try:
+                seen = list(self._one(steps, place))
+            except CannotForce as reason:
+                self.result.unforced.append(f"step {step.number}, {tell(step.event)}: {reason}")
+            except (WentAnotherWay, ProxyTimeout) as reason:
+                self.result.stopped = f"step {step.number}, {tell(step.event)}: {reason}"
+                self._judge(step, ())
+                return
+            self.result.done = step.number
+            self._judge(step, tuple(seen))
+        self._settle_all(steps[-1])
+
+    def _one(self, steps: Sequence[Step], place: int) -> Iterator[Any]:
+        step = steps[place]
+        action = step.event.action
+        if action in COORDINATOR:
+            return
+        if action == "join request":
+            self._arrives(step)
+            return
+        if step.name == "":
+            self._cluster(step)
+            return
+        seat = self.seats[step.event.who]
+        does: dict[str, Callable[[Step, Seat], Iterator[Any]]] = {
+            "start": self._start,
+            "join": self._join,
+            "assign": self._assign,
+            "leader sync": self._leader_sync,
+            "heartbeat": self._heartbeat,
+            "disconnect": self._disconnect,
+            "crash": self._crash,
+            "pause": self._pause,
+            "resume": self._resume,
+            "hang": self._hang,
+            "close": partial(self._leave, close=True),
+            "bounce": partial(self._leave, close=True),
+            "unsubscribe": partial(self._leave, close=False),
+            "subscribe": self._subscribe,
+            "resubscribe": self._subscribe,
+            "refresh": self._refresh,
+            "max poll": self._too_late,
+            "poll interval": self._too_late,
+        }
+        if action == "receive":
+            yield from self._receive(step, seat, steps, place)
+        elif action == "complete":
+            yield from self._complete(step, seat)
+        elif action in does:
+            yield from does[action](step, seat)
+        else:
+            why = _NO_WAY.get(action, "nothing here does it")
+            raise CannotForce(why)
+
+    # -- clients -----------------------------------------------------------------------------------------
+
+    def _start(self, step: Step, seat: Seat) -> Iterator[Any]:
+        consumer = self.setup.consumers[seat.slot]
+        stage = consumer.stages[step.member().stage]
+        config: dict[str, Any] = {
+            "partition.assignment.strategy": ",".join(stage.assignors),
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 100,
+            "max.poll.interval.ms": 6000 if self._hurries else 300_000,
+            "enable.auto.commit": "false",
+            "auto.offset.reset": "earliest",
+            "metadata.max.age.ms": 500 if self._changes else 300_000,
+        }
+        if consumer.instance is not None:
+            config["group.instance.id"] = f"i{consumer.instance}"
+        log = None
+        if self.log_dir is not None:
+            log = self.log_dir / f"{self.run.id}-{str(self.profile).replace(':', '-')}-{seat.name}.log"
+        seat.eager = stage.eager
+        seat.member = Member(
+            *(seat.name, self.profile, "g", self._names(consumer.subscriptions[0]), config),
+            bootstrap=self.proxy.bootstrap,
+            log=self.log,
+            log_file=log,
+        )
+        seat.read = sum(1 for _ in seat.member.lines)
+        seat.forget()
+        yield from ()
+
+    @property
+    def _hurries(self) -> bool:
+        return any(event.action in ("max poll", "poll interval") for event in self.run.events)
+
+    @property
+    def _changes(self) -> bool:
+        return any(event.action.startswith("topic ") for event in self.run.events)
+
+    def _names(self, topics: Topics | int) -> list[str]:
+        return [self.topics[number] for number in each(topics)]
+
+    # -- JoinGroup ---------------------------------------------------------------------------------------
+
+    def _join(self, step: Step, seat: Seat) -> Iterator[Any]:
+        if "JoinGroup" in seat.waiting:  # an old client that is not asked to show an id first
+            return
+        frame = seat.request("JoinGroup")
+        fields = frame.fields or {}
+        yield from seat.look()
+        yield from seat.effects(frame)
+        meta = _subscription(fields)
+        if meta is None:
+            return
+        claims = self._bits(map(str, meta.owned_partitions))
+        if claims and meta.generation_id != NONE:
+            yield Claimed(seat.slot, Parts(claims), Generation(meta.generation_id), Generation(seat.own_gen))
+        expected = step.wire(after=True)
+        modelled = getattr(getattr(expected, "meta", None), "owned", 0)
+        if bool(modelled) != bool(claims):
+            self._differs(step, f"claims {self._spell(claims)}, in the trace {self._spell(modelled)}")
+        had_id, has_id = step.member().id != NO_ID, bool(fields.get("member_id"))
+        if had_id != has_id:
+            said = "shows a member id" if has_id else "shows no member id"
+            self._differs(step, f"{said}, in the trace {'one' if had_id else 'none'}")
+
+    def _arrives(self, step: Step) -> None:
+        """The JoinGroup is the coordinator's: it has the metadata from now on."""
+        seat = self.seats[step.event.who]
+        frame = seat.waiting.get("JoinGroup")
+        wire = step.wire(after=True)
+        if frame is None or isinstance(wire, Refused):
+            return
+        assert wire is not None
+        fields = frame.fields or {}
+        self.metas[seat.slot, int(wire.id)] = {one["name"]: one["metadata"] for one in fields["protocols"]}
+
+    def _answer_join(self, step: Step, seat: Seat, wire: JoinOk) -> None:
+        members = []
+        group = step.group()
+        if wire.leader:
+            for slot in self.order:
+                for record in step.records(name=letter(slot)):
+                    metas = self.metas.get((slot, record.id))
+                    if record.meta is None or metas is None:
+                        continue
+                    instance = self.setup.consumers[slot].instance
+                    members.append(
+                        {
+                            "member_id": self.seats[slot].id(record.id),
+                            "group_instance_id": None if instance is None else f"i{instance}",
+                            "metadata": metas.get(wire.protocol, b""),
+                        }
+                    )
+        leader = group.leader
+        seat.reply(
+            "JoinGroup",
+            {
+                "error_code": 0,
+                "generation_id": int(wire.generation),
+                "protocol_type": "consumer",
+                "protocol_name": wire.protocol,
+                "leader": seat.id(wire.id)
+                if wire.leader
+                else self.seats[leader.slot].id(leader.incarnation)
+                if leader is not None
+                else "",
+                "skip_assignment": wire.skip,
+                "member_id": seat.id(wire.id),
+                "members": members,
+            },
+        )
+        seat.generation, seat.incarnation, seat.gone = wire.generation, wire.id, False
+
+    def _receive(self, step: Step, seat: Seat, steps: Sequence[Step], place: int) -> Iterator[Any]:
+        wire = step.wire()
+        match wire:
+            case JoinOk():
+                self._answer_join(step, seat, wire)
+                if step.wire(after=True) is not None:
+                    seat.request("SyncGroup")
+            case SyncOk(id=id_):
+                after = next_of(steps, place, seat.slot)
+                late = after is not None and after.event.action != "complete"
+                yield from self._answer_sync(seat, id_, late)
+            case Refused():
+                yield from self._refuse(step, seat, wire)
+
+    # -- SyncGroup ---------------------------------------------------------------------------------------
+
+    def _assign(self, step: Step, seat: Seat) -> Iterator[Any]:
+        wire = step.wire()
+        assert isinstance(wire, JoinOk)
+        self._answer_join(step, seat, wire)
+        decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
+        try:
+            frame = seat.request("SyncGroup")
+        except ProxyTimeout:
+            if decided is None and step.wire(after=True) is None:  # the model's leader throws, too
+                yield from seat.look()
+                return
+            raise
+        given = {one["member_id"]: one["assignment"] for one in (frame.fields or {})["assignments"]}
+        back = {
+            self.seats[slot].id(record.id): (slot, record.id)
+            for slot in self.setup.slots
+            for record in step.records(name=letter(slot))
+        }
+        self.grants[seat.name] = {back[name]: data for name, data in given.items() if name in back}
+        for name in given:
+            if name not in back:
+                self._differs(step, f"assigns to {name}, which the group does not have")
+        if isinstance(step.wire(after=True), Sync) and decided is None:
+            return  # the group has moved on, and nobody reads what it decides
+        yield self._decided(step, seat, decided)
+
+    def _decided(self, step: Step, seat: Seat, decided: Decided | None) -> Decided:
+        """What the real leader decided, on the real claims; ``decided`` is what the trace's did, or threw."""
+        real = self.grants[seat.name]
+        grants, claims, counts = [], [], []
+        for slot in self.setup.slots:
+            for record in step.records(name=letter(slot)):
+                if record.meta is None:
+                    continue
+                key = (int(slot), record.id)
+                grants.append(Grant(Id(Slot(slot), record.id), Parts(self._assignment(real.get(key, b"")))))
+                meta = _metadata(self.metas.get(key, {}), step.group().protocol)
+                claimed = self._bits(map(str, meta.owned_partitions)) if meta else 0
+                assigned_in = Generation(self.seats[slot].own_gen if claimed else NONE)
+                subscribed = self.setup.parts(record.meta.topics)
+                claims.append((Id(Slot(slot), record.id), Parts(claimed), assigned_in, subscribed))
+                counts.append((claimed.bit_count(), record.meta.owned.bit_count()))
+        said = "; ".join(f"{letter(g.id.slot)}: {self._spell(g.parts)}" for g in grants)
+        modelled = {letter(grant.id.slot): grant.parts for grant in decided.grants} if decided else {}
+        self.decisions.append((modelled, {letter(grant.id.slot): grant.parts for grant in grants}))
+        if not alike(self.setup, self.decisions):
+            if any(is_ != was for is_, was in counts):
+                self._differs(step, f"{LEADER} {said}, since it was asked something else")
+            else:
+                self.result.unforced.append(f"step {step.number}, {tell(step.event)}: {LEADER} {said}")
+        return Decided(seat.eager, tuple(claims), tuple(grants))
+
+    def _leader_sync(self, step: Step, seat: Seat) -> Iterator[Any]:
+        for slot in self.setup.slots:
+            for record in step.records(name=letter(slot)):
+                self.assigned[slot, record.id] = self.grants.get(seat.name, {}).get((slot, record.id), b"")
+        yield from ()
+
+    def _answer_sync(self, seat: Seat, id_: int, late: bool) -> Iterator[Any]:
+        assert seat.member is not None
+        if late:
+            seat.member.command("pause")
+            yield from seat.look()
+        data = self.assigned.get((seat.slot, id_), b"")
+        seat.reply(
+            "SyncGroup",
+            {
+                "error_code": 0,
+                "protocol_type": "consumer",
+                "protocol_name": self._step.group().protocol,
+                "assignment": data,
+            },
+        )
+
+    def _complete(self, step: Step, seat: Seat) -> Iterator[Any]:
+        assert seat.member is not None
+        member = seat.member
+        member.command("resume")
+        before = seat.read
+        again = seat.taken["JoinGroup"]
+        synced = False
+
+        def taken_or_not(_: object = None) -> bool:
+            nonlocal synced
+            synced = any(line["event"] == "synced" for line in seat.said()[before:])
+            return synced or len(again.matched) > seat.used["JoinGroup"]
+
+        self.log.wait(self.patience, taken_or_not)
+        if not taken_or_not():
+            raise WentAnotherWay(f"{seat.name} never takes the assignment that it was sent")
+        if not synced:
+            raise WentAnotherWay(
+                f"{seat.name} sends JoinGroup again and never takes the assignment it was sent"
+            )
+        seat.goes_on()
+        had = seat.owned
+        calls = list(seat.look())
+        yield from calls
+        given = self._assignment(self.assigned.get((seat.slot, seat.incarnation), b""))
+        revoked = any(isinstance(one, Callback) and one.call is Call.REVOKED for one in calls)
+        seat.own_gen = seat.generation if seat.owned else NONE
+        rejoin = True
+        if revoked and not seat.eager:
+            rejoin = seat.rejoins()
+        yield Completed(
+            seat.slot, Parts(given), Parts(seat.owned), seat.eager, revoked, rejoin, Parts(seat.told)
+        )
+        if seat.owned != given:
+            said = f"owns {self._spell(seat.owned)} and was assigned {self._spell(given)}"
+            self._differs(step, f"{said} (it had {self._spell(had)})")
+
+    # -- errors ------------------------------------------------------------------------------------------
+
+    def _refuse(self, step: Step, seat: Seat, wire: Refused) -> Iterator[Any]:
+        api = "JoinGroup" if wire.api == "join" else "SyncGroup"
+        if wire.error is Error.DISCONNECT:
+            return
+        frame = seat.waiting.get(api)
+        if frame is None:
+            raise WentAnotherWay(f"{seat.name} has no {api} under way")
+        if wire.error is Error.MEMBER_ID_REQUIRED:
+            if frame.version < 4:
+                return  # it stays for the JoinGroup that shows an id, in the trace
+            seat.waiting.pop(api)
+            given, seat.incarnation = seat.id(wire.given), wire.given
+            self.proxy.reply(frame, {"error_code": 79, "generation_id": -1, "member_id": given})
+            return
+        seat.waiting.pop(api)
+        seat.told_error(step, wire)
+        self.proxy.refuse(frame, wire.error.value)
+        if wire.error in FATAL:
+            seat.throws()
+            yield from seat.look()
+
+    def _heartbeat(self, step: Step, seat: Seat) -> Iterator[Any]:
+        me, before = Me(seat.slot, self.setup), step.member()
+        error = answer_to(me, "heartbeat", step.group(), step.records(), before.id, before.generation)
+        assert error is not None, "a heartbeat without an effect is no step"
+        yield from seat.look()
+        frame = seat.heartbeat()
+        gone = seat.gone
+        seat.told_error(step, Refused("heartbeat", error, before.id, before.generation))
+        if not self.proxy.refuse(frame, error.value):
+            seat.judged, seat.gone = None, gone
+            raise CannotForce("the answer waits behind that to SyncGroup, as a broker's would")
+        if error in FATAL:
+            seat.throws()
+            yield from seat.look()
+
+    def _disconnect(self, step: Step, seat: Seat) -> Iterator[Any]:
+        yield from seat.look()
+        seat.waiting.clear()
+        for api in TAKEN:
+            seat.used[api] = len(seat.taken[api].matched)
+        wire = step.wire(after=True)
+        assert isinstance(wire, Refused)
+        seat.told_error(step, wire)
+        if not self.proxy.disconnect(seat.name):
+            raise WentAnotherWay(f"{seat.name} has no connection to lose")
+
+    # -- processes ---------------------------------------------------------------------------------------
+
+    def _crash(self, step: Step, seat: Seat) -> Iterator[Any]:
+        assert seat.member is not None
+        seat.member.kill()
+        seat.forget()
+        yield from ()
+
+    def _pause(self, step: Step, seat: Seat) -> Iterator[Any]:
+        assert seat.member is not None
+        yield from seat.look()
+        seat.member.stop()
+
+    def _resume(self, step: Step, seat: Seat) -> Iterator[Any]:
+        assert seat.member is not None
+        seat.member.cont()
+        yield from ()
+
+    def _hang(self, step: Step, seat: Seat) -> Iterator[Any]:
+        wire = step.wire()
+        if isinstance(wire, JoinOk):
+            raise CannotForce("an assignor that never returns is not among the clients' commands")
+        assert seat.member is not None
+        seat.member.command("pause")
+        seat.member.owned(self.patience)
+        yield from seat.look()
+
+    def _too_late(self, step: Step, seat: Seat) -> Iterator[Any]:
+        """It is not polled until its own max.poll.interval.ms has passed, which LeaveGroup shows."""
+        assert seat.member is not None
+        if self.setup.consumers[seat.slot].instance is not None:
+            raise CannotForce("a static member says nothing when its max.poll.interval.ms passes")
+        before = len(self.proxy.seen("LeaveGroup", seat.name))
+        seat.member.command("pause")
+        seat.member.owned(self.patience)
+        yield from seat.look()
+        seat.leaves(before, 6.0 + self.patience)
+        seat.gone = True
+        if step.event.action == "max poll" and step.member().life is Life.UP:
+            seat.member.command("resume")
+
+    def _leaves_after_all(self, step: Step, seat: Seat, before: int) -> None:
+        """Wait for LeaveGroup; a client may want its JoinGroup or SyncGroup answered first."""
+        with contextlib.suppress(ProxyTimeout):
+            seat.leaves(before, self.patience / 2)
+            return
+        seat.let_go()
+        with contextlib.suppress(ProxyTimeout):
+            seat.leaves(before, self.patience / 2)
+            self._differs(step, "sends LeaveGroup only when what it had under way is answered")
+
+    def _leave(self, step: Step, seat: Seat, *, close: bool) -> Iterator[Any]:
+        assert seat.member is not None
+        left = next((one for one in step.outcome.seen if isinstance(one, Left)), None)
+        before = len(self.proxy.seen("LeaveGroup", seat.name))
+        yield from seat.look()
+        if close:
+            ended = seat.member.close(self.patience)
+            if not ended:
+                self._differs(step, "does not close, and is killed")
+        else:
+            seat.member.command("unsubscribe")
+            for _ in range(2):
+                seat.member.owned(self.patience)
+        if left is not None and left.ought:
+            self._leaves_after_all(step, seat, before)
+        yield from seat.look()
+        sent = len(self.proxy.seen("LeaveGroup", seat.name)) > before
+        yield Left(seat.slot, Parts(seat.told), sent, left.ought if left is not None else False)
+        seat.waiting.clear()
+        seat.forget()
+
+    def _subscribe(self, step: Step, seat: Seat) -> Iterator[Any]:
+        assert seat.member is not None
+        seat.member.command("subscribe", topics=self._names(step.member(after=True).topics))
+        yield from ()
+
+    def _refresh(self, step: Step, seat: Seat) -> Iterator[Any]:
+        before = len(self.proxy.frames)
+        self.proxy.await_frame(
+            lambda f: (
+                f.number >= before and (f.api, f.direction, f.client) == ("Metadata", "response", seat.name)
+            ),
+            f"{seat.name}'s metadata",
+            self.patience,
+        )
+        yield from ()
+
+    def _cluster(self, step: Step) -> None:
+        action = step.event.action
+        if action == "topic deleted":
+            self.cluster.delete_topic(self.topics[int(step.event.choice.split()[-1])])
+        elif action in ("topic grows", "topic shrinks"):
+            topic = step.event.choice.rpartition("-")[0]
+            parts = step.after[step.built.position["cluster"]]
+            assert isinstance(parts, tuple)
+            count = len(each(int(parts[0]) & self.setup.topics[self.topics.index(topic)]))
+            # The mock cluster cannot add partitions; created anew is what a client sees of either.
+            with contextlib.suppress(RuntimeError):
+                self.cluster.delete_topic(topic)
+            self.cluster.create_topic(topic, count)
+        else:
+            raise CannotForce("nothing here does it")
+
+    # -- what they show ----------------------------------------------------------------------------------
+
+    def _judge(self, step: Step, seen: tuple[Any, ...]) -> None:
+        """Ask the clauses, and note what was seen."""
+        found = [
+            Broken(rule.clause, step.number, sentence)
+            for rule in self.rules.each_step
+            if rule.clause in ASKED and (sentence := rule.breach(step.event, seen)) is not None
+        ]
+        values: dict[str, Any] = {}
+        for seat in self.seats:
+            known = [record.id for record in step.records(after=True, name=seat.name) if record.meta]
+            inside = seat.incarnation in known and not seat.gone
+            values[f"held {seat.name}"] = Parts(seat.owned if inside else 0)
+            # In the middle of a rebalance some clients still list what the listener was told is gone.
+            me = step.member(after=True, name=seat.name)
+            settled = me.state is MemberState.STABLE and me.received is None and not seat.waiting
+            listed = seat.owned if settled else seat.told
+            values[f"listener {seat.name}"] = (Parts(seat.told), Parts(listed), Life.UP)
+        for rule in self.rules.always:
+            if rule.clause in ASKED:
+                sentence = rule.breach(*(values[view] for view in rule.views))
+                if sentence is not None:
+                    found.append(Broken(rule.clause, step.number, sentence))
+        told = [(one.clause, one.sentence) for one in self.result.broken]
+        self.result.broken += [one for one in found if (one.clause, one.sentence) not in told]
+        self.result.shown.append(
+            {
+                "step": step.number,
+                "event": tell(step.event),
+                "seen": [say(self.setup, one) for one in seen],
+                "owned": {seat.name: self._spell(seat.owned) for seat in self.seats if seat.member},
+            }
+        )
+
+    def _settle_all(self, step: Step) -> None:
+        """What the last errors did shows in a JoinGroup that the trace does not wait for any more."""
+        for seat in self.seats:
+            if seat.judged is None or seat.member is None or seat.member.stopped:
+                continue
+            for request in seat.waiting.values():  # its poll waits for the answer
+                self.proxy.refuse(request, "REBALANCE_IN_PROGRESS")
+            seat.waiting.clear()
+            frame = None
+            with contextlib.suppress(ProxyTimeout, WentAnotherWay):
+                frame = seat.request("JoinGroup")
+            seen = (*seat.look(), *seat.effects(frame))
+            self._judge(step, tuple(seen))
+
+    def _differs(self, step: Step, what: str) -> None:
+        self.result.differs.append(f"step {step.number}, {tell(step.event)}: {what}")
+
+    def _bits(self, names: Any) -> int:
+        return union([1 << self.numbers[name] for name in names if name in self.numbers])
+
+    def _assignment(self, data: bytes) -> int:
+        try:
+            return self._bits(map(str, decode_assignment(data).partitions)) if data else 0
+        except WireError:
+            return 0
+
+    def _spell(self, parts: int) -> str:
+        return self.setup.spell(parts) if parts else "nothing"
+
+
+_NO_WAY = {
+    "late request": "a client's connection keeps the order of its requests and answers",
+    "late request arrives": "a client's connection keeps the order of its requests and answers",
+    "late answer": "a client's connection keeps the order of its requests and answers",
+    "abandoned join": "the coordinator of the trace takes it by itself, its metadata was never sent",
+    "slow commit": "the clients commit nothing by themselves here",
+    "commit done": "the clients commit nothing by themselves here",
+    "listener throws": "the recorders' listeners do not throw",
+    "enforce": "the recorders have no command for enforceRebalance()",
+}
+"""Steps that nothing here can bring about, and why."""
+
+
+def _subscription(fields: Mapping[str, Any]) -> Any:
+    protocols = fields.get("protocols") or [{"metadata": b""}]
+    return _decoded(protocols[0]["metadata"])
+
+
+def _metadata(metas: Mapping[str, bytes], protocol: str | None) -> Any:
+    return _decoded(metas.get(protocol or "", b""))
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return decode_subscription(data) if data else None
+    except WireError:
+        return None

@@ -1,0 +1,442 @@
+"""Kafka's frames, as far as a proxy between clients and brokers has to understand them.
+
+A frame is its length in four bytes and a payload. A request begins with API key, version, correlation id
+and client id, a response with the correlation id of its request. Of the messages themselves only those of
+the classic group protocol are read and written; ``SCHEMAS`` is the table (Kafka's message definitions,
+``JoinGroupRequest.json`` and its neighbours). The metadata inside them is ``rebalance.model.wire``'s.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+MAX_FRAME = 128 * 2**20
+"""Longest payload that is believed, in bytes; Kafka's own limit (``socket.request.max.bytes``) is 100 MiB."""
+
+APIS: dict[int, str] = {
+    0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata", 8: "OffsetCommit", 9: "OffsetFetch",
+    10: "FindCoordinator", 11: "JoinGroup", 12: "Heartbeat", 13: "LeaveGroup", 14: "SyncGroup",
+    15: "DescribeGroups", 16: "ListGroups", 17: "SaslHandshake", 18: "ApiVersions", 19: "CreateTopics",
+    20: "DeleteTopics", 22: "InitProducerId", 36: "SaslAuthenticate", 37: "CreatePartitions",
+    68: "ConsumerGroupHeartbeat",
+}  # fmt: skip
+"""API key -> name, of ``org.apache.kafka.common.protocol.ApiKeys``; others are called by their number."""
+
+KEYS: dict[str, int] = {name: key for key, name in APIS.items()}
+
+ERRORS: dict[int, str] = {
+    0: "NONE", 14: "COORDINATOR_LOAD_IN_PROGRESS", 15: "COORDINATOR_NOT_AVAILABLE", 16: "NOT_COORDINATOR",
+    22: "ILLEGAL_GENERATION", 23: "INCONSISTENT_GROUP_PROTOCOL", 24: "INVALID_GROUP_ID",
+    25: "UNKNOWN_MEMBER_ID", 26: "INVALID_SESSION_TIMEOUT", 27: "REBALANCE_IN_PROGRESS",
+    30: "GROUP_AUTHORIZATION_FAILED", 35: "UNSUPPORTED_VERSION", 42: "INVALID_REQUEST",
+    79: "MEMBER_ID_REQUIRED", 81: "GROUP_MAX_SIZE_REACHED", 82: "FENCED_INSTANCE_ID",
+}  # fmt: skip
+"""Error code -> name, of ``org.apache.kafka.common.protocol.Errors``: those of the group protocol."""
+
+CODES: dict[str, int] = {name: code for code, name in ERRORS.items()}
+
+Fields = dict[str, Any]
+"""A message by field names: int, str, bytes, bool or None, and lists of the same."""
+
+
+class FrameError(ValueError):
+    """Bytes that are no frame of Kafka's, or a message that its schema does not read."""
+
+
+class Header(NamedTuple):
+    """The beginning of a request; ``at`` is the offset of its message in the payload."""
+
+    api: str
+    version: int
+    correlation: int
+    client: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: ``kind`` int16, int32, int64, bool, string, string?, bytes, or a list (of ``Field``), in the
+    versions ``first`` to ``last``."""
+
+    name: str
+    kind: str | tuple[Field, ...]
+    first: int = 0
+    last: int = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A message in all its versions; from ``flexible`` on lengths are compact and tagged fields follow."""
+
+    fields: tuple[Field, ...]
+    flexible: int
+
+
+def _f(name: str, kind: str | tuple[Field, ...], first: int = 0, last: int = 99) -> Field:
+    return Field(name, kind, first, last)
+
+
+_THROTTLE, _ERROR = "throttle_time_ms", _f("error_code", "int16")
+_GROUP, _GENERATION, _MEMBER = (
+    _f("group_id", "string"),
+    _f("generation_id", "int32"),
+    _f("member_id", "string"),
+)
+
+
+def _instance(first: int) -> Field:
+    return _f("group_instance_id", "string?", first)
+
+
+SCHEMAS: dict[tuple[str, str], Schema] = {
+    ("JoinGroup", "request"): Schema(
+        (
+            _GROUP,
+            _f("session_timeout_ms", "int32"),
+            _f("rebalance_timeout_ms", "int32", 1),
+            _MEMBER,
+            _instance(5),
+            _f("protocol_type", "string"),
+            _f("protocols", (_f("name", "string"), _f("metadata", "bytes"))),
+            _f("reason", "string?", 8),
+        ),
+        6,
+    ),
+    ("JoinGroup", "response"): Schema(
+        (
+            _f(_THROTTLE, "int32", 2),
+            _ERROR,
+            _GENERATION,
+            _f("protocol_type", "string?", 7),
+            _f("protocol_name", "string", 0, 6),
+            _f("protocol_name", "string?", 7),
+            _f("leader", "string"),
+            _f("skip_assignment", "bool", 9),
+            _MEMBER,
+            _f("members", (_MEMBER, _instance(5), _f("metadata", "bytes"))),
+        ),
+        6,
+    ),
+    ("SyncGroup", "request"): Schema(
+        (
+            _GROUP,
+            _GENERATION,
+            _MEMBER,
+            _instance(3),
+            _f("protocol_type", "string?", 5),
+            _f("protocol_name", "string?", 5),
+            _f("assignments", (_MEMBER, _f("assignment", "bytes"))),
+        ),
+        4,
+    ),
+    ("SyncGroup", "response"): Schema(
+        (
+            _f(_THROTTLE, "int32", 1),
+            _ERROR,
+            _f("protocol_type", "string?", 5),
+            _f("protocol_name", "string?", 5),
+            _f("assignment", "bytes"),
+        ),
+        4,
+    ),
+    ("ApiVersions", "response"): Schema(
+        (
+            _ERROR,
+            _f("api_keys", (_f("api_key", "int16"), _f("min_version", "int16"), _f("max_version", "int16"))),
+            _f(_THROTTLE, "int32", 1),
+        ),
+        99,
+    ),
+    ("Heartbeat", "request"): Schema((_GROUP, _GENERATION, _MEMBER, _instance(3)), 4),
+    ("Heartbeat", "response"): Schema((_f(_THROTTLE, "int32", 1), _ERROR), 4),
+    ("LeaveGroup", "request"): Schema(
+        (
+            _GROUP,
+            _f("member_id", "string", 0, 2),
+            _f("members", (_MEMBER, _instance(3), _f("reason", "string?", 5)), 3),
+        ),
+        4,
+    ),
+    ("LeaveGroup", "response"): Schema(
+        (_f(_THROTTLE, "int32", 1), _ERROR, _f("members", (_MEMBER, _instance(3), _ERROR), 3)), 4
+    ),
+    ("OffsetCommit", "request"): Schema(
+        (
+            _GROUP,
+            _f("generation_id", "int32", 1),
+            _f("member_id", "string", 1),
+            _instance(7),
+            _f("retention_time_ms", "int64", 2, 4),
+            _f(
+                "topics",
+                (
+                    _f("name", "string", 0, 9),
+                    _f("topic_id", "uuid", 10),
+                    _f(
+                        "partitions",
+                        (
+                            _f("partition_index", "int32"),
+                            _f("committed_offset", "int64"),
+                            _f("committed_leader_epoch", "int32", 6),
+                            _f("commit_timestamp", "int64", 1, 1),
+                            _f("committed_metadata", "string?"),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+        8,
+    ),
+    ("OffsetCommit", "response"): Schema(
+        (
+            _f(_THROTTLE, "int32", 3),
+            _f(
+                "topics",
+                (
+                    _f("name", "string", 0, 9),
+                    _f("topic_id", "uuid", 10),
+                    _f("partitions", (_f("partition_index", "int32"), _ERROR)),
+                ),
+            ),
+        ),
+        8,
+    ),
+}
+"""(API, "request" or "response") -> schema."""
+
+
+# -- frames ----------------------------------------------------------------------------------------------
+
+
+def framed(payload: bytes) -> bytes:
+    """The frame of a payload."""
+    return struct.pack(">i", len(payload)) + payload
+
+
+def size(prefix: bytes) -> int:
+    """The length of the payload that follows these four bytes. Raises FrameError for what no frame has."""
+    length = int(struct.unpack(">i", prefix)[0])
+    if not 0 <= length <= MAX_FRAME:
+        raise FrameError(f"a frame of {length} bytes: this is not Kafka's protocol, or TLS is in use")
+    return length
+
+
+def header(payload: bytes) -> Header:
+    """The header of a request. Raises FrameError."""
+    reader = _Reader(payload, compact=False)
+    key, version, correlation = reader.number("h"), reader.number("h"), reader.number("i")
+    client = reader.string()
+    api = APIS.get(key, str(key))
+    schema = SCHEMAS.get((api, "request"))
+    if schema is not None and version >= schema.flexible:
+        reader.tags()
+    return Header(api, version, correlation, client, reader.at)
+
+
+def correlation(payload: bytes) -> int:
+    """The correlation id of a response. Raises FrameError."""
+    return _Reader(payload, compact=False).number("i")
+
+
+# -- messages --------------------------------------------------------------------------------------------
+
+
+def read_fields(payload: bytes) -> Fields | None:
+    """The fields of a request; None where there is no schema. Raises FrameError."""
+    head = header(payload)
+    return _read(head.api, "request", head.version, payload, head.at)
+
+
+def read_response(api: str, version: int, payload: bytes) -> Fields | None:
+    """The fields of a response to ``api``; None where there is no schema. Raises FrameError."""
+    schema = SCHEMAS.get((api, "response"))
+    if schema is None or (api == "ApiVersions" and version > 2):  # in which version, only a look would tell
+        return None
+    reader = _Reader(payload, compact=False)
+    reader.number("i")
+    if version >= schema.flexible:
+        reader.tags()
+    return _read(api, "response", version, payload, reader.at)
+
+
+def write_request(api: str, version: int, correlation: int, client: str | None, fields: Fields) -> bytes:
+    """The payload of a request; fields that are left out are empty. Raises KeyError without a schema."""
+    flexible = version >= SCHEMAS[api, "request"].flexible
+    name = client.encode() if client is not None else None
+    head = struct.pack(">hhih", KEYS[api], version, correlation, -1 if name is None else len(name))
+    return head + (name or b"") + b"\0" * flexible + _written(api, "request", version, fields)
+
+
+def write_response(api: str, version: int, correlation: int, fields: Fields) -> bytes:
+    """The payload of a response; fields that are left out are empty. Raises KeyError without a schema.
+
+    A version of ApiVersions that is not supported is answered in version 0 (KIP-511).
+    """
+    if api == "ApiVersions" and fields.get("error_code") == CODES["UNSUPPORTED_VERSION"]:
+        version = 0
+    flexible = version >= SCHEMAS[api, "response"].flexible
+    return struct.pack(">i", correlation) + b"\0" * flexible + _written(api, "response", version, fields)
+
+
+def refusal(api: str, error: str, request: Fields) -> Fields:
+    """The fields of the answer to ``request`` that says ``error`` and nothing else."""
+    code = CODES[error]
+    if api == "JoinGroup":
+        return {"error_code": code, "generation_id": -1, "member_id": request["member_id"]}
+    if api == "ApiVersions":
+        return {"error_code": code, "api_keys": [{"api_key": KEYS[api], "min_version": 0, "max_version": 2}]}
+    if api == "LeaveGroup" and "members" in request:
+        return {"error_code": code, "members": [{**one, "error_code": code} for one in request["members"]]}
+    if api == "OffsetCommit":
+        topics = [
+            {
+                **{key: topic[key] for key in ("name", "topic_id") if key in topic},
+                "partitions": [
+                    {"partition_index": one["partition_index"], "error_code": code}
+                    for one in topic["partitions"]
+                ],
+            }
+            for topic in request["topics"]
+        ]
+        return {"topics": topics}
+    return {"error_code": code}
+
+
+def error_of(fields: Fields | None) -> str:
+    """The error that a response tells, by name: the first that is not NONE; "" for one without any."""
+    if fields is None:
+        return ""
+    codes = [fields["error_code"]] if "error_code" in fields else []
+    for topic in fields.get("topics", []):
+        codes += [one["error_code"] for one in topic["partitions"]]
+    wrong = next((code for code in codes if code), 0)
+    return ERRORS.get(wrong, str(wrong)) if codes else ""
+
+
+def _read(api: str, kind: str, version: int, payload: bytes, at: int) -> Fields | None:
+    schema = SCHEMAS.get((api, kind))
+    if schema is None:
+        return None
+    reader = _Reader(payload, compact=version >= schema.flexible, at=at)
+    try:
+        return reader.fields(schema.fields, version)
+    except FrameError as error:
+        raise FrameError(f"{api} {kind} version {version}: {error}") from None
+
+
+def _written(api: str, kind: str, version: int, fields: Fields) -> bytes:
+    schema = SCHEMAS[api, kind]
+    return _Writer(version >= schema.flexible).fields(schema.fields, version, fields)
+
+
+_NUMBERS = {"int16": "h", "int32": "i", "int64": "q", "bool": "?"}
+
+
+class _Reader:
+    """A cursor over a payload. Raises FrameError where it holds less than it announces."""
+
+    def __init__(self, payload: bytes, *, compact: bool, at: int = 0) -> None:
+        self.payload, self.compact, self.at = payload, compact, at
+
+    def fields(self, fields: Sequence[Field], version: int) -> Fields:
+        found: Fields = {}
+        for field in fields:
+            if field.first <= version <= field.last:
+                found[field.name] = self._value(field.kind, version)
+        if self.compact:
+            self.tags()
+        return found
+
+    def _value(self, kind: str | tuple[Field, ...], version: int) -> Any:
+        if not isinstance(kind, str):
+            return [self.fields(kind, version) for _ in range(self._length("i"))]
+        if kind in _NUMBERS:
+            value = self.number(_NUMBERS[kind])
+            return bool(value) if kind == "bool" else value
+        if kind == "uuid":
+            return self.take(16)
+        if kind == "bytes":
+            return self.take(self._length("i"))
+        text = self.string()
+        return text if kind == "string?" else text or ""
+
+    def string(self) -> str | None:
+        length = self._length("h", nullable=True)
+        try:
+            return None if length < 0 else self.take(length).decode()
+        except UnicodeDecodeError:
+            raise FrameError(f"a string at byte {self.at} is not UTF-8") from None
+
+    def _length(self, code: str, *, nullable: bool = False) -> int:
+        length = self.varint() - 1 if self.compact else self.number(code)
+        # A null array or null bytes read as empty: nobody here makes a difference.
+        return length if nullable else max(length, 0)
+
+    def number(self, code: str) -> int:
+        return int(struct.unpack(f">{code}", self.take(struct.calcsize(f">{code}")))[0])
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            if (shift := shift + 7) > 28:
+                raise FrameError(f"a varint at byte {self.at} is longer than five bytes")
+
+    def tags(self) -> None:
+        for _ in range(self.varint()):
+            self.varint()
+            self.take(self.varint())
+
+    def take(self, count: int) -> bytes:
+        taken = self.payload[self.at : self.at + count]
+        if count < 0 or len(taken) < count:
+            raise FrameError(f"{count} bytes are due at byte {self.at}, {len(taken)} are left")
+        self.at += count
+        return taken
+
+
+class _Writer:
+    """Values as bytes, in the order of a schema."""
+
+    def __init__(self, compact: bool) -> None:
+        self.compact = compact
+
+    def fields(self, fields: Sequence[Field], version: int, values: Mapping[str, Any]) -> bytes:
+        parts = [
+            self._value(field.kind, version, values.get(field.name))
+            for field in fields
+            if field.first <= version <= field.last
+        ]
+        return b"".join(parts) + b"\0" * self.compact
+
+    def _value(self, kind: str | tuple[Field, ...], version: int, value: Any) -> bytes:
+        if not isinstance(kind, str):
+            items = value or ()
+            return self._length("i", len(items)) + b"".join(self.fields(kind, version, one) for one in items)
+        if kind in _NUMBERS:
+            return struct.pack(f">{_NUMBERS[kind]}", value or 0)
+        if kind == "uuid":
+            return value or bytes(16)
+        if kind == "bytes":
+            return self._length("i", len(value or b"")) + (value or b"")
+        if value is None and kind == "string?":
+            return b"\0" if self.compact else struct.pack(">h", -1)
+        text = (value or "").encode()
+        return self._length("h", len(text)) + text
+
+    def _length(self, code: str, length: int) -> bytes:
+        return _varint(length + 1) if self.compact else struct.pack(f">{code}", length)
+
+
+def _varint(value: int) -> bytes:
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])

@@ -1,0 +1,237 @@
+"""``rebalance record``: real consumers, disturbed, recorded and judged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.terminal import EXITS, ROOT, UsageError, natural, note, positive, say, whole
+
+if TYPE_CHECKING:
+    from rebalance.gate.live.cluster import Cluster
+    from rebalance.gate.live.record import Recorded, Request
+
+SESSION = {"mock": 1500, "kafka": 3000}
+NODES = {"failover": 3}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "record",
+        help="record real consumers on a real coordinator",
+        epilog=f"{EXITS}. A recording is inconclusive when a client or the cluster lacks what the scenario "
+        "needs.",
+        description="Start real consumers in processes of their own, disturb them as the scenario says, "
+        "write down every callback with one clock, and check who owned what, and who read what.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("--list", action="store_true", help="list the scenarios and the checks")
+    parser.add_argument("--cluster", choices=tuple(SESSION), default="mock",
+                        help="mock: librdkafka's own (default); kafka: Apache Kafka, by Maven")  # fmt: skip
+    parser.add_argument(
+        "--kafka-version", default="4.1.0", metavar="VERSION", help="of --cluster kafka (4.1.0)"
+    )
+    parser.add_argument("--nodes", type=whole, metavar="N", help="of --cluster kafka (1; failover: 3)")
+    parser.add_argument("--clients", default="confluent:3", metavar="NAME:COUNT[,...]",
+                        help="confluent, kafka-python, aiokafka, java:VERSION (confluent:3)")  # fmt: skip
+    parser.add_argument("--scenario", default="scale-out", metavar="NAME", help="what happens (scale-out)")
+    parser.add_argument("--seed", type=natural, default=0, help="of the random scenario (0)")
+    parser.add_argument("--steps", type=whole, default=12, metavar="N", help="of the random scenario (12)")
+    parser.add_argument(
+        "--duration", type=positive, metavar="SECONDS", help="the random scenario goes on so long"
+    )
+    parser.add_argument("--partitions", type=whole, default=6, metavar="N", help="of each topic (6)")
+    parser.add_argument("--assignor", default="", metavar="NAME", help="range, roundrobin, sticky or "
+                        "cooperative-sticky (the last where all clients have it, else range)")  # fmt: skip
+    parser.add_argument("--session-timeout", type=whole, metavar="MS", help="session.timeout.ms (mock: 1500, "
+                        "kafka: 3000)")  # fmt: skip
+    parser.add_argument("--poll", type=whole, default=50, metavar="MS", help="timeout of each poll (50)")
+    parser.add_argument("--settle", type=positive, default=30.0, metavar="SECONDS",
+                        help="how long a group may take to come to rest (30)")  # fmt: skip
+    parser.add_argument(
+        "--static", action="store_true", help="static members: their names are group.instance.id"
+    )
+    parser.add_argument("--again", type=Path, metavar="DIR", help="what was recorded in DIR, step by step: "
+                        "its clients, steps and times instead of the options above")  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="DIR", help="a new directory (.rebalance/<time>)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="what is printed")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say each step")
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance.gate.live.cluster import Unavailable
+    from rebalance.gate.live.record import Recorded, play
+
+    if options.list:
+        say(_listed())
+        return 0
+    request = _again(options) if options.again else _request(options)
+    out = _directory(options.out)
+    if problem := request.problem():
+        made = Recorded(request, out, unsupported=problem)
+    else:
+        tell = note if options.verbose else (lambda _: None)
+        try:
+            with _cluster(request, options, out) as cluster:
+                made = play(request, cluster, out, tell)
+        except Unavailable as error:
+            raise UsageError(str(error)) from error
+    say(json.dumps(_data(made), indent=2) if options.format == "json" else render(made))
+    return int(made.exit)
+
+
+def _request(options: argparse.Namespace) -> Request:
+    from rebalance.gate.live.record import Request, clients
+    from rebalance.gate.live.scenarios import SCENARIOS
+
+    if options.scenario not in SCENARIOS:
+        raise UsageError(
+            f"--scenario: none is called {options.scenario!r}; there are: {', '.join(SCENARIOS)}"
+        )
+    try:
+        several = clients(options.clients)
+    except ValueError as error:
+        raise UsageError(f"--clients: {error}") from error
+    least = SCENARIOS[options.scenario].least
+    if sum(count for _, count in several) < least:
+        raise UsageError(f"--clients: {options.scenario} takes {least} members or more")
+    if options.duration and options.scenario != "random":
+        raise UsageError("--duration goes with --scenario random")
+    known = ("", "range", "roundrobin", "sticky", "cooperative-sticky")
+    if options.assignor not in known:
+        raise UsageError(
+            f"--assignor: none is called {options.assignor!r}; there are: {', '.join(known[1:])}"
+        )
+    if not re.fullmatch(r"\d+\.\d+\.\d+", options.kafka_version):
+        raise UsageError(f"--kafka-version: {options.kafka_version!r} is no release, such as 4.1.0")
+    return Request(
+        cluster=options.cluster,
+        clients=several,
+        scenario=options.scenario,
+        seed=options.seed,
+        duration=options.duration,
+        length=options.steps,
+        partitions=options.partitions,
+        assignor=options.assignor,
+        session=options.session_timeout or SESSION[options.cluster],
+        poll=options.poll,
+        settle=options.settle,
+        static=options.static,
+    )
+
+
+def _directory(out: Path | None) -> Path:
+    """A new or empty directory, so that nothing is overwritten."""
+    place = out or ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    number = 1
+    while out is None and place.exists():
+        number += 1
+        place = ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{number}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        if any(place.iterdir()):
+            raise UsageError(f"--out: {place} is not empty; name a new directory")
+    except OSError as error:
+        raise UsageError(f"--out: {error}") from error
+    return place
+
+
+def _again(options: argparse.Namespace) -> Request:
+    from rebalance.gate.live.record import again
+
+    path = options.again / "run.json" if options.again.is_dir() else options.again
+    try:
+        return again(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(f"--again: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"--again: {path} is not what a recording writes: {error}") from error
+
+
+def _cluster(request: Request, options: argparse.Namespace, out: Path) -> AbstractContextManager[Cluster]:
+    if request.cluster == "mock":
+        from rebalance.gate.live.mock import MockCluster
+
+        return MockCluster()
+    from rebalance.gate.live.kafka import KafkaCluster
+
+    nodes = options.nodes or NODES.get(request.scenario, 1)
+    return KafkaCluster(options.kafka_version, nodes, logs=out / "brokers")
+
+
+def _data(made: Recorded) -> dict[str, Any]:
+    from rebalance.gate.live.record import data
+
+    return data(made)
+
+
+def _listed() -> str:
+    from rebalance.gate.live.judge import CHECKS
+    from rebalance.gate.live.scenarios import SCENARIOS
+
+    lines = ["scenarios"]
+    lines += [f"  {one.name:<18}{one.sentence}" for one in SCENARIOS.values()]
+    lines += ["", "checks"]
+    lines += [f"  {one.id:<24}{one.level:<10}{one.sentence}" for one in CHECKS.values()]
+    return "\n".join(lines)
+
+
+MOST = 10
+"""Findings of one check that the text shows."""
+
+
+def render(made: Recorded) -> str:
+    """The report for people."""
+    from rebalance.gate.live.judge import CHECKS
+
+    told = _data(made)
+    verdict = str(made.verdict).upper()
+    request = made.request
+    what = "steps of an earlier run" if request.steps else f"{request.scenario}, seed {request.seed}"
+    lines = [f"{verdict}  {what}, on {request.cluster} {made.version}".rstrip()]
+    if made.unsupported:
+        lines.append(f"  unsupported  {made.unsupported}")
+    if made.interrupted:
+        lines.append(f"  interrupted after step {len(made.played)}: judged is what happened until then")
+    lines += [f"  note       {text}" for text in told["notes"]]
+    several: dict[str, int] = {}
+    for name in made.versions:
+        several[made.versions[name]] = several.get(made.versions[name], 0) + 1
+    lines += [f"  client     {count} x {version}" for version, count in several.items()]
+    lines.append(f"  assignors  {', then '.join(','.join(stage) for stage in made.request.stages)}")
+    settled = sum(rest.settled for rest in made.rests)
+    lines.append(
+        f"  played     {len(made.played)} steps, {told['events']} events, {settled} of {len(made.rests)} "
+        f"times at rest, {made.seconds:.1f} s"
+    )
+    offsets = told["offsets"]
+    lines.append(
+        f"  records    {offsets['hand_overs']} hand-overs, {offsets['with_duplicates']} of them read "
+        f"{offsets['duplicates']} records again; skipped {offsets['skipped']}, unread {offsets['unread']}"
+    )
+    if made.errors:
+        total = sum(made.errors.values())
+        worst = max(made.errors, key=lambda text: made.errors[text])
+        lines.append(f"  errors     {total} from polls, most often: {worst[:90]}")
+    for check in CHECKS.values():
+        found = [one for one in made.findings if one.check == check.id]
+        if not found:
+            continue
+        lines += ["", f"{check.id}: {check.sentence} [{check.level}]  {len(found)} x"]
+        for one in found[:MOST]:
+            lasted = f" for {one.seconds:.3f} s" if one.seconds else ""
+            lines.append(f"  {one.began[11:23]} {one.partition:<12}{lasted} {one.detail}".rstrip())
+        if len(found) > MOST:
+            lines.append(f"  ... and {len(found) - MOST} more in report.json")
+    lines += ["", f"  saved      {made.out}", f"{verdict}, exit {int(made.exit)}"]
+    return "\n".join(lines)
+
+
+__all__ = ["add", "render", "run"]

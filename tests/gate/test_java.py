@@ -1,0 +1,252 @@
+"""Java assignors in a JVM: Kafka's own from Maven, and one of a user's jar that misbehaves on demand."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rebalance.gate import messages
+from rebalance.gate.adapters.java import CLIENTS, KAFKA, PROMISES, bridge, maven
+from rebalance.gate.check import Subject
+from rebalance.gate.plan import PROFILES, Plan, numbered
+from rebalance.gate.session import Session
+from rebalance.gate.smoke import smoke
+from rebalance.gate.targets import TargetError, resolve
+from rebalance.model import wire
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties.calls import Answer, Asker, Failure, FailureKind
+from rebalance.properties.clauses import TABLE
+
+pytestmark = pytest.mark.slow
+
+NEWEST, OLDEST = f"{CLIENTS}:4.2.0", f"{CLIENTS}:2.4.1"
+COOPERATIVE = f"java:{KAFKA}.CooperativeStickyAssignor"
+EAGER = RebalanceProtocol.EAGER
+T = tuple(TopicPartition("t", index) for index in range(4))
+
+
+@pytest.fixture(scope="session")
+def resolved():
+    """Skips where Java, Maven or what it would download is missing."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            pytest.skip(f"needs {program}")
+    try:
+        for coordinates in (NEWEST, OLDEST):
+            maven.classpath([coordinates])
+    except TargetError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def own(resolved, tmp_path_factory):
+    """The spec of the user's assignor, compiled here; add ``?mode=...``."""
+    classes = tmp_path_factory.mktemp("own")
+    jars = os.pathsep.join(maven.classpath([NEWEST]))
+    source = Path(__file__).with_name("Own.java")
+    javac = [bridge.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
+    subprocess.run([*javac, "-cp", jars, "-d", classes, source], check=True, timeout=120)
+    return f"java:acme.Own@{NEWEST},{classes}"
+
+
+def ask(session, members="AB", **subscription):
+    group = {member: Subscription(("t",), **subscription) for member in members}
+    return session.assign(session.hello.protocols[0], Cluster.of({"t": 4}), group)
+
+
+# --- Kafka's own -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "release"), [*((name, NEWEST) for name in PROMISES), (f"{KAFKA}.StickyAssignor", OLDEST)]
+)
+def test_smoke_of_kafkas_own(name, release, resolved):
+    steps = smoke(resolve(f"java:{name}@{release}"), validate=True)
+    assert [step.title for step in steps if not step.ok] == []
+    racks = "rack-aware" in steps[0].lines[1]
+    assert racks is (release == NEWEST and "RoundRobin" not in name)
+
+
+def test_the_codecs_agree_in_both_directions(resolved, monkeypatch):
+    """Java reads what we write in all versions, with text beyond ASCII, and we read what Java writes."""
+    with Session(resolve(f"java:{KAFKA}.StickyAssignor@{NEWEST}")) as session:
+        for version, rack, instance, owned in itertools.product(
+            range(4), (None, "räck-\U0001f600"), (None, "i"), ((), (T[1], T[0], T[1]))
+        ):
+            subscription = Subscription(("tü", "t"), b"\0\xff", owned, 5, rack, instance, version)
+            group = {"mémber": subscription, "B": replace(subscription, user_data=None)}
+            reply = session.assign(EAGER, Cluster({"t": (("räck-\U0001f600",), ()), "tü": ((),)}), group)
+            assert isinstance(reply, Answer), reply
+            assert len(reply.assignment["mémber"]) + len(reply.assignment["B"]) == 3
+        data = session.user_data(T[:2], 6, Asker("A", ("t",)))
+        assert data == wire.encode_sticky_user_data(T[:2], 6)
+
+        broken = wire.encode_subscription
+        monkeypatch.setattr(
+            messages, "encode_subscription", lambda sub: broken(replace(sub, owned_partitions=T[:1]))
+        )
+        reply = ask(session, owned_partitions=T[1:2])
+        assert isinstance(reply, Failure)
+        assert reply.kind is FailureKind.GARBAGE
+        assert "owned of A is [t-1], and Java reads [t-0]" in reply.message
+
+
+@pytest.mark.parametrize("release", [NEWEST, OLDEST])
+def test_histories_are_answered(release, resolved):
+    """No scenario of a search meets anything that the bridge cannot express or does not survive."""
+    with Session(resolve(f"{COOPERATIVE}@{release}")) as session:
+        subject = Subject.of(session)
+        scenarios = itertools.islice(numbered(Plan(profile=PROFILES["smoke"]), session.hello.protocols), 50)
+        records = [subject.play(scenario, TABLE) for scenario in scenarios]
+        assert session.starts == 1
+    kinds = {record.failure.kind for record in records if record.failure}
+    assert kinds <= {FailureKind.ERRORED}  # the assignor throws, in both releases
+    assert sum(record.asked for record in records) > 200
+
+
+def test_what_the_newest_release_does_wrong_is_found_and_replayed(resolved, rebalance):
+    words = ["--maven", NEWEST, "--clause", "kip54/sticky/1", "--level", "quality", "--profile", "smoke"]
+    found = rebalance("check", COOPERATIVE, *words, "--fail-fast")
+    assert found.code == 1
+    assert "VIOLATION kip54/sticky/1" in found.out
+    assert "confirmed in a fresh process" in found.out
+    again = rebalance("replay")
+    assert again.code == 1
+    assert f"failing  {next(Path('.rebalance/failures').iterdir()).stem}" in again.out
+    assert f"{COOPERATIVE}@{NEWEST}" in again.out
+
+
+# --- a user's own ----------------------------------------------------------------------------------------
+
+
+def test_what_a_users_assignor_says_of_itself(own):
+    with Session(resolve(f"{own}?mode=calm#sticky")) as session:
+        hello = session.hello
+        reply = ask(session)
+    assert (hello.name, hello.version, hello.protocols) == ("own-calm", "7", (EAGER,))
+    assert hello.promises == {"sticky"}
+    assert "kafka-clients 4.2.0" in str(hello.language)
+    assert hello.user_data
+    assert isinstance(reply, Answer)
+    assert reply.assignment == {"A": T, "B": ()}
+
+
+def test_each_member_has_an_assignor_of_its_own(own):
+    with Session(resolve(own)) as session:
+        first = Asker("A", ("t", "u"))
+        session.history = 1
+        assert session.user_data((), -1, first) == b"|[t, u]"
+        ask(session)
+        assert session.user_data(T, 1, first) == b"A1[t-0, t-1, t-2, t-3]hi|[t, u]"
+        assert session.user_data(T, 1, first) == b"A1[t-0, t-1, t-2, t-3]hi|[t, u]"  # told once
+        assert session.user_data(T[:1], 2, first) == b"A1[t-0, t-1, t-2, t-3]hiA2[t-0]|[t, u]"
+        assert session.user_data((), 2, Asker("B", ("t",))) == b"B2[]hi|[t]"
+        session.history = 2
+        assert session.user_data(T[:1], 3, first) == b"A3[t-0]|[t, u]"
+        assert session.user_data(T[:1], 4) == b"A4[t-0]|[t]"  # nobody in particular
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "text"),
+    [
+        ("exit", FailureKind.CRASH, "exit status 7"),
+        ("deep", FailureKind.ERRORED, "java.lang.StackOverflowError"),
+        ("void", FailureKind.GARBAGE, "assignment of null for the member A"),
+        ("throw", FailureKind.ERRORED, "java.lang.IllegalStateException: no"),
+        ("heap", FailureKind.ERRORED, "java.lang.OutOfMemoryError: Java heap space"),
+    ],
+)
+def test_what_it_does_is_a_verdict(mode, kind, text, own):
+    with Session(resolve(f"{own}?mode={mode}"), memory_mib=256) as session:
+        reply = ask(session)
+        assert isinstance(reply, Failure)
+        assert reply.kind is kind
+        assert text in reply.message
+        assert "\n" not in reply.message
+        if kind is FailureKind.ERRORED:
+            assert "at acme.Own.assign(Own.java:" in reply.detail
+            assert session.starts == 1  # it can be asked on
+
+
+def test_a_hang_is_a_verdict_that_says_where(own):
+    with Session(resolve(f"{own}?mode=hang"), call_seconds=1.0) as session:
+        pid = session._child.pid if session._child else 0
+        reply = ask(session)
+    assert isinstance(reply, Failure)
+    assert reply.kind is FailureKind.TIMEOUT
+    assert "acme.Own.assign" in reply.detail
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_what_it_prints_and_changes(own):
+    with Session(resolve(f"{own}?mode=print")) as session:
+        assert isinstance(ask(session), Answer)
+    with Session(resolve(f"{own}?mode=mutate")) as session:
+        reply = ask(session, owned_partitions=T[:1])
+        assert isinstance(reply, Answer)
+        assert "subscription of A was [[t], [t-0], null" in str(reply.mutated)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("java:acme.Missing@{where}", "no class acme.Missing in "),
+        ("java:java.lang.String@{where}", "java.lang.String is no ConsumerPartitionAssignor"),
+        (f"java:{KAFKA}.internals.AbstractPartitionAssignor@{{where}}", "is abstract"),
+        ("java:acme.Own@{where}?mode=refuse", "acme.Own does not take its configuration"),
+    ],
+)
+def test_classes_that_do_not_start(spec, text, own):
+    where = own.partition("@")[2]
+    with pytest.raises(TargetError) as error, Session(resolve(spec.format(where=where))):
+        pass
+    assert text in str(error.value)
+
+
+def test_jars_without_kafka(own):
+    with pytest.raises(TargetError, match=r"the class path has no kafka-clients, 2\.4 or newer"):
+        resolve(f"java:acme.Own@{own.rpartition(',')[2]}")
+
+
+def test_a_release_that_does_not_exist(resolved):
+    with pytest.raises(TargetError) as error:
+        resolve(f"{COOPERATIVE}@{CLIENTS}:0.0.0")
+    assert str(error.value).startswith(f"{CLIENTS}:0.0.0: ")
+    assert "\n" not in str(error.value)
+
+
+def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
+    """Also in the middle of a call that never returns."""
+    script = textwrap.dedent(
+        f"""
+        from rebalance.gate.session import Session
+        from rebalance.gate.targets import resolve
+        from rebalance.model.values import Cluster, RebalanceProtocol, Subscription
+        with Session(resolve({own + "?mode=hang"!r}), call_seconds=100) as session:
+            print(session._child.pid, flush=True)
+            session.assign(RebalanceProtocol.EAGER, Cluster.of({{"t": 1}}), {{"A": Subscription(("t",))}})
+        """
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=tmp_path)
+    assert parent.stdout
+    with parent:
+        pid = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    try:
+        until = time.monotonic() + 30
+        while os.path.exists(f"/proc/{pid}") and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not os.path.exists(f"/proc/{pid}")
+    finally:
+        if os.path.exists(f"/proc/{pid}"):
+            os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,531 @@
+"""The proxy between clients and brokers: frames, what rules do to them, and real clients behind it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from rebalance.gate.live.proxy import Action, Proxy, ProxyTimeout, Rule, lines
+from rebalance.gate.live.wire import (
+    APIS,
+    CODES,
+    KEYS,
+    MAX_FRAME,
+    SCHEMAS,
+    Fields,
+    FrameError,
+    correlation,
+    error_of,
+    framed,
+    header,
+    read_fields,
+    read_response,
+    refusal,
+    size,
+    write_request,
+    write_response,
+)
+from rebalance.model.wire import decode_assignment, decode_subscription
+
+NEWEST = {
+    "JoinGroup": 9,
+    "SyncGroup": 5,
+    "Heartbeat": 4,
+    "LeaveGroup": 5,
+    "OffsetCommit": 10,
+    "ApiVersions": 2,
+}
+
+COMMIT = [
+    {
+        "name": "t",
+        "topic_id": b"0123456789abcdef",
+        "partitions": [
+            {
+                "partition_index": 1,
+                "committed_offset": 2**40,
+                "committed_leader_epoch": 3,
+                "commit_timestamp": 4,
+                "committed_metadata": None,
+                "error_code": 22,
+            }
+        ],
+    }
+]
+VALUES: dict[str, Any] = {
+    "group_id": "g",
+    "session_timeout_ms": 6000,
+    "rebalance_timeout_ms": 7000,
+    "member_id": "m-1",
+    "group_instance_id": None,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b"\x00\x01"}, {"name": "sticky", "metadata": b""}],
+    "reason": "ü" * 100,
+    "generation_id": 5,
+    "assignments": [{"member_id": "m-1", "assignment": b"x" * 200}],
+    "assignment": b"x" * 200,
+    "throttle_time_ms": 1,
+    "error_code": 27,
+    "protocol_name": "range",
+    "leader": "m-2",
+    "skip_assignment": True,
+    "members": [
+        {"member_id": "m-1", "group_instance_id": "i", "metadata": b"y", "reason": None, "error_code": 0}
+    ],
+    "retention_time_ms": -1,
+    "topics": COMMIT,
+    "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 2}],
+}
+
+
+# -- the wire --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("api", "kind"), SCHEMAS)
+def test_every_version_reads_back(api, kind):
+    for version in range(NEWEST[api] + 1):
+        schema = SCHEMAS[api, kind]
+        names = [f.name for f in schema.fields if f.first <= version <= f.last]
+        if kind == "request":
+            payload = write_request(api, version, 7, "someone", VALUES)
+            assert header(payload)[:4] == (api, version, 7, "someone")
+            fields = read_fields(payload)
+        else:
+            payload = write_response(api, version, 7, VALUES)
+            assert correlation(payload) == 7
+            fields = read_response(api, version, payload)
+        assert fields is not None
+        assert list(fields) == names, version
+        assert fields == {name: _kept(fields[name], VALUES[name]) for name in names}, version
+
+
+def _kept(read: Any, value: Any) -> Any:
+    """``value`` without the fields that this version does not have."""
+    if isinstance(value, list):
+        return [
+            {key: _kept(one[key], other[key]) for key in one} for one, other in zip(read, value, strict=True)
+        ]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("api", "version"), [("JoinGroup", 5), ("JoinGroup", 7), ("SyncGroup", 2), ("SyncGroup", 3),
+                         ("SyncGroup", 5),
+                         ("Heartbeat", 3), ("LeaveGroup", 1), ("OffsetCommit", 2), ("OffsetCommit", 7)]
+)  # fmt: skip
+def test_requests_are_those_of_kafka_python(api, version):
+    """Written by another hand: kafka-python's own classes read what we write, to the last byte."""
+    messages = pytest.importorskip("kafka.protocol.consumer")
+    kind = getattr(messages, f"{api}Request")
+    payload = write_request(api, version, 3, "me", VALUES)
+    read = kind.decode(payload, version=version, header=True)
+    assert read.encode(version=version, header=True) == payload
+    assert read.group_id == "g"
+
+
+def test_cut_off_messages_are_named():
+    payload = write_request("JoinGroup", 5, 1, "c", VALUES)
+    for end in range(header(payload).at, len(payload)):
+        with pytest.raises(FrameError, match="JoinGroup request version 5: "):
+            read_fields(payload[:end])
+
+
+def test_what_is_no_frame_is_named():
+    with pytest.raises(FrameError, match="not Kafka's protocol"):
+        size(b"HTTP")
+    with pytest.raises(FrameError):
+        size((MAX_FRAME + 1).to_bytes(4, "big"))
+    assert size(framed(b"abc")[:4]) == 3
+
+
+def test_refusals_say_their_error():
+    for api in ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"):
+        request = read_fields(write_request(api, 2, 1, None, VALUES))
+        assert request is not None
+        fields = refusal(api, "REBALANCE_IN_PROGRESS", request)
+        answer = read_response(api, 2, write_response(api, 2, 1, fields))
+        assert error_of(answer) == "REBALANCE_IN_PROGRESS"
+    assert error_of({"error_code": 0}) == "NONE"
+    assert error_of(None) == ""
+
+
+def test_a_version_of_api_versions_that_is_too_new_is_refused_in_version_0():
+    payload = write_response("ApiVersions", 4, 5, refusal("ApiVersions", "UNSUPPORTED_VERSION", {}))
+    fields = read_response("ApiVersions", 0, payload)
+    assert fields == {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 2}]}
+
+
+def test_a_refused_leave_names_each_member():
+    request = read_fields(write_request("LeaveGroup", 3, 1, None, VALUES))
+    assert request is not None
+    answer = refusal("LeaveGroup", "UNKNOWN_MEMBER_ID", request)
+    assert [(one["member_id"], one["error_code"]) for one in answer["members"]] == [("m-1", 25)]
+
+
+def test_names_are_one_to_one():
+    assert len(KEYS) == len(APIS)
+    assert CODES["ILLEGAL_GENERATION"] == 22
+
+
+# -- rules -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("JoinGroup", Action.TAKE, "response"), "'take' is for requests"),
+        (("Fetch", Action.TAKE), "Fetch cannot be answered; known: ApiVersions, Heartbeat, JoinGroup"),
+        (("JoinGroup", Action.ANSWER), "unknown error ''"),
+    ],
+)
+def test_rules_that_mean_nothing_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Rule(*arguments)
+
+
+class Broker:
+    """Answers each request with what ``answer`` says, and counts what it got."""
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            while (payload := receive(connection)) is not None:
+                head = header(payload)
+                fields = read_fields(payload)
+                self.got.append(f"{head.client} {head.api} {head.correlation}")
+                error = CODES["UNKNOWN_MEMBER_ID"] if fields and fields["member_id"] == "?" else 0
+                answer = {"error_code": error, "generation_id": head.correlation}
+                connection.sendall(framed(write_response(head.api, head.version, head.correlation, answer)))
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+class Client:
+    """Plain sockets that speak as Kafka's clients do."""
+
+    def __init__(self, proxy: Proxy, name: str) -> None:
+        self.name, self._count = name, 0
+        self.socket = socket.create_connection(proxy.addresses[0])
+
+    def send(self, api: str, **fields: Any) -> int:
+        self._count += 1
+        self.socket.sendall(framed(write_request(api, 2, self._count, self.name, fields)))
+        return self._count
+
+    def receive(self, api: str = "Heartbeat") -> tuple[int, Fields] | None:
+        """Correlation id and fields; None where the connection has ended."""
+        payload = receive(self.socket)
+        if payload is None:
+            return None
+        fields = read_response(api, 2, payload)
+        assert fields is not None
+        return correlation(payload), fields
+
+
+def receive(connection: socket.socket) -> bytes | None:
+    data = b""
+    wanted = 4
+    while len(data) < wanted:
+        try:
+            more = connection.recv(wanted - len(data))
+        except OSError:
+            return None
+        if not more:
+            return None
+        data += more
+        if wanted == 4 and len(data) == 4:
+            wanted, data = size(data), b""
+            if wanted == 0:
+                return b""
+    return data
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    one = Broker()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def proxy(broker: Broker) -> Iterator[Proxy]:
+    with Proxy() as one:
+        one.to("127.0.0.1", broker.port)
+        yield one
+
+
+Connect = Callable[[str], Client]
+
+
+@pytest.fixture
+def connect(proxy: Proxy) -> Iterator[Connect]:
+    clients: list[Client] = []
+
+    def make(name: str) -> Client:
+        clients.append(Client(proxy, name))
+        clients[-1].socket.settimeout(20)
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.socket.close()
+
+
+def test_without_rules_all_passes_and_is_logged(proxy, broker, connect):
+    a = connect("a")
+    a.send("Heartbeat", member_id="?")
+    assert a.receive() == (1, {"throttle_time_ms": 0, "error_code": 25})
+    proxy.await_frame(lambda f: f.direction == "response", "an answer")
+    request, answer = proxy.frames
+    assert (request.api, request.client, request.fate, request.error) == ("Heartbeat", "a", "passed", "")
+    assert (answer.api, answer.client, answer.error) == ("Heartbeat", "a", "UNKNOWN_MEMBER_ID")
+    assert [json.loads(line)["direction"] for line in lines(proxy.frames)] == ["request", "response"]
+    assert broker.got == ["a Heartbeat 1"]
+
+
+def test_a_held_request_waits_and_holds_up_what_is_behind_it(proxy, broker, connect):
+    held = proxy.add(Rule("SyncGroup", Action.HOLD, client="a"))
+    a, b = connect("a"), connect("b")
+    a.send("SyncGroup")
+    a.send("Heartbeat")
+    assert held.await_match().fate == "held"
+    b.send("SyncGroup")
+    assert b.receive("SyncGroup") is not None
+    assert broker.got == ["b SyncGroup 1"]
+    held.release()
+    assert [a.receive("SyncGroup")[0], a.receive()[0]] == [1, 2]
+    assert broker.got == ["b SyncGroup 1", "a SyncGroup 1", "a Heartbeat 2"]
+    assert [f.fate for f in proxy.seen("SyncGroup", "a")] == ["released"]
+
+
+def test_a_held_response_was_seen_by_the_broker(proxy, broker, connect):
+    held = proxy.add(Rule("JoinGroup", Action.HOLD, "response", skip=1))
+    a = connect("a")
+    a.send("JoinGroup")
+    assert a.receive("JoinGroup")[1]["generation_id"] == 1
+    a.send("JoinGroup")
+    assert held.await_match().fields["generation_id"] == 2
+    assert broker.got == ["a JoinGroup 1", "a JoinGroup 2"]
+    held.release()
+    assert a.receive("JoinGroup")[1]["generation_id"] == 2
+    a.send("JoinGroup")
+    assert a.receive("JoinGroup")[1]["generation_id"] == 3
+
+
+@pytest.mark.parametrize(
+    ("action", "direction", "seen"),
+    [(Action.CUT, "request", 0), (Action.CUT_AFTER, "request", 1), (Action.CUT, "response", 1)],
+)
+def test_a_cut_ends_the_connection_before_or_after_the_broker(
+    proxy, broker, connect, action, direction, seen
+):
+    placed = proxy.add(Rule("JoinGroup", action, direction))
+    a = connect("a")
+    a.send("JoinGroup")
+    assert a.receive("JoinGroup") is None
+    placed.await_match()
+    if seen:
+        proxy.await_frame(lambda f: f.direction == "response", "the broker's answer")
+    again = connect("a")
+    again.send("JoinGroup")
+    assert again.receive("JoinGroup") is not None
+    assert broker.got == ["a JoinGroup 1"] * (seen + 1)
+
+
+def test_what_is_dropped_is_lost_with_all_behind_it(proxy, broker, connect):
+    placed = proxy.add(Rule("Heartbeat", Action.DROP, client="a"))
+    a, b = connect("a"), connect("b")
+    a.send("Heartbeat")
+    placed.await_match()
+    a.send("JoinGroup")
+    b.send("Heartbeat")
+    assert b.receive() is not None
+    proxy.await_frame(lambda f: f.api == "JoinGroup" and f.fate == "dropped", "the second")
+    assert broker.got == ["b Heartbeat 1"]
+
+
+def test_an_answer_comes_in_its_turn(proxy, broker, connect):
+    held = proxy.add(Rule("JoinGroup", Action.HOLD, "response"))
+    proxy.add(Rule("Heartbeat", Action.ANSWER, error="ILLEGAL_GENERATION"))
+    a = connect("a")
+    a.send("JoinGroup")
+    held.await_match()
+    a.send("Heartbeat")
+    proxy.await_frame(lambda f: f.fate == "ours", "our answer")
+    held.release()
+    assert a.receive("JoinGroup")[0] == 1
+    assert a.receive() == (2, {"throttle_time_ms": 0, "error_code": 22})
+    assert broker.got == ["a JoinGroup 1"]
+
+
+def test_what_is_taken_is_answered_by_whoever_took_it(proxy, broker, connect):
+    taken = proxy.add(Rule("JoinGroup", Action.TAKE, times=None))
+    a = connect("a")
+    a.send("JoinGroup", member_id="m")
+    request = taken.await_match()
+    assert request.fields["member_id"] == "m"
+    assert proxy.reply(request, {"error_code": 0, "generation_id": 9, "member_id": "m"})
+    assert a.receive("JoinGroup")[1]["generation_id"] == 9
+    a.send("JoinGroup")
+    proxy.refuse(taken.await_match(2), "MEMBER_ID_REQUIRED")
+    assert a.receive("JoinGroup")[1]["error_code"] == 79
+    assert broker.got == []
+
+
+def test_an_answer_of_ours_that_has_to_wait_says_so(proxy, connect):
+    taken = [proxy.add(Rule(api, Action.TAKE)) for api in ("SyncGroup", "Heartbeat")]
+    a = connect("a")
+    a.send("SyncGroup")
+    a.send("Heartbeat")
+    first, second = (one.await_match() for one in taken)
+    assert not proxy.refuse(second, "ILLEGAL_GENERATION")
+    assert proxy.refuse(first, "REBALANCE_IN_PROGRESS")
+    assert [a.receive("SyncGroup")[0], a.receive()[0]] == [1, 2]
+    a.socket.close()
+
+
+def test_rules_choose_by_error(proxy, connect):
+    held = proxy.add(Rule("Heartbeat", Action.HOLD, "response", when="*"))
+    a = connect("a")
+    a.send("Heartbeat", member_id="m")
+    assert a.receive()[1]["error_code"] == 0
+    a.send("Heartbeat", member_id="?")
+    assert held.await_match().error == "UNKNOWN_MEMBER_ID"
+    held.release()
+    assert a.receive()[1]["error_code"] == 25
+
+
+def test_rules_choose_by_version(proxy, broker, connect):
+    proxy.add(Rule("Heartbeat", Action.ANSWER, error="FENCED_INSTANCE_ID", since=3))
+    a = connect("a")
+    a.send("Heartbeat")
+    assert a.receive()[1]["error_code"] == 0
+    a.socket.sendall(framed(write_request("Heartbeat", 3, 2, "a", {})))
+    assert a.receive()[1]["error_code"] == 82
+    assert broker.got == ["a Heartbeat 1"]
+
+
+def test_clients_are_cut_off_by_name(proxy, connect):
+    a, b = connect("a"), connect("b")
+    for one in (a, b):
+        one.send("Heartbeat")
+        assert one.receive() is not None
+    assert proxy.disconnect("a") == 1
+    assert a.receive() is None
+    b.send("Heartbeat")
+    assert b.receive() is not None
+
+
+def test_the_proxy_asks_for_itself(proxy, broker):
+    assert proxy.ask("LeaveGroup", 1, {"group_id": "g", "member_id": "?"}) == {
+        "throttle_time_ms": 0, "error_code": 25,
+    }  # fmt: skip
+    assert broker.got == ["proxy LeaveGroup 1"]
+
+
+def test_waiting_in_vain_says_for_what(proxy, connect):
+    placed = proxy.add(Rule("JoinGroup", Action.HOLD, client="b"))
+    a = connect("a")
+    a.send("Heartbeat")
+    assert a.receive() is not None
+    with pytest.raises(ProxyTimeout, match=r"b's JoinGroup request number 1 did not come .* a's Heartbeat"):
+        placed.await_match(seconds=0.05)
+
+
+def test_what_is_not_kafka_ends_that_connection_only(proxy, connect):
+    stranger = connect("-")
+    stranger.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    assert stranger.socket.recv(1) == b""
+    a = connect("a")
+    a.send("Heartbeat")
+    assert a.receive() is not None
+    assert "not Kafka's protocol" in proxy.failures[0]
+
+
+def test_before_it_knows_the_broker_it_turns_clients_away():
+    with Proxy() as proxy:
+        client = Client(proxy, "a")
+        assert client.socket.recv(1) == b""
+        client.socket.close()
+
+
+# -- real clients ----------------------------------------------------------------------------------------
+
+
+class Group:
+    """A consumer of confluent-kafka on the mock cluster, behind the proxy."""
+
+    def __init__(self, stack: contextlib.ExitStack, *rules: Rule) -> None:
+        from rebalance.gate.live.member import Log, Member, Profile
+        from rebalance.gate.live.mock import MockCluster
+
+        cluster = stack.enter_context(MockCluster())
+        self.proxy = stack.enter_context(Proxy())
+        host, port = cluster.bootstrap.split(":")
+        self.proxy.to(host, int(port))
+        cluster.advertise(*self.proxy.addresses[0])
+        cluster.create_topic("t", 2)
+        self.placed = [self.proxy.add(rule) for rule in rules]
+        config = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 200, "auto.offset.reset": "earliest"}
+        self.member = Member(
+            "a", Profile("confluent"), "g", ["t"], config, bootstrap=self.proxy.bootstrap, log=Log()
+        )
+        stack.callback(self.member.end)
+
+    def assigned(self) -> bool:
+        return any(line["event"] == "assigned" for line in self.member.lines)
+
+
+@pytest.fixture
+def confluent() -> Iterator[Callable[..., Group]]:
+    pytest.importorskip("confluent_kafka", reason="the mock cluster comes with confluent-kafka")
+    with contextlib.ExitStack() as stack:
+        yield functools.partial(Group, stack)
+
+
+@pytest.mark.slow
+def test_a_join_whose_answer_is_cut_is_sent_again(confluent):
+    group = confluent(Rule("JoinGroup", Action.CUT, "response"))
+    cut = group.placed[0].await_match()
+    assert cut.fate == "cut"
+    assert cut.fields["generation_id"] > 0
+    assert group.member.await_event("assigned", 30)["partitions"] == ["t-0", "t-1"]
+    requests = group.proxy.seen("JoinGroup", "a")
+    assert len(requests) >= 2
+    assert requests[0].connection != requests[1].connection
+    subscription = decode_subscription(requests[0].fields["protocols"][0]["metadata"])
+    assert subscription.topics == ("t",)
+    assert not group.proxy.failures
+
+
+@pytest.mark.slow
+def test_a_late_sync_answer_delays_the_assignment(confluent):
+    group = confluent(Rule("SyncGroup", Action.HOLD, "response"))
+    held = group.placed[0].await_match()
+    assert held.error == "NONE"
+    assert [str(p) for p in decode_assignment(held.fields["assignment"]).partitions] == ["t-0", "t-1"]
+    assert group.member.owned(10) == []
+    assert not group.assigned()
+    group.placed[0].release()
+    assert group.member.await_event("assigned", 30)["partitions"] == ["t-0", "t-1"]
+    assert group.proxy.seen("SyncGroup", "a", "response")[0].fate == "released"

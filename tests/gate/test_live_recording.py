@@ -1,0 +1,313 @@
+"""Recordings of real consumers. Slow: on the mock cluster; nightly: on Apache Kafka, with Java consumers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from rebalance.gate.live.cluster import Refused, Unavailable, Unsupported
+from rebalance.gate.live.member import Log, Member, Profile, command
+from rebalance.gate.live.mock import MockCluster
+from rebalance.gate.live.record import Request, again, clients, play
+from rebalance.gate.result import Verdict
+
+RECORDINGS = Path(__file__).parents[2] / "examples" / "recordings"
+LINUX = Path("/proc/self").exists()
+
+
+def needs(*modules: str) -> pytest.MarkDecorator:
+    missing = [name for name in modules if not find_spec(name)]
+    return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
+
+
+with_mock = needs("confluent_kafka")
+with_java = pytest.mark.skipif(
+    not (shutil.which("java") and shutil.which("mvn")), reason="needs a JDK and Maven"
+)
+
+
+def record(tmp_path: Path, several: str, scenario: str, **more):
+    out = tmp_path / "out"
+    with MockCluster() as cluster:
+        return play(Request("mock", clients(several), scenario, **more), cluster, out, lambda _: None)
+
+
+@pytest.mark.slow
+@with_mock
+def test_librdkafka_scales_out_and_the_record_says_how(tmp_path: Path) -> None:
+    made = record(tmp_path, "confluent:3", "scale-out")
+    assert (made.verdict, made.unsupported) == (Verdict.CONFORMANT, "")
+    last = made.rests[-1]
+    assert sorted(name for names in last.owned.values() for name in names) == sorted(last.wanted)
+    assert {len(names) for names in last.owned.values()} == {2}
+    assert made.unread == 0
+    lines = [json.loads(line) for line in (made.out / "events.jsonl").read_text().splitlines()]
+    assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)
+    # The second to join is assigned what the first has revoked.
+    revoked = next(line for line in lines if line["event"] == "revoked" and line["partitions"])
+    handed = set(revoked["partitions"])
+    later = [line for line in lines if line["event"] == "assigned" and line["at"] > revoked["at"]]
+    gained = next(line for line in later if handed & set(line["partitions"]))
+    assert gained["consumer"] != revoked["consumer"]
+    assert gained["generation"] > revoked["generation"]
+    run = json.loads((made.out / "run.json").read_text())
+    assert run["cluster"]["version"]
+    assert "librdkafka" in run["clients"]["confluent-1"]
+    assert [step["do"] for step in run["steps"]] == ["start", "settle"] * 3
+
+
+@pytest.mark.slow
+@with_mock
+@needs("kafka")
+def test_kafka_python_beside_librdkafka_in_one_group(tmp_path: Path) -> None:
+    made = record(tmp_path, "kafka-python:1,confluent:1", "scale-out")
+    assert made.unsupported == ""
+    last = made.rests[-1]
+    assert last.settled, last.why
+    assert all(len(last.owned[name]) == 3 for name in ("kafka-python-1", "confluent-1"))
+
+
+@pytest.mark.slow
+@with_mock
+@needs("aiokafka")
+def test_aiokafka_after_a_kill(tmp_path: Path) -> None:
+    made = record(tmp_path, "aiokafka:2", "crash", session=1200)
+    assert made.unsupported == ""
+    assert [rest.settled for rest in made.rests] == [True] * 3
+    assert made.rests[1].live == ("aiokafka-2",)
+    closed = [line for line in made.lines if line["event"] == "closed" and line.get("detail") == "killed"]
+    assert [line["consumer"] for line in closed] == ["aiokafka-1"]
+    assert "owned-twice" not in {one.check for one in made.findings}
+
+
+@pytest.mark.slow
+@with_mock
+def test_a_planted_overlap_is_found_in_a_real_record(tmp_path: Path) -> None:
+    """The judge is not blind on what real clients write: without their revocations it finds two owners."""
+    from rebalance.gate.live.judge import judge
+
+    made = record(tmp_path, "confluent:2", "scale-out")
+    assert made.gating == []
+    spoiled = [line for line in made.lines if line["event"] != "revoked"]
+    assert "owned-twice" in {one.check for one in judge(spoiled, made.rests)}
+
+
+@with_mock
+@pytest.mark.slow
+def test_the_mock_says_what_it_cannot_do() -> None:
+    with MockCluster() as cluster:
+        cluster.create_topic("t", 2)
+        cluster.produce("t", 1, 3)
+        with pytest.raises(Refused):
+            cluster.create_topic("t", 2)
+        with pytest.raises(Unsupported, match="cannot add partitions"):
+            cluster.add_partitions("t", 4)
+        pid = cluster.pid
+    assert not alive(pid)
+
+
+@with_mock
+@pytest.mark.slow
+def test_a_consumer_that_dies_says_so_by_its_end() -> None:
+    from rebalance.gate.live.judge import judge
+
+    with MockCluster() as cluster:
+        cluster.create_topic("t", 1)
+        log = Log()
+        member = Member("a", Profile("confluent"), "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
+        try:
+            assert member.await_event("subscribed", 30)
+            os.kill(member.pid, signal.SIGABRT)
+            closed = member.await_event("closed", 30)
+        finally:
+            member.end()
+    assert closed is not None
+    assert closed["detail"] == "ended with status -6"
+    assert [one.check for one in judge([line for line in log.lines if "at" in line], [])] == ["died"]
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
+
+
+def gone(pids: list[int], seconds: float) -> bool:
+    """Whether all of them end in time: polled, since they are not our children."""
+    deadline = time.monotonic() + seconds
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not any(map(alive, pids))
+
+
+@pytest.mark.slow
+@with_mock
+@pytest.mark.skipif(not LINUX, reason="looks at /proc")
+def test_nothing_is_left_when_the_suite_is_killed(tmp_path: Path) -> None:
+    """Not the cluster, not a consumer, not one that is stopped, not a program that looks at nothing."""
+    code = """if True:
+        import sys, time
+        from rebalance.gate.live.member import Log, Member, Profile
+        from rebalance.gate.live.mock import MockCluster
+        from rebalance.gate.live.process import Process
+        with MockCluster() as cluster:
+            cluster.create_topic("t", 2)
+            deaf = Process(["sleep", "60"], lambda line: None)
+            log = Log()
+            several = [
+                Member(name, Profile("confluent"), "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
+                for name in ("a", "b")
+            ]
+            assert all(member.await_event("subscribed", 30) for member in several)
+            several[0].stop()
+            print(cluster.pid, deaf.pid, *(member.pid for member in several), flush=True)
+            time.sleep(60)
+    """
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path)
+    assert running.stdout is not None
+    try:
+        pids = [int(word) for word in running.stdout.readline().split()]
+        assert len(pids) == 4
+        assert all(map(alive, pids))
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+        assert gone(pids, 10)
+    finally:
+        running.kill()
+        running.wait()
+        running.stdout.close()
+
+
+def test_a_client_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rebalance.gate.live.member.find_spec", lambda name: None)
+    with pytest.raises(
+        Unavailable, match="clients 'confluent' need the package confluent-kafka: pip install"
+    ):
+        command(Profile("confluent"))
+
+
+def test_a_log_wakes_whoever_waits_for_a_line() -> None:
+    log = Log()
+    assert not log.wait(0.0, lambda lines: lines)
+    log.add({"event": "joined"})
+    assert log.wait(0.0, lambda lines: lines[0]["event"] == "joined")
+    assert Member.__doc__
+
+
+# -- nightly: a real broker, Java consumers, the audit on Spark -----------------------------------------
+
+
+def record_on_kafka(tmp_path: Path, several: str, scenario: str, nodes: int = 1, **more):
+    from rebalance.gate.live.kafka import KafkaCluster
+
+    out = tmp_path / "out"
+    request = Request("kafka", clients(several), scenario, session=3000, **more)
+    with KafkaCluster("4.1.0", nodes, logs=tmp_path / "brokers") as cluster:
+        return play(request, cluster, out, lambda _: None)
+
+
+@pytest.mark.nightly
+@with_java
+def test_java_consumers_roll_from_eager_to_cooperative_on_kafka(tmp_path: Path) -> None:
+    made = record_on_kafka(tmp_path, "java:4.1.0:2", "rolling-upgrade")
+    assert (made.verdict, made.unsupported) == (Verdict.CONFORMANT, "")
+    assert [rest.settled for rest in made.rests] == [True] * 5
+
+
+@pytest.mark.nightly
+@with_java
+@with_mock
+def test_java_and_librdkafka_in_one_group_when_a_topic_grows(tmp_path: Path) -> None:
+    made = record_on_kafka(tmp_path, "java:4.1.0:1,confluent:1", "partitions")
+    assert made.unsupported == ""
+    assert made.rests[-1].settled, made.rests[-1].why
+    assert len(made.rests[-1].wanted) == 9
+
+
+@pytest.mark.nightly
+@with_java
+def test_the_coordinator_of_three_nodes_is_killed(tmp_path: Path) -> None:
+    made = record_on_kafka(tmp_path, "java:4.1.0:2", "failover", nodes=3, settle=60.0)
+    assert made.unsupported == ""
+    assert [rest.settled for rest in made.rests] == [True] * 3
+
+
+FOUND = {
+    "librdkafka-subscribe-aborts": ("confluent-kafka", "2.16.1", "died"),
+    "kafka-python-revokes-twice": ("kafka-python", "3.0.12", "callback-order"),
+    "kafka-python-abandons-its-join": ("kafka-python", "3.0.12", "never-settles"),
+    "kafka-python-unsubscribes-silently": ("kafka-python", "3.0.12", "callback-order"),
+}
+
+
+@pytest.mark.nightly
+@with_java
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_is_found_again(tmp_path: Path, name: str) -> None:
+    from rebalance.gate.live.kafka import KafkaCluster
+
+    package, release, check = FOUND[name]
+    try:
+        installed = version(package)
+    except PackageNotFoundError:
+        pytest.skip(f"needs {package}")
+    if installed != release:
+        pytest.skip(f"found in {package} {release}, here is {installed}")
+    request = again(json.loads((RECORDINGS / f"{name}.json").read_text()))
+    with KafkaCluster("4.1.0") as cluster:
+        made = play(request, cluster, tmp_path / "out", lambda _: None)
+    assert check in {one.check for one in made.gating}
+
+
+@pytest.mark.nightly
+@with_java
+@pytest.mark.parametrize("name", FOUND)
+def test_java_does_none_of_it(tmp_path: Path, name: str) -> None:
+    from rebalance.gate.live.kafka import KafkaCluster
+
+    said = json.loads((RECORDINGS / f"{name}.json").read_text())
+    for client in ("confluent", "kafka-python"):
+        said = json.loads(
+            json.dumps(said).replace(f'"{client}:', '"java:4.1.0:').replace(f'"{client}-', '"java-4.1.0-')
+        )
+    with KafkaCluster("4.1.0") as cluster:
+        made = play(again(said), cluster, tmp_path / "out", lambda _: None)
+    assert (made.unsupported, made.gating) == ("", [])
+
+
+@pytest.mark.nightly
+@with_mock
+@pytest.mark.parametrize("seed", range(5))
+def test_random_runs_of_librdkafka(tmp_path: Path, seed: int) -> None:
+    made = record(tmp_path, "confluent:3", "random", seed=seed)
+    assert made.unsupported == ""
+    assert [one for one in made.gating if one.check in ("owned-twice", "granted-before-revoked")] == []
+
+
+@pytest.mark.nightly
+@with_mock
+@with_java
+def test_the_audit_on_spark_reads_the_record_and_agrees(tmp_path: Path) -> None:
+    from rebalance.gate.auditing import Plan, audit
+
+    made = record(tmp_path, "confluent:3", "pause")
+    shared = ("owned-twice", "granted-before-revoked", "owned-by-zombie")
+    found = audit(Plan((str(made.out / "events.jsonl"),), tmp_path / "audit", checks=shared))
+    assert found.malformed == 0
+    assert found.events > 0
+    assert {(one.check, one.topic, one.partition) for one in found.findings} == {
+        (one.check, one.partition.rpartition("-")[0], int(one.partition.rpartition("-")[2]))
+        for one in made.findings
+        if one.check in shared
+    }

@@ -1,0 +1,336 @@
+"""Runs of the model against real clients: the script, the verdict, and clients that are known to differ."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from rebalance.explore.bugs import SHOWN
+from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.gate import replay_cli, runs
+from rebalance.gate.bugs_cli import reproduce
+from rebalance.gate.live.cluster import Unavailable
+from rebalance.gate.live.member import Profile
+from rebalance.gate.live.replay import replay
+from rebalance.gate.live.replayed import ASKED, Broken, Replayed, say
+from rebalance.gate.live.script import PARTS, alike, script
+from rebalance.gate.live.stage import _NO_WAY, COORDINATOR
+from rebalance.gate.report.steps import CannotHappenError, happens
+from rebalance.gate.runs import SavedRun
+from rebalance.gate.terminal import UsageError
+from rebalance.model.machine import Event
+from rebalance.model.protocol.group import FAULTS, machine
+from rebalance.model.protocol.state import (
+    Call,
+    Callback,
+    Claimed,
+    Completed,
+    Generation,
+    Left,
+    Parts,
+    Slot,
+    Threw,
+)
+from rebalance.properties.protocol import CLAUSES
+
+from tests.gate.command import Rebalance
+
+EMPTY = "skip_empty_assigned_cb"
+"""Nobody is told that a rebalance brought nothing: kafka-python 3.0.12 does so, librdkafka does not."""
+FORGOTTEN = "prepare_not_repeated_after_reset"
+"""JoinGroup is answered UNKNOWN_MEMBER_ID, and what was owned is kept and claimed: KAFKA-12983."""
+
+
+@cache
+def shown(switch: str) -> SavedRun:
+    found = reproduce(SHOWN[switch])
+    assert found is not None
+    return found
+
+
+# -- the script --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "switch", ["reset_on_retriable", "skip_empty_assigned_cb",
+               "join_rip_fatal", "static_replace_in_completing_no_rebalance", "no_snapshot_before_callback"]
+)  # fmt: skip
+def test_a_script_takes_the_trace_where_it_goes(switch):
+    """Step by step the two granularities go through the same states, but for what faults cost."""
+    run = shown(switch)
+    _, steps = script(run)
+    built = machine(run.setup)
+    budget = built.position["budget"]
+    for number, (state, _) in enumerate(happens(built, built.initial[0], run.events), 1):
+        last = [step for step in steps if step.number == number][-1]
+        assert _without(last.after, budget) == _without(state, budget), number
+    assert {step.event.action for step in steps}.isdisjoint(
+        {name for name, parts in PARTS.items() if parts[0] != name}
+    )
+
+
+@pytest.mark.parametrize("scenario", ["dynamic", "static", "growing"])
+def test_any_walk_of_large_steps_is_a_walk_of_small_ones(scenario):
+    faults = tuple(fault for fault in FAULTS if fault not in ("resubscribe", "failover"))
+    setup = SCENARIOS[scenario].setup(Size(members=2, partitions=2, faults=faults, budget=6))
+    built = machine(setup)
+    budget = built.position["budget"]
+    for seed in range(12):
+        draw, state, events = random.Random(seed), built.initial[0], []
+        reached = [state]
+        for _ in range(40):
+            outcomes = list(built.outcomes(state))
+            if not outcomes:
+                break
+            event, outcome = draw.choice(outcomes)
+            state = built.apply(state, event, outcome)
+            events.append(event)
+            reached.append(state)
+        _, steps = script(SavedRun(setup, "group/owner", tuple(events)))
+        for step, following in zip(steps, [*steps[1:], None], strict=True):
+            if following is None or following.number != step.number:
+                assert _without(step.after, budget) == _without(reached[step.number], budget), (
+                    seed,
+                    step.event,
+                )
+
+
+def _without(state: tuple[object, ...], place: int) -> tuple[object, ...]:
+    return state[:place] + state[place + 1 :]
+
+
+def test_a_trace_of_fine_steps_is_its_own_script():
+    run = shown("reset_on_retriable")
+    _, steps = script(run)
+    fine = replace(
+        run, setup=replace(run.setup, steps="fine", budget=9), events=tuple(step.event for step in steps)
+    )
+    assert [step.event for step in script(fine)[1]] == [step.event for step in steps]
+
+
+def test_what_the_model_does_not_allow_is_named():
+    run = shown("reset_on_retriable")
+    with pytest.raises(CannotHappenError, match="step 1, 'A receive join', cannot happen"):
+        script(replace(run, events=(Event("receive join", 0), *run.events)))
+
+
+@pytest.mark.parametrize(
+    ("decided", "really", "same"),
+    [
+        ([{"A": 0b01, "B": 0b10}], [{"A": 0b10, "B": 0b01}], True),
+        ([{"A": 0b01, "B": 0b10}], [{"A": 0b11, "B": 0}], False),
+        ([{"A": 0b01, "B": 0b10}, {"A": 0b01, "B": 0}], [{"A": 0b10, "B": 0b01}, {"A": 0b10, "B": 0}], True),
+        ([{"A": 0b01, "B": 0b10}, {"A": 0b01, "B": 0}], [{"A": 0b10, "B": 0b01}, {"A": 0b01, "B": 0}], False),
+    ],
+)
+def test_decisions_are_alike_up_to_one_renaming_of_partitions(decided, really, same):
+    setup = SCENARIOS["dynamic"].setup(Size(members=2, partitions=2))
+    assert alike(setup, list(zip(decided, really, strict=True))) is same
+
+
+def test_partitions_of_two_topics_are_not_taken_for_each_other():
+    setup = SCENARIOS["topics"].setup(Size(members=2, partitions=2))
+    assert len(setup.topics) == 2
+    assert not alike(setup, [({"A": 0b01, "B": 0b10}, {"A": 0b10, "B": 0b01})])
+
+
+# -- what a replay knows -----------------------------------------------------------------------------------
+
+
+def test_every_step_of_the_model_is_done_or_has_its_reason():
+    from rebalance.gate.live import stage as module
+
+    source = Path(module.__file__ or "").read_text(encoding="utf-8")
+    for name, scenario in SCENARIOS.items():
+        faults = tuple(fault for fault in FAULTS if fault != "resubscribe" or name != "dynamic")
+        setup = scenario.setup(Size(faults=faults, steps="fine"))
+        for action in machine(setup).actions:
+            known = action.name in COORDINATOR or action.name in _NO_WAY or f'"{action.name}"' in source
+            assert known, action.name
+
+
+def test_what_is_asked_are_clauses():
+    assert set(CLAUSES) >= ASKED
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({}, "none"),
+        ({"broken": [Broken("group/owner", 3, "two owners")]}, "same"),
+        ({"broken": [Broken("poll/throws", 3, "x"), Broken("group/owner", 4, "y")]}, "same"),
+        ({"broken": [Broken("poll/throws", 3, "x")]}, "another"),
+        ({"unforced": ["step 3"]}, "inconclusive"),
+        ({"stopped": "step 3"}, "inconclusive"),
+        ({"clause": "coordinator/keep"}, "inconclusive"),
+        ({"differs": ["step 3"]}, "none"),
+        ({"unforced": ["step 3"], "broken": [Broken("group/owner", 3, "two owners")]}, "same"),
+    ],
+)
+def test_nothing_unforced_passes_in_silence(change, verdict):
+    result = replace(Replayed("group/owner", "confluent"), **change)
+    assert result.verdict == verdict
+    assert replay_cli.EXIT[verdict] == {"none": 0, "same": 1, "another": 1, "inconclusive": 3}[verdict]
+
+
+def test_the_better_of_two_attempts_counts():
+    same = Replayed("group/owner", "c", broken=[Broken("group/owner", 1, "x")])
+    other = Replayed("group/owner", "c", broken=[Broken("poll/throws", 1, "x")], unforced=["y"])
+    clean = Replayed("group/owner", "c", done=9)
+    stopped = [Replayed("group/owner", "c", stopped="x", done=done) for done in (3, 5)]
+    ranks = [one.rank for one in (same, other, clean, stopped[1], stopped[0])]
+    assert ranks == sorted(ranks)
+
+
+def test_the_report_says_what_was_not_forced_and_not_asked():
+    run = shown("reset_on_retriable")
+    result = Replayed(
+        "coordinator/keep", "confluent", "librdkafka 2", ("A",), 4, 2,
+        unforced=["step 2: why"], differs=["step 3: how"], stopped="step 4: what",
+        shown=[{"step": 1, "event": "A start", "seen": ["A \x1b[31mtold"], "owned": {}}],
+    )  # fmt: skip
+    text = "\n".join(replay_cli.told(run, result, verbose=1))
+    for part in ("inconclusive", "unforced", "step 2: why", "step 3: how", "step 4: what", "2 of 4 steps",
+                 "the coordinator, which the trace plays", "A start"):  # fmt: skip
+        assert part in text
+    assert "\x1b" not in text
+    assert replay_cli.not_asked(Replayed("group/converges", "c")).startswith("group/converges does not show")
+
+
+def test_the_recording_reads_back(tmp_path):
+    run = shown("reset_on_retriable")
+    result = Replayed("group/owner", "java:4.0.0", broken=[Broken("group/owner", 1, "x")])
+    path = replay_cli.save(run, result, tmp_path)
+    assert path.name == f"{run.id}-java-4.0.0.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert (data["kind"], data["verdict"], data["broken"][0]["clause"]) == ("replay", "same", "group/owner")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("kafka", "no client is called 'kafka'; there are confluent"),
+        ("confluent:2.0", "in the release that is"),
+    ],
+)
+def test_clients_that_there_are_not_are_refused(name, message):
+    with pytest.raises(UsageError, match=message):
+        replay_cli.profile_of(name)
+
+
+def test_a_version_of_java_is_taken():
+    assert replay_cli.profile_of("java:3.9.0") == Profile("java", "3.9.0")
+
+
+def test_an_assignors_counterexample_is_not_played(rebalance: Rebalance, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"schema": 1}', encoding="utf-8")
+    ran = rebalance("replay", path, "--on", "confluent")
+    assert ran.code == 2
+    assert "is no run of the group, which is what --on plays" in ran.err
+    ran = rebalance("replay", path, "--on", "confluent", "--target", "range")
+    assert (ran.code, "--on with runs of the group" in ran.err) == (2, True)
+
+
+# -- real clients ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clients() -> None:
+    pytest.importorskip("confluent_kafka", reason="the mock cluster comes with confluent-kafka")
+    pytest.importorskip("kafka", reason="kafka-python is not installed")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clients")
+def test_kafka_python_tells_nobody_of_an_empty_assignment(rebalance: Rebalance, tmp_path):
+    path = runs.save(shown(EMPTY), tmp_path)
+    ran = rebalance("replay", path, "--on", "kafka-python", "--out", tmp_path / "out", "-v")
+    assert ran.code == 1, ran.out
+    assert ran.out.startswith("same ")
+    assert "callback/assigned at step 10: a rebalance completed without onPartitionsAssigned" in ran.out
+    saved = json.loads(next((tmp_path / "out").glob("*.json")).read_text(encoding="utf-8"))
+    assert saved["verdict"] == "same"
+    assert not saved["unforced"]
+    assert {frame["api"] for frame in saved["frames"]} >= {"JoinGroup", "SyncGroup"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clients")
+def test_librdkafka_tells_of_an_empty_assignment():
+    result = replay(shown(EMPTY), Profile("confluent"))
+    assert (result.verdict, result.unforced, result.stopped) == ("none", [], "")
+    assert "A on_partitions_assigned(nothing)" in [one for step in result.shown for one in step["seen"]]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clients")
+def test_librdkafka_keeps_its_membership_when_an_answer_is_lost():
+    result = replay(shown("reset_on_retriable"), Profile("confluent"))
+    assert (result.verdict, result.done) == ("none", result.steps)
+    assert "A hears join disconnect: stays a member, keeps its id" in [
+        one for step in result.shown for one in step["seen"]
+    ]
+
+
+def test_observations_in_words():
+    setup = SCENARIOS["dynamic"].setup(Size(members=2, partitions=2))
+    told = {
+        Callback(Call.LOST, Slot(1), Parts(0b10), False, True, Parts(0b10), Parts(0b10)):
+            "B on_partitions_lost(t-1)",
+        Completed(Slot(0), Parts(1), Parts(1), False, True, False, Parts(1)):
+            "A was assigned t-0, does not rejoin",
+        Claimed(Slot(0), Parts(1), Generation(2), Generation(1)):
+            "A claims t-0 of generation 2 (assigned in 1)",
+        Left(Slot(0), Parts(0), False, True): "A leaves, without LeaveGroup",
+        Threw(Slot(0), "x"): "A: poll throws x",
+    }  # fmt: skip
+    assert [say(setup, one) for one in told] == list(told.values())
+
+
+def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path):
+    def interrupted(*_: object, **__: object) -> Replayed:
+        return Replayed("group/owner", "confluent", stopped="interrupted", interrupted=True, steps=4, done=2)
+
+    monkeypatch.setattr("rebalance.gate.live.replay.replay", interrupted)
+    path = runs.save(shown("reset_on_retriable"), tmp_path)
+    ran = rebalance("replay", path, "--on", "confluent", "--out", tmp_path / "out")
+    assert ran.code == 130
+    assert "2 of 4 steps" in ran.out
+    assert list((tmp_path / "out").glob("*.json"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("switch", "version", "verdict"),
+    [
+        ("prepare_not_repeated_after_reset", "2.8.0", "same"),  # KAFKA-12983
+        ("prepare_not_repeated_after_reset", "2.8.1", "none"),
+        ("reset_on_retriable", "2.8.0", "same"),  # KAFKA-13214
+        ("reset_on_retriable", "2.8.1", "none"),
+        ("reset_on_sync_rip", "3.3.1", "same"),  # KAFKA-14016
+        ("reset_on_sync_rip", "3.3.2", "none"),
+        ("keep_owned_on_sync_rip", "4.1.0", "same"),  # KAFKA-13891, not repaired
+    ],
+)
+def test_java_clients_show_the_bugs_of_their_releases(switch, version, verdict):
+    """The catalogue says in which releases; here these releases run."""
+    pytest.importorskip("confluent_kafka", reason="the mock cluster comes with confluent-kafka")
+    try:
+        result = replay(shown(switch), Profile("java", version))
+    except Unavailable as error:
+        pytest.skip(str(error))
+    assert result.verdict == verdict, (result.broken, result.unforced, result.stopped)
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("clients")
+@pytest.mark.parametrize(("client", "verdict"), [("kafka-python", "same"), ("confluent", "none")])
+def test_two_owners_after_a_membership_that_was_lost_in_joining(client, verdict):
+    """kafka-python 3.0.12 has KAFKA-12983: refused as unknown, it keeps and claims what it owned."""
+    result = replay(shown(FORGOTTEN), Profile(client))
+    assert result.verdict == verdict, (result.broken, result.unforced, result.stopped)

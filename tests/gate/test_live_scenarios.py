@@ -1,0 +1,194 @@
+"""Scenarios as data, what is recorded of whom, and what the command refuses. Nothing is started."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rebalance.gate.live.clients.recorder import arguments
+from rebalance.gate.live.member import Profile
+from rebalance.gate.live.record import Recorded, Request, again, clients, run_data
+from rebalance.gate.live.scenarios import SCENARIOS, SETTLE, Plan, Step, loaded, step, steps
+
+from tests.gate.command import Rebalance
+
+THREE = Plan(("a", "b", "c"))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_can_be_played(name: str) -> None:
+    """Who is told something runs, who starts does not; it ends at rest."""
+    up: dict[str, str] = {}
+    played = list(steps(name, Plan(THREE.members, stages=3)))
+    for one in played:
+        if one.do in ("settle", "next", "add_partitions", "fail_coordinator"):
+            continue
+        assert (one.member in up) == (one.do != "start"), one
+        allowed = {"cont": "stopped", "resume": "stalled", "subscribe": "up", "stop": "up", "pause": "up"}
+        assert one.do not in allowed or up[one.member] == allowed[one.do], one
+        match one.do:
+            case "close" | "kill":
+                del up[one.member]
+            case "stop" | "pause":
+                up[one.member] = "stopped" if one.do == "stop" else "stalled"
+            case _:
+                up[one.member] = "up"
+    assert played[-1] == SETTLE
+    assert set(up.values()) == {"up"}
+
+
+def test_a_seed_is_a_scenario() -> None:
+    first, same, other = (list(steps("random", Plan(THREE.members, seed=seed))) for seed in (1, 1, 2))
+    assert first == same != other
+
+
+def test_random_scenarios_reach_every_step_within_a_few_seeds() -> None:
+    reached = {one.do for seed in range(20) for one in steps("random", Plan(THREE.members, seed=seed))}
+    wanted = {"start", "close", "kill", "stop", "cont", "pause", "resume", "subscribe", "settle", "next"}
+    assert reached == wanted
+
+
+def test_an_endless_scenario_goes_on() -> None:
+    endless = steps("random", Plan(THREE.members, length=None))
+    assert len([next(endless) for _ in range(500)]) == 500
+
+
+def test_steps_survive_json() -> None:
+    played = list(steps("resubscribe", THREE))
+    assert list(loaded([one.data() for one in played])) == played
+    with pytest.raises(ValueError, match="no such step"):
+        step({"do": "explode"})
+    with pytest.raises(ValueError, match="no such step"):
+        step({"do": "start", "who": "a"})
+
+
+def test_an_upgrade_is_rolled_member_by_member_where_clients_can() -> None:
+    java = Request("kafka", clients("java:4.1.0:2"), "rolling-upgrade")
+    assert not java.together
+    assert java.stages == (("range",), ("cooperative-sticky", "range"), ("cooperative-sticky",))
+    plan = Plan(tuple(java.members), stages=3)
+    bounced = [(one.member, one.stage) for one in steps("rolling-upgrade", plan) if one.do == "start"]
+    assert bounced == [(name, stage) for stage in range(3) for name in ("java-4.1.0-1", "java-4.1.0-2")]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "several", "note"),
+    [
+        ("kafka", "confluent:2", "confluent takes no list"),
+        ("mock", "java:4.1.0:2", "takes the first assignor"),
+    ],
+)
+def test_where_they_cannot_all_stop_first_and_the_report_says_so(
+    cluster: str, several: str, note: str
+) -> None:
+    request = Request(cluster, clients(several), "rolling-upgrade")
+    assert request.together
+    assert len(request.stages) == 2
+    assert note in request.notes()[0]
+    order = [one.do for one in steps("rolling-upgrade", Plan(("a", "b"), stages=2, together=True))]
+    assert order == ["start", "start", "settle", "close", "close", "start", "start", "settle"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (Request("kafka", clients("aiokafka:2"), "rolling-upgrade"), "aiokafka has no cooperative assignor"),
+        (Request("mock", clients("aiokafka"), "scale-out", assignor="cooperative-sticky"), "aiokafka has no"),
+        (Request("mock", clients("confluent:2"), "failover"), "--cluster kafka"),
+        (Request("mock", clients("confluent:2"), "partitions"), "--cluster kafka"),
+        (Request("mock", clients("confluent:2"), "crash"), ""),
+    ],
+)
+def test_what_cannot_be_recorded_is_said_and_is_no_pass(request_: Request, problem: str) -> None:
+    said = request_.problem()
+    assert problem in said
+    assert bool(problem) == bool(said)
+    if problem:
+        assert Recorded(request_, Path(), unsupported=request_.problem()).exit == 3
+
+
+def test_mixed_groups_use_an_assignor_that_all_have() -> None:
+    assert Request("mock", clients("confluent,kafka-python"), "mixed").stages == (("cooperative-sticky",),)
+    assert Request("mock", clients("confluent,aiokafka"), "mixed").stages == (("range",),)
+
+
+def test_clients_are_named_with_a_count() -> None:
+    made = clients("java:3.9.1:2, confluent")
+    assert made == ((Profile("java", "3.9.1"), 2), (Profile("confluent"), 1))
+    assert list(Request("mock", made, "mixed").members) == ["java-3.9.1-1", "java-3.9.1-2", "confluent-1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--clients", "sarama:2"), "no client is called 'sarama'; there are: confluent, kafka-python"),
+        (("--clients", "confluent:none"), "'confluent:none' is not of the form confluent:COUNT"),
+        (("--clients", "java:2"), "'java:2' is not of the form java:VERSION:COUNT"),
+        (("--clients", "confluent:1,confluent:2"), "named twice"),
+        (("--clients", ""), "no clients"),
+        (("--scenario", "earthquake"), "none is called 'earthquake'; there are: scale-out"),
+        (("--scenario", "crash", "--clients", "confluent:1"), "crash takes 2 members or more"),
+        (("--duration", "5"), "goes with --scenario random"),
+        (("--assignor", "best"), "none is called 'best'"),
+        (("--kafka-version", "new"), "'new' is no release"),
+    ],
+)
+def test_usage(rebalance: Rebalance, words: tuple[str, ...], said: str) -> None:
+    ran = rebalance("record", *words)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_a_directory_with_something_in_it_is_refused(rebalance: Rebalance, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    ran = rebalance("record", "--out", str(tmp_path / "full"))
+    assert (ran.code, "not empty" in ran.err) == (2, True)
+
+
+def test_list_names_scenarios_and_checks(rebalance: Rebalance) -> None:
+    ran = rebalance("record", "--list")
+    assert ran.code == 0
+    assert all(f"  {name} " in ran.out for name in SCENARIOS)
+    assert "owned-twice" in ran.out
+
+
+def test_kafkas_names_become_those_of_python_clients() -> None:
+    config = {
+        "session.timeout.ms": "1500",
+        "partition.assignment.strategy": "range, sticky",
+        "client.id": "x",
+    }
+    made = arguments(config, {"range": 1, "sticky": 2})
+    assert made == {"session_timeout_ms": 1500, "partition_assignment_strategy": [1, 2], "client_id": "x"}
+    with pytest.raises(ValueError, match="no assignor 'sticky'; there are: range"):
+        arguments(config, {"range": 1})
+
+
+def test_what_was_recorded_can_be_asked_for_again(tmp_path: Path) -> None:
+    asked = Request("mock", clients("java:4.1.0:1,confluent:2"), "crash", seed=3, session=1200)
+    played = list(steps("crash", Plan(tuple(asked.members))))
+    kept = json.loads(json.dumps(run_data(Recorded(asked, tmp_path, played=played))))
+    assert again(kept) == replace(asked, steps=tuple(played))
+
+
+def test_the_examples_can_be_played() -> None:
+    for path in sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.json")):
+        asked = again(json.loads(path.read_text()))
+        assert asked.problem() == ""
+        assert {one.member for one in asked.steps if one.member} <= set(asked.members), path.name
+
+
+def test_a_directory_without_a_recording_is_refused(rebalance: Rebalance, tmp_path: Path) -> None:
+    assert "run.json" in rebalance("record", "--again", tmp_path).err
+    (tmp_path / "run.json").write_text('{"request": {}}')
+    ran = rebalance("record", "--again", tmp_path)
+    assert ran.code == 2
+    assert "is not what a recording writes" in ran.err
+
+
+def test_a_step_reads_well() -> None:
+    assert str(Step("add_partitions", topic="orders", partitions=9)) == "add partitions orders 9 partitions"
+    assert str(Step("start", "a", stage=1)) == "start a stage 1"
