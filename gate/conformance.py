@@ -40,8 +40,8 @@ SAYS_ONCE = frozenset({"aiokafka"})
 """Clients that log that they join once for a JoinGroup that is sent several times."""
 
 LOSES: Mapping[str, tuple[str, ...]] = {"kafka-python": ("sync lost", "disconnect")}
-"""What a client loses by itself. kafka-python gives a join up when the poll in which it began ends, whatever
-was answered, and begins another one in the next poll."""
+"""What a client loses by itself. In kafka-python 3.0.12 a join that was answered between two polls is thrown
+away, and the next poll begins another one (coordinator/base.py, where ``_join_task.is_done`` is asked)."""
 
 AIOKAFKA = "aiokafka"
 """The client profile of aiokafka, which is not in the catalogue: EAGER, no claims, no
