@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance.gate.terminal import (
     EXITS,
     UsageError,
+    draw,
     natural,
     positive,
     say,
@@ -134,13 +135,12 @@ class _Progress:
     def __call__(self, explained: int, events: int, searched: int) -> None:
         if self._shown and time.monotonic() - self._at > 0.5:
             self._at = time.monotonic()
-            print(f"\r\033[K{explained} of {events} events, {searched:,} states", end="", file=sys.stderr)
-            sys.stderr.flush()
+            draw(f"{explained} of {events} events, {searched:,} states")
 
     def clear(self) -> None:
         """Leave the line empty."""
         if self._shown:
-            print("\r\033[K", end="", file=sys.stderr)
+            draw()
 
 
 # -- what is said --------------------------------------------------------------------------------------
