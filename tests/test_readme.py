@@ -118,7 +118,10 @@ def skip_without(note: str) -> None:
 
 def prepare(directory: Path, document: Path) -> None:
     shutil.copytree(
-        ROOT / "examples", directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__*")
+        ROOT / "examples",
+        directory,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns(".*", "__*", "node_modules", "bin"),
     )
     for block in blocks(document):
         if found := re.search(r"file: (\S+)", block.note):
