@@ -26,9 +26,7 @@ from rebalance.pipeline.rebalances import (
     unsettled,
     vanished,
 )
-
-FEW = 100_000
-"""So many events are one task's: without a shuffle, of which planning one costs more than it would save."""
+from rebalance.pipeline.session import together
 
 
 class Audit(NamedTuple):
@@ -63,8 +61,8 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
         return one.localCheckpoint()
 
     seen = keep(consumers(events))
-    if (seen.agg(F.sum("events")).first() or (0,))[0] <= FEW:
-        seen, events = seen.coalesce(1), events.coalesce(1)
+    ((count,),) = seen.agg(F.coalesce(F.sum("events"), F.lit(0))).collect()
+    seen, events = together(seen, count), together(events, count)
     end = keep(seen.agg(F.greatest(F.max("last"), F.lit(until).cast("timestamp")).alias("end")))
     hosts = keep(clocks(events))
     members = keep(participants(events))

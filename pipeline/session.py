@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 LOCAL = "local[*]"
 OLDEST_JAVA = 17
@@ -33,6 +33,9 @@ COMPILER = " ".join(
 of queries, once each; to optimise that takes more CPU than it takes itself."""
 COLLECTOR = "-XX:+UseParallelGC"
 """Few cores, and nobody minds a pause: this one takes the least CPU."""
+
+FEW = 100_000
+"""So many rows are one task's work."""
 
 
 class SparkMissing(RuntimeError):
@@ -155,6 +158,12 @@ def _everywhere() -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
+
+
+def together(frame: DataFrame, rows: int) -> DataFrame:
+    """The same rows, few of them in one partition: Spark then plans no shuffle, which would cost more than it
+    saves."""
+    return frame.coalesce(1) if rows <= FEW else frame
 
 
 def cores(master: str) -> int:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from rebalance.pipeline import lines as text
 from rebalance.pipeline.events import EVENTS, Kind
 from rebalance.pipeline.lines import NoInput
+from rebalance.pipeline.session import together
 from rebalance.pipeline.sources import jsonl, logged, patterns
 from rebalance.pipeline.sources.broker import BROKER
 from rebalance.pipeline.sources.java import JAVA, OVERDUE, REBOOTSTRAPPING
@@ -77,16 +78,18 @@ def read(
     parts = [_stored(spark, path) for path in tables]
     if logs:
         found = text.read(spark, logs)
-        ends = found.counts.agg(F.min("file"), F.max("file")).first()
+        totals = found.counts.agg(F.min("file"), F.max("file"), F.coalesce(F.sum("lines"), F.lit(0)))
+        ((least, most, count),) = totals.collect()
         parts.append(
             events_of(
                 found.lines,
                 kind,
                 zone=zone,
                 date=date,
-                parent=_common(*ends) if ends is not None and ends[0] is not None else "",
+                parent=_common(least, most) if count else "",
                 staging=staging,
                 counts=found.counts,
+                number=count,
             )
         )
     return Read(*(reduce(DataFrame.unionByName, frames) for frames in zip(*parts, strict=True)))
@@ -101,12 +104,14 @@ def events_of(
     parent: str = "",
     staging: str | None = None,
     counts: DataFrame | None = None,
+    number: int | None = None,
     settle: bool = True,
 ) -> Read:
     """The events of lines: file string, line bigint, value string. Arguments as for ``read``.
 
     ``parent`` is the beginning of file names that says nothing. ``counts`` (file, lines) says how many lines
-    there are. ``settle=False`` leaves what needs the lines before to ``settled``: for a part of a log.
+    there are, ``number`` how many in all. ``settle=False`` leaves what needs the lines before to ``settled``:
+    for a part of a log.
     """
     rows = _rows(lines, kind, zone, date, parent)
     if staging is not None:
@@ -114,6 +119,8 @@ def events_of(
         rows = lines.sparkSession.read.schema(rows.schema).parquet(staging)
     elif not lines.isStreaming:
         rows = rows.persist()
+    if number is not None:
+        rows = together(rows, number)
     events = _exploded(rows.where("kind is not null and why is null"))
     malformed = rows.where("why is not null").select("file", "line", "text", "why")
     return Read(settled(events) if settle else events, malformed, _counted(rows, counts))

@@ -105,9 +105,7 @@ LIMITS = Limits(stranded=60, settle=100, storm=4, storm_within=100, pause=120)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_spark_finds_what_plain_python_finds(spark, seed, monkeypatch):
-    from rebalance.pipeline import audit as module
-
-    monkeypatch.setattr(module, "FEW", 0)  # as a log is audited that is not small
+    monkeypatch.setattr("rebalance.pipeline.session.FEW", 0)  # as a log is audited that is not small
     events = logs(seed)
     expected, got = audit(events, LIMITS), by_spark(spark, events, LIMITS)
     assert got == expected, f"only Spark:\n{told(got - expected)}\nonly Python:\n{told(expected - got)}"
