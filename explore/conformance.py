@@ -742,7 +742,7 @@ class _Search:
 
     def _mismatch(self) -> Conformance:
         most = self._explained(self.reached[0])
-        ends = [n for n in range(len(self.frontiers)) if self._explained(n) == most]
+        ends = {n for n in range(len(self.frontiers)) if self._explained(n) == most}
         frontier = self.reached[0]
         waiting = sorted((place for _, place in self._next[frontier]), key=lambda p: (self.events[p].at, p))
         allowed: dict[str, int] = {}

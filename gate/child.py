@@ -24,6 +24,8 @@ TAIL = 64 * 2**10
 _TICK = 0.02  # seconds between two looks at a child that is silent
 _CHUNK = 2**16
 _GRACE = 1.0  # seconds a child gets to end by itself
+_STACK = 1.0  # seconds it gets to write its stack
+_SILENCE = 0.1  # seconds without more of it, after which that is all
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -106,14 +108,15 @@ class Child:
         return self._tail[-TAIL:].decode("utf-8", "replace").strip()
 
     def ask_for_stack(self, number: int) -> None:
-        """Let a child that has a handler for this signal write its stack to stderr; waits a little for it."""
+        """Let a child that has a handler for this signal write its stack to stderr; waits until it is
+        silent again."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
-        before, until = len(self._tail), time.monotonic() + 0.25
-        while len(self._tail) == before and time.monotonic() < until:
+        end = until = time.monotonic() + _STACK
+        while (now := time.monotonic()) < min(until, end):
             time.sleep(_TICK / 4)
-            self._drain()
-        self._drain()
+            if self._drain():  # a JVM writes its stacks bit by bit
+                until = now + _SILENCE
 
     def close(self) -> None:
         """Close its stdin, give it a moment to end by itself, then `kill` what is left."""
@@ -215,17 +218,21 @@ class Child:
         with contextlib.suppress(KeyError):
             self._poll.unregister(self._stdin)
 
-    def _drain(self) -> None:
-        """Read the stderr that is there, a bounded amount of it, so that a flood cannot hold us here."""
+    def _drain(self) -> bool:
+        """Read the stderr that is there, a bounded amount of it, so that a flood cannot hold us here; whether
+        there was any."""
+        heard = False
         with contextlib.suppress(OSError, KeyError):  # nothing there, or closed before
             for _ in range(16):
                 data = os.read(self._stderr, _CHUNK)
                 if not data:
                     self._poll.unregister(self._stderr)
-                    return
+                    break
+                heard = True
                 self._tail += data
                 if len(self._tail) > 2 * TAIL:
                     del self._tail[:-TAIL]
+        return heard
 
     def _ending(self) -> str:
         """How it ended, in words."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate import traces
+from rebalance.gate.adapters import java
 from rebalance.gate.check import Subject, check, describe
 from rebalance.gate.plan import PROFILES, Plan
 from rebalance.gate.probes import Probe, probes
@@ -38,7 +39,8 @@ SCHEMA = 1
 MOST_KNOWN = 12
 """Counterexamples of one clause and protocol that every target is asked."""
 
-KAFKA = "java:org.apache.kafka.clients.consumer."
+KAFKA = f"{java.PREFIX}{java.KAFKA}."
+"""How the specs of Kafka's own assignors begin."""
 
 
 class Mark(StrEnum):
@@ -186,8 +188,8 @@ def _ask(comparison: Comparison, one: Judged, corpus: Corpus) -> None:
 
 
 def _probe(comparison: Comparison, one: Judged, subject: Subject) -> None:
-    """Play the probes of the catalogue for the clauses that are compared, those for another assignor left
-    out."""
+    """Play the probes of the catalogue for the clauses that are compared, left out those for another
+    assignor and those of what the target does not promise."""
     assert one.info
     asked = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
     for switch in dict.fromkeys(probe.switch for probe in asked):
@@ -209,7 +211,11 @@ def _probe(comparison: Comparison, one: Judged, subject: Subject) -> None:
 
 
 def _concerns(probe: Probe, info: TargetInfo) -> bool:
-    return info.name == probe.assignor and probe.scenario.protocol in info.protocols
+    return (
+        info.name == probe.assignor
+        and probe.scenario.protocol in info.protocols
+        and probe.clause.promises <= frozenset(info.promises)
+    )
 
 
 def _known(comparison: Comparison, one: Judged, subject: Subject, corpus: Corpus) -> None:
@@ -310,7 +316,7 @@ def _learn(corpus: Corpus, key: str, scenario: Scenario) -> None:
 
 
 def _harvest(corpus: Corpus, one: Judged) -> None:
-    """Learn the counterexamples of one target from its traces, the large ones left out."""
+    """Learn the counterexamples of one target from its traces."""
     for key, cell in one.clauses.items():
         if cell.mark is Mark.BROKEN:
             try:
@@ -327,8 +333,11 @@ def _enlist(comparison: Comparison) -> None:
     path = comparison.directory / "comparison.json"
     wanted = comparison.identity()
     if path.exists():
-        known = json.loads(path.read_text(encoding="utf-8"))
-        differing = [name for name, value in wanted.items() if known.get(name) != value]
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            differing = [name for name, value in wanted.items() if known.get(name) != value]
+        except (ValueError, AttributeError) as error:
+            raise CompareError(f"{path} is not what was saved there: delete it ({error})") from error
         if differing:
             raise CompareError(
                 f"{comparison.directory} holds a comparison with another {differing[0]}: take another --out, "

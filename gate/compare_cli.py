@@ -133,6 +133,6 @@ def _show(judged: Sequence[Judged], options: argparse.Namespace) -> None:
 
 
 def _exit(judged: Sequence[Judged]) -> int:
-    if any(one.error for one in judged):
-        return 3
-    return 0 if all(cell.agrees for one in judged for cell in one.entries.values()) else 1
+    if not all(cell.agrees for one in judged for cell in one.entries.values()):
+        return 1
+    return 3 if any(one.error for one in judged) else 0

@@ -66,8 +66,9 @@ def add(commands: Any) -> None:
     search.add_argument("--steps", choices=("atomic", "fine"), default="atomic",
                         help="fine: every request and response is a step (many more states)")  # fmt: skip
     search.add_argument("--states", type=whole, default=400_000, metavar="N",
-                        help="inconclusive after so many (400000)")  # fmt: skip
-    search.add_argument("--seconds", type=positive, metavar="N", help="inconclusive after this time")
+                        help="inconclusive after so many, for each number of faults (400000)")  # fmt: skip
+    search.add_argument("--seconds", type=positive, metavar="N",
+                        help="inconclusive after this time, for each number of faults")  # fmt: skip
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--format", choices=("text", "json"), default="text")
     shown.add_argument("--show", action="store_true", help="the run of the model that explains the log")

@@ -191,15 +191,22 @@ def read(path: Path, group: str | None = None) -> Recorded:
     if name not in found:
         raise LogError(f"{file}: no group {name!r}; there are: {', '.join(sorted(found))}")
     beside = file.parent / "run.json"
-    run: Any = {}
-    if beside.exists():
-        try:
-            run = json.loads(beside.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise LogError(f"{beside}: not JSON: {error}") from error
-    return Recorded(
-        file, name, tuple(sorted(found[name], key=lambda line: line.at)), run if isinstance(run, dict) else {}
-    )
+    run = _run(beside) if beside.exists() else {}
+    return Recorded(file, name, tuple(sorted(found[name], key=lambda line: line.at)), run)
+
+
+def _run(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise LogError(f"{path}: not JSON: {error}") from error
+    if not isinstance(run, dict):
+        raise LogError(f"{path}: not an object")
+    for name in ("steps", "rests"):
+        value = run.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            raise LogError(f"{path}: field {name!r} is not a list of objects")
+    return run
 
 
 def _line(text: str, where: str, number: int) -> tuple[str, Line]:

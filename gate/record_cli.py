@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, ROOT, UsageError, natural, note, positive, say, whole
+from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, natural, note, positive, say, whole
 
 if TYPE_CHECKING:
     from rebalance.gate.live.cluster import Cluster
@@ -67,6 +67,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.gate.live.cluster import Unavailable
+    from rebalance.gate.live.member import command
     from rebalance.gate.live.record import Recorded, play
 
     if options.list:
@@ -79,11 +80,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         tell = note if options.verbose else (lambda _: None)
         try:
+            for profile, _ in request.clients:
+                command(profile)  # before a cluster starts: is there all that it needs?
             with _cluster(request, options, out) as cluster:
                 made = play(request, cluster, out, tell)
         except Unavailable as error:
             raise UsageError(str(error)) from error
-    say(json.dumps(_data(made), indent=2) if options.format == "json" else render(made))
+    say(json.dumps(_data(made), indent=2) if options.format == "json" else clean(render(made)))
     return int(made.exit)
 
 
@@ -129,12 +132,16 @@ def _request(options: argparse.Namespace) -> Request:
 
 def _directory(out: Path | None) -> Path:
     """A new or empty directory, so that nothing is overwritten."""
+    from rebalance.gate import traces
+
     place = out or ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     number = 1
     while out is None and place.exists():
         number += 1
         place = ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{number}"
     try:
+        if out is None:
+            traces.make_root(ROOT)
         place.mkdir(parents=True, exist_ok=True)
         if any(place.iterdir()):
             raise UsageError(f"--out: {place} is not empty; name a new directory")
@@ -219,7 +226,7 @@ def render(made: Recorded) -> str:
     if made.errors:
         total = sum(made.errors.values())
         worst = max(made.errors, key=lambda text: made.errors[text])
-        lines.append(f"  errors     {total} from polls, most often: {worst[:90]}")
+        lines.append(f"  errors     {total} of members, most often: {worst[:90]}")
     for check in CHECKS.values():
         found = [one for one in made.findings if one.check == check.id]
         if not found:

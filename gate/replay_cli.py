@@ -77,6 +77,9 @@ def _one(saved: SavedRun, profile: Profile, options: argparse.Namespace) -> int:
     directory = options.out or ROOT / REPLAYS
     try:
         _make(directory)
+    except OSError as error:
+        raise UsageError(f"--out: {error}") from error
+    try:
         result = replay(
             saved,
             profile,
@@ -85,9 +88,10 @@ def _one(saved: SavedRun, profile: Profile, options: argparse.Namespace) -> int:
             log_dir=directory,
             tell_of=note if options.verbose else lambda _: None,
         )
-        path = save(saved, result, directory)
     except (Unavailable, Unsupported) as error:
         raise UsageError(f"--on {profile}: {clean(str(error))}") from error
+    try:
+        path = save(saved, result, directory)
     except OSError as error:
         raise UsageError(f"--out: {error}") from error
     say("\n".join(told(saved, result, verbose=options.verbose)))

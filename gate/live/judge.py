@@ -124,7 +124,7 @@ class HandOver:
     """The offset at which the next one begins."""
     offsets: int
     killed: bool
-    """The earlier one was killed: what it read last may not have been told."""
+    """The earlier one was killed in between: what it read last may not have been told."""
 
 
 @dataclass
@@ -285,20 +285,20 @@ def _names(names: Sequence[str]) -> str:
 def hand_overs(lines: Iterable[Line]) -> list[HandOver]:
     """Each time that another consumer, or the same one again, goes on reading a partition."""
     reads: dict[str, list[tuple[str, int, int, str]]] = defaultdict(list)
-    killed: dict[str, str] = {}
+    killed: dict[str, list[str]] = defaultdict(list)
     for line in lines:
         if line["event"] == "polled":
             for name, (first, last) in line["ranges"].items():
                 reads[name].append((line["at"], first, last, line["consumer"]))
         elif line["event"] == "closed" and line.get("detail") == "killed":
-            killed[line["consumer"]] = line["at"]
+            killed[line["consumer"]].append(line["at"])
     made = []
     for name in sorted(reads):
         several = sorted(reads[name])
         so_far = several[0][2]
-        for (_, _, end, before), (at, first, last, after) in pairwise(several):
+        for (read, _, end, before), (at, first, last, after) in pairwise(several):
             if first != end + 1:
-                dead = before in killed and killed[before] < at
+                dead = any(read <= end_of_it < at for end_of_it in killed[before])
                 made.append(HandOver(name, before, after, at, first, so_far + 1 - first, dead))
             elif before != after:
                 made.append(HandOver(name, before, after, at, first, 0, False))

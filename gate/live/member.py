@@ -45,13 +45,8 @@ class Log:
 
     def wait(self, seconds: float, true: Callable[[Sequence[Line]], Any]) -> bool:
         """Whether ``true`` of all lines, which is asked again after each, within so many seconds."""
-        deadline = time.monotonic() + seconds
         with self._told:
-            while not true(self.lines):
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._told.wait(left):
-                    return bool(true(self.lines))
-            return True
+            return bool(self._told.wait_for(lambda: true(self.lines), seconds))
 
 
 @dataclass(frozen=True)
@@ -149,14 +144,18 @@ class Member:
         self._process.send({"do": do, **arguments})
 
     def await_event(self, event: str, seconds: float, *, after: int = 0) -> Line | None:
-        """The first such event of its lines from number ``after`` on, within so many seconds; or None."""
+        """The first such event of its lines from number ``after`` on, within so many seconds; or None.
+
+        A process that has ended by itself is not waited for.
+        """
 
         def first(_: Sequence[Line] = ()) -> Line | None:
             later = itertools.islice(self.lines, after, None)
-            return next((line for line in later if line["event"] == event), None)
+            return next((line for line in later if line["event"] in (event, "ended")), None)
 
         self.log.wait(seconds, first)
-        return first()
+        found = first()
+        return found if found is not None and found["event"] == event else None
 
     def owned(self, seconds: float) -> list[str] | None:
         """What the client says that it has; None when it does not answer in time."""

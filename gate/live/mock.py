@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -81,29 +80,9 @@ class MockCluster:
         """It cannot: groups live in the cluster, not in a broker, and nothing is forgotten."""
         raise Unsupported("a mock broker has no state to lose: a failover needs --cluster kafka")
 
-    def set_down(self, broker: int = 1) -> None:
-        """Close the connections of a broker and refuse new ones."""
-        self._ask("set_down", broker=broker)
-
-    def set_up(self, broker: int = 1) -> None:
-        """Let it serve again."""
-        self._ask("set_up", broker=broker)
-
-    def push_errors(self, api_key: int, codes: Sequence[int]) -> None:
-        """Answer the next requests of this API key with these error codes, in this order."""
-        self._ask("push_errors", api_key=api_key, codes=list(codes))
-
-    def set_coordinator(self, group: str, broker: int) -> None:
-        """Let this broker coordinate the group from now on."""
-        self._ask("set_coordinator", group=group, broker=broker)
-
     def advertise(self, host: str, port: int, broker: int = 1) -> None:
         """Let metadata say that the broker is there, which a proxy is."""
         self._ask("advertise", host=host, port=port, broker=broker)
-
-    def initial_delay(self, milliseconds: int) -> None:
-        """``group.initial.rebalance.delay.ms``."""
-        self._ask("initial_delay", milliseconds=milliseconds)
 
 
 # -- the program ---------------------------------------------------------------------------------------
@@ -140,7 +119,7 @@ class _Library:
     def do(self, name: str, *arguments: Any) -> None:
         """A call that returns an error code or nothing."""
         code = self(name, ctypes.c_int, self.cluster, *arguments)
-        if name in ("mock_topic_create", "mock_topic_delete", "mock_coordinator_set") and code:
+        if name in ("mock_topic_create", "mock_topic_delete") and code:
             raise RuntimeError(self("err2str", ctypes.c_char_p, code).decode())
 
     def produce(self, topic: str, partition: int, count: int) -> None:
@@ -155,7 +134,6 @@ class _Library:
 
 
 def _run(library: _Library, do: str, given: dict[str, Any]) -> None:
-    broker = given.get("broker", 1)
     match do:
         case "create_topic":
             library.do("mock_topic_create", given["name"].encode(), given["partitions"], 1)
@@ -163,21 +141,8 @@ def _run(library: _Library, do: str, given: dict[str, Any]) -> None:
             library.do("mock_topic_delete", given["name"].encode())
         case "produce":
             library.produce(given["topic"], given["partition"], given["count"])
-        case "set_down" | "set_up":
-            library.do(f"mock_broker_{do}", broker)
         case "advertise":
-            library.do("mock_broker_set_host_port", broker, given["host"].encode(), given["port"])
-        case "set_coordinator":
-            library.do("mock_coordinator_set", b"group", given["group"].encode(), broker)
-        case "initial_delay":
-            library("mock_group_initial_rebalance_delay_ms", None, library.cluster, given["milliseconds"])
-        case "push_errors":
-            codes = (ctypes.c_int * len(given["codes"]))(*given["codes"])
-            size = ctypes.c_size_t(len(codes))
-            library(
-                *("mock_push_request_errors_array", None, library.cluster),
-                *(ctypes.c_int16(given["api_key"]), size, codes),
-            )
+            library.do("mock_broker_set_host_port", given["broker"], given["host"].encode(), given["port"])
         case _:
             raise RuntimeError(f"no such command: {do}")
 

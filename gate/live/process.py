@@ -23,7 +23,7 @@ Line = dict[str, Any]
 GRACE = 5.0
 """Seconds that a program gets to end by itself."""
 TAIL = 2000
-"""Characters of what it wrote to stderr that a message quotes."""
+"""Bytes of what it wrote to stderr that a message quotes."""
 
 TIED = Path(__file__).with_name("tied.py")
 
@@ -120,16 +120,17 @@ class Process:
             self.signal(signal.SIGKILL)
             self._process.wait()
         self._reader.join(GRACE)
-        with contextlib.suppress(OSError):
-            self._stdout.close()
+        if not self._reader.is_alive():  # else somebody has its pipe still, and to close it would wait
+            with contextlib.suppress(OSError):
+                self._stdout.close()
         self._log.close()
 
     def stderr(self) -> str:
         """The last of what it wrote to stderr."""
         with contextlib.suppress(OSError, ValueError):
-            size = self._log.seek(0, os.SEEK_END)
-            self._log.seek(max(0, size - TAIL))
-            return self._log.read().decode("utf-8", "replace").strip()
+            file = self._log.fileno()  # its offset is the program's, too, which may be writing
+            said = os.pread(file, TAIL, max(0, os.fstat(file).st_size - TAIL))
+            return said.decode("utf-8", "replace").strip()
         return ""
 
 

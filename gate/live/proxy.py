@@ -301,10 +301,11 @@ class Proxy:
         with self._changed:
             while (found := look()) is None:
                 left = deadline - time.monotonic()
-                if left <= 0 or not self._changed.wait(left):
+                if left <= 0:
                     last = self.frames[-1] if self.frames else None
                     said = f"the last was {last.client}'s {last.api} {last.direction}" if last else "nothing"
                     raise ProxyTimeout(f"{what} did not come within {seconds:g} s; {said}")
+                self._changed.wait(left)
         return found
 
     def await_frame(self, fits: Callable[[Frame], bool], what: str, seconds: float = 30.0) -> Frame:
@@ -318,8 +319,11 @@ class Proxy:
 
         Whether that was at once; to a connection that is closed by now nothing is sent.
         """
+        return self.call(lambda: self._reply(frame, dict(fields)))
+
+    def _reply(self, frame: Frame, fields: Fields) -> bool:
         frame.fate = "answered"
-        return self.call(lambda: self._respond(frame, dict(fields)))
+        return self._respond(frame, fields)
 
     def refuse(self, frame: Frame, error: str) -> bool:
         """Answer a request that a rule has taken with an error by name; whether at once."""
@@ -364,10 +368,6 @@ class Proxy:
             f for f in self.frames if f.api == api and f.direction == direction and client in (None, f.client)
         ]
 
-    def _note(self, frame: Frame) -> None:
-        with self._changed:
-            self.frames.append(frame)
-
     def _tell(self) -> None:
         with self._changed:
             self._changed.notify_all()
@@ -400,6 +400,7 @@ class Proxy:
             finally:
                 self._cut(pipe)
                 self._tasks.remove(task)
+                del self._pipes[pipe.number]
 
         return accepted
 
@@ -441,8 +442,7 @@ class Proxy:
                 fields=fields,
             )
             placed = self._match(frame, pipe)
-            if "request" in pipe.dead:
-                frame.fate = "dropped"
+            if frame.direction in pipe.dead:
                 continue
             if placed is None or await self._may_pass(placed, frame, pipe):
                 pipe.waiting.append(frame)
@@ -470,8 +470,7 @@ class Proxy:
             fields = self._read(pipe, read_response, request.api, request.version, payload)
             frame = self._frame(pipe, "response", request, fields=fields)
             placed = self._match(frame, pipe)
-            if "response" in pipe.dead or pipe.cut:
-                frame.fate = "dropped"
+            if frame.direction in pipe.dead or pipe.cut:
                 pipe.waiting.remove(request)
                 if not pipe.owed:
                     return
@@ -493,14 +492,17 @@ class Proxy:
         self.failures.append(f"connection {pipe.number} of {pipe.client}: {error}")
 
     def _match(self, frame: Frame, pipe: _Pipe) -> Placed | None:
-        """Log a message and find the rule that acts on it."""
-        self._note(frame)
+        """Log a message and find the rule that acts on it: whoever waits sees all of that, or nothing."""
         placed = None
-        if frame.direction not in pipe.dead:
-            placed = next((one for one in list(self._placed) if one.claims(frame)), None)
-        if placed is not None:
-            frame.fate = _FATES[placed.rule.action]
-        self._tell()
+        with self._changed:
+            self.frames.append(frame)
+            if frame.direction not in pipe.dead:
+                placed = next((one for one in list(self._placed) if one.claims(frame)), None)
+            if placed is not None:
+                frame.fate = _FATES[placed.rule.action]
+            if frame.direction in pipe.dead or (frame.direction == "response" and pipe.cut):
+                frame.fate = "dropped"
+            self._changed.notify_all()
         return placed
 
     async def _may_pass(self, placed: Placed, frame: Frame, pipe: _Pipe) -> bool:
@@ -525,8 +527,8 @@ class Proxy:
         if pipe is None or pipe.cut:
             return False
         pipe.ready[frame.correlation] = write_response(frame.api, frame.version, frame.correlation, fields)
-        ours = self._frame(pipe, "response", frame, fields=fields, fate="ours")
-        self._note(ours)
+        with self._changed:
+            self.frames.append(self._frame(pipe, "response", frame, fields=fields, fate="ours"))
         self._deliver(pipe)
         self._tell()
         return frame.correlation not in pipe.ready

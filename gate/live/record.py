@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.live.cluster import Cluster, Refused, Unavailable, Unsupported
-from rebalance.gate.live.judge import CHECKS, Found, HandOver, Rest, hand_overs, judge
+from rebalance.gate.live.judge import Found, HandOver, Rest, hand_overs, judge
 from rebalance.gate.live.member import PROFILES, Log, Member, Profile
 from rebalance.gate.live.process import Line
-from rebalance.gate.live.scenarios import MEMBER_STEPS, SCENARIOS, TOPICS, Plan, Step, loaded, steps
+from rebalance.gate.live.scenarios import MEMBER_STEPS, TOPICS, Plan, Step, loaded, steps
 from rebalance.gate.result import Exit, Verdict
 
 GROUP = "recorded"
@@ -33,6 +33,8 @@ AUDITED = (
 )
 """What ``rebalance audit`` knows; the rest of what was said goes into ``reads.jsonl``."""
 MEMBERSHIP = (*AUDITED, "error")
+MOVES = ("joining", "joined", "synced", "assigned", "revoked", "lost", "reset")
+"""What a member does not do in a group that is at rest."""
 
 COOPERATIVE = {"confluent", "kafka-python", "java"}
 ROLLING = {"java"}
@@ -154,7 +156,7 @@ def clients(text: str) -> tuple[tuple[Profile, int], ...]:
 
 @dataclass
 class Recorded:
-    """What came of it. ``unsupported``: why there is no verdict. ``end``: when the scenario was over."""
+    """What came of it. ``unsupported``: why there is no verdict."""
 
     request: Request
     out: Path
@@ -169,7 +171,7 @@ class Recorded:
     unread: int = 0
     """Records that were produced before the last rest and read by nobody by then."""
     errors: dict[str, int] = field(default_factory=dict)
-    """What polls raised -> how often."""
+    """What polls raised, and members that did not close -> how often."""
     seconds: float = 0.0
     unsupported: str = ""
     interrupted: bool = False
@@ -242,9 +244,11 @@ class Play:
             case "start":
                 self.start(name, step.stage)
             case "close":
-                self.members.pop(name).close()
+                self.leave(self.members[name])
+                del self.members[name]
             case "kill":
-                self.members.pop(name).kill()
+                self.members[name].kill()
+                del self.members[name]
             case "stop":
                 self.members[name].stop()
             case "cont":
@@ -271,7 +275,7 @@ class Play:
             case "fail_coordinator":
                 self.cluster.fail_coordinator(GROUP)
             case "next":
-                self.log.wait(1.0, _more(len(self.log.lines)))
+                self.log.wait(1.0, _stirred(len(self.log.lines)))
 
     def start(self, name: str, stage: int) -> None:
         """Start a member and wait until it is there."""
@@ -317,12 +321,16 @@ class Play:
         """Wait until the group is at rest; say how it is then."""
         deadline = time.monotonic() + self.request.settle
         why, agreed = self.restless()
+        quiet = False
         while time.monotonic() < deadline:
             seen = len(self.log.lines)
             quiet = not self.log.wait(min(QUIET, deadline - time.monotonic()), _stirred(seen))
             why, agreed = self.restless()
             if quiet and not why:
                 break
+        # A group that never stands still may look at rest for a moment.
+        if not why and not quiet and self.log.wait(QUIET, self._moving(len(self.log.lines))):
+            why, agreed = "it goes on rebalancing", False
         live = self.live()
         owned = {name: self.members[name].owned(ANSWER) for name in live}
         silent = [name for name in live if owned[name] is None]
@@ -330,6 +338,12 @@ class Play:
             why = f"{silent[0]} does not answer"
         said = {name: tuple(names) for name, names in owned.items() if names is not None}
         return Rest(number, self.log.now(), not why, tuple(live), tuple(self.wanted()), said, why, agreed)
+
+    def _moving(self, seen: int) -> Callable[[Sequence[Line]], bool]:
+        live = self.live()
+        return lambda lines: any(
+            line["event"] in MOVES and line["consumer"] in live for line in islice(lines, seen, None)
+        )
 
     def restless(self) -> tuple[str, bool]:
         """Why the group is not at rest ("" if it is), and whether its members agree all the same."""
@@ -373,14 +387,21 @@ class Play:
         self.log.wait(seconds, lambda lines: not unread(lines))
         return unread(self.log.lines)
 
+    def leave(self, member: Member) -> None:
+        """Let a member leave and end; that it had to be killed is among the errors."""
+        member.close()
+        if member.killed:
+            said = {"event": "error", "consumer": member.name, "detail": "did not close in time, was killed"}
+            self.log.add({"at": self.log.now(), **said})
+
     def close(self) -> None:
         """Let everybody leave."""
-        members, self.members = list(self.members.values()), {}
-        for member in members:
+        for member in self.members.values():
             member.cont()
             member.command("close")
-        for member in members:
-            member.close()
+        for member in self.members.values():
+            self.leave(member)
+        self.members = {}
 
     def end(self) -> None:
         """Be rid of everybody."""
@@ -408,11 +429,8 @@ class _View:
                 self.owned -= set(line.get("partitions", ()))
 
 
-def _more(seen: int) -> Callable[[Sequence[Line]], bool]:
+def _stirred(seen: int) -> Callable[[Sequence[Line]], bool]:
     return lambda lines: any(line["event"] in MEMBERSHIP for line in islice(lines, seen, None))
-
-
-_stirred = _more
 
 
 def play(request: Request, cluster: Cluster, out: Path, tell: Tell) -> Recorded:
@@ -525,6 +543,3 @@ def data(made: Recorded) -> dict[str, Any]:
         },
         "errors": made.errors,
     }
-
-
-__all__ = ["CHECKS", "SCENARIOS", "Recorded", "Request", "clients", "data", "play"]

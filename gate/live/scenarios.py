@@ -64,8 +64,6 @@ class Plan:
     seed: int = 0
     length: int | None = 12
     """Steps of a random scenario; None: it does not end."""
-    lacks: tuple[str, ...] = ()
-    """Steps that the cluster cannot do."""
 
 
 Steps = Iterator[Step]
@@ -185,7 +183,7 @@ def _random(plan: Plan) -> Steps:
         for name in running:
             several = draw.choice((TOPICS, TOPICS[:1], TOPICS[1:]))
             choices.append(Step("subscribe", name, topics=several))
-        chosen = draw.choice([one for one in choices if one.do not in plan.lacks])
+        chosen = draw.choice(choices)
         _note(up, chosen)
         yield chosen
         yield SETTLE if draw.random() < 0.5 else Step("next")

@@ -29,6 +29,9 @@ TAKEN = ("JoinGroup", "SyncGroup")
 """What the trace's coordinator answers when it is time; the rest of the group protocol at once."""
 AT_ONCE = ("Heartbeat", "LeaveGroup", "OffsetCommit")
 
+STARTS = 60.0
+"""Seconds that a process gets to have a consumer: a JVM on a busy machine is slower than any answer."""
+
 GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
 
 
@@ -69,6 +72,7 @@ class Seat:
         self.member: Member | None = None
         self.eager = False
         self.read = 0  # lines of its log that were looked at
+        self.began = 0  # lines of its log before its process started
         self.taken: dict[str, Placed] = {
             api: proxy.add(Rule(api, Action.TAKE, client=name, times=None)) for api in TAKEN
         }
@@ -99,6 +103,11 @@ class Seat:
         self.told = self.owned = 0
         self.own_gen = self.generation = NONE
         self.incarnation, self.gone, self.judged = NO_ID, False, None
+
+    def starts(self) -> None:
+        """Wait until its process has a consumer, or has ended."""
+        if self.member is not None and not self.member.stopped:
+            self.member.await_event("subscribed", STARTS, after=self.began)
 
     def ended(self) -> None:
         """Say so if the client is not there any more. Raises Unsupported if it never was, WentAnotherWay."""

@@ -209,13 +209,13 @@ class Stage:
         if self.log_dir is not None:
             log = self.log_dir / f"{self.run.id}-{str(self.profile).replace(':', '-')}-{seat.name}.log"
         seat.eager = stage.eager
+        seat.read = seat.began = sum(line.get("consumer") == seat.name for line in self.log.lines)
         seat.member = Member(
             *(seat.name, self.profile, "g", self._names(consumer.subscriptions[0]), config),
             bootstrap=self.proxy.bootstrap,
             log=self.log,
             log_file=log,
         )
-        seat.read = sum(1 for _ in seat.member.lines)
         seat.forget()
         yield from ()
 
@@ -235,6 +235,7 @@ class Stage:
     def _join(self, step: Step, seat: Seat) -> Iterator[Any]:
         if "JoinGroup" in seat.waiting:  # an old client that is not asked to show an id first
             return
+        seat.starts()
         frame = seat.request("JoinGroup")
         fields = frame.fields or {}
         yield from seat.look()

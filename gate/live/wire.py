@@ -58,8 +58,8 @@ class Header(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: ``kind`` int16, int32, int64, bool, string, string?, bytes, or a list (of ``Field``), in the
-    versions ``first`` to ``last``."""
+    """One field: ``kind`` int16, int32, int64, bool, uuid, string, string?, bytes, or a list (of ``Field``),
+    in the versions ``first`` to ``last``."""
 
     name: str
     kind: str | tuple[Field, ...]

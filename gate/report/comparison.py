@@ -51,6 +51,8 @@ def markdown(judged: Sequence[Judged], heading: str = "Comparison") -> str:
                 _, first = red[0]
                 lines.append(f"| {name} | {where} | {_escaped(first.summary)} | {Path(first.trace).stem} |")
             lines.append("")
+        if missing := list(_not_judged(members)):
+            lines += [*(f"- {line}" for line in missing), ""]
     lines += [*_summary(judged), "", f"`{LEGEND}`".replace(". holds", "· holds"), ""]
     return "\n".join(lines)
 
@@ -154,10 +156,14 @@ def _behind(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
             yield f"  {line}"
         for one, cell in cells if verbose else cells[:1]:
             yield f"    rebalance replay {cell.trace}" + (f"  ({clean(one.column.label)})" if verbose else "")
+    yield from _not_judged(members)
+    yield ""
+
+
+def _not_judged(members: Sequence[Judged]) -> Iterator[str]:
     for one in members:
         if one.error:
             yield f"{clean(one.column.label)}: not judged: {clean(one.error)}"
-    yield ""
 
 
 def _summary(judged: Sequence[Judged]) -> list[str]:

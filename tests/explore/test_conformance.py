@@ -121,10 +121,10 @@ def test_subscriptions_topics_and_static_members(seed: int) -> None:
 
 def test_hidden_faults_take_a_budget() -> None:
     setup = group(members=2, partitions=2, faults=("disconnect", "slow network", "session timeout"), budget=2)
-    logs = [log_of(setup, seed, 60) for seed in range(6)]
-    hidden = {asked(setup, log, EVERYTHING, faults=setup.faults, budget=2).verdict for log in logs}
-    assert hidden == {"explained"}
-    assert "mismatch" in {asked(setup, log).verdict for log in logs}
+    logs = [log_of(setup, seed, 40) for seed in (0, 3, 4)]  # in each of these runs a fault shows
+    hidden = [asked(setup, log, EVERYTHING, faults=setup.faults, budget=2).verdict for log in logs]
+    assert hidden == ["explained"] * 3
+    assert [asked(setup, log).verdict for log in logs] == ["mismatch"] * 3
 
 
 def test_the_witness_is_a_run_of_the_model() -> None:

@@ -211,3 +211,19 @@ def test_files_that_are_no_logs(rebalance):
     assert "No such file" in rebalance("conform", "nothing.jsonl").err
     Path("text.jsonl").write_text("[2026-11-21] INFO\n")
     assert "text.jsonl:1: not JSON" in rebalance("conform", "text.jsonl").err
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not an object"),
+        ('{"steps": ["stop"]}', "field 'steps' is not a list of objects"),
+        ('{"rests": {"number": 1}}', "field 'rests' is not a list of objects"),
+    ],
+)
+def test_a_run_json_that_is_none(rebalance, run, said):
+    Path("run.json").write_text(run)
+    ran = rebalance("conform", write(hand_over()))
+    assert ran.code == 2
+    assert f"run.json: {said}" in ran.err

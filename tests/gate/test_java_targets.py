@@ -119,12 +119,14 @@ def test_options_that_are_wrong(command, words, text, rebalance):
 
 
 def test_class_path_is_jars_directories_and_wildcards(tmp_path):
+    directory = tmp_path / "my libs [1]"
+    directory.mkdir()
     for name in ("b.jar", "a.jar", "c.txt"):
-        (tmp_path / name).touch()
-    assert bridge.checked([f"{tmp_path}/*", str(tmp_path)]) == [
-        f"{tmp_path}/a.jar",
-        f"{tmp_path}/b.jar",
-        str(tmp_path),
+        (directory / name).touch()
+    assert bridge.checked([f"{directory}/*", str(directory)]) == [
+        f"{directory}/a.jar",
+        f"{directory}/b.jar",
+        str(directory),
     ]
 
 
@@ -208,7 +210,7 @@ def test_a_java_that_cannot_compile_the_bridge(said, text, programs, tmp_path):
 
 def test_compiled_once_for_the_same_java_and_jars(programs, tmp_path):
     made = 'while [ "$1" != -d ]; do shift; done; mkdir -p "$2"; touch "$2/Bridge.class"'
-    program = programs("java", f"PATH=/bin:/usr/bin\n{made}")
+    program = programs("java", f"PATH=/bin:/usr/bin\necho compiles >> '{tmp_path}/log'\n{made}")
     jar = tmp_path / "a.jar"
     jar.touch()
     target = resolve(f"java:Own@{jar}?mode=x#sticky")
@@ -216,6 +218,8 @@ def test_compiled_once_for_the_same_java_and_jars(programs, tmp_path):
     assert target.command[-4:] == ("Bridge", "Own", "sticky", "mode=x")
     assert target.spec == f"java:Own@{jar}?mode=x#sticky"
     assert not target.hosted
+    assert resolve(f"java:Own@{jar}").command[:-3] == target.command[:-4]
+    assert (tmp_path / "log").read_text() == "compiles\n"
     program.write_text(program.read_text().replace("mkdir", "exit 1; mkdir"))
     os.utime(program, ns=(0, 0))  # another Java
     with pytest.raises(TargetError, match="does not compile"):

@@ -8,6 +8,8 @@ from datetime import datetime
 import pytest
 from rebalance.gate.live.clients.recorder import stamp
 from rebalance.gate.live.judge import CHECKS, Found, Rest, hand_overs, history, judge, seconds
+from rebalance.gate.live.record import AUDITED as WRITTEN
+from rebalance.pipeline.events import AT_CONSUMER, Kind
 from rebalance.pipeline.findings import CHECKS as AUDITED
 
 from tests.pipeline import plain_audit
@@ -130,6 +132,19 @@ def test_records_that_are_read_again_or_by_nobody() -> None:
     assert found([*lines, said(3.5, "a", "closed", detail="killed")]) == []
     # And what somebody else read is not skipped.
     assert found([*lines, polled(5, "c", 16, 17)]) == []
+
+
+@pytest.mark.parametrize(("ticks", "excused"), [((2,), True), ((2, 5), True), ((0,), False), ((5,), False)])
+def test_only_a_kill_between_the_two_owners_excuses_a_gap(ticks: tuple[float, ...], excused: bool) -> None:
+    """It may have been killed before, and come back, or after."""
+    lines = [polled(1, "a", 0, 9), polled(3, "b", 12, 15)]
+    lines += [said(tick, "a", "closed", detail="killed") for tick in ticks]
+    assert [one.killed for one in hand_overs(lines)] == [excused]
+    assert found(lines) == ([] if excused else [("skipped-records", "t-0")])
+
+
+def test_the_event_log_is_what_the_audit_knows_of_consumers() -> None:
+    assert {*WRITTEN, Kind.PLANNED} == set(AT_CONSUMER)
 
 
 def test_a_consumer_that_ends_by_itself() -> None:

@@ -217,6 +217,8 @@ class Broker:
                 connection.sendall(framed(write_response(head.api, head.version, head.correlation, answer)))
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # closed alone it would go on accepting
         self._listener.close()
 
 
@@ -225,7 +227,7 @@ class Client:
 
     def __init__(self, proxy: Proxy, name: str) -> None:
         self.name, self._count = name, 0
-        self.socket = socket.create_connection(proxy.addresses[0])
+        self.socket = socket.create_connection(proxy.addresses[0], timeout=60)
 
     def send(self, api: str, **fields: Any) -> int:
         self._count += 1
@@ -283,7 +285,6 @@ def connect(proxy: Proxy) -> Iterator[Connect]:
 
     def make(name: str) -> Client:
         clients.append(Client(proxy, name))
-        clients[-1].socket.settimeout(20)
         return clients[-1]
 
     yield make
@@ -509,7 +510,7 @@ def test_a_join_whose_answer_is_cut_is_sent_again(confluent):
     cut = group.placed[0].await_match()
     assert cut.fate == "cut"
     assert cut.fields["generation_id"] > 0
-    assert group.member.await_event("assigned", 30)["partitions"] == ["t-0", "t-1"]
+    assert group.member.await_event("assigned", 120)["partitions"] == ["t-0", "t-1"]
     requests = group.proxy.seen("JoinGroup", "a")
     assert len(requests) >= 2
     assert requests[0].connection != requests[1].connection
@@ -524,8 +525,8 @@ def test_a_late_sync_answer_delays_the_assignment(confluent):
     held = group.placed[0].await_match()
     assert held.error == "NONE"
     assert [str(p) for p in decode_assignment(held.fields["assignment"]).partitions] == ["t-0", "t-1"]
-    assert group.member.owned(10) == []
+    assert group.member.owned(60) == []
     assert not group.assigned()
     group.placed[0].release()
-    assert group.member.await_event("assigned", 30)["partitions"] == ["t-0", "t-1"]
+    assert group.member.await_event("assigned", 120)["partitions"] == ["t-0", "t-1"]
     assert group.proxy.seen("SyncGroup", "a", "response")[0].fate == "released"

@@ -141,6 +141,14 @@ def test_usage(rebalance: Rebalance, words: tuple[str, ...], said: str) -> None:
     assert said in ran.err
 
 
+def test_a_client_that_is_missing_is_wrong_usage(
+    rebalance: Rebalance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rebalance.gate.live.member.find_spec", lambda name: None)
+    ran = rebalance("record", "--clients", "aiokafka:1", "--out", tmp_path / "out")
+    assert (ran.code, "pip install aiokafka" in ran.err) == (2, True)
+
+
 def test_a_directory_with_something_in_it_is_refused(rebalance: Rebalance, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
@@ -175,7 +183,9 @@ def test_what_was_recorded_can_be_asked_for_again(tmp_path: Path) -> None:
 
 
 def test_the_examples_can_be_played() -> None:
-    for path in sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.json")):
+    paths = sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.json"))
+    assert paths
+    for path in paths:
         asked = again(json.loads(path.read_text()))
         assert asked.problem() == ""
         assert {one.member for one in asked.steps if one.member} <= set(asked.members), path.name

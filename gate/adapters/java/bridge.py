@@ -50,7 +50,7 @@ def checked(paths: Iterable[str]) -> list[str]:
     """``paths`` as a class path, ``DIR/*`` as its jars. Raises TargetError for what is not there."""
     found: list[str] = []
     for path in paths:
-        expanded = sorted(glob.glob(f"{path}.jar")) if path.endswith("*") else [path]
+        expanded = sorted(glob.glob(f"{glob.escape(path[:-1])}*.jar")) if path.endswith("*") else [path]
         if not expanded or not all(map(os.path.exists, expanded)):
             raise TargetError(f"there is no {path!r}, which should be a part of the class path")
         found += expanded
@@ -87,6 +87,7 @@ def _compile(java: str, jars: Sequence[str], source: str, draft: Path) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=COMPILE_SECONDS,
             check=False,
         )

@@ -83,7 +83,13 @@ def _ask(coordinates: Sequence[str]) -> tuple[str, ...]:
         words = [maven, "-q", "-B", "-f", str(pom), *goal, "-DincludeScope=runtime"]
         try:
             ran = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             raise TargetError(f"{wanted}: mvn did not end within {SECONDS} s") from None

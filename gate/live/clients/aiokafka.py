@@ -13,7 +13,7 @@ import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, serve
+from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, named, serve
 
 T = TypeVar("T")
 
@@ -89,11 +89,11 @@ class Aiokafka:
         ranges: Ranges = {}
         for partition, records in self._wait(self._consumer.getmany(timeout_ms=int(seconds * 1000))).items():
             for record in records:
-                extend(ranges, _name(partition), record.offset)
+                extend(ranges, named(partition), record.offset)
         return ranges
 
     def owned(self) -> Iterable[str]:
-        return map(_name, self._consumer.assignment())
+        return map(named, self._consumer.assignment())
 
     def close(self) -> None:
         self._wait(self._consumer.stop())
@@ -104,16 +104,12 @@ def _listener(recorder: Recorder) -> Any:
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Any) -> None:
-            recorder.write("assigned", map(_name, assigned))
+            recorder.write("assigned", map(named, assigned))
 
         def on_partitions_revoked(self, revoked: Any) -> None:
-            recorder.write("revoked", map(_name, revoked))
+            recorder.write("revoked", map(named, revoked))
 
     return Listener()
-
-
-def _name(partition: Any) -> str:
-    return f"{partition.topic}-{partition.partition}"
 
 
 def main() -> None:

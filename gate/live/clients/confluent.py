@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance.gate.live.clients.recorder import Ranges, Recorder, extend, serve
+from rebalance.gate.live.clients.recorder import Ranges, Recorder, extend, named, serve
 
 JOINING = re.compile(r'Joining group "')
 JOINED = re.compile(
@@ -109,7 +109,7 @@ class Confluent:
     def _told(self, event: str) -> Any:
         def callback(consumer: Any, partitions: list[Any]) -> None:
             self._log.drain()
-            self._recorder.write(event, map(_name, partitions))
+            self._recorder.write(event, map(named, partitions))
 
         return callback
 
@@ -126,15 +126,11 @@ class Confluent:
         return ranges
 
     def owned(self) -> Iterable[str]:
-        return map(_name, self._consumer.assignment())
+        return map(named, self._consumer.assignment())
 
     def close(self) -> None:
         self._consumer.close()
         self._log.drain()
-
-
-def _name(partition: Any) -> str:
-    return f"{partition.topic}-{partition.partition}"
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, serve
+from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, named, serve
 
 
 class KafkaPython:
@@ -76,11 +76,11 @@ class KafkaPython:
         ranges: Ranges = {}
         for partition, records in self._consumer.poll(timeout_ms=int(seconds * 1000)).items():
             for record in records:
-                extend(ranges, _name(partition), record.offset)
+                extend(ranges, named(partition), record.offset)
         return ranges
 
     def owned(self) -> Iterable[str]:
-        return map(_name, self._consumer.assignment())
+        return map(named, self._consumer.assignment())
 
     def close(self) -> None:
         self._consumer.close()
@@ -91,19 +91,15 @@ def _listener(recorder: Recorder) -> Any:
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Any) -> None:
-            recorder.write("assigned", map(_name, assigned))
+            recorder.write("assigned", map(named, assigned))
 
         def on_partitions_revoked(self, revoked: Any) -> None:
-            recorder.write("revoked", map(_name, revoked))
+            recorder.write("revoked", map(named, revoked))
 
         def on_partitions_lost(self, lost: Any) -> None:
-            recorder.write("lost", map(_name, lost))
+            recorder.write("lost", map(named, lost))
 
     return Listener()
-
-
-def _name(partition: Any) -> str:
-    return f"{partition.topic}-{partition.partition}"
 
 
 def main() -> None:

@@ -199,6 +199,11 @@ class LogTap(logging.Handler):
             told(record)
 
 
+def named(partition: Any) -> str:
+    """topic-partition, of what any client calls a TopicPartition."""
+    return f"{partition.topic}-{partition.partition}"
+
+
 def extend(ranges: Ranges, name: str, offset: int) -> None:
     """Add one record to what a poll returned."""
     first, last = ranges.get(name, (offset, offset))

@@ -7,7 +7,7 @@ const {AssignerProtocol: {MemberAssignment, MemberMetadata}, PartitionAssigners}
 const {version, homepage, bugs} = require("kafkajs/package.json");
 const {leader, serve} = require("../stdio");
 
-const [module_, promises = "balanced-equal"] = process.argv.slice(2);
+const [module_, promises = module_ ? "" : "balanced-equal"] = process.argv.slice(2);
 
 let topics; // the leader's metadata, at the time of the request
 const cluster = {
