@@ -4,7 +4,7 @@ A ```console block holds ``$ command`` lines, each followed by its output. Each 
 its own, which holds a copy of ``examples/`` and the files that the document itself shows; one run serves all
 blocks that begin with the same commands. An HTML comment in the line before a block says more about it::
 
-    <!-- slow -->                 not in the fast loop
+    <!-- slow -->                 not in the fast loop; nightly: only in `make nightly`
     <!-- needs: node -->          skipped where there is no such program, or module
     <!-- file: NAME -->           not a command but a file, written for the blocks of the document
 
@@ -23,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def together(found: Iterable[Block]) -> list[list[Block]]:
 def cases() -> Iterator[object]:
     every = (block for document in DOCUMENTS for block in blocks(document) if block.kind == "console")
     for shared in together(every):
-        marks = [pytest.mark.slow] if "slow" in shared[0].note else []
+        marks = [getattr(pytest.mark, tier) for tier in ("slow", "nightly") if tier in shared[0].note]
         yield pytest.param(shared, id="+".join(block.name for block in shared), marks=marks)
 
 
@@ -114,6 +115,22 @@ def skip_without(note: str) -> None:
         needed = found[1]
         if not shutil.which(needed) and not importlib.util.find_spec(needed):
             pytest.skip(f"needs {needed}")
+        if needed == "mvn" and (why := no_repository()):
+            pytest.skip(why)
+
+
+@cache
+def no_repository() -> str:
+    """Why Maven cannot fetch kafka-clients here, "" where it can: a network is not ours to test."""
+    from rebalance.gate.adapters.java import CLIENTS, maven
+    from rebalance.gate.targets import TargetError
+
+    try:
+        maven.classpath([f"{CLIENTS}:4.1.0"])
+    except TargetError as error:
+        if "reaches no repository" in str(error):
+            return str(error)
+    return ""
 
 
 def prepare(directory: Path, document: Path) -> None:

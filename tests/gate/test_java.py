@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from rebalance.gate import messages
-from rebalance.gate.adapters.java import CLIENTS, KAFKA, PROMISES, bridge, maven
+from rebalance.gate.adapters.java import CLIENTS, KAFKA, PROMISES, jvm, maven
 from rebalance.gate.check import Subject
 from rebalance.gate.plan import PROFILES, Plan, numbered
 from rebalance.gate.session import Session
@@ -59,7 +59,7 @@ def own(resolved, tmp_path_factory):
     classes = tmp_path_factory.mktemp("own")
     jars = os.pathsep.join(maven.classpath([NEWEST]))
     source = Path(__file__).with_name("Own.java")
-    javac = [bridge.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
+    javac = [jvm.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
     subprocess.run([*javac, "-cp", jars, "-d", classes, source], check=True, timeout=120)
     return f"java:acme.Own@{NEWEST},{classes}"
 

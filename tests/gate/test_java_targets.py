@@ -198,7 +198,7 @@ def test_without_java(programs, tmp_path):
     [
         ("error: package org.apache.kafka.common does not exist", "has no kafka-clients, 2.4 or newer"),
         ("Error occurred: java.lang.module.FindException: Module jdk.compiler not found", "not only a JRE"),
-        ("Bridge.java:1: error: what?", "the bridge does not compile: Bridge.java:1: error: what?"),
+        ("Bridge.java:1: error: what?", "Bridge.java does not compile: Bridge.java:1: error: what?"),
     ],
 )
 def test_a_java_that_cannot_compile_the_bridge(said, text, programs, tmp_path):
