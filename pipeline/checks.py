@@ -190,6 +190,7 @@ def needless(met: DataFrame, members: DataFrame, began: DataFrame) -> DataFrame:
 
     What a COOPERATIVE consumer revokes it was told to in that generation, so that one counts; an EAGER one
     revokes everything before it joins the next. It is EAGER if it had been told its assignment for a while.
+    Generations tell which came first, whatever the clocks of the two say.
     """
     eras = began.select("group", "generation", "era", F.col("changed").cast("int").alias("changed"))
     there = eras.select("group", F.col("generation").alias("to"), F.col("era").alias("era_to"))
@@ -198,8 +199,9 @@ def needless(met: DataFrame, members: DataFrame, began: DataFrame) -> DataFrame:
         "group", F.col("generation").alias("from"), F.col("consumer").alias("_who"), "synced"
     )
     eager = F.coalesce(seconds("synced", "a.ended") > AT_ONCE, F.lit(False))
+    given, taken = F.least("a.ended", "b.began"), F.greatest("a.ended", "b.began")
     rows = (
-        met.where("next and a.consumer != b.consumer and a.ended <= b.began and a.held < b.granted")
+        met.where("next and a.consumer != b.consumer and a.held < b.granted")
         .where(F.col("a.end") == Kind.REVOKED)
         .withColumns({"from": F.col("a.held"), "to": F.col("b.granted"), "_who": F.col("a.consumer")})
         .join(there, ["group", "to"])
@@ -210,9 +212,9 @@ def needless(met: DataFrame, members: DataFrame, began: DataFrame) -> DataFrame:
     return _findings(
         rows,
         F.lit(NEEDLESS.id),
-        began=F.col("a.ended"),
-        ended=F.col("b.began"),
-        lasted=seconds("a.ended", "b.began"),
+        began=given,
+        ended=taken,
+        lasted=seconds(given, taken),
         owners=("a", "b"),
         places=F.array("a.stop", "b.start"),
         detail=F.concat(

@@ -197,7 +197,7 @@ class Group:
                     yield Found("granted-before-revoked", self.name, *key, start, stop, both)
                 elif overlap and older.end in ("revoked", "lost", "closed"):
                     yield Found("owned-by-zombie", self.name, *key, b.began, until, both)
-                if following and not overlap and a.end == "revoked" and None not in (a.held, b.granted):
+                if following and a.end == "revoked" and None not in (a.held, b.granted):
                     same = (
                         a.held in self.era
                         and b.granted in self.era
@@ -207,7 +207,8 @@ class Group:
                     eager = told_at is not None and (a.ended - told_at).total_seconds() > 5  # type: ignore[operator]
                     same = same and (eager or not self.changed[a.held])  # type: ignore[index]
                     if a.held < b.granted and same:  # type: ignore[operator]
-                        yield Found("needless-movement", self.name, *key, a.ended, b.began, both)  # type: ignore[arg-type]
+                        first, then = sorted((a.ended, b.began))  # type: ignore[type-var]
+                        yield Found("needless-movement", self.name, *key, first, then, both)  # type: ignore[arg-type]
 
     def lulls(self) -> Iterator[tuple[datetime, datetime, str]]:
         """When nothing happened for long, and what was last."""

@@ -244,6 +244,22 @@ LOGS = {
         51.1 b synced 2
         51.2 b assigned 2 t-0
     """,
+    "moved for nothing, between clocks that differ": TWO
+    + "11.2 a revoked 2 t-1"
+    + FOLLOW_UP
+    + """
+        13.2 b assigned 3 t-1
+        113 a joined 4
+        113 b joined 4
+        113.1 a synced 4
+        113.1 b synced 4
+        114.3 b revoked 4 t-1
+        114 a joined 5
+        114.4 b joined 5
+        114.1 a synced 5
+        114.5 b synced 5
+        114.2 a assigned 5 t-1
+    """,
     "stranded at one instant": TWO
     + "11.2 a revoked 2 t-1"
     + FOLLOW_UP
@@ -274,6 +290,7 @@ FOUND = {
     "stranded twice, the log begins in the middle": ["stranded", "stranded"],
     "paused": ["long-pause"],
     "moved for nothing": ["needless-movement"],
+    "moved for nothing, between clocks that differ": ["needless-movement", "owned-twice"],
     "moved for nothing by EAGER": ["needless-movement"],
     "stranded at one instant": ["stranded"],
     "storm": ["rebalance-storm"],
