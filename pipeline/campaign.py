@@ -37,6 +37,7 @@ from pyspark.sql.types import (
     StructType,
 )
 from rebalance.pipeline.isolation import CannotStart, isolated
+from rebalance.pipeline.session import DEFAULT_OPTIONS
 
 SCHEMA = 1
 """Of campaign.json; raised when older readers would misread it."""
@@ -47,7 +48,7 @@ CHUNK = 2_000
 TASKS = 16
 """Tasks of a slice where it has scenarios enough, so that the cores end at about the same time."""
 
-LIGHT = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+LIGHT = {DEFAULT_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """Settings of Spark: its JVM hands out numbers and writes rows, and leaves the cores to those who play."""
 
 CONFORMANT, VIOLATION, DECLINED = "conformant", "violation", "declined"

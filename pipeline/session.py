@@ -24,15 +24,16 @@ OLDEST_JAVA = 17
 ATTEMPTS = 4
 """How often a task is tried. Spark's own default on a cluster; in local mode it would be once."""
 
-LATER = 10
-COMPILER = " ".join(
-    f"-XX:Tier4{name}Threshold={LATER * usual}"
-    for name, usual in (("Invocation", 5000), ("MinInvocation", 600), ("Compile", 15000), ("BackEdge", 40000))
+DEFAULT_OPTIONS = "spark.driver.defaultJavaOptions"
+_LATER = 10
+_TIERS = (("Invocation", 5000), ("MinInvocation", 600), ("Compile", 15000), ("BackEdge", 40000))
+JVM = " ".join(
+    ["-XX:+UseParallelGC", *(f"-XX:Tier4{name}Threshold={_LATER * usual}" for name, usual in _TIERS)]
 )
-"""The JVM's optimising compiler waits so many times as long as usual. Most of what Spark runs is the planning
-of queries, once each; to optimise that takes more CPU than it takes itself."""
-COLLECTOR = "-XX:+UseParallelGC"
-"""Few cores, and nobody minds a pause: this one takes the least CPU."""
+"""Options of a JVM that is driver and executor, for minutes and on few cores: the collector that takes the
+least CPU, and an optimising compiler that waits ten times as long as usual. Most of what Spark runs is the
+planning of queries, once each; to optimise that takes more CPU than it takes itself. What the settings have
+as DEFAULT_OPTIONS stands in for them."""
 
 FEW = 100_000
 """So many rows are one task's work."""
@@ -103,14 +104,11 @@ def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()
-    java = [f"-Dlog4j2.configurationFile={log4j}", f"-Djava.io.tmpdir={scratch}"]
-    if master.startswith("local"):
-        java += tuning(os.environ)
     ours = {
         **_everywhere(),
         "spark.app.name": "rebalance",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -Djava.io.tmpdir={scratch}",
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
         "spark.ui.enabled": "false",
@@ -120,13 +118,14 @@ def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str
         ours |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            DEFAULT_OPTIONS: JVM,
             # A stage has few tasks for few cores; adaptive execution merges what is still too small.
             "spark.sql.shuffle.partitions": str(4 * cores(master)),
             "spark.default.parallelism": str(cores(master)),
         }
     builder = SparkSession.builder.master(patient(master))
     for name, value in {**ours, **settings}.items():
-        builder = builder.config(name, value)
+        builder = builder.config(name, unsaid(value, os.environ) if name == DEFAULT_OPTIONS else value)
     # Java and Python workers write where this process does, warnings that nobody can act on above all.
     said = Path(scratch, "stderr")
     try:
@@ -190,14 +189,16 @@ def patient(master: str) -> str:
     return master if within is None else f"local[{within[1]},{ATTEMPTS}]"
 
 
-def tuning(environment: Mapping[str, str]) -> list[str]:
-    """Options for a JVM that is driver and executor, unless the user has said something of the kind.
+def unsaid(options: str, environment: Mapping[str, str]) -> str:
+    """The options of the JVM without those of a kind that the user has said something of: two collectors, and
+    it does not start.
 
-    >>> tuning({"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"})
-    []
+    >>> unsaid("-XX:+UseParallelGC -Dx=y", {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -Xss2m"})
+    '-Dx=y'
     """
     said = " ".join(environment.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
-    return [option for option, about in ((COMPILER, "Tier"), (COLLECTOR, "GC")) if about not in said]
+    kinds = [kind for kind in ("GC", "Tier") if kind in said]
+    return " ".join(one for one in options.split() if not any(kind in one for kind in kinds))
 
 
 def _need_java() -> None:

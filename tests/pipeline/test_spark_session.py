@@ -63,6 +63,13 @@ with session("local[1]", memory="512m") as spark:
         print("raised")
 """
 
+LIGHT = """
+from rebalance.pipeline.campaign import LIGHT
+from rebalance.pipeline.session import session
+with session("local[1]", memory="512m", settings=LIGHT) as spark:
+    print("counts", spark.range(5).count())
+"""
+
 NO_JAVA = """
 import os
 from rebalance.pipeline.session import SparkMissing, session
@@ -89,11 +96,13 @@ except SparkMissing as error:
     [
         (NO_JAVA, "/nowhere/bin/java not found; "),
         pytest.param(QUIET, "raised", marks=pytest.mark.slow),
+        pytest.param(LIGHT, "counts 5", marks=pytest.mark.slow),
         # Spark tries for a minute.
         pytest.param(NO_MASTER, "Spark does not start on spark://127.0.0.1:1: ", marks=pytest.mark.nightly),
     ],
 )
-def test_spark_says_nothing_by_itself(program, said, tmp_path):
+def test_spark_says_nothing_by_itself(program, said, tmp_path, monkeypatch):
+    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)  # our own options of the JVM are those of users
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
