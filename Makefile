@@ -21,7 +21,7 @@ ifneq ($(OURS),True)
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help gate test check bench switches states machine audit campaign mutants nightly format doctor clean
+.PHONY: help gate test check bench switches states machine audit campaign hour mutants nightly format doctor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
@@ -60,6 +60,10 @@ audit: $(STAMP) ## what an audit costs and finds, into benchmarks/audit.md
 campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into benchmarks/campaign.md
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m benchmarks.campaign
+
+hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/recorded-hour.md (four hours)
+	@$(NEED) java >/dev/null
+	$(BIN)/python -m benchmarks.hour --examples
 
 mutants: $(STAMP) ## the mutation score of the model, into benchmarks/mutation.md
 	$(BIN)/python -m benchmarks.mutation

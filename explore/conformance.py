@@ -31,9 +31,10 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import product, takewhile
+from math import inf
 from typing import Any, Literal, NamedTuple, cast
 
 from rebalance.model.assignor import Assignor
@@ -42,6 +43,7 @@ from rebalance.model.machine import NOBODY, Action, Event, Machine, Outcome, Sta
 from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
+    NO_ID,
     NONE,
     Callback,
     Decided,
@@ -53,10 +55,13 @@ from rebalance.model.protocol.state import (
     Life,
     Member,
     MemberState,
+    Noted,
     Parts,
     Sync,
     SyncOk,
     Threw,
+    Topics,
+    each,
     generations,
     relabel,
 )
@@ -93,7 +98,6 @@ _ASIDE = (*OPTIONAL, "paused", "resumed", "enforced", "subscribed")
 _LEADER = ("leader/stale", "leader/withhold", "leader/grant")
 _JOINS = frozenset({"join", "join late", "join lost", "join unanswered"})
 _RECEIVES_JOIN = frozenset({"receive", "receive join", "sync late", "sync lost", "assign", "hang"})
-_RECEIVES_SYNC = frozenset({"receive", "receive sync", "callback late", "callback throws"})
 
 LIMIT = 400_000
 """Pairs of state and frontier that are searched by default."""
@@ -119,12 +123,17 @@ class Observed(NamedTuple):
 Free = tuple[str, int]
 """An action that may happen unseen and costs nothing: its name and whose it is."""
 
+Spans = tuple[tuple[float, float], ...]
+"""Times from when to when, as those of events."""
+
 
 class Told(NamedTuple):
     """What a consumer's recording tells: kinds of events, and those it tells even of no partitions."""
 
     kinds: frozenset[str] = ALWAYS_TOLD
     empty: frozenset[str] = frozenset()
+    once: bool = False
+    """``joining`` is told once for a JoinGroup that is sent again with the member id it was given."""
 
 
 class Sign(NamedTuple):
@@ -198,8 +207,12 @@ def conforms(
     faults: Sequence[str] = (),
     budget: int = 0,
     free: Sequence[Free] = (),
+    when: Mapping[Free, Spans] | None = None,
+    silent: Mapping[str, float] | None = None,
     given: bool = False,
     build: Callable[[Setup], Machine] = machine,
+    lenient: Collection[int] = (),
+    dear: Collection[str] = (),
     window: float = 1.0,
     limit: int = LIMIT,
     seconds: float | None = None,
@@ -209,10 +222,14 @@ def conforms(
 
     The setup's faults and budget are replaced: by what the inputs take, and by the hidden ``faults`` of which
     ``budget`` may happen; those in ``free`` may happen as often as they like, also inputs that the
-    recording does not tell. ``build`` makes the machine. ``told`` are the slots whose recordings tell
-    something else than ``Told()``.
-    ``given``: assignments are as observed. ``limit`` bounds the pairs searched, ``seconds`` the time;
-    ``progress`` is called now and then with events explained, events in all, and pairs searched.
+    recording does not tell; those in ``when`` only in these spans of time, those in ``silent`` only where
+    their consumer tells nothing for so many seconds. ``build`` makes the machine. ``told`` are the slots
+    whose recordings tell something else than ``Told()``.
+    ``given``: assignments are as observed; leaders in the slots of ``lenient`` may break the clauses of a
+    leader, and the choice of such a step ends with ``AGAINST`` and the clause. Of runs that explain as much,
+    those with fewer such steps and fewer of the actions ``dear`` come first. ``limit`` bounds the pairs
+    searched, ``seconds`` the computing time; ``progress`` is called now and then with events explained,
+    events in all, and pairs searched.
     Raises ValueError for an event about a consumer that the setup does not have, or of an unknown kind.
     """
     for event in events:
@@ -227,8 +244,10 @@ def conforms(
     if given:
         setup = replace(setup, plug=hollow, naming="given")
     counts = any(event.generation is not None for event in events)
-    space = _Space(build(setup), setup, told or {}, counts, frozenset(free))
-    return _Search(space, events, given, window).run(limit, seconds, progress)
+    space = _Space(build(setup), setup, told or {}, counts, frozenset(free), frozenset(lenient))
+    return _Search(space, events, given, window, frozenset(dear), when or {}, silent or {}).run(
+        limit, seconds, progress
+    )
 
 
 # -- the model, step by step ---------------------------------------------------------------------------
@@ -270,8 +289,14 @@ class _Asked:
     known: dict[tuple[int, ...], tuple[_Step, ...]] = field(default_factory=dict)
 
 
-Candidates = Callable[[int, Parts], Iterable[Parts]]
-"""Slot and what it owns -> what it may be assigned."""
+HEARD = Noted("JoinGroup response heard")
+"""Seen in a step that shows ``joined`` and is none of the model's."""
+
+AGAINST = " against "
+"""In the choice of a leader's step: before the clause that the leader breaks."""
+
+Candidates = Callable[[int, Member], tuple[set[Parts], Topics]]
+"""Slot and its member -> what it may be assigned, and what it subscribes to when the answer comes."""
 
 Anchors = tuple[bool, tuple[int, ...]] | None
 """Whether the numbers are real or relative, and the number of each label up to the group's own; None where
@@ -288,8 +313,9 @@ class _Space:
         told: Mapping[int, Told],
         counts: bool,
         free: frozenset[Free] = frozenset(),
+        lenient: frozenset[int] = frozenset(),
     ) -> None:
-        self.setup, self.machine, self._free = setup, built, free
+        self.setup, self.machine, self._free, self._lenient = setup, built, free, lenient
         self.told = [told.get(slot, Told()) for slot in setup.slots]
         names = self.machine.components
         self.values: list[list[Value]] = [[] for _ in names]
@@ -465,13 +491,14 @@ class _Space:
         after = dict(zip(action.writes, outcome.values, strict=True))
         member, wire = before.get(f"member {name}"), before.get(f"wire {name}")
         signs: list[Sign] = []
-        if isinstance(member, Member) and isinstance(wire, JoinOk) and action.name in _RECEIVES_JOIN:
-            if member.state is MemberState.PREPARING:
+        then = after.get(f"member {name}")
+        stable = isinstance(then, Member) and then.state is MemberState.STABLE
+        if isinstance(member, Member) and isinstance(wire, JoinOk):
+            heard = HEARD in outcome.seen or action.name in _RECEIVES_JOIN
+            if member.state is MemberState.PREPARING and heard:
                 signs.append(Sign("joined", generation=wire.generation))
-        elif isinstance(wire, SyncOk) and action.name in _RECEIVES_SYNC:
-            then = after.get(f"member {name}")
-            if isinstance(then, Member) and then.state is MemberState.STABLE:
-                signs.append(Sign("synced", generation=wire.generation))
+        elif isinstance(wire, SyncOk) and stable:
+            signs.append(Sign("synced", generation=wire.generation))
         for seen in outcome.seen:
             if isinstance(seen, Callback):
                 told = seen.call.value == "assigned" and isinstance(member, Member)
@@ -479,12 +506,13 @@ class _Space:
                 signs.append(Sign(seen.call.value, seen.parts, None if generation == NONE else generation))
             elif isinstance(seen, Threw) and seen.error != "listener":
                 signs.append(Sign("failed"))
-        if action.name in _JOINS:
+        again = isinstance(member, Member) and member.id != NO_ID and member.generation == NONE
+        if action.name in _JOINS and not (again and self.told[action.who].once):
             signs.append(Sign("joining"))
         if self._is_input(action):
             choice = outcome.choice
             if INPUTS[action.name] in ("started", "subscribed"):
-                choice = f"topics {cast(Member, after[f'member {name}']).topics}"
+                choice = choice or f"topics {cast(Member, after[f'member {name}']).topics}"
             signs.append(Sign(INPUTS[action.name], choice=choice))
         tells = self.told[action.who]
         return tuple(s for s in signs if s.kind in tells.kinds and (s.parts != 0 or s.kind in tells.empty))
@@ -502,11 +530,15 @@ class _Space:
         for grant in decided.grants:
             member = cast(Member, self.value(node, self.member[grant.id.slot]))
             here = grant.id.incarnation in (member.id, self._under_way(node, grant.id.slot))
-            choices.append(sorted(set(candidates(grant.id.slot, member.owned))) if here else [Parts(0)])
+            several, changed = candidates(grant.id.slot, member)
+            several |= self._ignored(node, grant.id.slot, changed)
+            choices.append(sorted(several) if here else [Parts(0)])
         moves = []
         for shares in product(*choices):
             grants = tuple(Grant(g.id, Parts(s)) for g, s in zip(decided.grants, shares, strict=True))
-            if any(rule.breach(step.event, (decided._replace(grants=grants),)) for rule in self._judges):
+            seen = (decided._replace(grants=grants),)
+            broken = next((rule.clause for rule in self._judges if rule.breach(step.event, seen)), None)
+            if broken is not None and move.who not in self._lenient:
                 continue
             place = asked.writes.index(self.wire[move.who])
             sync = self.values[self.wire[move.who]][step.writes[place]]
@@ -514,8 +546,15 @@ class _Space:
             number = self._id(self.wire[move.who], sync._replace(grants=grants))
             writes = (*step.writes[:place], number, *step.writes[place + 1 :])
             text = "; ".join(f"{letter(g.id.slot)}: {self.setup.spell(g.parts)}" for g in grants)
+            text += f"{AGAINST}{broken}" if broken is not None else ""
             moves.append(move._replace(step=_Step(step.event._replace(choice=text), writes, step.word, None)))
         return moves
+
+    def _ignored(self, node: int, slot: int, topics: Topics) -> set[Parts]:
+        """An assignment of which nothing is seen: its member subscribes to ``topics`` when it arrives."""
+        member = cast(Member, self.value(node, self.member[slot]))
+        old = self.setup.parts(member.joined_topics) & ~self.setup.parts(topics)
+        return {Parts(1 << partition) for partition in each(Parts(old))}
 
     def _under_way(self, node: int, slot: int) -> int:
         wire = self.value(node, self.wire[slot])
@@ -540,16 +579,29 @@ def _number(group: Group, numbers: tuple[int, ...], label: int) -> int:
 class _Search:
     """Best first: pairs with the most events explained are searched first, hidden steps breadth-first."""
 
-    def __init__(self, space: _Space, events: Sequence[Observed], given: bool, window: float) -> None:
+    def __init__(
+        self,
+        space: _Space,
+        events: Sequence[Observed],
+        given: bool,
+        window: float,
+        dear: frozenset[str],
+        when: Mapping[Free, Spans],
+        silent: Mapping[str, float],
+    ) -> None:
         self.space, self.events, self.given, self.window = space, events, given, window
+        self.dear, self.when, self.silent = dear, when, silent
         self.whose = [*space.setup.slots, NOBODY]
         self.places = [[n for n, e in enumerate(events) if e.who == who] for who in self.whose]
         self.frontiers: list[tuple[int, ...]] = []
         self._known: dict[tuple[int, ...], int] = {}
         self._next: list[list[tuple[int, int]]] = []
         self._due: list[list[tuple[int, Observed]]] = []
+        self._shut: list[frozenset[Free]] = []
         self.parents: dict[tuple[int, int], tuple[tuple[int, int], Event | None] | None] = {}
-        self.queue: list[tuple[int, int, int, int]] = []
+        self.cost: dict[tuple[int, int], int] = {}
+        """Dear steps on the way to a pair."""
+        self.queue: list[tuple[int, int, int, int, int]] = []
         self.reached = (0, 0)
 
     def run(
@@ -559,10 +611,10 @@ class _Search:
         start = self._frontier((0,) * len(self.whose))
         for node in self.space.initial:
             self._add((start, node), None)
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = None if seconds is None else time.process_time() + seconds
         count = 0
         while self.queue:
-            left, _, frontier, node = heapq.heappop(self.queue)
+            left, _, _, frontier, node = heapq.heappop(self.queue)
             if not left:
                 return self._result("explained", (frontier, node))
             self._expand(frontier, node)
@@ -572,7 +624,7 @@ class _Search:
             if count % 1000 == 0:
                 if progress is not None:
                     progress(self._explained(self.reached[0]), len(self.events), len(self.parents))
-                if deadline is not None and time.monotonic() > deadline:
+                if deadline is not None and time.process_time() > deadline:
                     return self._stopped(f"more than {seconds:g} s")
         return self._mismatch()
 
@@ -585,6 +637,7 @@ class _Search:
             self.frontiers.append(counts)
             self._next.append(self._possible(counts))
             self._due.append(list(self._told_next(counts)))
+            self._shut.append(self._not_now(counts))
         return number
 
     def _possible(self, counts: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -596,6 +649,23 @@ class _Search:
         ]
         first = min((self.events[place].at for _, place in waiting), default=0.0)
         return [(lane, place) for lane, place in waiting if self.events[place].at <= first + self.window]
+
+    def _not_now(self, counts: tuple[int, ...]) -> frozenset[Free]:
+        """What may only happen at another time than between the events explained and those to come."""
+        lanes = list(zip(self.places, counts, strict=True))
+        last = max((self.events[places[n - 1]].at for places, n in lanes if n), default=-inf)
+        coming = min((self.events[places[n]].at for places, n in lanes if n < len(places)), default=inf)
+        speaking = {
+            (action, who)
+            for action, seconds in self.silent.items()
+            for who, (places, n) in zip(self.whose, lanes, strict=True)
+            if n < len(places) and self.events[places[n]].at < last + seconds
+        }
+        return frozenset(speaking) | frozenset(
+            action
+            for action, spans in self.when.items()
+            if not any(start <= coming + self.window and last <= stop + self.window for start, stop in spans)
+        )
 
     def _told_next(self, counts: tuple[int, ...]) -> Iterator[tuple[int, Observed]]:
         """The next event of each consumer that tells a generation; none where generations may fall."""
@@ -622,6 +692,8 @@ class _Search:
             if isinstance(wire, JoinOk if event.kind == "joined" else SyncOk):
                 label = wire.generation
             elif event.kind != "joined" and member.received is not None:
+                if member.generation == NONE:  # a client may go on as if it had not been reset
+                    continue
                 label = member.generation
             if label == NONE or self.space.number(node, label) != event.generation:
                 return True
@@ -631,17 +703,28 @@ class _Search:
         if pair in self.parents or self._too_late(*pair):
             return
         self.parents[pair] = parent
+        cost = 0
+        if parent is not None:
+            cost = self.cost.get(parent[0], 0) + self._is_dear(parent[1])
+        if cost:
+            self.cost[pair] = cost
         explained = self._explained(pair[0])
         if explained > self._explained(self.reached[0]):
             self.reached = pair
-        heapq.heappush(self.queue, (len(self.events) - explained, len(self.parents), *pair))
+        heapq.heappush(self.queue, (len(self.events) - explained, cost, len(self.parents), *pair))
+
+    def _is_dear(self, event: Event | None) -> bool:
+        return event is not None and (event.action in self.dear or AGAINST in event.choice)
 
     def _expand(self, frontier: int, node: int) -> None:
         pair = (frontier, node)
         turns = {self.whose[lane]: lane for lane, _ in self._next[frontier]}
+        shut = self._shut[frontier]
         for move in self.space.moves(node):
+            if shut and move.event is not None and (move.event.action, move.who) in shut:
+                continue
             if self.given and move.step is not None and move.step.decided is not None:
-                for filled in self.space.given(node, move, lambda s, o: self._candidates(frontier, s, o)):
+                for filled in self.space.given(node, move, lambda s, m: self._candidates(frontier, s, m)):
                     self._follow(pair, filled, turns)
             else:
                 self._follow(pair, move, turns)
@@ -697,18 +780,23 @@ class _Search:
         then = self._frontier((*counts[:lane], done + len(move.word), *counts[lane + 1 :]))
         self._add((then, after), (pair, move.event))
 
-    def _candidates(self, frontier: int, slot: int, owned: Parts) -> Iterator[Parts]:
-        """What ``slot`` may be assigned now, as its next callbacks tell."""
-        yield owned
-        coming = self.places[slot][self.frontiers[frontier][slot] :]
-        calls = [self.events[place] for place in coming if self.events[place].kind not in _ASIDE][:2]
+    def _candidates(self, frontier: int, slot: int, member: Member) -> tuple[set[Parts], Topics]:
+        """What ``slot`` may be assigned now, as its next callbacks tell; and its next subscription."""
+        owned, topics = member.owned, member.topics
+        several = {owned}
+        coming = [self.events[place] for place in self.places[slot][self.frontiers[frontier][slot] :]]
+        calls = [event for event in coming if event.kind not in _ASIDE][:2]
         if calls and calls[0].kind == "assigned":
-            yield Parts(owned | (calls[0].parts or 0))
+            several.add(Parts(owned | (calls[0].parts or 0)))
         elif calls and calls[0].kind == "revoked":
             left = Parts(owned & ~(calls[0].parts or 0))
-            yield left
+            several.add(left)
             if len(calls) > 1 and calls[1].kind == "assigned":
-                yield Parts(left | (calls[1].parts or 0))
+                several.add(Parts(left | (calls[1].parts or 0)))
+        for event in takewhile(lambda event: event.kind not in CALLBACKS, coming):
+            if event.kind == "subscribed" and event.choice:
+                topics = Topics(int(event.choice.removeprefix("topics ")))
+        return several, topics
 
     # -- what came of it --
 

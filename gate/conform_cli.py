@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 MOST = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
 
-VERDICTS = {"explained": ("conformant", 0), "mismatch": ("violation", 1), "inconclusive": ("inconclusive", 3)}
+VERDICTS: dict[str, tuple[str, int]] = {
+    "explained": ("conformant", 0),
+    "mismatch": ("violation", 1),
+    "inconclusive": ("inconclusive", 3),
+}
 
 
 def add(commands: Any) -> None:
@@ -68,7 +72,7 @@ def add(commands: Any) -> None:
     search.add_argument("--states", type=whole, default=400_000, metavar="N",
                         help="inconclusive after so many, for each number of faults (400000)")  # fmt: skip
     search.add_argument("--seconds", type=positive, metavar="N",
-                        help="inconclusive after this time, for each number of faults")  # fmt: skip
+                        help="inconclusive after so much computing time")  # fmt: skip
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--format", choices=("text", "json"), default="text")
     shown.add_argument("--show", action="store_true", help="the run of the model that explains the log")
@@ -174,6 +178,7 @@ def data(answer: Answer) -> dict[str, Any]:
         "events": found.events,
         "longest": found.longest,
         "hidden_faults": answer.faults,
+        "findings": answer.findings,
         "free": [f"{name} of {asked.name(slot)}" for name, slot in asked.free],
         "searched": found.searched,
         "why": found.why,
@@ -207,6 +212,7 @@ def text(answer: Answer, *, steps: bool = False) -> list[str]:
     lines = [clean(said), f"  {found.searched:,} states and events searched"]
     if answer.faults:
         lines[1] += f", {count(answer.faults, 'fault')} that nobody wrote down"
+    lines += _found(answer)
     if found.blamed is not None:
         lines += _mismatch(answer)
     if steps or found.blamed is not None:
@@ -214,6 +220,19 @@ def text(answer: Answer, *, steps: bool = False) -> list[str]:
         lines += ["", "  the run of the model" if steps else "  the run of the model up to there, its end"]
         lines += [f"    {line}" for line in _steps(answer, witness)]
     return lines
+
+
+def _found(answer: Answer) -> list[str]:
+    """What about clients the run takes that is no part of the model."""
+    from rebalance.gate.habits import BY_ID
+    from rebalance.gate.report.words import clean, count
+
+    lines: list[str] = []
+    for name, times in answer.findings.items():
+        habit = BY_ID.get(name)
+        whose = f"{habit.client}: {habit.sentence}" if habit else "a leader's decision breaks this clause"
+        lines.append(clean(f"  {name} ({count(times, 'time')}): {whose}"))
+    return ["", "  findings about clients that the run takes", *lines] if lines else []
 
 
 def _mismatch(answer: Answer) -> list[str]:

@@ -7,24 +7,30 @@ it, ``run.json``: the kind of cluster, the assignors of each stage, what was don
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from rebalance.explore.conformance import (
+    AGAINST,
     ALWAYS_TOLD,
     CALLBACKS,
     OPTIONAL,
     Conformance,
     Free,
     Observed,
+    Spans,
     Told,
     conforms,
 )
 from rebalance.explore.scenarios import runs
+from rebalance.gate import habits
 from rebalance.model.assignors import NAMES
 from rebalance.model.machine import NOBODY, Action, Machine, Outcome, Value
 from rebalance.model.profiles import AS_SPECIFIED, broker, client
@@ -43,7 +49,7 @@ LOSES: Mapping[str, tuple[str, ...]] = {"kafka-python": ("sync lost", "disconnec
 """What a client loses by itself. In kafka-python 3.0.12 a join that was answered between two polls is thrown
 away, and the next poll begins another one (coordinator/base.py, where ``_join_task.is_done`` is asked)."""
 
-AIOKAFKA = "aiokafka"
+AIOKAFKA = habits.AIOKAFKA
 """The client profile of aiokafka, which is not in the catalogue: EAGER, no claims, no
 onPartitionsLost, and no callback when it leaves."""
 
@@ -53,7 +59,7 @@ CLIENTS: Mapping[str, str] = {
     "aiokafka": AIOKAFKA,
     "kafka-clients": "java-current",
 }
-"""First word of what a recorded consumer says it is -> its profile."""
+"""First word of what a recorded consumer says it is -> its profile; Java's follows from its version."""
 
 HIDDEN = ("disconnect", "slow network", "late request", "slow commit", "session timeout", "slow member")
 """Kinds of faults that nobody writes down, for ``budget``."""
@@ -68,6 +74,12 @@ such calls are left out."""
 MOCK_DECISIONS = frozenset({"ghost_on_retry", "rebalance_timeout_zero", "no_pending_sync_expiry"})
 """The mock cluster knows no KIP-394, ends a join phase by its own short timer, and expels nobody for not
 syncing (rdkafka_mock_cgrp.c)."""
+
+SHARES = (0.2, 0.2, 0.7, 1.0)
+"""Of the time that is left, what each stage of a search may take."""
+
+NARROW = 0.1
+"""Events further apart than this are nearly always in order, so this is asked first; in seconds."""
 
 MAX_CONSUMERS, MAX_PARTITIONS = 26, 64
 
@@ -152,7 +164,8 @@ class Question:
     lines: tuple[Line, ...]
     told: Mapping[int, Told]
     free: tuple[Free, ...]
-    build: Callable[[Setup], Machine]
+    when: Mapping[Free, Spans]
+    build: _Built
 
     def name(self, slot: int) -> str:
         """The consumer in a slot."""
@@ -166,6 +179,20 @@ class Answer:
     question: Question
     conformance: Conformance
     faults: int
+
+    @property
+    def findings(self) -> dict[str, int]:
+        """Ids of habits that are findings, and clauses that leaders broke -> how often the run took them."""
+        taken: dict[str, int] = {}
+        for step in self.conformance.witness:
+            if step.event is None:
+                continue
+            habit = habits.BY_ID.get(step.event.action)
+            _, against, clause = step.event.choice.partition(AGAINST)
+            name = clause if against else habit.id if habit and not habit.usual else ""
+            if name:
+                taken[name] = taken.get(name, 0) + 1
+        return taken
 
 
 # -- the log -------------------------------------------------------------------------------------------
@@ -278,9 +305,13 @@ def question(recorded: Recorded, choices: Choices) -> Question:
     where = {slot: number for number, slot in enumerate(slots)}
     listed = _Listing(slots, {name: number for number, (name, _) in enumerate(topics)}, numbers)
     owners = {name: [where[slot] for slot in several] for name, several in lives.items()}
-    stops, free = _absences(recorded, owners)
-    for line in sorted((*_left(recorded.lines), *stops), key=lambda line: line.at):
+    absent = _absences(recorded, owners)
+    for line in sorted((*_left(recorded.lines), *absent.lines), key=lambda line: line.at):
         listed.add(line, owners)
+    when = {**absent.when, **_between(slots, listed.events)}
+    for slot in (number for number, one in enumerate(slots) if one.profile in habits.JOINS_UNPOLLED):
+        when.pop(("slow member", slot), None)
+    free = [action for action in when if action[0] not in habits.BY_ID]
     free += [("enforce", slot) for slot in listed.again]
     kind = _broker(recorded, choices)
     if kind != MOCK:
@@ -296,7 +327,12 @@ def question(recorded: Recorded, choices: Choices) -> Question:
         tuple(listed.lines),
         _told(slots, listed.events),
         tuple(dict.fromkeys((*free, *_loading(kind, recorded, slots), *_losing(slots)))),
-        _Losing(mock if kind == MOCK else machine, frozenset(slot for _, slot in _losing(slots))),
+        when,
+        _Built(
+            kind == MOCK,
+            tuple(slot.profile for slot in slots),
+            frozenset(action for action in when if action[0] in habits.BY_ID),
+        ),
     )
 
 
@@ -330,7 +366,7 @@ def _lives(recorded: Recorded, choices: Choices) -> dict[str, list[Slot]]:
         if not line.consumer or (line.event != "started" and line.consumer in lives):
             continue
         several = lives.setdefault(line.consumer, [])
-        said = CLIENTS.get(line.detail.split(" ")[0], AS_SPECIFIED)
+        said = _profile(line.detail)
         profile = _last(choices.profiles, line.consumer) or said
         release = client(AS_SPECIFIED if profile == AIOKAFKA else profile)
         mine = [step for step in steps if step.get("member") == line.consumer]
@@ -345,6 +381,14 @@ def _lives(recorded: Recorded, choices: Choices) -> dict[str, list[Slot]]:
                 raise ValueError(f"assignor {name!r} of {line.consumer} is unknown; known: {known}")
         several.append(Slot(line.consumer, profile, assignors))
     return lives
+
+
+def _profile(said: str) -> str:
+    """The profile of a client by what it says that it is."""
+    name, _, release = said.partition(" ")
+    if name == "kafka-clients" and re.fullmatch(r"\d+\.\d+\.\d+", release):
+        return f"java-{release}"
+    return CLIENTS.get(name, AS_SPECIFIED)
 
 
 def _last(given: Sequence[tuple[str, Any]], name: str) -> Any:
@@ -395,8 +439,6 @@ class _Listing:
             kind = "killed"
         if kind not in ALWAYS_TOLD and kind not in OPTIONAL:
             return
-        if kind == "joining" and self.slots[slot].profile in SAYS_ONCE:
-            return
         parts = None
         if not line.partitions and kind in SAYS_NOTHING.get(self.slots[slot].profile, ()):
             return
@@ -423,7 +465,7 @@ class _Listing:
         if waits or line.consumer not in self._started:
             self._started.setdefault(line.consumer, 1)
             self._begin(slot, waits[1] if waits else line, line.at, topics or None)
-        elif topics and topics != before:
+        elif topics and (topics != before or self.slots[slot].profile in habits.SUBSCRIBES_AGAIN):
             self._put(line, Observed(line.at, slot, "subscribed", choice=f"topics {topics}"))
         elif topics:
             self.again.append(slot)
@@ -481,6 +523,7 @@ def _told(slots: Sequence[Slot], events: Sequence[Observed]) -> dict[int, Told]:
         number: Told(
             ALWAYS_TOLD | kinds.get(slot.profile, set()).intersection(OPTIONAL),
             frozenset(empty.get(slot.profile, ())),
+            slot.profile in SAYS_ONCE,
         )
         for number, slot in enumerate(slots)
     }
@@ -501,40 +544,132 @@ def _left(lines: Sequence[Line]) -> list[Line]:
     return made
 
 
-def _absences(recorded: Recorded, owners: Mapping[str, Sequence[int]]) -> tuple[list[Line], list[Free]]:
-    """What the driver did to consumers without a line in the log, as lines where ``run.json`` tells when.
+@dataclass
+class _Absences:
+    """What the driver did to consumers without a line in the log.
 
-    A step that follows a rest happens right after it. Of another one only the order is known: it may happen
-    at any time. A consumer that is kept from polling may exceed max.poll.interval.
+    ``lines``: stops and continuations where ``run.json`` tells when; ``when``: what may happen unseen, and
+    in which times.
     """
-    rests = {rest.get("number"): rest.get("at") for rest in recorded.run.get("rests", ())}
+
+    lines: list[Line] = field(default_factory=list)
+    when: dict[Free, Spans] = field(default_factory=dict)
+
+    def may(self, actions: Iterable[str], slot: int, span: tuple[float, float]) -> None:
+        """Each of ``actions`` may happen to ``slot`` in ``span``; what it does about it, some time after."""
+        for action in actions:
+            until = span[1] + AFTERWARDS if action in habits.BY_ID else span[1]
+            self.when[action, slot] = (*self.when.get((action, slot), ()), (span[0], until))
+
+
+def _absences(recorded: Recorded, owners: Mapping[str, Sequence[int]]) -> _Absences:
+    """Stops, continuations, and times without polls.
+
+    A step that follows a rest happens right after it. Of another one it is known before and after which
+    events it came, and it may have happened at any time between.
+    """
+    made = _Absences()
     told = {line.event for line in recorded.lines}
-    lines: list[Line] = []
-    free: list[Free] = []
-    for number, step in enumerate(recorded.run.get("steps", ()), 1):
-        name = str(step.get("member", ""))
+    lives: dict[str, int] = {}
+    began: dict[tuple[str, int], float] = {}
+    stops: list[tuple[int, Line]] = []
+    untimed: set[int] = set()
+    steps = recorded.run.get("steps", ())
+    for number, (step, (earliest, latest)) in enumerate(zip(steps, _times(recorded), strict=True), 1):
+        name, does = str(step.get("member", "")), str(step.get("do"))
         if name not in owners:
             continue
-        if step.get("do") == "pause":
-            free += [("max poll", slot) for slot in owners[name]]
-        kind = {"stop": "paused", "cont": "resumed"}.get(step.get("do"))
-        if kind is None or "paused" in told:
+        lives[name] = lives.get(name, 0) + (does == "start")
+        slot = owners[name][min(max(0, lives[name] - 1), len(owners[name]) - 1)]
+        if does in _UNSEEN:
+            began[does, slot] = earliest
+        for what in _ENDS.get(does, ()):
+            if (what, slot) in began:
+                made.may(_UNSEEN[what], slot, (began.pop((what, slot)), latest))
+        if does not in ("stop", "cont") or "paused" in told:
             continue
-        if rests.get(number - 1) is not None:
-            at = _seconds(rests[number - 1], f"{recorded.path.parent / 'run.json'}")
-            lines.append(Line(0, at, kind, name, detail=f"step {number} of run.json"))
+        if earliest < latest:
+            untimed.add(slot)
+            made.may(("pause", "resume"), slot, (earliest, latest))
         else:
-            free += [(action, slot) for slot in owners[name] for action in ("pause", "resume")]
-    return ([], free) if any(action == "pause" for action, _ in free) else (lines, free)
+            kind = "paused" if does == "stop" else "resumed"
+            stops.append((slot, Line(0, earliest, kind, name, detail=f"step {number} of run.json")))
+    for (what, slot), start in began.items():
+        made.may(_UNSEEN[what], slot, (start, inf))
+    for slot, line in stops:
+        if slot in untimed:
+            made.may(("pause", "resume"), slot, (line.at, line.at))
+        else:
+            made.lines.append(line)
+    return made
+
+
+def _between(slots: Sequence[Slot], events: Sequence[Observed]) -> dict[Free, Spans]:
+    """When consumers were killed right after a callback, and when they may notice a subscription."""
+    spans: dict[Free, Spans] = {}
+    last: dict[int, Observed] = {}
+    for event in events:
+        before = last.get(event.who)
+        if event.kind == "killed" and before is not None:
+            name = "is killed before it joins" if before.kind in CALLBACKS else habits.UNHEARD
+            spans[name, event.who] = (*spans.get((name, event.who), ()), (before.at, event.at))
+        if event.kind == "subscribed" and slots[event.who].profile == AIOKAFKA:
+            name = "takes its subscription"
+            spans[name, event.who] = (*spans.get((name, event.who), ()), (event.at, event.at + NOTICED))
+        last[event.who] = event
+    return spans
+
+
+AFTERWARDS = 5.0
+"""Seconds after a consumer goes on in which it may act as if it had not been away."""
+
+NOTICED = 0.05
+"""Seconds after which aiokafka has noticed ``subscribe()``."""
+
+_UNSEEN = {
+    "pause": ("max poll", "callback late", "slow member", "prepares and waits", "keeps what it left"),
+    "stop": ("join late", "sync late", "times out by itself"),
+}
+"""Step of a run -> what may happen to its member from then on until it goes on."""
+_ENDS = {"resume": ("pause",), "cont": ("stop",), "close": ("pause", "stop"), "kill": ("pause", "stop")}
+
+
+def _times(recorded: Recorded) -> list[tuple[float, float]]:
+    """For each step of ``run.json`` when it was done: at the earliest, at the latest; equal after a rest."""
+    steps = list(recorded.run.get("steps", ()))
+    rests = {rest.get("number"): rest.get("at") for rest in recorded.run.get("rests", ())}
+    shown = {
+        "start": ("started",),
+        "close": ("leaving", "closed"),
+        "kill": ("closed",),
+        "subscribe": ("subscribed",),
+    }
+    known: list[float | None] = []
+    left = recorded.lines
+    for number, step in enumerate(steps, 1):
+        does, who = str(step.get("do")), step.get("member")
+        at = None
+        if rests.get(number) is not None:
+            at = _seconds(rests[number], f"{recorded.path.parent / 'run.json'}")
+        for place, line in enumerate(left if does in shown else ()):
+            if line.consumer == who and line.event in shown[does]:
+                at, left = line.at, left[place + 1 :]
+                break
+        known.append(at)
+    times = []
+    for number in range(len(steps)):
+        before = next((at for at in reversed(known[:number]) if at is not None), -inf)
+        after = next((at for at in known[number:] if at is not None), inf)
+        rested = number > 0 and rests.get(number) is not None
+        times.append((before, before) if rested else (before, after))
+    return times
 
 
 def _loading(kind: str, recorded: Recorded, slots: Sequence[Slot]) -> list[Free]:
     """A JoinGroup may be refused by a coordinator that is loading, if the log shows that it is sent again."""
     shown = {line.consumer for line in recorded.lines if line.event == "joining"}
     return [
-        ("join lost", number)
-        for number, slot in enumerate(slots)
-        if kind != MOCK and slot.consumer in shown and slot.profile not in SAYS_ONCE
+        ("join lost", number) for number, slot in enumerate(slots) if kind != MOCK and slot.consumer in shown
     ]
 
 
@@ -543,21 +678,25 @@ def _losing(slots: Sequence[Slot]) -> list[Free]:
 
 
 @dataclass(frozen=True)
-class _Losing:
-    """A builder whose ``slots`` lose of answers to SyncGroup only those that they got."""
+class _Built:
+    """Makes the machine of a question: that of the coordinator, with the habits of ``clients`` by slot."""
 
-    build: Callable[[Setup], Machine]
-    slots: frozenset[int]
+    mocked: bool
+    clients: tuple[str, ...]
+    timed: frozenset[Free]
+    findings: bool = False
 
     def __call__(self, setup: Setup) -> Machine:
-        built = self.build(setup)
+        built = mock(setup) if self.mocked else machine(setup)
+        losing = [slot for slot, client in enumerate(self.clients) if client in LOSES]
         actions = tuple(
             action._replace(run=_only_synced(action))
-            if action.name == "disconnect" and action.who in self.slots
+            if action.name == "disconnect" and action.who in losing
             else action
             for action in built.actions
         )
-        return replace(built, actions=actions)
+        built = replace(built, actions=actions)
+        return habits.with_habits(built, setup, self.clients, timed=self.timed, findings=self.findings)
 
 
 def _only_synced(action: Action) -> Callable[..., Iterable[Outcome]]:
@@ -613,26 +752,44 @@ def _refused(value: Value) -> Value:
 
 
 def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], None] | None = None) -> Answer:
-    """Search with no hidden fault, then with one, and so on to as many as may be."""
-    faults = 0
-    while True:
-        found = conforms(
-            asked.setup,
-            asked.events,
-            told=asked.told,
-            faults=HIDDEN,
-            budget=faults,
-            free=asked.free,
-            given=choices.assignor == "observed",
-            build=asked.build,
-            window=choices.window,
-            limit=choices.limit,
-            seconds=choices.seconds,
-            progress=progress,
-        )
-        if found.verdict != "mismatch" or faults == choices.faults:
-            return Answer(asked, found, faults)
-        faults += 1
+    """Search in stages: the narrowest window first, then all of it; then with what is found about clients.
+
+    With no hidden fault, then with one, and so on to as many as may be. What explains the log is taken; a
+    mismatch is one of the last stage.
+    """
+    clients = asked.build.clients
+    lenient = [slot for slot, client in enumerate(clients) if client in habits.LENIENT]
+    several = lenient or any(
+        client.startswith(habit.client) and not habit.usual for habit in habits.HABITS for client in clients
+    )
+    ends = None if choices.seconds is None else time.process_time() + choices.seconds
+    for faults in range(choices.faults + 1):
+        stages = [(min(NARROW, choices.window), False), (choices.window, False)]
+        stages += [(min(NARROW, choices.window), True), (choices.window, True)] if several else []
+        for number, (window, findings) in enumerate(dict.fromkeys(stages)):
+            share = SHARES[number] if len(stages) > 2 else SHARES[number + 2]
+            left = None if ends is None else (ends - time.process_time()) * share
+            found = conforms(
+                asked.setup,
+                asked.events,
+                told=asked.told,
+                faults=HIDDEN,
+                budget=faults,
+                free=asked.free,
+                when=asked.when,
+                silent={habit.id: habit.silent for habit in habits.HABITS if habit.silent},
+                given=choices.assignor == "observed",
+                build=replace(asked.build, findings=findings),
+                lenient=lenient if findings else (),
+                dear=habits.BY_ID,
+                window=window,
+                limit=choices.limit,
+                seconds=left,
+                progress=progress,
+            )
+            if found.verdict == "explained":
+                return Answer(asked, found, faults)
+    return Answer(asked, found, faults)
 
 
 __all__ = [

@@ -6,18 +6,17 @@ import argparse
 import json
 import re
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.live.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, natural, note, positive, say, whole
 
 if TYPE_CHECKING:
     from rebalance.gate.live.cluster import Cluster
     from rebalance.gate.live.record import Recorded, Request
-
-SESSION = {"mock": 1500, "kafka": 3000}
-NODES = {"failover": 3}
 
 
 def add(commands: Any) -> None:
@@ -34,31 +33,33 @@ def add(commands: Any) -> None:
     parser.add_argument("--list", action="store_true", help="list the scenarios and the checks")
     parser.add_argument("--cluster", choices=tuple(SESSION), default="mock",
                         help="mock: librdkafka's own (default); kafka: Apache Kafka, by Maven")  # fmt: skip
-    parser.add_argument(
-        "--kafka-version", default="4.1.0", metavar="VERSION", help="of --cluster kafka (4.1.0)"
-    )
+    parser.add_argument("--kafka-version", metavar="VERSION", help=f"of --cluster kafka ({KAFKA})")
     parser.add_argument("--nodes", type=whole, metavar="N", help="of --cluster kafka (1; failover: 3)")
     parser.add_argument("--clients", default="confluent:3", metavar="NAME:COUNT[,...]",
                         help="confluent, kafka-python, aiokafka, java:VERSION (confluent:3)")  # fmt: skip
     parser.add_argument("--scenario", default="scale-out", metavar="NAME", help="what happens (scale-out)")
     parser.add_argument("--seed", type=natural, default=0, help="of the random scenario (0)")
-    parser.add_argument("--steps", type=whole, default=12, metavar="N", help="of the random scenario (12)")
+    parser.add_argument("--steps", type=whole, default=STEPS, metavar="N",
+                        help=f"of the random scenario ({STEPS})")  # fmt: skip
     parser.add_argument(
         "--duration", type=positive, metavar="SECONDS", help="the random scenario goes on so long"
     )
-    parser.add_argument("--partitions", type=whole, default=6, metavar="N", help="of each topic (6)")
+    parser.add_argument("--partitions", type=whole, default=PARTITIONS, metavar="N",
+                        help=f"of each topic ({PARTITIONS})")  # fmt: skip
     parser.add_argument("--assignor", default="", metavar="NAME", help="range, roundrobin, sticky or "
                         "cooperative-sticky (the last where all clients have it, else range)")  # fmt: skip
-    parser.add_argument("--session-timeout", type=whole, metavar="MS", help="session.timeout.ms (mock: 1500, "
-                        "kafka: 3000)")  # fmt: skip
-    parser.add_argument("--poll", type=whole, default=50, metavar="MS", help="timeout of each poll (50)")
-    parser.add_argument("--settle", type=positive, default=30.0, metavar="SECONDS",
-                        help="how long a group may take to come to rest (30)")  # fmt: skip
+    parser.add_argument("--session-timeout", type=whole, metavar="MS", help="session.timeout.ms "
+                        f"({', '.join(f'{kind}: {ms}' for kind, ms in SESSION.items())})")  # fmt: skip
+    parser.add_argument("--poll", type=whole, default=POLL, metavar="MS",
+                        help=f"timeout of each poll ({POLL})")  # fmt: skip
+    parser.add_argument("--settle", type=positive, default=SETTLE, metavar="SECONDS",
+                        help=f"how long a group may take to come to rest ({SETTLE:g})")  # fmt: skip
     parser.add_argument(
         "--static", action="store_true", help="static members: their names are group.instance.id"
     )
     parser.add_argument("--again", type=Path, metavar="DIR", help="what was recorded in DIR, step by step: "
-                        "its clients, steps and times instead of the options above")  # fmt: skip
+                        "its clients, steps and times, on its cluster, but for --kafka-version and "
+                        "--nodes")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="a new directory (.rebalance/<time>)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="what is printed")
     parser.add_argument("-v", "--verbose", action="store_true", help="say each step")
@@ -74,15 +75,15 @@ def run(options: argparse.Namespace) -> int:
         say(_listed())
         return 0
     request = _again(options) if options.again else _request(options)
-    out = _directory(options.out)
     if problem := request.problem():
-        made = Recorded(request, out, unsupported=problem)
+        made = Recorded(request, Path(), unsupported=problem)
     else:
+        out = _directory(options.out)
         tell = note if options.verbose else (lambda _: None)
         try:
             for profile, _ in request.clients:
                 command(profile)  # before a cluster starts: is there all that it needs?
-            with _cluster(request, options, out) as cluster:
+            with _cluster(request, out) as cluster:
                 made = play(request, cluster, out, tell)
         except Unavailable as error:
             raise UsageError(str(error)) from error
@@ -112,8 +113,6 @@ def _request(options: argparse.Namespace) -> Request:
         raise UsageError(
             f"--assignor: none is called {options.assignor!r}; there are: {', '.join(known[1:])}"
         )
-    if not re.fullmatch(r"\d+\.\d+\.\d+", options.kafka_version):
-        raise UsageError(f"--kafka-version: {options.kafka_version!r} is no release, such as 4.1.0")
     return Request(
         cluster=options.cluster,
         clients=several,
@@ -127,6 +126,8 @@ def _request(options: argparse.Namespace) -> Request:
         poll=options.poll,
         settle=options.settle,
         static=options.static,
+        kafka=_release(options) or KAFKA,
+        nodes=options.nodes or NODES.get(options.scenario, 1),
     )
 
 
@@ -153,24 +154,33 @@ def _directory(out: Path | None) -> Path:
 def _again(options: argparse.Namespace) -> Request:
     from rebalance.gate.live.record import again
 
+    release = _release(options)
     path = options.again / "run.json" if options.again.is_dir() else options.again
     try:
-        return again(json.loads(path.read_text(encoding="utf-8")))
+        request = again(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise UsageError(f"--again: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"--again: {path} is not what a recording writes: {error}") from error
+    return replace(request, kafka=release or request.kafka, nodes=options.nodes or request.nodes)
 
 
-def _cluster(request: Request, options: argparse.Namespace, out: Path) -> AbstractContextManager[Cluster]:
+def _release(options: argparse.Namespace) -> str:
+    """The release of Apache Kafka that was asked for, "" for none. Raises UsageError."""
+    release: str = options.kafka_version or ""
+    if release and not re.fullmatch(r"\d+\.\d+\.\d+", release):
+        raise UsageError(f"--kafka-version: {release!r} is no release, such as {KAFKA}")
+    return release
+
+
+def _cluster(request: Request, out: Path) -> AbstractContextManager[Cluster]:
     if request.cluster == "mock":
         from rebalance.gate.live.mock import MockCluster
 
         return MockCluster()
     from rebalance.gate.live.kafka import KafkaCluster
 
-    nodes = options.nodes or NODES.get(request.scenario, 1)
-    return KafkaCluster(options.kafka_version, nodes, logs=out / "brokers")
+    return KafkaCluster(request.kafka, request.nodes, logs=out / "brokers")
 
 
 def _data(made: Recorded) -> dict[str, Any]:
@@ -237,7 +247,7 @@ def render(made: Recorded) -> str:
             lines.append(f"  {one.began[11:23]} {one.partition:<12}{lasted} {one.detail}".rstrip())
         if len(found) > MOST:
             lines.append(f"  ... and {len(found) - MOST} more in report.json")
-    lines += ["", f"  saved      {made.out}", f"{verdict}, exit {int(made.exit)}"]
+    lines += ["", *([f"  saved      {made.out}"] if made.saved else []), f"{verdict}, exit {int(made.exit)}"]
     return "\n".join(lines)
 
 

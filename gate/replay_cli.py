@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.live.defaults import PATIENCE
 from rebalance.gate.terminal import ROOT, UsageError, note, positive, say, usage, whole
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "it or another one, 0 if none, 3 if the trace could not be forced to its end.",
     )
     live.add_argument("--on", metavar="CLIENT", help="confluent, kafka-python, aiokafka or java:VERSION")
-    live.add_argument("--patience", type=positive, default=10.0, metavar="S", help="how long a client gets "
-                      "for what the trace says that it does next (10)")  # fmt: skip
+    live.add_argument("--patience", type=positive, default=PATIENCE, metavar="S", help="how long a client "
+                      f"gets for what the trace says that it does next ({PATIENCE:g})")  # fmt: skip
     live.add_argument("--attempts", type=whole, metavar="N", help="how many orders of member ids are tried "
                       "for the leader to decide as in the trace (all)")  # fmt: skip
     live.add_argument("--out", type=Path, metavar="DIR", help="where recordings go (.rebalance/replays)")
@@ -146,9 +147,7 @@ def told(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
 
 def not_asked(result: Replayed) -> str:
     """Why the trace's clause is none that a client can break here; "" for one that it can."""
-    from rebalance.gate.live.replayed import ASKED
-
-    if result.clause in ASKED:
+    if result.asked:
         return ""
     if result.clause.startswith(("coordinator/", "group/size", "group/instance")):
         return f"{result.clause} is about the coordinator, which the trace plays"

@@ -7,6 +7,7 @@ without being a bug that it has an entry for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -174,7 +175,13 @@ BROKERS: dict[str, Profile] = {profile.name: profile for profile in _BROKERS}
 
 
 def client(name: str) -> Profile:
-    """The client profile ``name``. Raises ValueError that lists those there are."""
+    """The client profile ``name``; ``java-X.Y.Z`` is computed for any release of Java from 2.4 on.
+
+    Raises ValueError that lists those there are.
+    """
+    release = re.fullmatch(r"java-(\d+\.\d+\.\d+)", name)
+    if name not in CLIENTS and release and version(release[1]) >= (2, 4, 0):
+        return _java(name, version(release[1]), "computed from the catalogue")
     return _look_up(name, "client", CLIENTS)
 
 

@@ -2,9 +2,11 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
@@ -160,12 +162,17 @@ public final class Broker {
             Properties properties = new Properties();
             properties.put("bootstrap.servers", bootstrap);
             properties.put("reconnect.backoff.max.ms", "200");
+            properties.put("max.block.ms", "10000"); // for a partition that there is not
             producer = new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
         }
+        List<Future<?>> sent = new ArrayList<>();
         for (long number = 0; number < count; number++) {
             byte[] value = Long.toString(number).getBytes(StandardCharsets.UTF_8);
-            producer.send(new ProducerRecord<>(topic, (int) partition, null, value));
+            sent.add(producer.send(new ProducerRecord<>(topic, (int) partition, null, value)));
         }
         producer.flush();
+        for (Future<?> one : sent) {
+            one.get(); // throws what became of it
+        }
     }
 }

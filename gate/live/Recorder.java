@@ -16,10 +16,12 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -39,6 +41,7 @@ public final class Recorder implements ConsumerRebalanceListener {
     private static final DateTimeFormatter ISO =
         DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSSSSS'Z'").withZone(ZoneOffset.UTC);
     private static final long PAUSE = 50; // milliseconds before the next poll after one that raised
+    private static final String THREW = "the listener throws, as it was told to";
     private static final Pattern GENERATION =
         Pattern.compile("Generation\\{generationId=(-?\\d+), memberId='([^']*)'");
     private static final Map<String, String> ASSIGNORS = Map.of(
@@ -53,6 +56,8 @@ public final class Recorder implements ConsumerRebalanceListener {
     private Long generation;
     private String member;
     private Long synced = -1L;
+    private Supplier<Set<TopicPartition>> owned;
+    private boolean throwing; // the next callback does
 
     private Recorder(PrintStream out, Map<String, Object> settings) {
         this.out = out;
@@ -128,9 +133,11 @@ public final class Recorder implements ConsumerRebalanceListener {
         properties.put("key.deserializer", ByteArrayDeserializer.class);
         properties.put("value.deserializer", ByteArrayDeserializer.class);
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties);
-        subscribe(consumer, Json.strings(settings.get("topics")));
+        owned = consumer::assignment;
+        List<String> topics = Json.strings(settings.get("topics"));
+        subscribe(consumer, topics);
         boolean polling = true;
-        boolean subscribed = true; // without a subscription poll raises
+        boolean subscribed = !topics.isEmpty(); // without a subscription poll raises
         while (true) {
             Map<String, Object> given = polling && subscribed ? commands.poll() : commands.take();
             String asked = given == null ? "" : (String) given.get("do");
@@ -155,6 +162,12 @@ public final class Recorder implements ConsumerRebalanceListener {
                     case "owns":
                         write("owns", "partitions", names(consumer.assignment()));
                         break;
+                    case "throw":
+                        throwing = true;
+                        break;
+                    case "commit":
+                        consumer.commitAsync();
+                        break;
                     case "close":
                         consumer.close();
                         write("closed");
@@ -164,7 +177,8 @@ public final class Recorder implements ConsumerRebalanceListener {
                         write("error", "detail", "no such command: " + asked);
                 }
             } catch (RuntimeException error) {
-                write("error", "detail", error.getClass().getSimpleName() + ": " + error.getMessage());
+                String cause = error.getCause() == null ? "" : ": " + error.getCause().getMessage();
+                write("error", "detail", error.getClass().getSimpleName() + ": " + error.getMessage() + cause);
                 if (asked.equals("close")) {
                     Runtime.getRuntime().halt(1);
                 }
@@ -202,17 +216,28 @@ public final class Recorder implements ConsumerRebalanceListener {
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
         synced(); // releases before 2.6 do not log it
-        write("assigned", "partitions", names(partitions));
+        told("assigned", partitions);
     }
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-        write("revoked", "partitions", names(partitions));
+        told("revoked", partitions);
     }
 
     @Override
     public void onPartitionsLost(Collection<TopicPartition> partitions) {
-        write("lost", "partitions", names(partitions));
+        told("lost", partitions);
+    }
+
+    private void told(String event, Collection<TopicPartition> partitions) {
+        if (!event.equals("assigned")) {
+            write("owned", "partitions", names(owned.get()));
+        }
+        write(event, "partitions", names(partitions));
+        if (throwing) {
+            throwing = false;
+            throw new IllegalStateException(THREW);
+        }
     }
 
     private synchronized void synced() {

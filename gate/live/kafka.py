@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rebalance.gate.live.cluster import Unavailable, Unsupported
+from rebalance.gate.live.defaults import KAFKA
 from rebalance.gate.live.java import broker
 from rebalance.gate.live.process import Server
 
@@ -62,7 +63,7 @@ class KafkaCluster:
 
     kind = "kafka"
 
-    def __init__(self, version: str = "4.1.0", nodes: int = 1, *, logs: Path | None = None) -> None:
+    def __init__(self, version: str = KAFKA, nodes: int = 1, *, logs: Path | None = None) -> None:
         self.version, self.nodes, self.logs = version, nodes, logs
         self.bootstrap = ""
         self._servers: dict[int, Server] = {}

@@ -18,6 +18,7 @@ from typing import Any
 
 from rebalance.gate.live.clients.recorder import stamp
 from rebalance.gate.live.cluster import Unavailable
+from rebalance.gate.live.defaults import CLOSE, POLL
 from rebalance.gate.live.process import Line, Process
 
 HOST = "localhost"
@@ -97,7 +98,7 @@ class Member:
         bootstrap: str,
         log: Log,
         log_file: Path | None = None,
-        poll: int = 50,
+        poll: int = POLL,
     ) -> None:
         self.name, self.profile, self.config = name, profile, dict(config)
         self.group, self.log = group, log
@@ -185,15 +186,19 @@ class Member:
         line = {"at": self.log.now(), "event": "closed", "group": self.group, "consumer": self.name}
         self.log.add({**line, "host": HOST, "detail": why})
 
-    def close(self, seconds: float = 15.0) -> bool:
+    def close(self, seconds: float = CLOSE) -> bool:
         """Let it leave the group and end; whether it did. If it does not in time it is killed."""
-        self.cont()
-        self.command("close")
-        if self._process.wait(seconds):
+        if self.closes(seconds):
             self._process.end()
             return self._process.returncode == 0
         self.kill()
         return False
+
+    def closes(self, seconds: float) -> bool:
+        """Tell it to leave the group and to end; whether it has ended, within so many seconds."""
+        self.cont()
+        self.command("close")
+        return self._process.wait(seconds)
 
     def end(self) -> None:
         """Be rid of it, whatever it does: for the end of a run."""

@@ -13,7 +13,7 @@ import contextlib
 import json
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -38,6 +38,8 @@ from rebalance.gate.live.wire import (
 )
 
 HOST = "127.0.0.1"
+KEPT = 50_000
+"""Messages that are kept, or up to twice as many: an hour of heartbeats must not fill the memory."""
 Direction = Literal["request", "response"]
 Address = tuple[str, int]
 _T = TypeVar("_T")
@@ -134,11 +136,13 @@ class ProxyTimeout(TimeoutError):
 
 @dataclass(slots=True)
 class Placed:
-    """A rule at work. ``matched`` are the messages that it has acted on so far."""
+    """A rule at work. ``matched`` are the messages that it has acted on so far, ``count`` how many; of a rule
+    without end that keeps none for later the first are forgotten."""
 
     rule: Rule
     proxy: Proxy
     matched: list[Frame] = field(default_factory=list)
+    count: int = 0
     _left_alone: int = 0
     _open: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -149,17 +153,23 @@ class Placed:
         if self._left_alone < self.rule.skip:
             self._left_alone += 1
             return False
-        if self.rule.times is not None and len(self.matched) >= self.rule.times:
+        if self.rule.times is not None and self.count >= self.rule.times:
             return False
+        self.count += 1
         self.matched.append(frame)
+        if self.rule.times is None and self.rule.action is not Action.TAKE:
+            trim(self.matched)
         return True
 
     def await_match(self, count: int = 1, seconds: float = 30.0) -> Frame:
         """The message number ``count`` (from 1) that it acts on. Raises ProxyTimeout."""
         what = f"{self.rule.client or 'any client'}'s {self.rule.api} {self.rule.direction} number {count}"
-        return self.proxy.wait(
-            lambda: self.matched[count - 1] if len(self.matched) >= count else None, what, seconds
-        )
+
+        def there() -> Frame | None:
+            place = count - 1 - self.count
+            return self.matched[place] if place < 0 else None
+
+        return self.proxy.wait(there, what, seconds)
 
     def release(self) -> None:
         """Let go what it holds, and hold nothing from now on."""
@@ -198,8 +208,8 @@ class _Pipe:
 class Proxy:
     """One proxy for ``brokers`` brokers, at work inside a ``with`` block; `to` says where they are.
 
-    ``addresses[i]`` is where clients reach broker ``i`` (from 0). ``frames`` is everything seen so far.
-    Safe to use from any thread.
+    ``addresses[i]`` is where clients reach broker ``i`` (from 0). ``frames`` is what was seen, after a long
+    time the last ``KEPT`` messages of it at least; `count` counts all. Safe to use from any thread.
     """
 
     def __init__(self, brokers: int = 1) -> None:
@@ -207,6 +217,9 @@ class Proxy:
         self._upstream: dict[int, Address] = {}
         self.addresses: tuple[Address, ...] = ()
         self.frames: list[Frame] = []
+        self.total = 0
+        """Messages so far."""
+        self._counts: Counter[tuple[str, str | None, Direction]] = Counter()
         self._placed: list[Placed] = []
         self._pipes: dict[int, _Pipe] = {}
         self._connections = 0
@@ -363,10 +376,21 @@ class Proxy:
     # -- the log ---------------------------------------------------------------------------------------
 
     def seen(self, api: str, client: str | None = None, direction: Direction = "request") -> list[Frame]:
-        """The messages of an API so far."""
-        return [
-            f for f in self.frames if f.api == api and f.direction == direction and client in (None, f.client)
-        ]
+        """The messages of an API, of those that are kept."""
+        with self._changed:
+            kept = tuple(self.frames)
+        return [f for f in kept if f.api == api and f.direction == direction and client in (None, f.client)]
+
+    def count(self, api: str, client: str, direction: Direction = "request") -> int:
+        """How many messages of an API a client has sent or got so far."""
+        return self._counts[api, client, direction]
+
+    def _log(self, frame: Frame) -> None:
+        """Within the lock: add a message."""
+        self.frames.append(frame)
+        trim(self.frames)
+        self.total += 1
+        self._counts[frame.api, frame.client, frame.direction] += 1
 
     def _tell(self) -> None:
         with self._changed:
@@ -375,7 +399,7 @@ class Proxy:
     def _frame(self, pipe: _Pipe, direction: Direction, about: Frame | None = None, **values: Any) -> Frame:
         if about is not None:
             values |= {name: getattr(about, name) for name in ("api", "version", "correlation", "client")}
-        return Frame(len(self.frames), time.monotonic(), pipe.broker, pipe.number, direction, **values)
+        return Frame(self.total, time.monotonic(), pipe.broker, pipe.number, direction, **values)
 
     # -- connections -----------------------------------------------------------------------------------
 
@@ -495,7 +519,7 @@ class Proxy:
         """Log a message and find the rule that acts on it: whoever waits sees all of that, or nothing."""
         placed = None
         with self._changed:
-            self.frames.append(frame)
+            self._log(frame)
             if frame.direction not in pipe.dead:
                 placed = next((one for one in list(self._placed) if one.claims(frame)), None)
             if placed is not None:
@@ -528,7 +552,7 @@ class Proxy:
             return False
         pipe.ready[frame.correlation] = write_response(frame.api, frame.version, frame.correlation, fields)
         with self._changed:
-            self.frames.append(self._frame(pipe, "response", frame, fields=fields, fate="ours"))
+            self._log(self._frame(pipe, "response", frame, fields=fields, fate="ours"))
         self._deliver(pipe)
         self._tell()
         return frame.correlation not in pipe.ready
@@ -550,6 +574,12 @@ _FATES = {
     Action.HOLD: "held", Action.DROP: "dropped", Action.CUT: "cut", Action.CUT_AFTER: "cut after",
     Action.ANSWER: "answered", Action.TAKE: "taken",
 }  # fmt: skip
+
+
+def trim(frames: list[Frame]) -> None:
+    """Forget the older half of twice as many as are kept."""
+    if len(frames) >= 2 * KEPT:
+        del frames[:KEPT]
 
 
 async def _payload(reader: asyncio.StreamReader) -> bytes:

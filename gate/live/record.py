@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.live.cluster import Cluster, Refused, Unavailable, Unsupported
+from rebalance.gate.live.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 from rebalance.gate.live.judge import Found, HandOver, Rest, hand_overs, judge
 from rebalance.gate.live.member import PROFILES, Log, Member, Profile
 from rebalance.gate.live.process import Line
@@ -37,10 +38,18 @@ MOVES = ("joining", "joined", "synced", "assigned", "revoked", "lost", "reset")
 """What a member does not do in a group that is at rest."""
 
 COOPERATIVE = {"confluent", "kafka-python", "java"}
-ROLLING = {"java"}
-"""Clients that can list a cooperative assignor beside an eager one, so that a group is upgraded member by
-member. librdkafka refuses such a list (issue 4368), kafka-python's cooperative assignor too."""
-STAGES = (("range",), ("cooperative-sticky", "range"), ("cooperative-sticky",))
+REFUSES = {
+    "confluent": "online migration between assignors with different protocol types is not supported",
+    "kafka-python": "Mixing EAGER and COOPERATIVE assignors in a single consumer is not supported",
+}
+"""What clients say to a list with a cooperative assignor beside an eager one, by which a group is upgraded
+member by member (KIP-429). Java's take it."""
+FIRST = "the mock cluster takes the first assignor of the leader for all"
+
+
+def two_bounces(last: str) -> tuple[tuple[str, ...], ...]:
+    """The assignors of members that go from range to another one, each of them restarted twice."""
+    return ("range",), (last, "range"), (last,)
 
 
 @dataclass(frozen=True)
@@ -57,14 +66,17 @@ class Request:
     scenario: str
     seed: int = 0
     duration: float | None = None
-    length: int = 12
-    partitions: int = 6
+    length: int = STEPS
+    partitions: int = PARTITIONS
     assignor: str = ""
-    session: int = 1500
-    poll: int = 50
-    settle: float = 30.0
+    session: int = SESSION["mock"]
+    poll: int = POLL
+    settle: float = SETTLE
     static: bool = False
     """Each member has its name for ``group.instance.id`` (KIP-345)."""
+    kafka: str = KAFKA
+    nodes: int = 1
+    """Of the cluster, where it is Apache Kafka: release, and processes."""
     steps: tuple[Step, ...] = ()
     """These instead of the scenario's: those of an earlier run."""
 
@@ -85,34 +97,37 @@ class Request:
     def problem(self) -> str:
         """Why this cannot be recorded, "" if it can."""
         if self.scenario == "rolling-upgrade" and (eager := sorted(self.kinds - COOPERATIVE)):
-            return f"{eager[0]} has no cooperative assignor: there is nothing to upgrade to"
+            why = f"{eager[0]} has no cooperative assignor: there is nothing to upgrade to"
+            return f"{why} (change-assignor goes from one eager assignor to another)"
         if self.assignor == "cooperative-sticky" and (eager := sorted(self.kinds - COOPERATIVE)):
             return f"{eager[0]} has no cooperative assignor"
         if self.cluster == "mock" and self.scenario in ("partitions", "failover"):
             return f"the mock cluster cannot do what {self.scenario!r} needs: --cluster kafka"
+        if self.cluster == "mock" and self.scenario == "change-assignor":
+            return f"{FIRST}: --cluster kafka"
         return ""
 
     def notes(self) -> list[str]:
         """What is played otherwise than the scenario's name promises, and why."""
         if self.scenario != "rolling-upgrade" or not self.together or self.problem():
             return []
-        if self.kinds <= ROLLING:
-            return [
-                "the mock cluster takes the first assignor of the leader for all: all stop, then all start"
-            ]
-        client = sorted(self.kinds - ROLLING)[0]
-        return [f"{client} takes no list with an eager and a cooperative assignor: all stop, then all start"]
+        said = [f'{client} says "{REFUSES[client]}"' for client in sorted(self.kinds & set(REFUSES))]
+        return [f"{why}: all stop, then all start" for why in said or [FIRST]]
 
     @property
     def together(self) -> bool:
         """Whether a stage of an upgrade needs that all have left the one before."""
-        return self.cluster == "mock" or not self.kinds <= ROLLING
+        upgrade = self.scenario == "rolling-upgrade"
+        return upgrade and (self.cluster == "mock" or not self.kinds.isdisjoint(REFUSES))
 
     @property
     def stages(self) -> tuple[tuple[str, ...], ...]:
         """The assignors of each stage."""
         if self.scenario == "rolling-upgrade":
-            return (STAGES[0], STAGES[2]) if self.together else STAGES
+            stages = two_bounces("cooperative-sticky")
+            return (stages[0], stages[2]) if self.together else stages
+        if self.scenario == "change-assignor":  # librdkafka has no eager sticky one
+            return two_bounces("roundrobin" if "confluent" in self.kinds else "sticky")
         best = "cooperative-sticky" if self.kinds <= COOPERATIVE else "range"
         return ((self.assignor or best,),)
 
@@ -175,6 +190,8 @@ class Recorded:
     seconds: float = 0.0
     unsupported: str = ""
     interrupted: bool = False
+    saved: bool = False
+    """Whether there is something in ``out``."""
 
     @property
     def gating(self) -> list[Found]:
@@ -198,16 +215,22 @@ class Recorded:
 
 AGAIN = ("scenario", "seed", "partitions", "assignor", "session", "poll", "settle", "static")
 """What else of a request is kept, to play it again."""
+CLUSTER = ("kafka", "nodes")
+"""The same; older recordings say it elsewhere or not at all."""
 
 
 def again(run: Mapping[str, Any]) -> Request:
     """What to ask for to play the steps of ``run.json`` again. Raises ValueError, KeyError and TypeError."""
     kept = run["request"]
+    of_cluster = {"kafka": KAFKA, "nodes": NODES.get(kept["scenario"], 1)}
+    if run.get("cluster", {}).get("kind") == "kafka":
+        of_cluster["kafka"] = run["cluster"]["version"]
     return Request(
         str(kept["cluster"]),
         clients(kept["clients"]),
         steps=tuple(loaded(run["steps"])),
         **{name: kept[name] for name in AGAIN},
+        **{name: kept.get(name, of_cluster[name]) for name in CLUSTER},
     )
 
 
@@ -498,6 +521,7 @@ def write(made: Recorded) -> None:
     (made.out / "reads.jsonl").write_text("".join(others), encoding="utf-8")
     for name, value in (("run", run_data(made)), ("report", data(made))):
         (made.out / f"{name}.json").write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    made.saved = True
 
 
 def run_data(made: Recorded) -> dict[str, Any]:
@@ -508,7 +532,7 @@ def run_data(made: Recorded) -> dict[str, Any]:
         "request": {
             "cluster": request.cluster,
             "clients": ",".join(f"{profile}:{count}" for profile, count in request.clients),
-            **{name: getattr(request, name) for name in AGAIN},
+            **{name: getattr(request, name) for name in (*AGAIN, *CLUSTER)},
         },
         "clients": {name: made.versions.get(name, str(kind)) for name, kind in request.members.items()},
         "assignors": [list(stage) for stage in request.stages],

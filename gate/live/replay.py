@@ -6,14 +6,12 @@ from collections.abc import Callable
 from itertools import islice, permutations
 from pathlib import Path
 
+from rebalance.gate.live.defaults import PATIENCE
 from rebalance.gate.live.member import Profile
 from rebalance.gate.live.replayed import LEADER, Replayed
 from rebalance.gate.live.script import script
 from rebalance.gate.live.stage import Stage
 from rebalance.gate.runs import SavedRun
-
-PATIENCE = 10.0
-"""Seconds that a client gets for what the trace says that it does next."""
 
 TRIES = 3
 """How often a trace is played at most when a client went another way."""

@@ -20,7 +20,15 @@ from rebalance.model.protocol.state import (
 ASKED = frozenset(
     {
         *("group/owner", "callback/told", "callback/revoked", "callback/lost", "callback/assigned"),
-        *("callback/order", "callback/rejoin", "leader/stale", "leader/withhold", "leader/grant"),
+        *(
+            "callback/order",
+            "callback/rejoin",
+            "callback/owned",
+            "callback/fetch",
+            "leader/stale",
+            "leader/withhold",
+            "leader/grant",
+        ),
         *("leader/label", "leave/callback", "leave/sent", "error/retriable", "error/membership"),
         *("error/old", "error/id", "poll/throws"),
     }
@@ -47,7 +55,7 @@ class Replayed:
     ``unforced``: steps of the trace that could not be made to happen, and why. ``differs``: where the client
     did otherwise than the model and the trace went on. ``stopped``: why it did not come to its end, or "".
     ``shown``: per step of the trace what the clients did. ``events`` is what they said, ``frames`` what the
-    proxy saw.
+    proxy saw. ``due``: for a run that comes to a standstill, who has to do something then: that can be asked.
     """
 
     clause: str
@@ -61,6 +69,7 @@ class Replayed:
     differs: list[str] = field(default_factory=list)
     stopped: str = ""
     interrupted: bool = False
+    due: tuple[str, ...] = ()
     shown: list[dict[str, Any]] = field(default_factory=list)
     events: list[Line] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
@@ -72,9 +81,14 @@ class Replayed:
             return "same"
         if self.broken:
             return "another"
-        if self.unforced or self.stopped or self.clause not in ASKED:
+        if self.unforced or self.stopped or not self.asked:
             return "inconclusive"
         return "none"
+
+    @property
+    def asked(self) -> bool:
+        """Whether the trace's clause shows in what a client does here."""
+        return self.clause in ASKED or bool(self.due)
 
     @property
     def rank(self) -> tuple[int, int, int]:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
+from rebalance.gate.live.defaults import STEPS
+
 TOPICS = ("orders", "payments")
 """The topics there are. All members begin with the first."""
 
@@ -62,7 +64,7 @@ class Plan:
     stages: int = 1
     together: bool = False
     seed: int = 0
-    length: int | None = 12
+    length: int | None = STEPS
     """Steps of a random scenario; None: it does not end."""
 
 
@@ -88,28 +90,16 @@ def _scale_in(plan: Plan) -> Steps:
         yield SETTLE
 
 
-def _crash(plan: Plan) -> Steps:
-    yield from _all(plan)
-    yield Step("kill", plan.members[0])
-    yield SETTLE
-    yield Step("start", plan.members[0])
-    yield SETTLE
+def _away(do: str, undo: str) -> Callable[[Plan], Steps]:
+    """The first member is gone until the others have come to rest, then it is back."""
 
+    def steps(plan: Plan) -> Steps:
+        yield from _all(plan)
+        for one in (do, undo):
+            yield Step(one, plan.members[0])
+            yield SETTLE
 
-def _pause(plan: Plan) -> Steps:
-    yield from _all(plan)
-    yield Step("stop", plan.members[0])
-    yield SETTLE
-    yield Step("cont", plan.members[0])
-    yield SETTLE
-
-
-def _stall(plan: Plan) -> Steps:
-    yield from _all(plan)
-    yield Step("pause", plan.members[0])
-    yield SETTLE
-    yield Step("resume", plan.members[0])
-    yield SETTLE
+    return steps
 
 
 def _rolling_upgrade(plan: Plan) -> Steps:
@@ -220,10 +210,14 @@ SCENARIOS = {
     for one in (
         Scenario("scale-out", "members join one by one", _scale_out),
         Scenario("scale-in", "all but one leave, one by one", _scale_in, 2),
-        Scenario("crash", "a member is killed (SIGKILL), and comes back", _crash, 2),
-        Scenario("pause", "a member is stopped (SIGSTOP) beyond its session, and goes on", _pause, 2),
-        Scenario("stall", "a member does not poll for longer than max.poll.interval.ms", _stall, 2),
+        Scenario("crash", "a member is killed (SIGKILL), and comes back", _away("kill", "start"), 2),
+        Scenario("pause", "a member is stopped (SIGSTOP) beyond its session, and goes on",
+                 _away("stop", "cont"), 2),
+        Scenario("stall", "a member does not poll for longer than max.poll.interval.ms",
+                 _away("pause", "resume"), 2),
         Scenario("rolling-upgrade", "from range to cooperative-sticky, as clients can", _rolling_upgrade),
+        Scenario("change-assignor", "from range to another eager assignor, member by member",
+                 _rolling_upgrade),
         Scenario("resubscribe", "members subscribe to other topics, and to none", _resubscribe),
         Scenario("mixed", "members join, leave, crash and come back", _mixed, 2),
         Scenario("partitions", "a topic gets more partitions", _partitions),

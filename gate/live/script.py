@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, cast
 
 from rebalance.gate.report.steps import CannotHappenError
@@ -16,7 +18,19 @@ from rebalance.gate.runs import SavedRun
 from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import Group, Member, Records, Refused, Slot, Wire, each
+from rebalance.model.protocol.state import (
+    Group,
+    Life,
+    Member,
+    MemberState,
+    Records,
+    Refused,
+    Slot,
+    Stray,
+    Wire,
+    each,
+)
+from rebalance.properties.protocol import CONVERGES
 
 PARTS: dict[str, tuple[str, ...]] = {
     "join": ("join", "join request", "receive error"),
@@ -38,6 +52,14 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 PLENTY = 1000
 """Faults that the fine model may spend: it counts them otherwise."""
+
+
+class Due(StrEnum):
+    """What a client has to do next, whatever the coordinator does."""
+
+    JOIN = "join"
+    READ = "read"
+    END = "end"
 
 
 @dataclass(frozen=True)
@@ -70,6 +92,10 @@ class Step:
     def records(self, *, after: bool = False, name: str = "") -> Records:
         """What the coordinator knows of it."""
         return cast(Records, self._part(self.after if after else self.before, "record", name))
+
+    def stray(self, *, after: bool = False) -> Stray:
+        """Its heartbeat or commit on the way, or the answer to that."""
+        return cast(Stray, self._part(self.after if after else self.before, "stray"))
 
     def group(self, *, after: bool = False) -> Group:
         """The coordinator's group."""
@@ -115,6 +141,56 @@ def _take(built: Machine, state: State, event: Event, *, only: bool) -> tuple[Ev
         if outcome.choice == event.choice or (not only and len(outcomes) == 1):
             return Event(name, event.who, outcome.choice), outcome
     return None
+
+
+def due(run: SavedRun, steps: Sequence[Step]) -> dict[str, Due]:
+    """What a run that comes to a standstill, and never settles, owes: by the letters of who owes it.
+
+    Nothing is under way, nobody is told anything any more. Who is not in the group has to join, who is has to
+    read, and who closes has to end. Empty for other runs, and where only the coordinator is stuck.
+    """
+    if run.clause != CONVERGES.id or run.loop != len(run.events):
+        return {}
+    last = steps[-1]
+    owed: dict[str, Due] = {}
+    for slot, name in slots(run.setup):
+        member, group = last.member(after=True, name=name), last.group(after=True)
+        if any(one.event == Event("close", slot) and one.member(after=True).stuck for one in steps):
+            owed[name] = Due.END
+        elif member.life is not Life.UP or not member.topics or last.wire(after=True, name=name) is not None:
+            continue
+        elif member.state is not MemberState.STABLE or member.generation != group.generation:
+            owed[name] = Due.JOIN
+        elif member.committing or member.unfetched:
+            owed[name] = Due.JOIN if member.committing else Due.READ
+    return owed
+
+
+class When(StrEnum):
+    """When a request has to leave its client to be answered where the trace answers it."""
+
+    NOW = "now"
+    BEHIND = "behind its next JoinGroup"
+    NEVER = "a connection keeps the order of its requests and answers"
+
+
+HEARD = ("receive", "assign", "heartbeat")
+"""Steps in which a member is answered."""
+
+
+def when(steps: Sequence[Step], place: int) -> When:
+    """When the late request of step number ``place`` has to be sent.
+
+    What is answered later was sent later. A commit may follow a JoinGroup that waits for others: a broker
+    does not read it before it has answered that, and it still shows the generation before.
+    """
+    asked = steps[place].event
+    later = takewhile(lambda one: one.event.action != "late answer", steps[place + 1 :])
+    actions = [one.event.action for one in later if one.event.who == asked.who]
+    behind = asked.choice == "commit" and "join" in actions
+    if sum(action in HEARD for action in (actions[actions.index("join") :] if behind else actions)) > behind:
+        return When.NEVER
+    return When.BEHIND if behind else When.NOW
 
 
 def next_of(steps: Sequence[Step], place: int, slot: int) -> Step | None:

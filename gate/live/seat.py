@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from rebalance.gate.live.clients.recorder import THREW
 from rebalance.gate.live.cluster import Unsupported
 from rebalance.gate.live.member import Log, Member
 from rebalance.gate.live.process import Line
@@ -39,7 +40,7 @@ def thrown(line: Line) -> bool:
     """Whether a line of a client says that poll threw, or that librdkafka is at its end: what else librdkafka
     hands over as a message, an application can go on after."""
     detail = str(line.get("detail", ""))
-    handed_over = detail.startswith("KafkaError{") and not detail.startswith("KafkaError{FATAL")
+    handed_over = detail.startswith("KafkaError{") and "FATAL" not in detail.partition(",")[0]
     return line["event"] == "error" and not handed_over
 
 
@@ -54,7 +55,10 @@ class Seat:
     ``told`` is what its listener must believe, ``owned`` what the client says that it has, ``own_gen`` the
     generation in which that was assigned, ``generation`` that of the last JoinGroup answered. ``gone``: it
     was told that its membership is over, or says so, and has not joined since. ``judged`` is an error that
-    it was told and whose effect its next JoinGroup shows.
+    it was told and whose effect its next JoinGroup shows. ``late`` is a request that is answered long after
+    it was sent, ``due`` one that has yet to be sent; ``commit`` is the commit before a join, which takes its
+    time, ``reads`` what is read meanwhile. ``abandoned`` is a JoinGroup that an unsubscribe left behind.
+    ``over``: it has ended where the trace's hangs.
     """
 
     def __init__(
@@ -83,11 +87,18 @@ class Seat:
         self.own_gen = self.generation = NONE
         self.incarnation, self.gone = NO_ID, False
         self.judged: Refused | None = None
+        self.abandoned: Frame | None = None
+        self.late: Frame | None = None
+        self.due: Step | None = None
+        self.slow: Placed | None = None
+        self.commit: Frame | None = None
+        self.over = False
+        self.reads = 0
         self.state: Any = None
         self.same, self.resets = True, 0
 
-    def _politely(self, api: str) -> Placed:
-        return self.proxy.add(Rule(api, Action.ANSWER, client=self.name, times=None, error="NONE"))
+    def _politely(self, api: str, error: str = "NONE") -> Placed:
+        return self.proxy.add(Rule(api, Action.ANSWER, client=self.name, times=None, error=error))
 
     def id(self, incarnation: int) -> str:
         """Its member id of this incarnation."""
@@ -103,6 +114,8 @@ class Seat:
         self.told = self.owned = 0
         self.own_gen = self.generation = NONE
         self.incarnation, self.gone, self.judged = NO_ID, False, None
+        self.late = self.due = None
+        self.commit_done()
 
     def starts(self) -> None:
         """Wait until its process has a consumer, or has ended."""
@@ -141,15 +154,52 @@ class Seat:
         self.waiting[api] = frame
         return frame
 
-    def heartbeat(self) -> Frame:
-        """Its next heartbeat, which nobody has answered. Raises ProxyTimeout."""
-        self.polite["Heartbeat"].remove()
-        asked = self.proxy.add(Rule("Heartbeat", Action.TAKE, client=self.name))
+    def take(self, api: str, cause: Callable[[], None] = lambda: None) -> Frame:
+        """Its next request of those that are answered at once, which nobody answers. Raises ProxyTimeout."""
+        asked = self._taking(api)
         try:
+            cause()
             return asked.await_match(seconds=self.patience)
         finally:
-            asked.remove()
-            self.polite["Heartbeat"] = self._politely("Heartbeat")
+            self._politely_again(asked)
+
+    def _taking(self, api: str, times: int | None = 1) -> Placed:
+        self.polite[api].remove()
+        return self.proxy.add(Rule(api, Action.TAKE, client=self.name, times=times))
+
+    def _politely_again(self, asked: Placed) -> None:
+        asked.remove()
+        self.polite[asked.rule.api] = self._politely(asked.rule.api)
+
+    def hears(self, error: str) -> None:
+        """From now on this is the answer to each heartbeat."""
+        self.polite["Heartbeat"].remove()
+        self.polite["Heartbeat"] = self._politely("Heartbeat", error)
+
+    def commits(self) -> None:
+        """Let it commit what it has read. Raises ProxyTimeout when it reads nothing."""
+        if self.owned and not self.log.wait(self.patience, lambda _: any(map(_polled, self.said()))):
+            raise ProxyTimeout(f"{self.name} reads nothing within {self.patience:g} s")
+        assert self.member is not None
+        self.member.command("commit")
+
+    def commit_is_slow(self) -> None:
+        """From now on its commits wait for `commit_done`."""
+        if self.slow is None:
+            self.slow = self._taking("OffsetCommit", None)
+
+    def committing(self) -> list[Frame]:
+        """The commits that wait."""
+        return [frame for frame in self.slow.matched if frame.fate == "taken"] if self.slow else []
+
+    def commit_done(self) -> None:
+        """Answer the commits that wait, and at once those to come."""
+        for frame in self.committing():
+            self.proxy.refuse(frame, "NONE")
+        if self.slow is not None:
+            self._politely_again(self.slow)
+        self.slow = self.commit = None
+        self.reads = 0
 
     def reply(self, api: str, fields: Mapping[str, Any]) -> None:
         """Answer what it has under way. Raises WentAnotherWay when that is nothing."""
@@ -160,26 +210,28 @@ class Seat:
 
     def goes_on(self) -> None:
         """Wait until it has polled after what it did last: two heartbeats, or its next JoinGroup, tell."""
-        beats = len(self.proxy.seen("Heartbeat", self.name))
-        joins = self.taken["JoinGroup"]
+        beats = self.proxy.count("Heartbeat", self.name)
         with contextlib.suppress(ProxyTimeout):
             self.proxy.wait(
                 lambda: (
                     True
-                    if len(self.proxy.seen("Heartbeat", self.name)) > beats + 1
-                    or len(joins.matched) > self.used["JoinGroup"]
+                    if self.proxy.count("Heartbeat", self.name) > beats + 1 or self.asks_to_join
                     else None
                 ),
                 f"{self.name}'s heartbeats",
                 self.patience,
             )
 
+    @property
+    def asks_to_join(self) -> bool:
+        """Whether there is a JoinGroup that nothing was done with yet."""
+        return len(self.taken["JoinGroup"].matched) > self.used["JoinGroup"]
+
     def rejoins(self) -> bool:
         """Whether a JoinGroup comes that nothing was done with yet; it stays for its step."""
-        placed = self.taken["JoinGroup"]
         with contextlib.suppress(ProxyTimeout):
             self.proxy.wait(
-                lambda: True if len(placed.matched) > self.used["JoinGroup"] else None,
+                lambda: True if self.asks_to_join else None,
                 f"{self.name}'s JoinGroup",
                 self.patience,
             )
@@ -221,7 +273,7 @@ class Seat:
     def leaves(self, before: int, seconds: float) -> None:
         """Wait for a LeaveGroup besides those ``before``. Raises ProxyTimeout."""
         self.proxy.wait(
-            lambda: True if len(self.proxy.seen("LeaveGroup", self.name)) > before else None,
+            lambda: True if self.proxy.count("LeaveGroup", self.name) > before else None,
             f"{self.name}'s LeaveGroup",
             seconds,
         )
@@ -242,27 +294,42 @@ class Seat:
         return sum(line["event"] in ("reset", "lost") for line in self.said())
 
     def look(self) -> Iterator[Any]:
-        """What a client did since it was looked at last: its callbacks, and what its poll threw."""
+        """What a client did since it was looked at last: its callbacks, and what its poll threw.
+
+        Raises WentAnotherWay when it does not say what it owns: what it said before may be over.
+        """
         member = self.member
         if member is None:
             return
-        if member.running and not member.stopped:
-            member.owned(self.patience)
+        asked = member.running and not member.stopped
+        if asked and member.owned(self.patience) is None and member.running:
+            raise WentAnotherWay(
+                f"{self.name} does not say what it owns, for {self.patience:g} s: it is not back from a call"
+            )
         said = self.said()
         new, self.read = said[self.read :], len(said)
         calls = {"assigned": Call.ASSIGNED, "revoked": Call.REVOKED, "lost": Call.LOST}
+        during: int | None = None
         for line in new:
             kind = line["event"]
             if kind == "owns":
                 self.owned = self.bits(line["partitions"])
+            elif kind == "owned":
+                during = self.bits(line["partitions"])
             elif kind == "reset":
                 self.gone = True
             elif thrown(line):
-                yield Threw(self.slot, str(line.get("detail", "")))
+                detail = str(line.get("detail", ""))
+                yield Threw(self.slot, "listener" if THREW in detail else detail)
             elif kind in calls:
                 parts = self.bits(line["partitions"])
                 yield Callback(
                     *(calls[kind], self.slot, Parts(parts), self.eager, self.gone),
-                    *(Parts(self.told | parts), Parts(self.told)),
+                    *(Parts(self.told | parts if during is None else during), Parts(self.told)),
                 )
+                during = None
                 self.told = self.told | parts if kind == "assigned" else self.told & ~parts
+
+
+def _polled(line: Line) -> bool:
+    return bool(line["event"] == "polled")

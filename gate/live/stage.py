@@ -10,16 +10,18 @@ by the same clauses that broke in the model (``properties.protocol``).
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rebalance.gate.live.defaults import CLOSE
 from rebalance.gate.live.member import Log, Member, Profile
 from rebalance.gate.live.mock import MockCluster
-from rebalance.gate.live.proxy import Action, Proxy, ProxyTimeout, Rule, lines
+from rebalance.gate.live.proxy import Action, Frame, Proxy, ProxyTimeout, Rule, lines
 from rebalance.gate.live.replayed import ASKED, LEADER, Broken, Replayed, say
-from rebalance.gate.live.script import Decision, Step, alike, next_of, slots
+from rebalance.gate.live.script import Decision, Due, Step, When, alike, due, next_of, slots, when
 from rebalance.gate.live.seat import TAKEN, Seat, WentAnotherWay
 from rebalance.gate.report.steps import tell
 from rebalance.gate.runs import SavedRun
@@ -37,6 +39,7 @@ from rebalance.model.protocol.state import (
     Generation,
     Grant,
     Id,
+    Join,
     JoinOk,
     Left,
     Life,
@@ -46,18 +49,27 @@ from rebalance.model.protocol.state import (
     Slot,
     Sync,
     SyncOk,
+    Threw,
     Topics,
     each,
     union,
 )
 from rebalance.model.wire import WireError, decode_assignment, decode_subscription
-from rebalance.properties.protocol import rules
+from rebalance.properties.protocol import CONVERGES, rules
+
+RECORDS = 20
+"""For each partition, where a client has to read something before it can commit."""
 
 COORDINATOR = (
     *("join phase ends", "session expires", "session timeout", "rebalance timeout", "slow member"),
     *("append fails", "failover", "group expires", "join refused", "sync refused", "sync request"),
+    *("abandoned join", "late request arrives"),
 )
 """Steps that the coordinator takes by itself: clients learn of them from its answers."""
+
+
+POLLS = 10
+"""That a client makes while its commit waits, to see whether it goes on reading."""
 
 
 class CannotForce(Exception):
@@ -109,6 +121,8 @@ class Stage:
                 count = len(each(self.setup.exist & self.setup.topics[number]))
                 if count:
                     self.cluster.create_topic(topic, count)
+                for part in range(count if self._reads else 0):
+                    self.cluster.produce(topic, part, RECORDS)
             for slot, name in slots(self.setup):
                 place = list(self.order).index(slot)
                 self.seats.append(Seat(slot, name, place, self.proxy, self.log, self._bits, self.patience))
@@ -132,6 +146,8 @@ class Stage:
     def play(self, steps: Sequence[Step]) -> None:
         """Step by step until the end, or until a client goes another way."""
         self.result.steps = len(self.run.events)
+        self.due = due(self.run, steps)
+        self.result.due = tuple(f"{name} has to {what}" for name, what in self.due.items())
         for place, step in enumerate(steps):
             self._step = step
             seen: list[Any] = []
@@ -145,12 +161,17 @@ class Stage:
                 return
             self.result.done = step.number
             self._judge(step, tuple(seen))
+        self._stands_still(steps[-1])
         self._settle_all(steps[-1])
 
     def _one(self, steps: Sequence[Step], place: int) -> Iterator[Any]:
         step = steps[place]
         action = step.event.action
         if action in COORDINATOR:
+            if action == "late request arrives":
+                self._late_arrives(step)
+            elif action == "abandoned join":
+                self._abandoned(step)
             return
         if action == "join request":
             self._arrives(step)
@@ -159,13 +180,23 @@ class Stage:
             self._cluster(step)
             return
         seat = self.seats[step.event.who]
+        if seat.over:
+            return
+        following = next_of(steps, place, seat.slot)
+        if following is not None and following.event.action == "slow commit":
+            seat.commit_is_slow()
         does: dict[str, Callable[[Step, Seat], Iterator[Any]]] = {
             "start": self._start,
             "join": self._join,
-            "assign": self._assign,
+            "assign": partial(self._assign, following=following),
             "leader sync": self._leader_sync,
             "heartbeat": self._heartbeat,
             "disconnect": self._disconnect,
+            "late request": partial(self._late_request, steps=steps, place=place),
+            "late answer": self._late_answer,
+            "slow commit": self._slow_commit,
+            "commit done": self._commit_done,
+            "listener throws": self._listener_throws,
             "crash": self._crash,
             "pause": self._pause,
             "resume": self._resume,
@@ -199,7 +230,8 @@ class Stage:
             "session.timeout.ms": 6000,
             "heartbeat.interval.ms": 100,
             "max.poll.interval.ms": 6000 if self._hurries else 300_000,
-            "enable.auto.commit": "false",
+            "enable.auto.commit": "true" if self._commits_itself else "false",
+            "auto.commit.interval.ms": 300_000,
             "auto.offset.reset": "earliest",
             "metadata.max.age.ms": 500 if self._changes else 300_000,
         }
@@ -222,6 +254,18 @@ class Stage:
     @property
     def _hurries(self) -> bool:
         return any(event.action in ("max poll", "poll interval") for event in self.run.events)
+
+    @property
+    def _commits_itself(self) -> bool:
+        """Before each join, that is."""
+        return any(event.action == "slow commit" for event in self.run.events)
+
+    @property
+    def _reads(self) -> bool:
+        return any(
+            event.action == "slow commit" or (event.action, event.choice) == ("late request", "commit")
+            for event in self.run.events
+        )
 
     @property
     def _changes(self) -> bool:
@@ -254,6 +298,13 @@ class Stage:
         if had_id != has_id:
             said = "shows a member id" if has_id else "shows no member id"
             self._differs(step, f"{said}, in the trace {'one' if had_id else 'none'}")
+        if seat.due is not None:
+            due, seat.due = seat.due, None
+            try:
+                seat.late = seat.take("OffsetCommit", seat.commits)
+            except ProxyTimeout as error:
+                why = f"no commit while its JoinGroup waits: {error}"
+                self.result.unforced.append(f"step {due.number}, {tell(due.event)}: {why}")
 
     def _arrives(self, step: Step) -> None:
         """The JoinGroup is the coordinator's: it has the metadata from now on."""
@@ -263,8 +314,15 @@ class Stage:
         if frame is None or isinstance(wire, Refused):
             return
         assert wire is not None
-        fields = frame.fields or {}
-        self.metas[seat.slot, int(wire.id)] = {one["name"]: one["metadata"] for one in fields["protocols"]}
+        self.metas[seat.slot, int(wire.id)] = _protocols(frame)
+
+    def _abandoned(self, step: Step) -> None:
+        """A JoinGroup arrives that its member has forgotten."""
+        seat = self.seats[step.event.who]
+        if seat.abandoned is not None:
+            for record in step.records(after=True):
+                if record not in step.records():
+                    self.metas[seat.slot, record.id] = _protocols(seat.abandoned)
 
     def _answer_join(self, step: Step, seat: Seat, wire: JoinOk) -> None:
         members = []
@@ -312,23 +370,32 @@ class Stage:
                     seat.request("SyncGroup")
             case SyncOk(id=id_):
                 after = next_of(steps, place, seat.slot)
-                late = after is not None and after.event.action != "complete"
-                yield from self._answer_sync(seat, id_, late)
+                action = "complete" if after is None else after.event.action
+                if action == "listener throws":
+                    assert seat.member is not None
+                    seat.member.command("throw")
+                    yield from seat.look()
+                yield from self._answer_sync(seat, id_, action not in ("complete", "listener throws"))
             case Refused():
                 yield from self._refuse(step, seat, wire)
 
     # -- SyncGroup ---------------------------------------------------------------------------------------
 
-    def _assign(self, step: Step, seat: Seat) -> Iterator[Any]:
+    def _assign(self, step: Step, seat: Seat, *, following: Step | None) -> Iterator[Any]:
         wire = step.wire()
         assert isinstance(wire, JoinOk)
         self._answer_join(step, seat, wire)
+        if seat.late is not None and following is not None and following.event.action == "late answer":
+            # librdkafka asks for metadata before it decides, and the answer waits behind this one.
+            yield from self._late_answer(following, seat)
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
         try:
             frame = seat.request("SyncGroup")
         except ProxyTimeout:
             if decided is None and step.wire(after=True) is None:  # the model's leader throws, too
                 yield from seat.look()
+                return
+            if seat.judged is not None and seat.asks_to_join:  # what it heard meanwhile has ended its lead
                 return
             raise
         given = {one["member_id"]: one["assignment"] for one in (frame.fields or {})["assignments"]}
@@ -398,25 +465,33 @@ class Stage:
         member = seat.member
         member.command("resume")
         before = seat.read
-        again = seat.taken["JoinGroup"]
         synced = False
 
         def taken_or_not(_: object = None) -> bool:
             nonlocal synced
-            synced = any(line["event"] == "synced" for line in seat.said()[before:])
-            return synced or len(again.matched) > seat.used["JoinGroup"]
+            synced = any(line["event"] in ("synced", "assigned") for line in seat.said()[before:])
+            return synced or seat.asks_to_join
 
         self.log.wait(self.patience, taken_or_not)
-        if not taken_or_not():
+        if not synced:  # what it says comes by another way than its JoinGroup
+            member.owned(self.patience)
+            taken_or_not()
+        lost = seat.gone and seat.asks_to_join  # so there is nothing to complete
+        if not lost and not taken_or_not():
             raise WentAnotherWay(f"{seat.name} never takes the assignment that it was sent")
-        if not synced:
+        if not lost and not synced:
             raise WentAnotherWay(
                 f"{seat.name} sends JoinGroup again and never takes the assignment it was sent"
             )
         seat.goes_on()
         had = seat.owned
         calls = list(seat.look())
+        if seat.asks_to_join:  # behind the callbacks of this assignment there may be those of the next join
+            calls, next_join = _apart(calls)
+            self._judge(step, tuple(next_join))
         yield from calls
+        if seat.gone and not any(isinstance(one, Callback) and one.call is Call.ASSIGNED for one in calls):
+            return
         given = self._assignment(self.assigned.get((seat.slot, seat.incarnation), b""))
         revoked = any(isinstance(one, Callback) and one.call is Call.REVOKED for one in calls)
         seat.own_gen = seat.generation if seat.owned else NONE
@@ -458,15 +533,87 @@ class Stage:
         error = answer_to(me, "heartbeat", step.group(), step.records(), before.id, before.generation)
         assert error is not None, "a heartbeat without an effect is no step"
         yield from seat.look()
-        frame = seat.heartbeat()
+        frame = seat.take("Heartbeat")
+        yield from self._refuses(step, seat, frame, Refused("heartbeat", error, before.id, before.generation))
+
+    def _refuses(self, step: Step, seat: Seat, frame: Frame, answer: Refused) -> Iterator[Any]:
+        """Answer a heartbeat or a commit with an error. Raises CannotForce when it is not its turn."""
         gone = seat.gone
-        seat.told_error(step, Refused("heartbeat", error, before.id, before.generation))
-        if not self.proxy.refuse(frame, error.value):
+        seat.told_error(step, answer)
+        if not self.proxy.refuse(frame, answer.error.value):
             seat.judged, seat.gone = None, gone
-            raise CannotForce("the answer waits behind that to SyncGroup, as a broker's would")
-        if error in FATAL:
+            raise CannotForce("the answer waits behind another one on its connection, as a broker's would")
+        if answer.error in FATAL:
             seat.throws()
             yield from seat.look()
+
+    def _late_request(self, step: Step, seat: Seat, *, steps: Sequence[Step], place: int) -> Iterator[Any]:
+        """It is taken from the client, now or when its JoinGroup has left, and answered later."""
+        yield from seat.look()
+        sent = when(steps, place)
+        if sent is When.NEVER:
+            raise CannotForce(sent)
+        if sent is When.BEHIND:
+            seat.due = step
+        elif step.event.choice == "commit":
+            seat.late = seat.take("OffsetCommit", seat.commits)
+        else:
+            seat.late = seat.take("Heartbeat")
+
+    def _late_arrives(self, step: Step) -> None:
+        seat = self.seats[step.event.who]
+        if step.stray(after=True) is None and seat.late is not None:  # an answer without an error
+            self.proxy.refuse(seat.late, "NONE")
+            seat.late = None
+
+    def _late_answer(self, step: Step, seat: Seat) -> Iterator[Any]:
+        answer, frame = step.stray(), seat.late
+        seat.late = None
+        if frame is None or not isinstance(answer, Refused):
+            return  # why it was not sent was said before, or it is a request of a process that is gone
+        yield from seat.look()
+        yield from self._refuses(step, seat, frame, answer)
+
+    def _slow_commit(self, step: Step, seat: Seat) -> Iterator[Any]:
+        """The commit before a join waits for its answer; does the client go on reading?"""
+        assert seat.member is not None
+        assert seat.slow is not None
+        try:
+            seat.commit = seat.slow.await_match(seconds=self.patience)
+        except ProxyTimeout:
+            seat.commit_done()
+            raise CannotForce("the client commits nothing before it joins") from None
+        before = len(seat.said())
+        self._produce(seat.owned)
+        for _ in range(POLLS):  # each answer is one more poll, unless poll waits for the commit
+            if seat.member.owned(self.patience / POLLS) is None:
+                break
+        for line in seat.said()[before:]:
+            if line["event"] == "polled":
+                seat.reads |= self._bits(line["ranges"])
+        yield from ()
+
+    def _commit_done(self, step: Step, seat: Seat) -> Iterator[Any]:
+        seat.commit_done()
+        yield from seat.look()
+
+    def _listener_throws(self, step: Step, seat: Seat) -> Iterator[Any]:
+        seen = list(self._complete(step, seat))
+        threw = next((place for place, one in enumerate(seen, 1) if isinstance(one, Threw)), 0)
+        told = [
+            [one.call for one in part if isinstance(one, Callback)] for part in (seen[:threw], seen[threw:])
+        ]
+        if all(Call.ASSIGNED in calls for calls in told):
+            self._differs(step, "tells of the assignment once more after its listener threw")
+            self._judge(step, tuple(seen[:threw]))
+            seen = seen[threw:]
+        elif not any(told):
+            self.result.unforced.append(
+                f"step {step.number}, {tell(step.event)}: no callback that could throw"
+            )
+        elif not threw:
+            self._differs(step, "its listener threw, and no poll does")
+        yield from seen
 
     def _disconnect(self, step: Step, seat: Seat) -> Iterator[Any]:
         yield from seat.look()
@@ -511,7 +658,7 @@ class Stage:
         assert seat.member is not None
         if self.setup.consumers[seat.slot].instance is not None:
             raise CannotForce("a static member says nothing when its max.poll.interval.ms passes")
-        before = len(self.proxy.seen("LeaveGroup", seat.name))
+        before = self.proxy.count("LeaveGroup", seat.name)
         seat.member.command("pause")
         seat.member.owned(self.patience)
         yield from seat.look()
@@ -533,23 +680,38 @@ class Stage:
     def _leave(self, step: Step, seat: Seat, *, close: bool) -> Iterator[Any]:
         assert seat.member is not None
         left = next((one for one in step.outcome.seen if isinstance(one, Left)), None)
-        before = len(self.proxy.seen("LeaveGroup", seat.name))
+        ought = left is not None and left.ought
+        before = self.proxy.count("LeaveGroup", seat.name)
         yield from seat.look()
-        if close:
-            ended = seat.member.close(self.patience)
-            if not ended:
-                self._differs(step, "does not close, and is killed")
-        else:
-            seat.member.command("unsubscribe")
-            for _ in range(2):
-                seat.member.owned(self.patience)
-        if left is not None and left.ought:
+        seat.member.command("close" if close else "unsubscribe")
+        if ought:
             self._leaves_after_all(step, seat, before)
-        yield from seat.look()
-        sent = len(self.proxy.seen("LeaveGroup", seat.name)) > before
-        yield Left(seat.slot, Parts(seat.told), sent, left.ought if left is not None else False)
-        seat.waiting.clear()
+        if close and not seat.member.closes(self.patience / 2):
+            seat.let_go()
+            if not seat.member.closes(CLOSE):
+                self._never_settles(step, f"{seat.name} does not close, for {CLOSE:g} s")
+                seat.member.kill()
+                seat.over = True
+                return
+        if not close and seat.member.owned(self.patience / 2) is None:  # its call waits for an answer
+            seat.let_go()
+        if self.due.get(seat.name) is Due.END:
+            self._differs(step, "closes")
+            seat.over = True
+        gone = seat.gone  # that it leaves takes nothing away from it
+        calls = [one._replace(reset=gone) if isinstance(one, Callback) else one for one in seat.look()]
+        completed, calls = _apart(calls)
+        if calls:  # it has taken an assignment before it left
+            self._judge(step, tuple(completed))
+        yield from calls or completed
+        yield Left(seat.slot, Parts(seat.told), self.proxy.count("LeaveGroup", seat.name) > before, ought)
+        left_behind = seat.waiting.get("JoinGroup")
+        if close:
+            seat.member.end()
+        elif isinstance(step.stray(after=True), Join):  # still on its way when its connection ends
+            self.proxy.disconnect(seat.name)
         seat.forget()
+        seat.abandoned = left_behind
 
     def _subscribe(self, step: Step, seat: Seat) -> Iterator[Any]:
         assert seat.member is not None
@@ -557,7 +719,7 @@ class Stage:
         yield from ()
 
     def _refresh(self, step: Step, seat: Seat) -> Iterator[Any]:
-        before = len(self.proxy.frames)
+        before = self.proxy.total
         self.proxy.await_frame(
             lambda f: (
                 f.number >= before and (f.api, f.direction, f.client) == ("Metadata", "response", seat.name)
@@ -602,6 +764,7 @@ class Stage:
             settled = me.state is MemberState.STABLE and me.received is None and not seat.waiting
             listed = seat.owned if settled else seat.told
             values[f"listener {seat.name}"] = (Parts(seat.told), Parts(listed), Life.UP)
+            values[f"reads {seat.name}"] = (seat.eager, seat.commit is not None, Parts(seat.reads))
         for rule in self.rules.always:
             if rule.clause in ASKED:
                 sentence = rule.breach(*(values[view] for view in rule.views))
@@ -618,18 +781,74 @@ class Stage:
             }
         )
 
+    def _never_settles(self, step: Step, how: str) -> None:
+        self.result.broken.append(
+            Broken(CONVERGES.id, step.number, f"{how}, and nothing goes wrong any more")
+        )
+
+    def _stands_still(self, step: Step) -> None:
+        """The model's group does nothing any more; the coordinator goes on to answer. What do the clients?"""
+        for seat in self.seats:
+            match self.due.get(seat.name):
+                case Due.JOIN if not self._joins(step, seat):
+                    how = "asks for nothing" if seat.committing() == [] else "commits and commits"
+                    self._never_settles(step, f"{seat.name} {how}, for {self.patience:g} s")
+                case Due.READ if missing := self._unread(seat):
+                    self._never_settles(step, f"{seat.name} does not read {self._spell(missing)}")
+                case _:
+                    continue
+            seat.judged = None
+
+    def _joins(self, step: Step, seat: Seat) -> bool:
+        me = Me(seat.slot, self.setup)
+        known = step.group(after=True), step.records(after=True, name=seat.name)
+        error = answer_to(me, "heartbeat", *known, seat.incarnation, seat.generation)
+        seat.hears(error.value if error else "NONE")
+        assert seat.member is not None
+        deadline = time.monotonic() + self.patience
+        while seat.slow is not None and not seat.asks_to_join and time.monotonic() < deadline:
+            several = seat.committing()
+            for _ in range(2):  # each commit takes longer than a poll
+                seat.member.owned(1.0)
+            for frame in several:
+                self.proxy.refuse(frame, "NONE")
+        return seat.asks_to_join or (seat.slow is None and seat.rejoins())
+
+    def _unread(self, seat: Seat) -> int:
+        """What it owns and does not read, of records that are there now."""
+        before = len(seat.said())
+        self._produce(seat.owned)
+
+        def missing(_: object = None) -> int:
+            said = (line for line in seat.said()[before:] if line["event"] == "polled")
+            return seat.owned & ~union([self._bits(line["ranges"]) for line in said])
+
+        self.log.wait(self.patience, lambda _: not missing())
+        return missing()
+
+    def _produce(self, parts: int) -> None:
+        for name, number in self.numbers.items():
+            if parts >> number & 1:
+                topic, _, partition = name.rpartition("-")
+                self.cluster.produce(topic, int(partition), RECORDS)
+
     def _settle_all(self, step: Step) -> None:
         """What the last errors did shows in a JoinGroup that the trace does not wait for any more."""
         for seat in self.seats:
             if seat.judged is None or seat.member is None or seat.member.stopped:
                 continue
+            seat.commit_done()
             for request in seat.waiting.values():  # its poll waits for the answer
                 self.proxy.refuse(request, "REBALANCE_IN_PROGRESS")
             seat.waiting.clear()
             frame = None
             with contextlib.suppress(ProxyTimeout, WentAnotherWay):
                 frame = seat.request("JoinGroup")
-            seen = (*seat.look(), *seat.effects(frame))
+            try:
+                seen = (*seat.look(), *seat.effects(frame))
+            except WentAnotherWay as reason:
+                self.result.stopped = f"after the last step: {reason}"
+                return
             self._judge(step, tuple(seen))
 
     def _differs(self, step: Step, what: str) -> None:
@@ -649,16 +868,22 @@ class Stage:
 
 
 _NO_WAY = {
-    "late request": "a client's connection keeps the order of its requests and answers",
-    "late request arrives": "a client's connection keeps the order of its requests and answers",
-    "late answer": "a client's connection keeps the order of its requests and answers",
-    "abandoned join": "the coordinator of the trace takes it by itself, its metadata was never sent",
-    "slow commit": "the clients commit nothing by themselves here",
-    "commit done": "the clients commit nothing by themselves here",
-    "listener throws": "the recorders' listeners do not throw",
     "enforce": "the recorders have no command for enforceRebalance()",
 }
 """Steps that nothing here can bring about, and why."""
+
+
+def _apart(seen: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What was seen, cut before the first callback behind the last onPartitionsAssigned."""
+    calls = [place for place, one in enumerate(seen) if isinstance(one, Callback)]
+    given = [place for place in calls if seen[place].call is Call.ASSIGNED]
+    cut = next((place for place in calls if given and place > given[-1]), len(seen))
+    return seen[:cut], seen[cut:]
+
+
+def _protocols(frame: Frame) -> dict[str, bytes]:
+    """The metadata of a JoinGroup by assignor."""
+    return {one["name"]: one["metadata"] for one in (frame.fields or {})["protocols"]}
 
 
 def _subscription(fields: Mapping[str, Any]) -> Any:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from rebalance.pipeline.isolation import family
 
 from tests.gate import quick_audit
 from tests.pipeline.logs_at_hand import BEGIN
+from tests.processes import left
 
 ROOT = Path(__file__).parents[2]
 ORDERS = ROOT / "examples" / "audit" / "orders.log"
@@ -95,13 +95,7 @@ def test_ctrl_c_and_then_on_from_there(once, tmp_path):
         out, err = process.communicate()
     assert (process.returncode, out) == (Exit.INTERRUPTED, "")
     assert err == "interrupted; the same command goes on from here, with what is in out\n"
-    for pid in everybody:
-        for _ in range(600):
-            if not Path(f"/proc/{pid}").exists():
-                break
-            time.sleep(0.05)
-        else:
-            raise AssertionError(f"process {pid} is left over")
+    assert not left(everybody)
 
     assert once() == (0, "", "")
     with log.open("ab") as stream:

@@ -19,6 +19,8 @@ from rebalance.gate import cli
 from rebalance.gate.plan import PROFILES, count
 from rebalance.model.values import RebalanceProtocol
 
+from tests.processes import left
+
 ROOT = Path(__file__).parents[2]
 ADAPTER = ROOT / "examples" / "adapters" / "python_stdio.py"
 
@@ -603,14 +605,6 @@ def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def gone(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "calls"), [(signal.SIGINT, 40), (signal.SIGTERM, 160)])
 def test_an_interrupted_check_that_is_resumed_is_as_good_as_any(
@@ -638,7 +632,7 @@ def test_an_interrupted_check_that_is_resumed_is_as_good_as_any(
     first = report(here / "first")
     assert first["interrupted"]
     assert 0 < first["scenarios"] < SCENARIOS
-    assert all(gone(pid) for pid in set(lines(here / "calls")))
+    assert not left(map(int, set(lines(here / "calls"))))
 
     resumed = process(*words, "resumed", "--resume", cwd=here)
     assert f"going on after scenario {first['scenarios']}" in resumed.stderr

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +24,8 @@ from rebalance.model import wire
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.calls import Answer, Asker, Failure, FailureKind
 from rebalance.properties.clauses import TABLE
+
+from tests.processes import alive, left
 
 pytestmark = pytest.mark.slow
 
@@ -249,18 +250,7 @@ def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
         pid = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)
     try:
-        until = time.monotonic() + 30
-        while alive(pid) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not alive(pid)
+        assert not left([pid])
     finally:
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
-
-
-def alive(pid):
-    """Whether it runs; one that has ended and that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

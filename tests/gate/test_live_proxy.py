@@ -304,6 +304,22 @@ def test_without_rules_all_passes_and_is_logged(proxy, broker, connect):
     assert broker.got == ["a Heartbeat 1"]
 
 
+def test_an_hour_of_heartbeats_is_counted_and_not_kept(proxy, connect, monkeypatch):
+    monkeypatch.setattr("rebalance.gate.live.proxy.KEPT", 10)
+    polite = proxy.add(Rule("Heartbeat", Action.ANSWER, times=None, error="NONE"))
+    kept = proxy.add(Rule("SyncGroup", Action.TAKE, times=None))
+    a = connect("a")
+    for _ in range(50):
+        a.send("SyncGroup")
+        a.send("Heartbeat")
+    last = polite.await_match(50)
+    assert last.number == max(frame.number for frame in polite.matched)
+    assert proxy.count("Heartbeat", "a") == polite.count == 50
+    assert max(len(polite.matched), len(proxy.frames)) < 20
+    assert proxy.frames[-1].number == proxy.total - 1
+    assert len(kept.matched) == 50  # each is answered some day
+
+
 def test_a_held_request_waits_and_holds_up_what_is_behind_it(proxy, broker, connect):
     held = proxy.add(Rule("SyncGroup", Action.HOLD, client="a"))
     a, b = connect("a"), connect("b")

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,13 +15,15 @@ from typing import Any
 
 import pytest
 from rebalance.gate.live.cluster import Refused, Unavailable, Unsupported
+from rebalance.gate.live.defaults import KAFKA, SESSION
 from rebalance.gate.live.member import Log, Member, Profile, command
 from rebalance.gate.live.mock import MockCluster
 from rebalance.gate.live.record import Play, Request, again, clients, play
 from rebalance.gate.result import Verdict
 
+from tests.processes import LINUX, alive, left
+
 RECORDINGS = Path(__file__).parents[2] / "examples" / "recordings"
-LINUX = Path("/proc/self").exists()
 
 
 def needs(*modules: str) -> pytest.MarkDecorator:
@@ -137,54 +138,54 @@ def test_a_consumer_that_dies_says_so_by_its_end() -> None:
     assert [one.check for one in judge([line for line in log.lines if "at" in line], [])] == ["died"]
 
 
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in ("Z", "X")
+PLAYED = """if True:
+    import os, signal, sys
+    from rebalance.gate.live.member import Log, Member, Profile
+    from rebalance.gate.live.kafka import KafkaCluster
+    from rebalance.gate.live.mock import MockCluster
+    from rebalance.gate.live.process import Process
+    from rebalance.gate.live.proxy import Proxy
+    from rebalance.pipeline.isolation import family
+    nodes, *clients = sys.argv[1:]
+    with KafkaCluster(nodes=int(nodes)) if int(nodes) else MockCluster() as cluster, Proxy():
+        cluster.create_topic("t", 2)
+        deaf = Process(["sleep", "600"], lambda line: None)
+        log = Log()
+        several = [
+            Member(f"m{n}", Profile(*client.split(":")), "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
+            for n, client in enumerate(clients)
+        ]
+        assert all(member.await_event("subscribed", 120) for member in several)
+        several[0].stop()
+        print(*family(os.getpid())[1:], flush=True)
+        signal.pause()
+"""
 
 
-def gone(pids: list[int], seconds: float) -> bool:
-    """Whether all of them end in time: polled, since they are not our children."""
-    deadline = time.monotonic() + seconds
-    while any(map(alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not any(map(alive, pids))
-
-
-@pytest.mark.slow
-@with_mock
 @pytest.mark.skipif(not LINUX, reason="looks at /proc")
-def test_nothing_is_left_when_the_suite_is_killed(tmp_path: Path) -> None:
-    """Not the cluster, not a consumer, not one that is stopped, not a program that looks at nothing."""
-    code = """if True:
-        import sys, time
-        from rebalance.gate.live.member import Log, Member, Profile
-        from rebalance.gate.live.mock import MockCluster
-        from rebalance.gate.live.process import Process
-        with MockCluster() as cluster:
-            cluster.create_topic("t", 2)
-            deaf = Process(["sleep", "600"], lambda line: None)
-            log = Log()
-            several = [
-                Member(name, Profile("confluent"), "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
-                for name in ("a", "b")
-            ]
-            assert all(member.await_event("subscribed", 120) for member in several)
-            several[0].stop()
-            print(cluster.pid, deaf.pid, *(member.pid for member in several), flush=True)
-            time.sleep(600)
-    """
-    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("nodes", "several"),
+    [
+        pytest.param(0, ["confluent", "confluent"], marks=[pytest.mark.slow, with_mock]),
+        pytest.param(
+            3,
+            ["java:4.1.0", "java:4.1.0", "confluent", "kafka-python", "aiokafka"],
+            marks=[pytest.mark.nightly, with_java, with_mock, needs("kafka", "aiokafka")],
+        ),
+    ],
+)
+def test_nothing_is_left_when_the_suite_is_killed(tmp_path: Path, nodes: int, several: list[str]) -> None:
+    """Not a node of the cluster, not a consumer, not one that is stopped, not a program that is deaf."""
+    program = [sys.executable, "-c", PLAYED, str(nodes), *several]
+    running = subprocess.Popen(program, stdout=subprocess.PIPE, cwd=tmp_path)
     assert running.stdout is not None
     try:
         pids = [int(word) for word in running.stdout.readline().split()]
-        assert len(pids) == 4
+        assert len(pids) == max(1, nodes) + 1 + len(several)
         assert all(map(alive, pids))
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
-        assert gone(pids, 60)
+        assert not left(pids)
     finally:
         running.kill()
         running.wait()
@@ -272,8 +273,8 @@ def record_on_kafka(tmp_path: Path, several: str, scenario: str, nodes: int = 1,
     from rebalance.gate.live.kafka import KafkaCluster
 
     out = tmp_path / "out"
-    request = Request("kafka", clients(several), scenario, session=3000, settle=120.0, **more)
-    with KafkaCluster("4.1.0", nodes, logs=tmp_path / "brokers") as cluster:
+    request = Request("kafka", clients(several), scenario, session=SESSION["kafka"], settle=120.0, **more)
+    with KafkaCluster(KAFKA, nodes, logs=tmp_path / "brokers") as cluster:
         return play(request, cluster, out, lambda _: None)
 
 
@@ -283,6 +284,33 @@ def test_java_consumers_roll_from_eager_to_cooperative_on_kafka(tmp_path: Path) 
     made = record_on_kafka(tmp_path, "java:4.1.0:2", "rolling-upgrade")
     assert (made.verdict, made.unsupported) == (Verdict.CONFORMANT, "")
     assert [rest.settled for rest in made.rests] == [True] * 5
+
+
+@pytest.mark.nightly
+@with_java
+@with_mock
+@needs("kafka", "aiokafka")
+@pytest.mark.parametrize(
+    "several", ["confluent:2", "kafka-python:2", "aiokafka:2", "confluent:1,kafka-python:1,java:4.1.0:1"]
+)
+def test_any_client_goes_from_one_eager_assignor_to_another_member_by_member(
+    tmp_path: Path, several: str
+) -> None:
+    made = record_on_kafka(tmp_path, several, "change-assignor")
+    assert (made.gating, made.unsupported, made.request.notes()) == ([], "", [])
+    assert [rest.settled for rest in made.rests] == [True] * (1 + 2 * len(made.request.members))
+
+
+@pytest.mark.nightly
+@with_java
+def test_kafka_says_what_it_did_not_take() -> None:
+    from rebalance.gate.live.kafka import KafkaCluster
+
+    with KafkaCluster() as cluster:
+        cluster.create_topic("t", 1)
+        cluster.produce("t", 0, 3)
+        with pytest.raises(Refused, match="not present in metadata"):
+            cluster.produce("t", 7, 1)
 
 
 @pytest.mark.nightly
@@ -347,10 +375,12 @@ def test_java_does_none_of_it(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.nightly
+@with_java
 @with_mock
 @pytest.mark.parametrize("seed", range(5))
 def test_random_runs_of_librdkafka(tmp_path: Path, seed: int) -> None:
-    made = record(tmp_path, "confluent:3", "random", seed=seed)
+    """On Kafka: the mock cluster lets a member that has left in again with what it had."""
+    made = record_on_kafka(tmp_path, "confluent:3", "random", seed=seed)
     assert made.unsupported == ""
     assert [one for one in made.gating if one.check in ("owned-twice", "granted-before-revoked")] == []
 

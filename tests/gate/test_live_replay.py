@@ -7,17 +7,21 @@ import random
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rebalance.explore.bugs import SHOWN
 from rebalance.explore.scenarios import SCENARIOS, Size
 from rebalance.gate import replay_cli, runs
 from rebalance.gate.bugs_cli import reproduce
-from rebalance.gate.live.cluster import Unavailable
-from rebalance.gate.live.member import Profile
+from rebalance.gate.live.clients.recorder import THREW
+from rebalance.gate.live.cluster import Unavailable, Unsupported
+from rebalance.gate.live.member import Log, Profile
 from rebalance.gate.live.replay import replay
 from rebalance.gate.live.replayed import ASKED, Broken, Replayed, say
-from rebalance.gate.live.script import PARTS, alike, script
+from rebalance.gate.live.script import PARTS, Due, When, alike, due, script, when
+from rebalance.gate.live.seat import Seat, WentAnotherWay, thrown
 from rebalance.gate.live.stage import _NO_WAY, COORDINATOR
 from rebalance.gate.report.steps import CannotHappenError, happens
 from rebalance.gate.runs import SavedRun
@@ -112,6 +116,35 @@ def test_a_trace_of_fine_steps_is_its_own_script():
     assert [step.event for step in script(fine)[1]] == [step.event for step in steps]
 
 
+@pytest.mark.parametrize(
+    ("switch", "owed"),
+    [
+        ("prepare_commit_never_done", {"A": Due.JOIN}),
+        ("joinfuture_not_cleared", {"A": Due.JOIN}),
+        ("assign_during_close_hangs", {"A": Due.END}),
+        ("no_heartbeat_in_completing", {}),  # goes on for ever
+        ("no_leave_on_unsubscribe", {}),  # ends
+    ],
+)
+def test_who_has_to_do_something_in_a_group_that_stands_still(switch, owed):
+    run = shown(switch)
+    assert due(run, script(run)[1]) == owed
+
+
+@pytest.mark.parametrize(
+    ("switch", "sent"),
+    [
+        ("commit_error_no_rejoin", When.NOW),
+        ("late_commit_resets", When.BEHIND),
+        ("no_sent_generation_check", When.NEVER),
+    ],
+)
+def test_a_late_request_is_sent_when_a_connection_allows_its_answer(switch, sent):
+    _, steps = script(shown(switch))
+    place = next(i for i, step in enumerate(steps) if step.event.action == "late request")
+    assert when(steps, place) is sent
+
+
 def test_what_the_model_does_not_allow_is_named():
     run = shown("reset_on_retriable")
     with pytest.raises(CannotHappenError, match="step 1, 'A receive join', cannot happen"):
@@ -175,6 +208,63 @@ def test_nothing_unforced_passes_in_silence(change, verdict):
     result = replace(Replayed("group/owner", "confluent"), **change)
     assert result.verdict == verdict
     assert replay_cli.EXIT[verdict] == {"none": 0, "same": 1, "another": 1, "inconclusive": 3}[verdict]
+
+
+def test_a_run_that_stands_still_is_asked_for_what_is_due():
+    result = Replayed("group/converges", "c", due=("A has to join",))
+    assert (result.verdict, replay_cli.not_asked(result)) == ("none", "")
+    assert Replayed("group/converges", "c").verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("event", "detail", "is_thrown"),
+    [
+        ("error", "FencedInstanceIdException: x", True),
+        ("error", 'KafkaError{code=_FATAL,val=-150,str="Fatal error: x"}', True),
+        ("error", 'KafkaError{FATAL,code=_FENCED,val=-144,str="x"}', True),
+        ("error", 'KafkaError{code=_MAX_POLL_EXCEEDED,val=-147,str="FATAL, says somebody"}', False),
+        ("lost", "FencedInstanceIdException: x", False),
+    ],
+)
+def test_what_a_poll_throws(event, detail, is_thrown):
+    assert thrown({"event": event, "detail": detail}) is is_thrown
+
+
+class Mute:
+    """A member that runs, and does not say what it owns."""
+
+    running, stopped, lines = True, False, ()
+
+    def owned(self, seconds: float) -> None:
+        return None
+
+
+def seat(**more: Any) -> Seat:
+    proxy: Any = SimpleNamespace(add=lambda rule: rule)
+    made = Seat(Slot(0), "A", 0, proxy, Log(), lambda names: sum(1 << int(n[-1]) for n in names), 0.01)
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_what_a_client_said_before_is_not_what_it_owns_now():
+    with pytest.raises(WentAnotherWay, match="A does not say what it owns"):
+        list(seat(member=Mute(), owned=3).look())
+
+
+def test_a_callback_shows_what_the_client_owned_meanwhile():
+    member: Any = Mute()
+    member.running = False
+    member.lines = [
+        {"event": "owned", "partitions": ["t-1"]},
+        {"event": "revoked", "partitions": ["t-0", "t-1"]},
+        {"event": "revoked", "partitions": ["t-0"]},  # of a program that does not say
+        {"event": "error", "detail": f"KafkaException: x: {THREW}"},
+    ]
+    first, second, threw = seat(member=member, told=0b11).look()
+    assert (first.owned, first.told) == (0b10, 0b11)
+    assert second.owned == second.told | 0b01
+    assert threw == Threw(Slot(0), "listener")
 
 
 def test_the_better_of_two_attempts_counts():
@@ -304,6 +394,51 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path)
     assert list((tmp_path / "out").glob("*.json"))
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("clients")
+@pytest.mark.parametrize(
+    ("switch", "verdict", "shows"),
+    [
+        ("abort_on_callback_exception", "none", "A: poll throws listener"),
+        (
+            "commit_illegal_generation_always_lost",
+            "none",
+            "A hears commit ILLEGAL_GENERATION: stays a member",
+        ),
+        ("static_forgets_id", "same", "A leaves, without LeaveGroup"),
+    ],
+)
+def test_librdkafka_is_forced(switch, verdict, shows):
+    """A listener that throws, a commit that is answered late, a JoinGroup that was left behind."""
+    result = replay(shown(switch), Profile("confluent"))
+    assert (result.verdict, result.unforced, result.stopped) == (verdict, [], "")
+    assert shows in "\n".join(one for step in result.shown for one in step["seen"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clients")
+def test_who_closes_with_a_request_under_way_has_sent_leave_group():
+    """Its LeaveGroup is waited for before its end: the JoinGroup in front of it is not answered first."""
+    fault = replace(SHOWN["clear_before_leave_prepare"], members=2)
+    setup = fault.setup(on=False)
+    built, events = machine(setup), list(shown("clear_before_leave_prepare").events[:-1])
+    *_, (state, _) = happens(built, built.initial[0], events)
+    for name, who in (("start", 1), ("join", 1), ("join", 1), ("heartbeat", 0), ("join", 0), ("close", 0)):
+        event, outcome = next((e, o) for e, o in built.outcomes(state) if (e.action, e.who) == (name, who))
+        state = built.apply(state, event, outcome)
+        events.append(event)
+    result = replay(SavedRun(setup, "leave/sent", tuple(events)), Profile("confluent"))
+    assert (result.verdict, result.stopped) == ("none", ""), result.broken
+    assert "A leaves, with LeaveGroup" in result.shown[-1]["seen"]
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("clients")
+def test_kafka_python_has_the_next_assignment_while_it_revokes():
+    result = replay(shown("assign_before_revoke_cb"), Profile("kafka-python"))
+    assert (result.verdict, result.unforced) == ("same", [])
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("switch", "version", "verdict"),
@@ -315,6 +450,12 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path)
         ("reset_on_sync_rip", "3.3.1", "same"),  # KAFKA-14016
         ("reset_on_sync_rip", "3.3.2", "none"),
         ("keep_owned_on_sync_rip", "4.1.0", "same"),  # KAFKA-13891, not repaired
+        ("fetch_while_pending_revocation", "3.2.0", "none"),
+        ("fetch_while_pending_revocation", "3.2.1", "same"),  # KAFKA-14196
+        ("fetch_while_pending_revocation", "3.2.3", "none"),
+        ("prepare_commit_never_done", "3.2.0", "same"),  # KAFKA-14024
+        ("prepare_commit_never_done", "3.2.1", "none"),
+        ("static_forgets_id", "4.1.0", "same"),  # KAFKA-20985, not repaired
     ],
 )
 def test_java_clients_show_the_bugs_of_their_releases(switch, version, verdict):
@@ -334,3 +475,36 @@ def test_two_owners_after_a_membership_that_was_lost_in_joining(client, verdict)
     """kafka-python 3.0.12 has KAFKA-12983: refused as unknown, it keeps and claims what it owned."""
     result = replay(shown(FORGOTTEN), Profile(client))
     assert result.verdict == verdict, (result.broken, result.unforced, result.stopped)
+
+
+# -- the table in the documentation ------------------------------------------------------------------------
+
+
+def documented() -> dict[str, tuple[str, str]]:
+    """Switch -> clause, and what came of it on librdkafka."""
+    (page,) = (Path(__file__).parents[2] / "docs").rglob("*replay*.md")
+    rows = [line.split(" | ") for line in page.read_text(encoding="utf-8").splitlines() if " | `" in line]
+    return {cells[1].strip("`"): (cells[2], cells[3]) for cells in rows if len(cells) == 6}
+
+
+def test_the_documentation_has_a_row_for_what_can_be_asked():
+    rows = documented()
+    assert {switch: clause for switch, (clause, _) in rows.items()} == {
+        switch: SHOWN[switch].clause for switch in rows
+    }
+    assert {switch for switch, one in SHOWN.items() if one.clause in ASKED} <= set(rows)
+    assert {SHOWN[switch].clause for switch in rows} - ASKED == {"group/converges"}
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("clients")
+@pytest.mark.parametrize("switch", documented())
+def test_librdkafka_does_what_the_documentation_says(switch):
+    _, said = documented()[switch]
+    if said == "no such list":
+        with pytest.raises(Unsupported):
+            replay(shown(switch), Profile("confluent"))
+        return
+    result = replay(shown(switch), Profile("confluent"))
+    verdict = "not forced" if result.verdict == "inconclusive" else result.verdict
+    assert verdict == said, (result.broken, result.unforced, result.stopped)

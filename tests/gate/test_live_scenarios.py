@@ -1,4 +1,4 @@
-"""Scenarios as data, what is recorded of whom, and what the command refuses. Nothing is started."""
+"""Scenarios as data, what is recorded of whom, and what the command refuses. Nearly nothing is started."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 from rebalance.gate.live.clients.recorder import arguments
-from rebalance.gate.live.member import Profile
-from rebalance.gate.live.record import Recorded, Request, again, clients, run_data
+from rebalance.gate.live.cluster import Unavailable
+from rebalance.gate.live.defaults import KAFKA
+from rebalance.gate.live.member import PYTHON, Log, Member, Profile
+from rebalance.gate.live.mock import MockCluster
+from rebalance.gate.live.record import REFUSES, Recorded, Request, again, clients, run_data
 from rebalance.gate.live.scenarios import SCENARIOS, SETTLE, Plan, Step, loaded, step, steps
 
 from tests.gate.command import Rebalance
@@ -76,7 +79,8 @@ def test_an_upgrade_is_rolled_member_by_member_where_clients_can() -> None:
 @pytest.mark.parametrize(
     ("cluster", "several", "note"),
     [
-        ("kafka", "confluent:2", "confluent takes no list"),
+        ("kafka", "confluent:2", 'confluent says "online migration between assignors with different'),
+        ("mock", "kafka-python:2", 'kafka-python says "Mixing EAGER and COOPERATIVE assignors'),
         ("mock", "java:4.1.0:2", "takes the first assignor"),
     ],
 )
@@ -92,12 +96,41 @@ def test_where_they_cannot_all_stop_first_and_the_report_says_so(
 
 
 @pytest.mark.parametrize(
+    ("several", "last"),
+    [("aiokafka:2", "sticky"), ("java:4.1.0,kafka-python", "sticky"), ("confluent,aiokafka", "roundrobin")],
+)
+def test_every_client_can_change_from_one_eager_assignor_to_another(several: str, last: str) -> None:
+    request = Request("kafka", clients(several.replace("4.1.0", "4.1.0:1")), "change-assignor")
+    assert (request.problem(), request.together, request.notes()) == ("", False, [])
+    assert request.stages == (("range",), (last, "range"), (last,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("client", "said"), REFUSES.items())
+def test_that_is_what_clients_say_to_a_mixed_list(client: str, said: str) -> None:
+    pytest.importorskip("confluent_kafka", reason="the mock cluster comes with confluent-kafka")
+    pytest.importorskip(PYTHON[client])
+    config = {"partition.assignment.strategy": "cooperative-sticky,range"}
+    with MockCluster() as cluster:
+        member = Member("a", Profile(client), "g", ["t"], config, bootstrap=cluster.bootstrap, log=Log())
+        try:
+            assert member.await_event("subscribed", 60) is None
+            assert said in member.stderr()
+        finally:
+            member.end()
+
+
+@pytest.mark.parametrize(
     ("request_", "problem"),
     [
         (Request("kafka", clients("aiokafka:2"), "rolling-upgrade"), "aiokafka has no cooperative assignor"),
         (Request("mock", clients("aiokafka"), "scale-out", assignor="cooperative-sticky"), "aiokafka has no"),
         (Request("mock", clients("confluent:2"), "failover"), "--cluster kafka"),
         (Request("mock", clients("confluent:2"), "partitions"), "--cluster kafka"),
+        (
+            Request("mock", clients("confluent:2"), "change-assignor"),
+            "takes the first assignor of the leader",
+        ),
         (Request("mock", clients("confluent:2"), "crash"), ""),
     ],
 )
@@ -176,10 +209,43 @@ def test_kafkas_names_become_those_of_python_clients() -> None:
 
 
 def test_what_was_recorded_can_be_asked_for_again(tmp_path: Path) -> None:
-    asked = Request("mock", clients("java:4.1.0:1,confluent:2"), "crash", seed=3, session=1200)
+    two = clients("java:4.1.0:1,confluent:2")
+    asked = Request("mock", two, "crash", seed=3, session=1200, kafka="3.9.1", nodes=3)
     played = list(steps("crash", Plan(tuple(asked.members))))
     kept = json.loads(json.dumps(run_data(Recorded(asked, tmp_path, played=played))))
     assert again(kept) == replace(asked, steps=tuple(played))
+    del kept["request"]["kafka"], kept["request"]["nodes"]  # as recordings once were
+    assert (again(kept).kafka, again(kept).nodes) == (KAFKA, 1)
+    kept["cluster"] = {"kind": "kafka", "version": "3.7.0"}
+    kept["request"]["scenario"] = "failover"
+    assert (again(kept).kafka, again(kept).nodes) == ("3.7.0", 3)
+
+
+def test_what_is_played_again_runs_on_the_cluster_that_it_ran_on(
+    rebalance: Rebalance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, int]] = []
+
+    class Cluster:
+        def __init__(self, version: str, nodes: int, logs: Path) -> None:
+            started.append((version, nodes))
+            raise Unavailable("not here")
+
+    monkeypatch.setattr("rebalance.gate.live.member.find_spec", lambda name: True)
+    monkeypatch.setattr("rebalance.gate.live.kafka.KafkaCluster", Cluster)
+    asked = Request("kafka", clients("confluent:2"), "crash", kafka="3.9.1", nodes=3)
+    (tmp_path / "run.json").write_text(json.dumps(run_data(Recorded(asked, tmp_path))))
+    assert rebalance("record", "--again", tmp_path, "--out", tmp_path / "1").code == 2
+    other = ("--kafka-version", "4.0.0", "--nodes", "1")
+    assert rebalance("record", "--again", tmp_path, *other, "--out", tmp_path / "2").code == 2
+    assert started == [("3.9.1", 3), ("4.0.0", 1)]
+    assert "is no release" in rebalance("record", "--again", tmp_path, "--kafka-version", "4").err
+
+
+def test_of_what_cannot_be_recorded_nothing_is_saved(rebalance: Rebalance, tmp_path: Path) -> None:
+    ran = rebalance("record", "--clients", "confluent:2", "--scenario", "failover", "--out", tmp_path / "out")
+    assert (ran.code, "saved" in ran.out, (tmp_path / "out").exists()) == (3, False, False)
+    assert "unsupported  the mock cluster cannot do" in ran.out
 
 
 def test_the_examples_can_be_played() -> None:

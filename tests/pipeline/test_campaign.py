@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from rebalance.pipeline.isolation import family
 
+from tests.processes import left
+
 TOY = {"toy": "toy"}
 SEED = 42
 """One in whose first 100 scenarios the toy does all that it can do, and hangs once, for time's sake."""
@@ -309,13 +311,7 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tm
     assert began is not None
     kept = pipeline.played(killed, began)
     assert 3 <= len(kept) < 10  # killed in the middle
-    for pid in everybody:
-        for _ in range(600):
-            if not Path(f"/proc/{pid}").exists():
-                break
-            time.sleep(0.05)
-        else:
-            raise AssertionError(f"process {pid} is left over")
+    assert not left(everybody)
 
     commits = {path: path.stat().st_mtime_ns for path in (killed / "verdicts").glob("*/_SUCCESS")}
     assert len(commits) == len(kept)

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from rebalance.pipeline import isolation
 from rebalance.pipeline.isolation import CannotStart, isolated
+
+from tests.processes import left
 
 Result = int | tuple[int, str, str]
 
@@ -30,18 +31,6 @@ def working(
 
 def results(work: Callable[[int], Result], first: int, last: int, limit: float = 30.0) -> list[Result]:
     return [one for some in isolated(working(work), first, last, limit, lost) for one in some]
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ends, in the time that a killed one may take on a busy machine."""
-    for _ in range(600):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_results_come_in_order_and_none_is_missing():
@@ -86,7 +75,7 @@ def test_one_that_hangs_is_given_up_with_what_it_started(tmp_path):
         return number
 
     assert results(work, 0, 4, limit=1.0) == [0, 1, (2, "hung", "no result within 1 s"), 3]
-    assert all(gone(int(pid)) for pid in pids.read_text().split())
+    assert not left(map(int, pids.read_text().split()))
 
 
 def test_one_that_raises_costs_no_process():
@@ -146,7 +135,7 @@ def test_who_is_asked_for_no_more_ends_the_child(tmp_path):
     some = isolated(working(work), 0, 3, 2000.0, lost)
     assert next(some) == [0]
     some.close()  # type: ignore[attr-defined]  # it is a generator
-    assert gone(int(pid.read_text()))
+    assert not left([int(pid.read_text())])
 
 
 @pytest.mark.parametrize(
@@ -187,4 +176,4 @@ list(isolated(lambda: nullcontext(work), 0, 1, 2000.0, lambda *all: all))
             assert parent.poll() is None
             time.sleep(0.02)
         parent.kill()
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert not left([int((tmp_path / "pid").read_text())])

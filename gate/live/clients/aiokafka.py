@@ -13,7 +13,16 @@ import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, named, serve
+from rebalance.gate.live.clients.recorder import (
+    LogTap,
+    Ranges,
+    Recorder,
+    arguments,
+    collected,
+    listener,
+    named,
+    serve,
+)
 
 T = TypeVar("T")
 
@@ -25,7 +34,7 @@ class Aiokafka:
     """One ``aiokafka.AIOKafkaConsumer``."""
 
     def __init__(self, recorder: Recorder) -> None:
-        from aiokafka import AIOKafkaConsumer
+        from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
         from aiokafka.coordinator.assignors.range import RangePartitionAssignor
         from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
         from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -36,13 +45,13 @@ class Aiokafka:
             "sticky": StickyPartitionAssignor,
         }
         self._recorder = recorder
-        lost = self._wrote("reset")
+        lost = recorder.noting("reset")
         LogTap(
             "aiokafka.consumer.group_coordinator",
             {
-                "(Re-)joining group %s": self._wrote("joining"),
+                "(Re-)joining group %s": recorder.noting("joining"),
                 "Joined group '%s' (generation %s) with member_id %s": self._joined,
-                "Successfully synced group %s with generation %s": self._wrote("synced"),
+                "Successfully synced group %s with generation %s": recorder.noting("synced"),
                 "Heartbeat failed for group %s: generation id is not  current.": lost,
                 "Heartbeat failed: local member_id was not recognized; resetting and re-joining group": lost,
             },
@@ -61,13 +70,10 @@ class Aiokafka:
             return consumer
 
         self._consumer: Any = self._wait(start())
-        self._listener = _listener(recorder)
+        self._listener = listener(ConsumerRebalanceListener, recorder)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL)
-
-    def _wrote(self, event: str) -> Any:
-        return lambda _: self._recorder.write(event)
 
     def _joined(self, record: logging.LogRecord) -> None:
         _, generation, member = record.args  # type: ignore[misc]
@@ -86,30 +92,16 @@ class Aiokafka:
         self._wait(unsubscribe())
 
     def poll(self, seconds: float) -> Ranges:
-        ranges: Ranges = {}
-        for partition, records in self._wait(self._consumer.getmany(timeout_ms=int(seconds * 1000))).items():
-            for record in records:
-                extend(ranges, named(partition), record.offset)
-        return ranges
+        return collected(self._wait(self._consumer.getmany(timeout_ms=int(seconds * 1000))))
 
     def owned(self) -> Iterable[str]:
         return map(named, self._consumer.assignment())
 
+    def commit(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._consumer.commit(), self._loop)
+
     def close(self) -> None:
         self._wait(self._consumer.stop())
-
-
-def _listener(recorder: Recorder) -> Any:
-    from aiokafka import ConsumerRebalanceListener
-
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-        def on_partitions_assigned(self, assigned: Any) -> None:
-            recorder.write("assigned", map(named, assigned))
-
-        def on_partitions_revoked(self, revoked: Any) -> None:
-            recorder.write("revoked", map(named, revoked))
-
-    return Listener()
 
 
 def main() -> None:

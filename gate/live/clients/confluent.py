@@ -109,7 +109,7 @@ class Confluent:
     def _told(self, event: str) -> Any:
         def callback(consumer: Any, partitions: list[Any]) -> None:
             self._log.drain()
-            self._recorder.write(event, map(named, partitions))
+            self._recorder.told(event, partitions)
 
         return callback
 
@@ -127,6 +127,9 @@ class Confluent:
 
     def owned(self) -> Iterable[str]:
         return map(named, self._consumer.assignment())
+
+    def commit(self) -> None:
+        self._consumer.commit(asynchronous=True)
 
     def close(self) -> None:
         self._consumer.close()

@@ -11,7 +11,16 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance.gate.live.clients.recorder import LogTap, Ranges, Recorder, arguments, extend, named, serve
+from rebalance.gate.live.clients.recorder import (
+    LogTap,
+    Ranges,
+    Recorder,
+    arguments,
+    collected,
+    listener,
+    named,
+    serve,
+)
 
 
 class KafkaPython:
@@ -34,8 +43,13 @@ class KafkaPython:
         # What the mock cluster answers to newer ones cannot be decoded; the answer says the same.
         ApiVersionsRequest.max_version = 2
         self._recorder = recorder
-        joins = {"(Re-)joining group %s": self._joining, "Successfully joined group %s %s": self._joined}
-        LogTap("kafka", joins)
+        LogTap(
+            "kafka",
+            {
+                "(Re-)joining group %s": recorder.noting("joining"),
+                "Successfully joined group %s %s": self._joined,
+            },
+        )
         self._consumer = kafka.KafkaConsumer(
             bootstrap_servers=recorder.settings["bootstrap"].split(","),
             group_id=recorder.settings["group"],
@@ -43,10 +57,7 @@ class KafkaPython:
             **arguments(recorder.config, assignors),
         )
         self._hook(self._consumer._coordinator)
-        self._listener = _listener(recorder)
-
-    def _joining(self, _: logging.LogRecord) -> None:
-        self._recorder.write("joining")
+        self._listener = listener(kafka.ConsumerRebalanceListener, recorder)
 
     def _hook(self, coordinator: Any) -> None:
         complete, reset = coordinator._on_join_complete_async, coordinator.reset_generation
@@ -73,33 +84,16 @@ class KafkaPython:
         self._consumer.unsubscribe()
 
     def poll(self, seconds: float) -> Ranges:
-        ranges: Ranges = {}
-        for partition, records in self._consumer.poll(timeout_ms=int(seconds * 1000)).items():
-            for record in records:
-                extend(ranges, named(partition), record.offset)
-        return ranges
+        return collected(self._consumer.poll(timeout_ms=int(seconds * 1000)))
 
     def owned(self) -> Iterable[str]:
         return map(named, self._consumer.assignment())
 
+    def commit(self) -> None:
+        self._consumer.commit_async()
+
     def close(self) -> None:
         self._consumer.close()
-
-
-def _listener(recorder: Recorder) -> Any:
-    from kafka import ConsumerRebalanceListener
-
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-        def on_partitions_assigned(self, assigned: Any) -> None:
-            recorder.write("assigned", map(named, assigned))
-
-        def on_partitions_revoked(self, revoked: Any) -> None:
-            recorder.write("revoked", map(named, revoked))
-
-        def on_partitions_lost(self, lost: Any) -> None:
-            recorder.write("lost", map(named, lost))
-
-    return Listener()
 
 
 def main() -> None:

@@ -3,10 +3,12 @@
 stdin: a line of settings ``{"bootstrap", "group", "consumer", "host", "topics", "origin", "poll", "config"}``
 (``poll``: milliseconds that a poll may wait for records, and a command for a poll), then
 commands ``{"do": "subscribe", "topics": [...]}``, ``unsubscribe``, ``pause`` (polling), ``resume``, ``owns``,
-``close``. ``config`` has Kafka's own names. Its end ends the program at once.
+``throw`` (in the next callback), ``commit`` (what was read, without waiting), ``close``. ``config`` has
+Kafka's own names. Its end ends the program at once.
 
-stdout: events as of ``pipeline/events.py``, and three more: ``polled`` with ``ranges`` (partition -> first
-and last offset), ``owns`` with the partitions that the client itself says it has, ``error``.
+stdout: events as of ``pipeline/events.py``, and more: ``polled`` with ``ranges`` (partition -> first and last
+offset), ``owns`` with the partitions that the client itself says it has, ``owned`` with the same while
+partitions are revoked or lost, ``error``.
 
 All processes of a machine share CLOCK_MONOTONIC. ``origin`` is what to add to it for the time since 1970 in
 ns, measured once for the whole run, so that no step of the wall clock reorders events.
@@ -28,6 +30,9 @@ from typing import Any, Protocol
 
 PAUSE = 0.05
 """Seconds before the next poll after one that raised."""
+
+THREW = "the listener throws, as it was told to"
+"""What an error says that a listener has thrown on command."""
 
 Ranges = dict[str, tuple[int, int]]
 """topic-partition -> first and last offset of what a poll returned."""
@@ -52,6 +57,10 @@ class Recorder:
         self.config: dict[str, str] = {name: str(value) for name, value in settings["config"].items()}
         self.generation: int | None = None
         self.member: str | None = None
+        self.throws = False
+        """Whether the next callback does."""
+        self.owned: Callable[[], Iterable[str]] = tuple
+        """What the client says that it has."""
         self._common = {name: settings[name] for name in ("group", "consumer", "host") if settings.get(name)}
         self._lock = threading.RLock()
 
@@ -77,6 +86,23 @@ class Recorder:
             self.generation, self.member = generation, member
             self.write("joined")
 
+    def noting(self, event: str) -> Callable[[object], None]:
+        """What writes ``event`` whenever it is called, as `LogTap` wants it."""
+        return lambda _: self.write(event)
+
+    def told(self, event: str, partitions: Iterable[Any]) -> None:
+        """A callback of the listener. Raises ListenerThrew when that was asked for."""
+        if event != "assigned":
+            self.write("owned", self.owned())
+        self.write(event, map(named, partitions))
+        if self.throws:
+            self.throws = False
+            raise ListenerThrew(THREW)
+
+
+class ListenerThrew(Exception):
+    """What a listener throws on command."""
+
 
 class Client(Protocol):
     """One consumer of some library."""
@@ -91,6 +117,10 @@ class Client(Protocol):
 
     def owned(self) -> Iterable[str]:
         """What the client says is assigned to it."""
+        ...
+
+    def commit(self) -> None:
+        """Commit what was read, without waiting for the answer."""
         ...
 
     def close(self) -> None: ...
@@ -109,6 +139,7 @@ def serve(make: Make, version: str) -> None:
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     recorder.write("started", detail=version)
     client, wait = make(recorder), recorder.settings["poll"] / 1000
+    recorder.owned = client.owned
     _subscribe(client, recorder, recorder.settings["topics"])
     polling, subscribed = True, bool(recorder.settings["topics"])
     while True:
@@ -133,13 +164,18 @@ def serve(make: Make, version: str) -> None:
                     polling = given["do"] == "resume"
                 case "owns":
                     recorder.write("owns", client.owned())
+                case "throw":
+                    recorder.throws = True
+                case "commit":
+                    client.commit()
                 case "close":
                     client.close()
                     recorder.write("closed")
                     sys.stdout.flush()
                     os._exit(0)  # some libraries leave threads that nobody ends
         except Exception as error:
-            recorder.write("error", detail=f"{type(error).__name__}: {error}")
+            cause = f": {error.__cause__}" if error.__cause__ else ""
+            recorder.write("error", detail=f"{type(error).__name__}: {error}{cause}")
             if given.get("do") == "close":
                 os._exit(1)
             time.sleep(PAUSE)  # an error that stays must not spin
@@ -202,6 +238,31 @@ class LogTap(logging.Handler):
 def named(partition: Any) -> str:
     """topic-partition, of what any client calls a TopicPartition."""
     return f"{partition.topic}-{partition.partition}"
+
+
+def listener(base: Any, recorder: Recorder) -> Any:
+    """A listener of a client whose interface of it is ``base``."""
+
+    class Listener(base):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            recorder.told("assigned", assigned)
+
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            recorder.told("revoked", revoked)
+
+        def on_partitions_lost(self, lost: Any) -> None:
+            recorder.told("lost", lost)
+
+    return Listener()
+
+
+def collected(polled: Mapping[Any, Iterable[Any]]) -> Ranges:
+    """What a poll returned as ranges; ``polled``: TopicPartition -> records."""
+    ranges: Ranges = {}
+    for partition, records in polled.items():
+        for record in records:
+            extend(ranges, named(partition), record.offset)
+    return ranges
 
 
 def extend(ranges: Ranges, name: str, offset: int) -> None:

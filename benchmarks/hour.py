@@ -1,0 +1,348 @@
+"""``make hour``: a random hour of recorded runs per client, judged, and asked of the model.
+
+``python -m benchmarks.hour`` plays ``rebalance record --scenario random`` with one seed after the other, for
+``--seconds`` for each client on each cluster, into ``--into``; what is there already counts, so it goes on
+where it was stopped. Then ``rebalance conform`` is asked of each recording, and everything is written to
+docs/results/recorded-hour.md. ``python -m benchmarks.hour DIR`` does that with recordings made before, in
+directories CLIENT-CLUSTER-SEED. Exit 1 if something has no reviewed cause (``gate/causes.py``,
+``gate/habits.py``), of which the page says UNEXPLAINED, or was not decided.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rebalance.gate.causes import CAUSES, Cause, Seen, cause
+from rebalance.gate.conform_cli import data as answer_out
+from rebalance.gate.conformance import Choices, LogError, ask, question, read
+from rebalance.gate.habits import HABITS
+
+CLIENTS = ("confluent", "kafka-python", "aiokafka", "java:4.1.0")
+CLUSTERS = ("mock", "kafka")
+FIRST_SEED = {"kafka": 1000, "mock": 2000}
+STEPS, MEMBERS, LONGEST = 16, 3, 300
+"""Steps and members of a run; seconds after which one is given up."""
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "results" / "recorded-hour.md"
+EXAMPLES = ROOT / "examples" / "recordings"
+UNEXPLAINED = "UNEXPLAINED"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One recording: who, where, which seed; ``report.json``, ``run.json`` and the events, as JSON."""
+
+    path: Path
+    client: str
+    cluster: str
+    seed: int
+    report: Mapping[str, Any]
+    run: Mapping[str, Any]
+    events: Sequence[Mapping[str, Any]]
+
+    @property
+    def kind(self) -> str:
+        """The client without its version."""
+        return self.client.partition(":")[0]
+
+    @property
+    def gating(self) -> list[Mapping[str, Any]]:
+        """Its violations."""
+        return [one for one in self.report["findings"] if one["level"] != "quality"]
+
+    @property
+    def rebalances(self) -> int:
+        """Generations that some consumer joined."""
+        return len({e["generation"] for e in self.events if e["event"] == "joined"})
+
+    @property
+    def command(self) -> str:
+        """What plays its steps again."""
+        return (
+            f"rebalance record --cluster {self.cluster} --clients {self.client}:{MEMBERS} --scenario random "
+            f"--seed {self.seed} --steps {STEPS}"
+        )
+
+
+# -- playing -------------------------------------------------------------------------------------------
+
+
+def lane(client: str, cluster: str) -> str:
+    """The beginning of the names of its directories."""
+    return f"{client.replace(':', '_')}-{cluster}"
+
+
+def play(clients: Sequence[str], clusters: Sequence[str], seconds: float, into: Path) -> None:
+    """Record until each lane has ``seconds``; the lane with the fewest first, so that all grow alike."""
+    lanes = [(client, cluster) for client in clients for cluster in clusters]
+    done = {one: _played(into, *one) for one in lanes}
+    while True:
+        short = {one: sum(times) for one, times in done.items() if sum(times) < seconds}
+        if not short:
+            return
+        client, cluster = min(short, key=lambda one: (short[one], one))
+        seed = FIRST_SEED[cluster] + len(done[client, cluster])
+        left = sum(seconds - had for had in short.values())
+        print(f"{client} on {cluster}, seed {seed}; about {left / 60:.0f} min to go", flush=True)
+        done[client, cluster].append(_record(client, cluster, seed, into))
+
+
+def _played(into: Path, client: str, cluster: str) -> list[float]:
+    """Seconds of each run that is there, from the first seed on."""
+    times = []
+    for number in range(100_000):
+        log = into / f"{lane(client, cluster)}-{FIRST_SEED[cluster] + number}.txt"
+        if not log.exists():
+            break
+        times.append(float(log.read_text(encoding="utf-8").rpartition("seconds ")[2] or 0))
+    return times
+
+
+def _record(client: str, cluster: str, seed: int, into: Path) -> float:
+    out = into / f"{lane(client, cluster)}-{seed}"
+    words = [sys.executable, "-c", "import sys; from rebalance.gate.cli import main; sys.exit(main())"]
+    words += ["record", "--cluster", cluster, "--clients", f"{client}:{MEMBERS}", "--scenario", "random"]
+    words += ["--seed", str(seed), "--steps", str(STEPS), "--out", str(out)]
+    began = time.monotonic()
+    try:
+        ran = subprocess.run(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONGEST
+        )
+        said = ran.stdout
+    except subprocess.TimeoutExpired as error:
+        said = (error.stdout or b"").decode(errors="replace") + f"\ngiven up after {LONGEST} s\n"
+    took = time.monotonic() - began
+    out.with_name(out.name + ".txt").write_text(f"{said}\nseconds {took:.1f}", encoding="utf-8")
+    return took
+
+
+# -- reading and asking --------------------------------------------------------------------------------
+
+
+def recordings(roots: Iterable[Path]) -> Iterator[Run]:
+    """The recordings in directories, in the order of their names; those without a report are left out."""
+    for root in roots:
+        for path in sorted(report.parent for report in root.glob("*/report.json")):
+            name, cluster, seed = path.name.rsplit("-", 2)
+            report, run = _json(path / "report.json"), _json(path / "run.json")
+            lines = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
+            events = [json.loads(line) for line in lines]
+            yield Run(path, name.replace("_", ":"), cluster, int(seed), report, run, events)
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def answers(runs: Sequence[Run], seconds: float, kept: Path) -> dict[str, dict[str, Any]]:
+    """What `rebalance conform` says of each, by name; kept as JSON in a directory, and not asked again."""
+    kept.mkdir(parents=True, exist_ok=True)
+    told: dict[str, dict[str, Any]] = {}
+    began, asked = time.monotonic(), 0
+    for number, run in enumerate(runs, 1):
+        file = kept / f"{run.path.name}.json"
+        if not file.exists():
+            choices = Choices(seconds=seconds)
+            try:
+                answer = answer_out(ask(question(read(run.path), choices), choices))
+            except LogError as error:
+                answer = {"verdict": "inconclusive", "why": str(error), "events": 0, "findings": {}}
+            answer.pop("witness", None)
+            file.write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
+            asked += 1
+            left = (time.monotonic() - began) / asked * (len(runs) - number)
+            said = f"{run.path.name}: {answer['verdict']} ({number} of {len(runs)}"
+            print(f"{said}, about {left / 60:.0f} min to go)", flush=True)
+        told[run.path.name] = json.loads(file.read_text(encoding="utf-8"))
+    return told
+
+
+# -- the page ------------------------------------------------------------------------------------------
+
+
+def causes(run: Run) -> Iterator[tuple[Mapping[str, Any], Cause | None]]:
+    """Each violation of a run with its cause."""
+    for finding in run.gating:
+        yield finding, cause(Seen(run.kind, run.cluster, finding, run.events, run.run))
+
+
+def page(runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]]) -> tuple[str, int]:
+    """The page, and how much in it is unexplained."""
+    lanes: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in runs:
+        lanes[run.client, run.cluster].append(run)
+    open_ = 0
+    rows, kinds = [], defaultdict[tuple[str, str, str, str], list[tuple[Run, Mapping[str, Any]]]](list)
+    for (client, cluster), several in lanes.items():
+        minutes = sum(run.report["seconds"] for run in several) / 60
+        said = Counter(told[run.path.name]["verdict"] for run in several)
+        found = sum(bool(told[run.path.name].get("findings")) for run in several)
+        cells = [client, cluster, len(several), f"{minutes:.1f}", sum(run.rebalances for run in several)]
+        cells += [sum(bool(run.gating) for run in several), said["conformant"] - found, found]
+        cells += [said["violation"], said["inconclusive"]]
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+        for run in several:
+            for finding, why in causes(run):
+                kinds[client, cluster, finding["check"], why.id if why else UNEXPLAINED].append(
+                    (run, finding)
+                )
+                open_ += why is None
+    mismatches = [run for run in runs if told[run.path.name]["verdict"] != "conformant"]
+    open_ += len(mismatches)
+    text = [_HEAD, *rows, "", "## Violations", "", _VIOLATIONS, *_violations(kinds), ""]
+    text += ["## Their causes", "", *_causes({key[3] for key in kinds}), ""]
+    text += ["## What the model needs to explain them", "", _CONFORMANCE, *_habits(runs, told), ""]
+    text += ["## Runs that are not explained, or not yet", "", *_mismatches(mismatches, told), ""]
+    text += ["## Every run with a violation", "", *_runs(run for run in runs if run.gating)]
+    return "\n".join(text) + "\n", open_
+
+
+_HEAD = """# A random hour of recorded runs per client
+
+Made by `make hour` (`python -m benchmarks.hour`): three consumers, `--scenario random` with 16 steps a run, half an hour on librdkafka's mock cluster and half an hour on Apache Kafka 4.1.0 for each client. Each recording was judged by [`rebalance record`](../record.md) and asked of the model by [`rebalance conform`](../conformance.md). The steps of a seed are always the same; what clients make of them is not, so a violation that is a race may take several runs to come again.
+
+| client | cluster | runs | minutes | rebalances | runs with violations | explained by the profile | explained with findings | no run of the model | inconclusive |
+|---|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
+_VIOLATIONS = """What `rebalance record` reports as safety or liveness, by kind. The file plays the smallest run of its kind again; `rebalance record --again FILE`.
+
+| client | cluster | check | cause | findings | runs | smallest | file |
+|---|---|---|---|---|---|---|---|"""  # noqa: E501
+_CONFORMANCE = """The model's member is the Java client's. Where a client does something else, `rebalance conform` has it as a step of its own, with its reason (`gate/habits.py`); a run that needs one is explained, and says so.
+
+| client | finding | what it does | what shows it | runs | times |
+|---|---|---|---|---|---|"""  # noqa: E501
+
+
+def example(client: str, cluster: str, check: str, why: str) -> str:
+    """The name of the file that plays the smallest run of a kind of violation."""
+    words = why if why != UNEXPLAINED else check
+    slug = "".join(c if c.isalnum() else "-" for c in words.lower())
+    return f"hour-{client.partition(':')[0]}-{cluster}-{check}-{'-'.join(filter(None, slug.split('-')))}.json"
+
+
+def _smallest(found: Sequence[tuple[Run, Mapping[str, Any]]]) -> Run:
+    return min((run for run, _ in found), key=lambda run: (len(run.run["steps"]), len(run.events), run.seed))
+
+
+def _violations(kinds: Mapping[tuple[str, str, str, str], Sequence[tuple[Run, Any]]]) -> Iterator[str]:
+    for (client, cluster, check, why), found in sorted(kinds.items()):
+        smallest, runs = _smallest(found), {run.path for run, _ in found}
+        name = example(client, cluster, check, why)
+        linked = f"[{name}](../../examples/recordings/{name})" if (EXAMPLES / name).exists() else "-"
+        yield (
+            f"| {client} | {cluster} | {check} | {why} | {len(found)} | {len(runs)} "
+            f"| seed {smallest.seed} | {linked} |"
+        )
+    if not kinds:
+        yield "| - | - | - | - | 0 | 0 | - | - |"
+
+
+def _causes(used: set[str]) -> Iterator[str]:
+    yield "| cause | whose | what happens | what shows it |"
+    yield "|---|---|---|---|"
+    for one in CAUSES:
+        if one.id in used:
+            yield f"| {one.id} | {one.blame} | {one.sentence}. | {one.evidence} |"
+    if UNEXPLAINED in used:
+        yield f"| {UNEXPLAINED} | ? | nobody has looked at it yet | - |"
+
+
+def _habits(runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    taken: dict[str, list[int]] = defaultdict(list)
+    for run in runs:
+        for name, times in told[run.path.name].get("findings", {}).items():
+            taken[name].append(times)
+    known = {habit.id: habit for habit in HABITS}
+    for name, times in sorted(taken.items(), key=lambda item: (-len(item[1]), item[0])):
+        habit = known.get(name)
+        what = habit.sentence if habit else "a leader's decision that breaks this clause"
+        shows = habit.evidence if habit else "`rebalance check kafka-python:cooperative-sticky`"
+        whose = habit.client if habit else "kafka-python"
+        yield f"| {whose} | {name} | {what} | {shows} | {len(times)} | {sum(times)} |"
+
+
+def _mismatches(runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if not runs:
+        yield "None."
+        return
+    yield "| run | verdict | explained | stops at | cause |"
+    yield "|---|---|---|---|---|"
+    for run in runs:
+        answer = told[run.path.name]
+        where = answer.get("mismatch", {}).get("event") or answer.get("why", "")
+        explained = f"{answer.get('longest', 0)} of {answer['events']}"
+        why = UNEXPLAINED if answer["verdict"] == "violation" else "not decided: the search met its limit"
+        yield f"| {run.path.name} | {answer['verdict']} | {explained} | {where} | {why} |"
+
+
+def _runs(runs: Iterable[Run]) -> Iterator[str]:
+    for run in runs:
+        counted = Counter((one["check"], why.id if why else UNEXPLAINED) for one, why in causes(run))
+        said = "; ".join(f"{n} x {check} ({why})" for (check, why), n in sorted(counted.items()))
+        yield f"- `{run.command}`: {said}"
+
+
+def write_examples(runs: Sequence[Run]) -> None:
+    """The smallest run of each kind of violation, as a file for ``record --again``; none of false alarms."""
+    kinds: dict[tuple[str, str, str, str], list[tuple[Run, Any]]] = defaultdict(list)
+    for run in runs:
+        for finding, why in causes(run):
+            if why is None or why.blame in ("client", "mock cluster"):
+                name = why.id if why else UNEXPLAINED
+                kinds[run.client, run.cluster, finding["check"], name].append((run, finding))
+    for key, found in sorted(kinds.items()):
+        smallest = _smallest(found)
+        kept = {name: smallest.run[name] for name in ("request", "steps")}
+        text = json.dumps(kept, indent=1) + "\n"
+        (EXAMPLES / example(*key)).write_text(text, encoding="utf-8")
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "made", nargs="*", type=Path, metavar="DIR", help="recordings made before; none are played"
+    )
+    parser.add_argument("--seconds", type=float, default=1800, help="for each client on each cluster (1800)")
+    parser.add_argument("--clients", nargs="+", default=CLIENTS)
+    parser.add_argument("--clusters", nargs="+", default=CLUSTERS)
+    parser.add_argument("--into", type=Path, default=ROOT / ".rebalance" / "hour", metavar="DIR")
+    parser.add_argument(
+        "--answers", type=Path, metavar="DIR", help="where the model's answers are kept (INTO)"
+    )
+    parser.add_argument("--asking", type=float, default=60, metavar="SECONDS", help="for each recording (60)")
+    parser.add_argument("--examples", action="store_true", help="write examples/recordings too")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    options = parser.parse_args()
+    try:
+        if not options.made:
+            options.into.mkdir(parents=True, exist_ok=True)
+            play(options.clients, options.clusters, options.seconds, options.into)
+        runs = list(recordings(options.made or [options.into]))
+        told = answers(runs, options.asking, options.answers or options.into / "answers")
+    except KeyboardInterrupt:
+        print("interrupted; what was recorded and answered is kept, the next call goes on", file=sys.stderr)
+        return 130
+    if options.examples:
+        write_examples(runs)
+    text, open_ = page(runs, told)
+    options.page.parent.mkdir(parents=True, exist_ok=True)
+    options.page.write_text(text, encoding="utf-8")
+    print(f"{options.page}: {len(runs)} runs; {open_} things have no cause, or were not decided")
+    return int(open_ > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Whether processes are there, for tests of what is left behind by whom."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+LINUX = sys.platform == "linux"
+"""Where processes can be told from their remains."""
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and that nobody has waited for does not."""
+    try:
+        if not LINUX:
+            os.kill(pid, 0)
+            return True
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
+
+
+def left(pids: Iterable[int], seconds: float = 60.0) -> list[int]:
+    """Those that run after so many seconds, which killed ones may take on a busy machine.
+
+    Polled, since they are not our children. An empty list comes at once.
+    """
+    deadline = time.monotonic() + seconds
+    several = [pid for pid in pids if alive(pid)]
+    while several and time.monotonic() < deadline:
+        time.sleep(0.02)
+        several = [pid for pid in several if alive(pid)]
+    return several

@@ -1,0 +1,122 @@
+"""The page of a recorded hour: what is there counts, a cause for each violation, exit 1 without one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rebalance.gate.causes import CAUSES, Seen, cause
+
+from benchmarks import hour
+
+AT = "2026-11-22T00:00:{:06.3f}000Z"
+
+
+def event(at: float, kind: str, who: str = "confluent-1", **more: Any) -> dict[str, Any]:
+    return {"at": AT.format(at), "event": kind, "group": "recorded", "consumer": who, **more}
+
+
+LOST = [
+    event(0, "started", detail="confluent-kafka 2.16.1, librdkafka 2.16.0"),
+    event(0.1, "subscribed", topics=["orders"]),
+    event(0.2, "joining"),
+    event(0.21, "joining"),
+    event(1, "joined", generation=1),
+    event(1.1, "synced", generation=1),
+    event(1.2, "assigned", generation=1, partitions=["orders-0"]),
+    event(5, "subscribed", topics=["payments"]),
+    event(5.5, "lost", generation=1, partitions=["orders-0"]),
+]
+
+
+def finding(check: str, at: float = 36, level: str = "liveness", **more: Any) -> dict[str, Any]:
+    told = {"check": check, "began": AT.format(at), "level": level, "consumers": ["confluent-1"]}
+    return {**told, "detail": "nobody owns payments-0", "partition": "payments-0", "generations": [], **more}
+
+
+def recording(root: Path, name: str, findings: list[Any], events: list[Any]) -> None:
+    path = root / name
+    path.mkdir(parents=True)
+    steps = [{"do": "start", "member": "confluent-1"}, {"do": "settle"}]
+    run = {
+        "cluster": {"kind": "kafka", "version": "4.1.0"},
+        "request": {"cluster": "kafka", "clients": "confluent:3", "seed": 1},
+        "assignors": [["cooperative-sticky"]],
+        "partitions": 1,
+        "steps": steps,
+        "rests": [{"number": 2, "at": AT.format(36)}],
+    }
+    report = {"exit": 1 if findings else 0, "seconds": 90.0, "findings": findings}
+    (path / "run.json").write_text(json.dumps(run))
+    (path / "report.json").write_text(json.dumps(report))
+    (path / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
+
+
+def made(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    page = root / "page.md"
+    words = ["hour", str(root / "runs"), "--answers", str(root / "answers"), "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", words)
+    return hour.main(), page.read_text(encoding="utf-8")
+
+
+def test_a_violation_with_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording(tmp_path / "runs", "confluent-kafka-1000", [finding("stranded")], LOST)
+    recording(tmp_path / "runs", "confluent-kafka-1001", [], LOST[:7])
+    code, text = made(tmp_path, monkeypatch)
+    assert code == 0
+    assert "| confluent | kafka | 2 | 3.0 | 2 | 1 | 1 | 1 | 0 | 0 |" in text
+    assert "| stranded | loses what it unsubscribed and does not rejoin | 1 | 1 | seed 1000 |" in text
+    assert "--seed 1000 --steps 16`: 1 x stranded" in text
+    assert hour.UNEXPLAINED not in text
+    again = (tmp_path / "answers" / "confluent-kafka-1000.json").stat().st_mtime_ns
+    assert made(tmp_path, monkeypatch)[0] == 0
+    assert (tmp_path / "answers" / "confluent-kafka-1000.json").stat().st_mtime_ns == again
+
+
+def test_what_has_no_cause_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording(tmp_path / "runs", "confluent-kafka-1000", [finding("skipped-records", level="safety")], LOST)
+    code, text = made(tmp_path, monkeypatch)
+    assert code == 1
+    assert f"| skipped-records | {hour.UNEXPLAINED} |" in text
+
+
+def test_what_the_model_cannot_do_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = [*LOST[:7], event(9, "assigned", generation=7, partitions=["orders-0"])]
+    recording(tmp_path / "runs", "confluent-kafka-1000", [], wrong)
+    code, text = made(tmp_path, monkeypatch)
+    assert code == 1
+    assert (
+        "| confluent-kafka-1000 | violation | 6 of 7 | confluent-1 assigned orders-0 generation 7 | " in text
+    )
+
+
+def test_quality_is_no_violation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording(tmp_path / "runs", "confluent-kafka-1000", [finding("owned-by-zombie", level="quality")], LOST)
+    assert made(tmp_path, monkeypatch)[0] == 0
+
+
+def test_causes_are_told_apart() -> None:
+    def seen(client: str, cluster: str, check: str, events: list[Any], **more: Any) -> str:
+        found = cause(Seen(client, cluster, finding(check, **more), events, {"steps": [], "rests": []}))
+        return found.id if found else ""
+
+    assert seen("confluent", "kafka", "stranded", LOST[:7]) == ""
+    assert seen("java", "mock", "never-settles", LOST[:2]) == "never connected"
+    assert seen("java", "mock", "never-settles", LOST) == ""
+    rejoining = [*LOST, event(6, "joining", generation=1)]
+    assert seen("confluent", "kafka", "stranded", rejoining) == ""
+    assert seen("kafka-python", "kafka", "never-settles", rejoining) == "abandons its join"
+    told = {
+        "generations": [1, 2],
+        "detail": "two was granted it in generation 2; one ... revoked in generation 2",
+    }
+    assert seen("kafka-python", "kafka", "owned-twice", LOST, **told) == "a stale claim wins"
+    assert seen("java", "kafka", "owned-twice", LOST, **told) == ""
+
+
+def test_each_cause_has_evidence() -> None:
+    assert len({one.id for one in CAUSES}) == len(CAUSES)
+    assert all(one.sentence and one.evidence for one in CAUSES)
