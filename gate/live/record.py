@@ -45,6 +45,7 @@ REFUSES = {
 """What clients say to a list with a cooperative assignor beside an eager one, by which a group is upgraded
 member by member (KIP-429). Java's take it."""
 FIRST = "the mock cluster takes the first assignor of the leader for all"
+NO_JAVA = "the mock cluster refuses ApiVersions and SyncGroup in bytes that Java consumers misread"
 
 
 def two_bounces(last: str) -> tuple[tuple[str, ...], ...]:
@@ -101,6 +102,8 @@ class Request:
             return f"{why} (change-assignor goes from one eager assignor to another)"
         if self.assignor == "cooperative-sticky" and (eager := sorted(self.kinds - COOPERATIVE)):
             return f"{eager[0]} has no cooperative assignor"
+        if self.cluster == "mock" and "java" in self.kinds:
+            return f"{NO_JAVA}: --cluster kafka"
         if self.cluster == "mock" and self.scenario in ("partitions", "failover"):
             return f"the mock cluster cannot do what {self.scenario!r} needs: --cluster kafka"
         if self.cluster == "mock" and self.scenario == "change-assignor":
