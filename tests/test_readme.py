@@ -29,7 +29,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(?:^<!-- (?P<note>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 REWRITE = bool(os.environ.get("UPDATE_DOCS"))
 
@@ -192,7 +192,7 @@ def compared(block: Block, outputs: Sequence[str]) -> str:
 
 FINDINGS = [
     command
-    for document in (ROOT / "README.md", ROOT / "docs" / "findings.md")
+    for document in (ROOT / "README.md", ROOT / "docs" / "results" / "findings.md")
     for command in re.findall(r"^\| `rebalance (check [^`]+)` \| .* \|$", document.read_text(), re.M)
 ]
 
@@ -218,7 +218,7 @@ def shortened(printed: str, shown: str) -> str:
 
 
 def test_the_table_of_clauses_is_the_one_of_the_suite(tmp_path: Path) -> None:
-    document = ROOT / "docs" / "clauses.md"
+    document = ROOT / "docs" / "reference" / "clauses.md"
     table = run("rebalance clauses --format md", tmp_path)
     text = document.read_text(encoding="utf-8")
     start = text.index("| clause |")

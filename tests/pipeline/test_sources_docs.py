@@ -1,4 +1,4 @@
-"""``docs/log-formats.md`` says what the tables say; ``UPDATE_DOCS=1 pytest`` writes it anew."""
+"""``docs/reference/log-formats.md`` says what the tables say; ``UPDATE_DOCS=1 pytest`` writes it anew."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebalance.pipeline.sources import LOGGED
 from rebalance.pipeline.sources.java import REBOOTSTRAPPING
 from rebalance.pipeline.sources.patterns import Line, Source
 
-DOC = Path(__file__).parents[2] / "docs" / "log-formats.md"
+DOC = Path(__file__).parents[2] / "docs" / "reference" / "log-formats.md"
 MARK = "<!-- generated from here on: tests/pipeline/test_sources_docs.py -->\n"
 TITLES = {"java": "Java clients", "librdkafka": "librdkafka", "broker": "Broker"}
 
