@@ -21,7 +21,7 @@ ifneq ($(OURS),True)
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help gate test check bench switches states machine audit campaign hour mutants nightly format doctor clean
+.PHONY: help gate test check docs results bench switches states machine audit campaign hour mutants nightly format doctor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
@@ -40,6 +40,17 @@ check: $(STAMP) .ns/rebalance ## lint, format, types and the fast tests: the loo
 	$(BIN)/mypy -p rebalance.model -p rebalance.properties -p rebalance.explore -p rebalance.specs -p rebalance.pipeline -p rebalance.gate
 	$(BIN)/mypy tests $(wildcard benchmarks)
 	$(PYTEST) $(HANGS) -m "not slow and not nightly"
+
+docs: $(STAMP) ## write what in docs/ follows from the code
+	$(BIN)/python -m benchmarks.docs
+
+# The releases are pinned in gate/clients.json, go.mod and the lock files of npm. It goes on where it stopped.
+results: $(STAMP) ## judge all clients in all releases, into docs/results (an hour; needs mvn, go, npm)
+	cd examples/adapters/go && go build -o bin/ ./franz-go ./sarama
+	for client in kafkajs platformatic; do \
+	  (cd examples/adapters/js/$$client && npm ci --silent --no-audit --no-fund --ignore-scripts) || exit 1; done
+	$(BIN)/rebalance compare --client all @examples/adapters/clients.json --traces docs/results/known \
+	  --out .rebalance/results --pages docs/results || [ $$? -eq 3 ]
 
 bench: $(STAMP) ## the benchmarks, into benchmarks/results.md
 	$(BIN)/python -m benchmarks.run

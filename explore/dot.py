@@ -1,10 +1,11 @@
-"""A small state graph as text for Graphviz."""
+"""A small state graph, or one run, as text for Graphviz."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rebalance.explore.search import Graph
+from rebalance.explore.lasso import Lasso
+from rebalance.explore.search import Graph, Trace
 from rebalance.model.machine import NOBODY, Machine, State
 
 MOST = 500
@@ -43,6 +44,35 @@ def dot(
     for (source, target), labels in sorted(arrows.items()):
         label = "\n".join(dict.fromkeys(labels))
         lines.append(f"  {source} -> {target} [label={_quoted(label)}];")
+    return "\n".join([*lines, "}", ""])
+
+
+def path(machine: Machine, run: Trace | Lasso, caption: Callable[[State], str] = str) -> str:
+    """One run as a graph: its states in order, and where it goes on for ever the arrow back.
+
+    The states keep their own labels. Raises ValueError when there are more than ``MOST`` states, or an event
+    cannot happen.
+    """
+    if isinstance(run, Lasso):
+        events, last = run.stem + run.cycle, len(run.stem)
+        back = last if run.cycle else None
+    else:
+        events, last, back = run.events, len(run.events), None
+    if len(events) >= MOST:
+        raise ValueError(f"{len(events) + 1} states; beyond {MOST} the picture cannot be read")
+    states = [run.initial]
+    for event in events:
+        states.append(machine.step(states[-1], event))
+    shown = states[: len(states) - (back is not None)]
+    lines = ["digraph {", "  node [shape=box, fontname=monospace];"]
+    for index, state in enumerate(shown):
+        style = "bold" if index == 0 else "filled" if index >= last else ""
+        lines.append(f'  {index} [label={_quoted(caption(state))}, style="{style}"];')
+    for index, event in enumerate(events):
+        target = index + 1 if index + 1 < len(shown) else back
+        who = "" if event.who == NOBODY else f" {event.who}"
+        said = f"{index + 1} {event.action}{who}" + (f"\n{event.choice}" if event.choice else "")
+        lines.append(f"  {index} -> {target} [label={_quoted(said)}];")
     return "\n".join([*lines, "}", ""])
 
 

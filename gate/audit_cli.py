@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate import reporting
 from rebalance.gate.terminal import (
     EXITS,
     ROOT,
@@ -27,7 +28,6 @@ from rebalance.gate.terminal import (
     say,
     usage,
     whole,
-    words,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ SOURCES = ("java", "librdkafka", "broker", "events")
 """``rebalance.pipeline.sources.KINDS``, which only Spark can import; a test compares them."""
 
 REPORTS = ("text", "json", "html")
+"""Formats of its own; those of CI systems (`rebalance.gate.report.CI_WRITERS`) come to these."""
 
 
 def add(commands: Any) -> None:
@@ -92,8 +93,9 @@ def add(commands: Any) -> None:
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--out", metavar="DIR", help="a new directory for tables, traces and reports, or a "
                        "URL for the tables (.rebalance/<time>)")  # fmt: skip
-    shown.add_argument("--report", default="text,json,html", metavar="FORMAT[,...]",
-                       help="text on the terminal, json and html in DIR (all of them)")  # fmt: skip
+    shown.add_argument("--report", default="text,json,html", metavar="FORMAT[,...]", help="text on "
+                       "the terminal; in DIR json, html (these), junit, sarif, markdown, badge")  # fmt: skip
+    reporting.add_ci(shown)
     shown.add_argument("--format", choices=("text", "json"), default="text", help="what is printed")
     shown.add_argument(
         "-v", "--verbose", action="store_true", help="every finding, up to 1000, not the first 20"
@@ -113,21 +115,21 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
+    from rebalance.gate.report import CI_WRITERS
+
     if options.list:
         say(_listed(options.format))
         return 0
     if not options.paths:
         raise UsageError("which logs? `rebalance audit PATH...`; `--list` describes the checks")
-    reports = words(options.report)
-    if unknown := [name for name in reports if name not in REPORTS]:
-        raise UsageError(f"--report: no format is called {unknown[0]!r}; known: {', '.join(REPORTS)}")
+    reports = reporting.formats(options, (*REPORTS, *CI_WRITERS))
     if options.follow:
         return _follow(options)
     if options.once:
         raise UsageError("--once goes with --follow")
     found = _audit(_plan(options), options)
     # The files first: who pipes the text into `head` has them all the same.
-    _write(found, reports)
+    _write(found, reports, options)
     if options.format == "json":
         from rebalance.gate.report.audit import data
 
@@ -303,19 +305,18 @@ def _forget(plan: Plan) -> None:
         plan.out.rmdir()
 
 
-def _write(found: Audited, reports: tuple[str, ...]) -> None:
+def _write(found: Audited, reports: tuple[str, ...], options: argparse.Namespace) -> None:
     """The reports; a place that cannot be written to does not cost the verdict."""
-    from rebalance.gate import traces
+    from rebalance.gate.report import audit, audit_html, cases_of
 
+    own = {
+        "json": ("report.json", lambda: json.dumps(audit.data(found), indent=2) + "\n"),
+        "html": ("report.html", lambda: audit_html.render(found)),
+    }
+    told = cases_of.audited(found)
     try:
-        if "json" in reports:
-            from rebalance.gate.report.audit import data
-
-            traces.write(found.plan.out / "report.json", json.dumps(data(found), indent=2) + "\n")
-        if "html" in reports:
-            from rebalance.gate.report.audit_html import render
-
-            traces.write(found.plan.out / "report.html", render(found))
+        reporting.write(found.plan.out, reports, told, own)
+        reporting.tell_ci(told, options)
     except OSError as error:
         note(f"a report cannot be saved: {error}")
 

@@ -137,7 +137,9 @@ def _campaign(options: argparse.Namespace) -> int:
 
 
 def _is_program(options: argparse.Namespace) -> bool:
-    return bool(options.command) or (options.what or "").startswith(java_cli.PREFIX)
+    from rebalance.gate.targets import JAVA
+
+    return bool(options.command) or (options.what or "").startswith(JAVA)
 
 
 def _report_only(options: argparse.Namespace) -> int:

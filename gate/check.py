@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version as distribution_version
@@ -12,8 +13,8 @@ from typing import Protocol
 
 from rebalance.gate.judgement import gates, judge
 from rebalance.gate.messages import Hello
-from rebalance.gate.plan import FLOORS, FLOORS_FROM, Plan, count, numbered
-from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo
+from rebalance.gate.plan import CROWD, FLOORS, FLOORS_FROM, Plan, count, numbered
+from rebalance.gate.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.model.assignor import Promise
 from rebalance.model.values import (
     Cluster,
@@ -21,8 +22,9 @@ from rebalance.model.values import (
     Partitions,
     RebalanceProtocol,
 )
-from rebalance.properties.calls import Asker, Failure, FailureKind, Reply
+from rebalance.properties.calls import Asker, Call, Failure, FailureKind, Reply
 from rebalance.properties.clauses import Clause, Scope, violation
+from rebalance.properties.generator import BY_NAME
 from rebalance.properties.histories import Found, Record, Writer, WriteUserData, from_round, play
 from rebalance.properties.minimise import minimise
 from rebalance.properties.scenarios import Scenario
@@ -67,6 +69,29 @@ class Progress:
     best: dict[str, tuple[Scenario, Found, int]] = field(default_factory=dict)
     """Per clause-protocol id: the smallest scenario that breaks it so far, and its number."""
     seconds: float = 0.0
+    along: dict[str, Tally] = field(default_factory=dict)
+    """By ``along_key``."""
+    samples: dict[str, Passing] = field(default_factory=dict)
+    """By ``along_key``: the passing scenario to show."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The figures of one ``Along`` while they grow."""
+
+    scenarios: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    witnesses: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Passing:
+    """A scenario in which every clause held. ``calls`` is None after a resume, until it is played again."""
+
+    scenario: Scenario
+    number: int
+    worth: int
+    calls: tuple[Call, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -174,6 +199,38 @@ def _count(
         known = progress.best.get(key)
         if known is None or record.scenario.size < known[0].size:
             progress.best[key] = (record.scenario, found, number)
+    _cover(progress, record, number)
+
+
+def along_key(protocol: RebalanceProtocol, dimension: str) -> str:
+    """Names one ``Along``."""
+    return f"{protocol}/{dimension}"
+
+
+def _cover(progress: Progress, record: Record, number: int) -> None:
+    """What the scenario adds to the figures of its dimensions, and whether it is worth showing."""
+    protocol, dimensions = record.scenario.protocol, record.scenario.dimensions or ("",)
+    broken = [found.clause.id for found in record.found]
+    for dimension in dimensions:
+        key = along_key(protocol, dimension)
+        tally = progress.along.get(key)
+        if tally is None:
+            tally = progress.along[key] = Tally()
+        tally.scenarios += 1
+        tally.broken.update(broken)
+        tally.witnesses.update(record.witnesses)
+    if len(dimensions) > 1 or dimensions[0] == CROWD or broken or record.failure is not None:
+        return
+    worth = _worth(record)
+    if (known := progress.samples.get(key)) is None or worth > known.worth:
+        progress.samples[key] = Passing(record.scenario, number, worth, record.calls)
+
+
+def _worth(record: Record) -> int:
+    """How well a scenario shows what passing is: small enough to be read, and something happens in it."""
+    members, partitions, _, events = record.scenario.size
+    legible = 2 <= members <= 4 and 2 <= partitions <= 6 and events <= 4
+    return 10_000 * legible + 100 * min(len(record.witnesses), 3) - members - partitions - events
 
 
 def shrink(plan: Plan, subject: Subject, scenario: Scenario, broken: Found, patience: Patience) -> Scenario:
@@ -237,10 +294,13 @@ def check(
     try:
         subject = Subject.of(session)
         stopped = search(plan, subject, protocols, progress, tell)
-        patience = Patience()
+        patience = Patience(math.inf) if plan.repeatable else Patience()
         for key in sorted(progress.best, key=lambda k: (progress.best[k][1].clause.scope is Scope.REPLY, k)):
             # Those that can take long last: patience is for all.
             findings[key] = _finding(plan, subject, key, progress, patience, fresh)
+        for passing in progress.samples.values():
+            if passing.calls is None:
+                passing.calls = subject.play(passing.scenario, ()).calls
     except KeyboardInterrupt:
         interrupted = True
     for key in progress.best:
@@ -271,6 +331,9 @@ def check(
         seconds=time.monotonic() - started,
         witnesses=_merged(progress.witnesses),
         missed=() if interrupted else _missed(plan, protocols, progress, stopped),
+        floors=_floors(plan, protocols),
+        coverage=_coverage(progress, protocols),
+        samples=_samples(progress, protocols),
         quality=1 - progress.moved / progress.claims if progress.claims else None,
         interrupted=interrupted,
     )
@@ -362,13 +425,42 @@ def _missed(
         return (f"the target declined all {progress.done} scenarios",)
     if stopped is not None:
         return (f"stopped after {progress.done} of {total} scenarios: {stopped}",)
-    if plan.profile.each < FLOORS_FROM:
-        return ()
     return tuple(
         f"never reached: {witness} ({protocol})"
-        for protocol in protocols
-        for witness in FLOORS[protocol]
+        for protocol, floors in _floors(plan, protocols).items()
+        for witness in floors
         if not progress.witnesses[f"{witness}-{protocol}"]
+    )
+
+
+def _floors(plan: Plan, protocols: Sequence[RebalanceProtocol]) -> dict[RebalanceProtocol, tuple[str, ...]]:
+    return {p: FLOORS[p] for p in protocols} if plan.profile.each >= FLOORS_FROM else {}
+
+
+def _keys(protocols: Sequence[RebalanceProtocol]) -> Iterator[tuple[RebalanceProtocol, str, str]]:
+    """(protocol, dimension, ``along_key``) for all that a search can have played, in order."""
+    for protocol in protocols:
+        for dimension in ("", *BY_NAME, CROWD):
+            yield protocol, dimension, along_key(protocol, dimension)
+
+
+def _coverage(progress: Progress, protocols: Sequence[RebalanceProtocol]) -> tuple[Along, ...]:
+    return tuple(
+        Along(protocol, dimension, tally.scenarios, _by_name(tally.broken), _by_name(tally.witnesses))
+        for protocol, dimension, key in _keys(protocols)
+        if (tally := progress.along.get(key)) is not None
+    )
+
+
+def _by_name(counted: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counted.items()))
+
+
+def _samples(progress: Progress, protocols: Sequence[RebalanceProtocol]) -> tuple[Sample, ...]:
+    return tuple(
+        Sample(dimension, passing.scenario, passing.calls, passing.number)
+        for _, dimension, key in _keys(protocols)
+        if (passing := progress.samples.get(key)) is not None and passing.calls is not None
     )
 
 

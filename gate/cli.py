@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,9 @@ from rebalance.gate import (
     prove_cli,
     record_cli,
     replay_cli,
+    reporting,
     runs_cli,
+    schemas_cli,
     upgrade_cli,
 )
 from rebalance.gate.terminal import (
@@ -160,10 +162,8 @@ def _parser() -> argparse.ArgumentParser:
                        help="violations to accept, and not to miss when they are absent")  # fmt: skip
     check.add_argument("--write-known", metavar="FILE", type=Path, help="write the list of known failures "
                        "that would let this run pass")  # fmt: skip
-    check.add_argument("--report", default="text", metavar="FORMAT[,...]", help="text, json, junit, markdown")
-    check.add_argument("--report-dir", type=Path, metavar="DIR", help="default: .rebalance/<time>")
-    check.add_argument("--ci", choices=("github", "none"), default="none",
-                       help="github: annotations and a step summary")  # fmt: skip
+    reporting.add(check, "text, html, json, junit, sarif, markdown, badge (text,html); text alone writes "
+                  "nothing")  # fmt: skip
     check.add_argument("--resume", action="store_true", help="go on where the last interrupted check of "
                        "this target, profile and seed stopped")  # fmt: skip
     _limit_options(check)
@@ -201,6 +201,7 @@ def _parser() -> argparse.ArgumentParser:
     campaign_cli.add(commands)
     compare_cli.add(commands)
     audit_cli.add(commands)
+    schemas_cli.add(commands)
 
     targets = commands.add_parser("targets", help="list the targets and design switches known by name")
     targets.set_defaults(run=_targets)
@@ -238,15 +239,16 @@ def _check(options: argparse.Namespace) -> int:
     from rebalance.gate import resume
     from rebalance.gate.check import Progress, check, describe
     from rebalance.gate.judgement import allow
+    from rebalance.gate.report import WRITERS
 
-    formats = _formats(options.report)
+    formats = reporting.formats(options, WRITERS, ("text", "html"))
     failing = _known(options.known_failing, "--known-failing")
     flaky = _known(options.known_flaky, "--known-flaky")
     plan = _plan(options, (*failing, *flaky))
     target = _resolve(java_cli.spec(options.target, options), options.command)
     if options.write_known and not options.write_known.parent.is_dir():
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
-    directory = _directory(formats, options)
+    directory = reporting.directory(formats, options)
     with _session(target, options) as session:
         info = describe(target.spec, session.hello)
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
@@ -344,31 +346,6 @@ def _plan(options: argparse.Namespace, expected: Sequence[Entry]) -> Plan:
     )
 
 
-def _formats(text: str) -> list[str]:
-    from rebalance.gate.report import WRITERS
-
-    formats = [name.strip() for name in text.split(",") if name.strip()]
-    for name in formats:
-        if name not in WRITERS:
-            raise UsageError(f"--report: no format is called {name!r}; known: {', '.join(WRITERS)}")
-    return formats
-
-
-def _directory(formats: Sequence[str], options: argparse.Namespace) -> Path | None:
-    """Where reports go, made before the search: that it cannot be made is better known now."""
-    from rebalance.gate import traces
-
-    directory: Path | None = options.report_dir
-    try:
-        if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
-        elif any(name != "text" for name in formats):
-            directory = traces.run_directory(ROOT, datetime.now(UTC))
-    except OSError as error:
-        raise UsageError(f"no directory for reports: {error}") from error
-    return directory
-
-
 def _known(options: list[str], name: str) -> tuple[Entry, ...]:
     from rebalance.gate import known
 
@@ -381,9 +358,9 @@ def _known(options: list[str], name: str) -> tuple[Entry, ...]:
 def _report(
     result: Result, formats: Sequence[str], directory: Path | None, options: argparse.Namespace
 ) -> None:
-    from rebalance.gate.report import WRITERS, github, text
+    from rebalance.gate.report import WRITERS, cases_of, text
 
-    result = replace(result, run_dir=str(directory or ""))
+    result = replace(result, run_dir=str(directory or ""), page=reporting.page(directory, formats))
     if "text" in formats:
         shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
         say(shown.rstrip("\n"))
@@ -394,9 +371,7 @@ def _report(
                 (directory / file).write_text(write(result), encoding="utf-8")
             if "text" not in formats:
                 note(f"reports: {directory}")
-        if options.ci == "github":
-            say("\n".join(github.commands(result)))
-            github.summarise(result)
+        reporting.tell_ci(cases_of.result(result), options)
     except OSError as error:
         raise UsageError(f"a report cannot be written: {error}") from error
 

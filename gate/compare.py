@@ -1,31 +1,34 @@
 """Targets beside each other: which clauses each breaks, and which mistakes of the catalogue each makes.
 
-Every target is checked, and every counterexample that any of them gave is played on all others: a cell is
-red when some scenario found anywhere breaks the clause there. So a clean cell says more than a check alone,
-and the columns do not depend on which scenarios one search happened to come across.
+Every target is searched on its own, and asked the probes of the catalogue. Then the counterexamples of all
+are played on all: a cell is red when some scenario found anywhere breaks the clause there, and shows the
+smallest that does. So a clean cell says more than a check alone, and neither the cells nor what stands behind
+them depend on the order of the targets, or on when the run was interrupted.
 
 What is known of a target is a file; what is in it is not done again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import Any
 
 from rebalance.gate import traces
-from rebalance.gate.adapters import java
+from rebalance.gate.adapters.java import KAFKA
 from rebalance.gate.check import Subject, check, describe
 from rebalance.gate.plan import PROFILES, Plan
-from rebalance.gate.probes import Probe, probes
-from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo
+from rebalance.gate.probes import Probe, Shown, probes
+from rebalance.gate.result import ClauseResult, Finding, Status, TargetInfo
 from rebalance.gate.session import Session
-from rebalance.gate.targets import TargetError, resolve
+from rebalance.gate.targets import JAVA, TargetError, resolve
 from rebalance.model.catalogue import entries_of
 from rebalance.model.releases import parse
 from rebalance.model.releases import version as as_version
@@ -34,12 +37,12 @@ from rebalance.properties.clauses import CLAUSES, TABLE, Clause, Level
 from rebalance.properties.histories import Record
 from rebalance.properties.scenarios import Scenario, to_json
 
-SCHEMA = 1
+SCHEMA = 2
 
-MOST_KNOWN = 12
-"""Counterexamples of one clause and protocol that every target is asked."""
+MOST_KNOWN = 6
+"""Counterexamples of one clause and protocol that every target is asked, the smallest; and the probes."""
 
-KAFKA = f"{java.PREFIX}{java.KAFKA}."
+KAFKAS = f"{JAVA}{KAFKA}."
 """How the specs of Kafka's own assignors begin."""
 
 
@@ -73,26 +76,47 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A target as it is asked for: ``group`` are those that are shown in one table, ``label`` its head."""
+    """A target as it is asked for: one ``assignor`` of a ``client``, ``label`` being its release and ``page``
+    the name of the client's page; a target that somebody names has its own spec as label, and no client."""
 
     spec: str
     label: str
-    group: str = ""
+    client: str = ""
+    assignor: str = ""
+    page: str = "targets"
+
+    @property
+    def group(self) -> str:
+        """Those of one group are shown in one table."""
+        return f"{self.assignor} of {self.client}" if self.client else ""
 
 
 @dataclass(slots=True)
 class Judged:
-    """What is known of one target. ``clauses`` are rows by clause-protocol id, ``entries`` by switch;
-    ``asked`` are the scenarios of others that were played, ``searched`` whether its own search is done."""
+    """What is known of one target. ``clauses`` are rows by clause-protocol id, ``entries`` by switch.
+
+    ``searched`` is its own search, which ``clauses`` begin as; ``played`` says which counterexamples of all
+    targets were played since.
+    """
 
     column: Column
     info: TargetInfo | None = None
     error: str = ""
     clauses: dict[str, Cell] = field(default_factory=dict)
     entries: dict[str, Cell] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    searched: dict[str, Cell] = field(default_factory=dict)
     scenarios: int = 0
-    searched: bool = False
+    played: str = ""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All of its cells."""
+        return (*self.clauses.values(), *self.entries.values())
+
+    @property
+    def release(self) -> str:
+        """The release as it is asked for, or as the target says."""
+        return self.column.label or (self.info.version if self.info else "") or "-"
 
 
 @dataclass(frozen=True)
@@ -104,10 +128,14 @@ class Comparison:
     plan: Plan = field(default_factory=lambda: Plan(profile=PROFILES["smoke"], level=Level.QUALITY))
     call_seconds: float = 10.0
     memory_mib: int = 2048
+    known: tuple[traces.Trace, ...] = ()
+    """Counterexamples from elsewhere, to be played on all."""
 
     def identity(self) -> dict[str, Any]:
         """What the cells depend on, beside the target."""
-        asked = [(p.switch, p.clause.id, to_json(p.scenario)) for p in probes()]
+        asked = [
+            (p.switch, p.clause.id, *(to_json(s) for s in (p.scenario, p.control) if s)) for p in probes()
+        ]
         return {
             "schema": SCHEMA,
             "suite_version": distribution_version("rebalance-verifier"),
@@ -124,36 +152,34 @@ class CompareError(ValueError):
     """A directory that holds something else; the text says what to do."""
 
 
-Tell = Callable[[str], None]
-"""Called with what is being done."""
+Tell = Callable[[int, int, str], None]
+"""Called before each step with the number of steps done, of all, and what is done next."""
 
-Corpus = dict[str, list[Scenario]]
-"""Clause-protocol id -> scenarios that break it on some target."""
+Corpus = Mapping[str, Sequence[Scenario]]
+"""Clause-protocol id -> scenarios that break it on some target, or on a known mistake; the smallest first."""
 
 
-def run(comparison: Comparison, tell: Tell = lambda text: None) -> list[Judged]:
-    """Fill all cells, in two passes: each target's own search, then the counterexamples of the others.
+def run(comparison: Comparison, tell: Tell = lambda done, total, what: None) -> list[Judged]:
+    """Fill all cells, in two passes: each target's own search, then the counterexamples of all.
 
-    Everything is saved as soon as it is known, so that Ctrl-C (which goes on up) loses the search of one
-    target at most. Raises CompareError, OSError.
+    Everything is saved as soon as it is known, so that Ctrl-C (which goes on up) loses the work on one target
+    at most. Raises CompareError, OSError.
     """
     _enlist(comparison)
-    corpus: Corpus = {}
-    for probe in probes():
-        if probe.clause in comparison.plan.clauses:
-            _learn(corpus, f"{probe.clause.id}-{probe.scenario.protocol}", probe.scenario)
     judged = [load(comparison, column) for column in comparison.columns]
-    for one in judged:  # what is known already is known to the first that is searched now
-        _harvest(corpus, one)
-    for number, one in enumerate(judged, 1):
-        if not one.searched and not one.error:
-            tell(f"{number}/{len(judged)} {one.column.spec}")
-            _ask(comparison, one, corpus)
-            _harvest(corpus, one)
-    for number, one in enumerate(judged, 1):
-        if one.searched and any(_open(one, corpus)):
-            tell(f"{number}/{len(judged)} again {one.column.spec}")
-            _ask(comparison, one, corpus)
+    total = 2 * len(judged)
+    for number, one in enumerate(judged):
+        if not one.info:
+            tell(number, total, f"search {one.column.spec}")
+            _with_target(comparison, one, _search)
+    corpus = _corpus(comparison, judged)
+    digest = _digest([[key, *map(to_json, scenarios)] for key, scenarios in corpus.items()])
+    for number, one in enumerate(judged, len(judged)):
+        if one.info and one.played != digest:
+            tell(number, total, f"counterexamples of all on {one.column.spec}")
+            _with_target(comparison, one, partial(_play, corpus=corpus))
+            one.played = digest
+            _save(comparison, one)
     return judged
 
 
@@ -165,49 +191,66 @@ def stored(comparison: Comparison) -> list[Judged]:
 # --- one target ------------------------------------------------------------------------------------------
 
 
-def _ask(comparison: Comparison, one: Judged, corpus: Corpus) -> None:
-    """Fill the cells of one target: its search if that is not done, and what others were caught by."""
+def _with_target(
+    comparison: Comparison, one: Judged, act: Callable[[Comparison, Judged, Session], None]
+) -> None:
+    """Do something with a target that runs, and save what is known then."""
     try:
         target = resolve(one.column.spec)
         with Session(target, comparison.call_seconds, memory_mib=comparison.memory_mib) as session:
-            one.info = info = describe(target.spec, session.hello)
-            subject = Subject.of(session)
-            _probe(comparison, one, subject)
-            _known(comparison, one, subject, corpus)
-            _save(comparison, one)
-            if not one.searched:
-                broken = frozenset(key for key, cell in one.clauses.items() if cell.mark is Mark.BROKEN)
-                plan = replace(comparison.plan, expected=broken.__contains__)
-                result = check(plan, session, info, fresh=session.close)
-                if result.interrupted:
-                    raise KeyboardInterrupt
-                _take(comparison, one, result)
+            act(comparison, one, session)
     except TargetError as error:
         one.error = str(error).splitlines()[0]
     _save(comparison, one)
 
 
-def _probe(comparison: Comparison, one: Judged, subject: Subject) -> None:
+def _search(comparison: Comparison, one: Judged, session: Session) -> None:
+    """The target's own search, and the probes; a clause that a probe breaks is broken."""
+    info = describe(one.column.spec, session.hello)
+    red = _probe(comparison, one, info, Subject.of(session))
+    result = check(replace(comparison.plan, repeatable=True), session, info, fresh=session.close)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    own = {row.id: _cell(comparison, info, row, result.missed) for row in result.clauses}
+    found = {key for key, cell in own.items() if cell.mark is Mark.BROKEN}
+    one.searched = own | {key: cell for key, cell in red.items() if key not in found}
+    one.clauses, one.scenarios, one.info = dict(one.searched), result.scenarios, info
+
+
+def _probe(comparison: Comparison, one: Judged, info: TargetInfo, subject: Subject) -> dict[str, Cell]:
     """Play the probes of the catalogue for the clauses that are compared, left out those for another
-    assignor and those of what the target does not promise."""
-    assert one.info
+    assignor and those of what the target does not promise. What they break, by clause-protocol id."""
+    red: dict[str, Cell] = {}
     asked = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
     for switch in dict.fromkeys(probe.switch for probe in asked):
-        if switch in one.entries:
-            continue
-        mine = [probe for probe in asked if probe.switch == switch and _concerns(probe, one.info)]
-        expected = expectation(switch, one.column.spec, one.info.version)
-        cell = Cell(Mark.HOLDS if mine else Mark.UNASKED, expected=expected)
-        for probe in mine:
-            record = subject.play(probe.scenario, TABLE)
-            if (shown := probe.shows(record)) is not False:
-                cell = replace(_red(comparison, one, probe.clause, record), expected=expected)
-                if shown:
-                    break
-                cell = replace(cell, mark=Mark.OTHERWISE)
-            if record.skipped is not None:
-                cell = Cell(Mark.UNKNOWN, record.skipped, expected=expected)
-        one.entries[switch] = cell
+        mine = [probe for probe in asked if probe.switch == switch and _concerns(probe, info)]
+        cells = [_probed(comparison, info, probe, subject) for probe in mine]
+        for probe, cell in zip(mine, cells, strict=True):
+            if cell.mark in (Mark.BROKEN, Mark.OTHERWISE):
+                key = f"{probe.clause.id}-{probe.scenario.protocol}"
+                red.setdefault(key, replace(cell, mark=Mark.BROKEN))
+        cell = min(cells, key=lambda cell: _TELLING.index(cell.mark), default=Cell(Mark.UNASKED))
+        one.entries[switch] = replace(cell, expected=expectation(switch, one.column.spec, info.version))
+    return red
+
+
+_TELLING = (Mark.BROKEN, Mark.OTHERWISE, Mark.UNKNOWN, Mark.HOLDS)
+"""Of several probes for one mistake, what counts first: any of them shows it, all must hold."""
+
+
+def _probed(comparison: Comparison, info: TargetInfo, probe: Probe, subject: Subject) -> Cell:
+    """What one probe says."""
+    record = subject.play(probe.scenario, TABLE)
+    control = subject.play(probe.control, (probe.clause,)) if probe.control else None
+    match probe.shows(record, control):
+        case Shown.NO:
+            return Cell(Mark.HOLDS)
+        case Shown.UNSEEN:
+            failed = record.failure.message if record.failure else record.skipped or ""
+            return Cell(Mark.UNKNOWN, f"the play ended before it could be seen: {failed}")
+        case shown:
+            found = _red(comparison, info, probe.clause, record)
+            return found if shown is Shown.YES else replace(found, mark=Mark.OTHERWISE)
 
 
 def _concerns(probe: Probe, info: TargetInfo) -> bool:
@@ -218,40 +261,24 @@ def _concerns(probe: Probe, info: TargetInfo) -> bool:
     )
 
 
-def _known(comparison: Comparison, one: Judged, subject: Subject, corpus: Corpus) -> None:
-    """Play what broke a clause elsewhere, as long as it is not broken here."""
-    for key, scenario in list(_open(one, corpus)):
-        if _is_red(one, key):
-            continue
-        clause = CLAUSES[key.rpartition("-")[0]]
-        record = subject.play(scenario, (clause,))
-        one.asked.append(_digest([key, to_json(scenario)]))
-        if record.breach_of(clause.id):
-            one.clauses[key] = _red(comparison, one, clause, record)
-
-
-def _open(one: Judged, corpus: Corpus) -> Iterator[tuple[str, Scenario]]:
-    """The counterexamples of others that this target was not asked, of clauses that it may still keep."""
+def _play(comparison: Comparison, one: Judged, session: Session, corpus: Corpus) -> None:
+    """Play the counterexamples of all, of each clause the smallest first until one breaks it here."""
     assert one.info
-    asked = frozenset(one.asked)
+    subject = Subject.of(session)
+    one.clauses = dict(one.searched)
     for key, scenarios in corpus.items():
         clause_id, _, protocol = key.rpartition("-")
-        if _is_red(one, key) or protocol not in one.info.protocols:
-            continue
-        if not CLAUSES[clause_id].promises <= frozenset(one.info.promises):
-            continue
-        for scenario in scenarios:
-            if _digest([key, to_json(scenario)]) not in asked:
-                yield key, scenario
+        clause = CLAUSES[clause_id]
+        asked = protocol in one.info.protocols and clause.promises <= frozenset(one.info.promises)
+        for scenario in scenarios if asked else ():
+            record = subject.play(scenario, (clause,))
+            if record.breach_of(clause.id):
+                one.clauses[key] = _red(comparison, one.info, clause, record)
+                break
 
 
-def _is_red(one: Judged, key: str) -> bool:
-    return key in one.clauses and one.clauses[key].mark is Mark.BROKEN
-
-
-def _red(comparison: Comparison, one: Judged, clause: Clause, record: Record) -> Cell:
+def _red(comparison: Comparison, info: TargetInfo, clause: Clause, record: Record) -> Cell:
     """A red cell for what was just played, with its trace."""
-    assert one.info
     found = record.breach_of(clause.id)
     assert found
     scenario = record.scenario
@@ -267,23 +294,15 @@ def _red(comparison: Comparison, one: Judged, clause: Clause, record: Record) ->
         scenario.size,
         confirmed=False,
     )
-    return _traced(comparison, one.info, finding)
+    return _traced(comparison, info, finding)
 
 
-def _take(comparison: Comparison, one: Judged, result: Result) -> None:
-    """The rows of the target's own search, where they say more than is known."""
-    assert one.info
-    for row in result.clauses:
-        if not _is_red(one, row.id):
-            one.clauses[row.id] = _cell(comparison, one.info, row)
-    one.scenarios, one.searched = result.scenarios, True
-
-
-def _cell(comparison: Comparison, info: TargetInfo, row: ClauseResult) -> Cell:
+def _cell(comparison: Comparison, info: TargetInfo, row: ClauseResult, missed: Sequence[str]) -> Cell:
+    """What the target's own search says; one that did not come to its end clears nothing."""
     if row.finding is not None:
         return _traced(comparison, info, row.finding)
     if row.status is Status.PASSED:
-        return Cell(Mark.HOLDS)
+        return Cell(Mark.UNKNOWN, missed[0]) if missed else Cell(Mark.HOLDS)
     return Cell(Mark.UNASKED if row.status is Status.UNSUPPORTED else Mark.UNKNOWN, row.note)
 
 
@@ -296,7 +315,7 @@ def _traced(comparison: Comparison, info: TargetInfo, finding: Finding) -> Cell:
 def expectation(switch: str, spec: str, version: str) -> bool | None:
     """Whether the catalogue says that this release of Kafka's own assignor has the mistake; None where it
     says nothing, as of other projects and other targets."""
-    if not spec.startswith(KAFKA):
+    if not spec.startswith(KAFKAS):
         return None
     entries = entries_of(switch)
     try:
@@ -309,20 +328,29 @@ def expectation(switch: str, spec: str, version: str) -> bool | None:
 # --- what others were caught by --------------------------------------------------------------------------
 
 
-def _learn(corpus: Corpus, key: str, scenario: Scenario) -> None:
-    known = corpus.setdefault(key, [])
-    if len(known) < MOST_KNOWN and scenario not in known:
-        known.append(scenario)
+def _corpus(comparison: Comparison, judged: Sequence[Judged]) -> Corpus:
+    """The counterexamples that the searches gave, and the probes; their order follows from them alone."""
+    found: dict[str, dict[_Order, Scenario]] = {}
+    for one in judged:
+        for key, cell in one.searched.items():
+            if cell.mark is Mark.BROKEN:
+                with contextlib.suppress(traces.TraceError):  # deleted since
+                    scenario = traces.load(Path(cell.trace)).scenario
+                    found.setdefault(key, {})[_order(scenario)] = scenario
+    smallest = {key: dict(sorted(scenarios.items())[:MOST_KNOWN]) for key, scenarios in found.items()}
+    given = [(probe.clause, probe.scenario) for probe in probes()]
+    given += [(trace.clause, trace.scenario) for trace in comparison.known]
+    for clause, scenario in given:
+        if clause in comparison.plan.clauses:
+            smallest.setdefault(f"{clause.id}-{scenario.protocol}", {})[_order(scenario)] = scenario
+    return {key: [smallest[key][order] for order in sorted(smallest[key])] for key in sorted(smallest)}
 
 
-def _harvest(corpus: Corpus, one: Judged) -> None:
-    """Learn the counterexamples of one target from its traces."""
-    for key, cell in one.clauses.items():
-        if cell.mark is Mark.BROKEN:
-            try:
-                _learn(corpus, key, traces.load(Path(cell.trace)).scenario)
-            except ValueError:  # deleted since
-                continue
+_Order = tuple[tuple[int, int, int, int], str]
+
+
+def _order(scenario: Scenario) -> _Order:
+    return scenario.size, json.dumps(to_json(replace(scenario, dimensions=())))
 
 
 # --- on disk ---------------------------------------------------------------------------------------------
@@ -353,7 +381,8 @@ def _file(comparison: Comparison, column: Column) -> Path:
 
 def _save(comparison: Comparison, one: Judged) -> None:
     if not one.error:  # one that does not start is tried again
-        traces.write(_file(comparison, one.column), traces.dump(to_json_of(one)) + "\n")
+        kept = to_json_of(one) | {"searched": _cells_out(one.searched), "played": one.played}
+        traces.write(_file(comparison, one.column), traces.dump(kept) + "\n")
 
 
 def load(comparison: Comparison, column: Column) -> Judged:
@@ -375,9 +404,9 @@ def _judged_in(column: Column, data: Mapping[str, Any]) -> Judged:
         "",
         {key: _cell_in(cell) for key, cell in data["clauses"].items()},
         {key: _cell_in(cell) for key, cell in data["entries"].items()},
-        list(data["asked"]),
+        {key: _cell_in(cell) for key, cell in data["searched"].items()},
         data["scenarios"],
-        data["searched"],
+        data["played"],
     )
 
 
@@ -385,16 +414,19 @@ def to_json_of(one: Judged) -> dict[str, Any]:
     """All that is known of one target, as JSON."""
     return {
         "label": one.column.label,
-        "group": one.column.group,
+        "client": one.column.client,
+        "assignor": one.column.assignor,
         "spec": one.column.spec,
         "target": asdict(one.info) if one.info else None,
         "error": one.error,
-        "searched": one.searched,
         "scenarios": one.scenarios,
-        "clauses": {key: _cell_out(cell) for key, cell in sorted(one.clauses.items(), key=_place)},
+        "clauses": _cells_out(one.clauses),
         "entries": {key: _cell_out(cell) for key, cell in one.entries.items()},
-        "asked": one.asked,
     }
+
+
+def _cells_out(cells: Mapping[str, Cell]) -> dict[str, Any]:
+    return {key: _cell_out(cell) for key, cell in sorted(cells.items(), key=_place)}
 
 
 def _place(item: tuple[str, Cell]) -> tuple[int, str]:

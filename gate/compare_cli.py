@@ -1,8 +1,9 @@
-"""``rebalance compare``: targets, or the releases of the Java client, beside each other."""
+"""``rebalance compare``: targets, or the releases of clients, beside each other."""
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,20 +12,7 @@ from rebalance.gate.terminal import ROOT, UsageError, natural, note, positive, s
 
 if TYPE_CHECKING:
     from rebalance.gate.compare import Column, Comparison, Judged
-
-RELEASES = (
-    *("2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.0", "2.8.1", "2.8.2", "3.0.0", "3.0.1", "3.1.2", "3.2.3"),
-    *("3.3.2", "3.4.0", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.1", "4.2.0"),
-)
-"""Releases of kafka-clients: the last of each line, and those on both sides of a fix in the catalogue."""
-
-ASSIGNORS = {
-    "cooperative-sticky": "CooperativeStickyAssignor",
-    "sticky": "StickyAssignor",
-    "range": "RangeAssignor",
-    "roundrobin": "RoundRobinAssignor",
-}
-"""Kafka's own assignors by their protocol names."""
+    from rebalance.gate.traces import Trace
 
 
 def add(commands: Any) -> None:
@@ -32,25 +20,32 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
         help="targets beside each other: releases x clauses, releases x bugs",
-        epilog="exit codes: 0 all targets were judged, 1 a bug shows where the catalogue says that it does "
-        "not, or the other way round, 2 usage, 3 a target was not judged, 130 interrupted",
-        description="Check every TARGET, and every release of --releases, play each counterexample on all of "
-        "them, and show which clauses each breaks and which known bugs each has. The same command goes on "
+        epilog="exit codes: 0 every cell has its verdict, 1 a bug shows where the catalogue says that it "
+        "does not, or the other way round, 2 usage, 3 a target was not judged or a cell has no verdict (?), "
+        "130 interrupted",
+        description="Check every TARGET, and the releases of every --client, play each counterexample on all "
+        "of them, and show which clauses each breaks and which known bugs each has. The same command goes on "
         "where it was interrupted.",
     )
     parser.set_defaults(run=run)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="as `rebalance check` takes it")
-    parser.add_argument("--releases", type=words, metavar="all|R[,R...]", help="releases of kafka-clients, "
-                        "from Maven: all means those that the catalogue tells apart")  # fmt: skip
-    parser.add_argument("--assignors", type=words, default=tuple(ASSIGNORS), metavar="A[,A...]",
-                        help=f"which of Kafka's own with --releases ({','.join(ASSIGNORS)})")  # fmt: skip
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="as `rebalance check` takes it, or "
+                        "@FILE: clients, written as in gate/clients.json")  # fmt: skip
+    parser.add_argument("--client", type=words, metavar="all|C[,C...]", help="clients whose releases are "
+                        "pinned: reference, kafka-clients (of Java), kafka-python, aiokafka")  # fmt: skip
+    parser.add_argument("--releases", type=words, metavar="all|newest|R[,R...]", help="their releases: "
+                        "all (the default) that are pinned; without --client of kafka-clients")  # fmt: skip
+    parser.add_argument("--assignors", type=words, metavar="A[,A...]", help="which of their assignors (all)")
+    parser.add_argument("--traces", type=Path, action="append", default=[], metavar="PATH", help="a trace, "
+                        "or a directory of them, to be played on all besides; repeatable")  # fmt: skip
     parser.add_argument("--profile", choices=("smoke", "ci", "nightly"), default="smoke",
                         help="how much is searched in each target (smoke)")  # fmt: skip
     parser.add_argument("--clause", action="append", default=[], metavar="PATH", help="only clauses at or "
                         "below this path; repeatable")  # fmt: skip
     parser.add_argument("--seed", type=natural, default=0, metavar="S")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where it is kept (.rebalance/compare)")
-    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "markdown", "html", "json"), default="text")
+    parser.add_argument("--pages", type=Path, metavar="DIR", help="write a page of all and one of each "
+                        "client there, in Markdown, with the traces that they name")  # fmt: skip
     parser.add_argument("--call-seconds", type=positive, default=10.0, metavar="S",
                         help="how long a target may take for one answer (10)")  # fmt: skip
     parser.add_argument("--memory-mib", type=whole, default=2048, metavar="N",
@@ -67,31 +62,49 @@ def run(options: argparse.Namespace) -> int:
     try:
         traces.make_root(ROOT)
         judged = compare.run(comparison, _teller(options))
+        if options.pages:
+            _write(judged, comparison, options.pages)
     except KeyboardInterrupt:
         note(f"interrupted: what is known is kept in {comparison.directory}; the same command goes on")
-        _show(compare.stored(comparison), options)
+        if not options.pages:
+            _show(compare.stored(comparison), comparison, options.format, options.verbose)
         return 130
     except (compare.CompareError, OSError) as error:
         raise usage(error) from error
-    _show(judged, options)
+    if not options.pages:
+        _show(judged, comparison, options.format, options.verbose)
     return _exit(judged)
 
 
-def columns(targets: Sequence[str], releases: Sequence[str], assignors: Sequence[str]) -> tuple[Column, ...]:
-    """The targets, then each assignor in each release. Raises UsageError."""
-    from rebalance.gate.adapters.java import CLIENTS, KAFKA, JavaTarget
+def columns(
+    targets: Sequence[str],
+    wanted: Sequence[str] | None,
+    releases: Sequence[str] | None,
+    assignors: Sequence[str] | None,
+) -> tuple[Column, ...]:
+    """The targets, then the pinned clients that are wanted and those of files among the targets (``@FILE``).
+
+    Raises UsageError.
+    """
+    from rebalance.gate import clients
     from rebalance.gate.compare import Column
 
-    for name in assignors:
-        if name not in ASSIGNORS:
-            raise UsageError(f"--assignors: Kafka has no {name!r}; it has {', '.join(ASSIGNORS)}")
-    chosen = RELEASES if tuple(releases) == ("all",) else tuple(releases)
-    found = [Column(spec, spec) for spec in targets]
-    for name in assignors if chosen else ():
-        for release in chosen:
-            spec = JavaTarget(f"{KAFKA}.{ASSIGNORS[name]}", (f"{CLIENTS}:{release}",))
-            found.append(Column(str(spec), release, f"{name} of kafka-clients"))
-    return tuple(dict.fromkeys(found))
+    known = {client.name: client for client in clients.pinned()}
+    wanted = ("kafka-clients",) if wanted is None and releases else tuple(wanted or ())
+    if unknown := [name for name in wanted if name not in known and wanted != ("all",)]:
+        raise UsageError(f"--client: {unknown[0]!r} is none of {', '.join(known)}, all")
+    found = [known[name] for name in (known if wanted == ("all",) else wanted)]
+    try:
+        for spec in targets:
+            found += clients.read(Path(spec[1:])) if spec.startswith("@") else ()
+        of_clients = [c for client in found for c in client.columns(releases or ("all",), assignors or ())]
+    except ValueError as error:  # of a file, or a release that is no release
+        raise UsageError(str(error)) from error
+    for name in assignors or ():
+        if not any(column.assignor == name for column in of_clients):
+            raise UsageError(f"--assignors: none of the clients has {name!r}")
+    named = [Column(spec, spec) for spec in targets if not spec.startswith("@")]
+    return tuple(dict.fromkeys([*named, *of_clients]))
 
 
 def _comparison(options: argparse.Namespace) -> Comparison:
@@ -100,39 +113,88 @@ def _comparison(options: argparse.Namespace) -> Comparison:
     from rebalance.gate.targets import TargetError, resolve
     from rebalance.properties.clauses import Level, select
 
-    if not options.targets and not options.releases:
-        raise UsageError("name the TARGETs to compare, or --releases all")
+    found = columns(options.targets, options.client, options.releases, options.assignors)
+    if not found:
+        raise UsageError("name the TARGETs to compare, or --client, or --releases all")
     try:
         clauses = select(options.clause)
-        for spec in options.targets:
-            resolve(spec)
+        for column in found:
+            if not column.client:
+                resolve(column.spec)
     except (ValueError, TargetError) as error:
         raise UsageError(str(error)) from error
     return Comparison(
-        columns(options.targets, options.releases or (), options.assignors),
+        found,
         options.out or ROOT / "compare",
         Plan(clauses, profile=PROFILES[options.profile], seed=options.seed, level=Level.QUALITY),
         options.call_seconds,
         options.memory_mib,
+        _known(options.traces),
     )
 
 
-def _teller(options: argparse.Namespace) -> Callable[[str], None]:
-    return (lambda text: None) if options.no_progress else note
+def _known(paths: Sequence[Path]) -> tuple[Trace, ...]:
+    """The traces at these paths, in the order of their names. Raises UsageError."""
+    from rebalance.gate import traces
+
+    files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    try:
+        return tuple(map(traces.load, files))
+    except traces.TraceError as error:
+        raise UsageError(f"--traces: {error}") from error
 
 
-def _show(judged: Sequence[Judged], options: argparse.Namespace) -> None:
-    from rebalance.gate.report import comparison
+def _teller(options: argparse.Namespace) -> Callable[[int, int, str], None]:
+    """Says what is done, and how long the rest will take if it goes on as since the start."""
+    if options.no_progress:
+        return lambda done, total, what: None
+    from rebalance.gate.report.timeline import span
 
-    if options.format == "json":
-        say(comparison.to_json(judged))
-    elif options.format == "markdown":
-        say(comparison.markdown(judged, f"Comparison, profile {options.profile}, seed {options.seed}"))
+    began: list[tuple[float, int]] = []
+
+    def tell(done: int, total: int, what: str) -> None:
+        began.append((time.monotonic(), done))
+        (start, first), (now, _) = began[0], began[-1]
+        left = (now - start) / (done - first) * (total - done) if done > first else None
+        note(f"{done + 1}/{total} {what}" + (f"  (about {span(left)} left)" if left else ""))
+
+    return tell
+
+
+def _write(judged: Sequence[Judged], comparison: Comparison, directory: Path) -> None:
+    """The pages, and the traces that they name. Raises OSError."""
+    from rebalance.gate import traces
+    from rebalance.gate.report import comparison as report
+
+    pages, shown = report.pages(judged, report.About.of(comparison), str(directory))
+    (directory / "traces").mkdir(parents=True, exist_ok=True)
+    for stale in (directory / "traces").glob("*.json"):
+        if stale.stem not in shown:
+            stale.unlink()
+    for name, text in pages.items():
+        traces.write(directory / name, text)
+    for trace in shown.values():
+        traces.write(directory / "traces" / f"{trace.id}.json", traces.to_text(trace))
+    note(f"{len(pages)} pages in {directory}")
+
+
+def _show(judged: Sequence[Judged], comparison: Comparison, form: str, verbose: bool) -> None:
+    from rebalance.gate.report import comparison as report
+
+    about = report.About.of(comparison)
+    if form == "json":
+        say(report.to_json(judged))
+    elif form == "markdown":
+        say(report.markdown(judged, about))
+    elif form == "html":
+        say(report.html(judged, about))
     else:
-        say(comparison.text(judged, verbose=options.verbose))
+        say(report.text(judged, verbose=verbose))
 
 
 def _exit(judged: Sequence[Judged]) -> int:
+    """A cell that is not as the catalogue says counts more than one without a verdict."""
     if not all(cell.agrees for one in judged for cell in one.entries.values()):
         return 1
-    return 3 if any(one.error for one in judged) else 0
+    unknown = any(cell.mark.value == "?" for one in judged for cell in one.cells)
+    return 3 if unknown or any(one.error for one in judged) else 0

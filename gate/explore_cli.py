@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate import reporting
 from rebalance.gate.terminal import (
     EXITS,
     ROOT,
@@ -103,6 +104,8 @@ def add(commands: Any) -> None:
     )
     shown.add_argument("--dot", type=Path, metavar="FILE", help="the steps without faults for Graphviz, "
                        "at most 500 states")  # fmt: skip
+    reporting.add(shown, "html (this one, unless --format says otherwise), json, junit, sarif, markdown, "
+                  "badge")  # fmt: skip
     shown.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
     shown.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
 
@@ -110,6 +113,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.explore.scenarios import ScenarioError, scenario
+    from rebalance.gate.report import CI_WRITERS
 
     if options.list or options.clauses:
         _list(options) if options.list else _clauses(options)
@@ -121,6 +125,9 @@ def run(options: argparse.Namespace) -> int:
     except ScenarioError as error:
         raise usage(error) from error
     _refuse(options)
+    unasked = ("html",) if options.format == "text" else ()
+    formats = reporting.formats(options, ("html", "json", *CI_WRITERS), unasked)
+    place = reporting.directory(formats, options)
     found = _explore(plan, options)
     paths = _save(found, Path(options.out) if options.out and "://" not in options.out else None)
     if options.format == "json":
@@ -130,8 +137,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         from rebalance.gate.report.exploration import render
 
-        say(render(found, paths, color=color(options)))
+        say(render(found, paths, color=color(options), page=reporting.page(place, formats)))
     _export(found, options)
+    _report(found, paths, formats, place, options)
     if found.interrupted and found.checkpoint is not None:
         note(f"interrupted; saved to {found.checkpoint}: the same command with --resume goes on from there")
     return int(found.exit)
@@ -389,17 +397,50 @@ def _save(found: Explored, out: Path | None) -> dict[str, str]:
     return paths
 
 
+def _report(
+    found: Explored,
+    paths: dict[str, str],
+    formats: tuple[str, ...],
+    place: Path | None,
+    options: argparse.Namespace,
+) -> None:
+    """The reports for programs and CI systems."""
+    if not formats and options.ci == "none":
+        return
+    from rebalance.gate.report import cases_of, html_exploration
+    from rebalance.gate.report.exploration import data
+
+    told = cases_of.explored(found, paths)
+    try:
+        if place is not None:
+            own = {
+                "json": ("report.json", lambda: json.dumps(data(found, paths), indent=2) + "\n"),
+                "html": ("report.html", lambda: html_exploration.render(found, paths)),
+            }
+            reporting.write(place, formats, told, own)
+            if formats != ("html",) or options.format != "text":
+                note(f"reports: {place}")
+        reporting.tell_ci(told, options)
+    except OSError as error:
+        raise UsageError(f"a report cannot be written: {error}") from error
+
+
 def _export(found: Explored, options: argparse.Namespace) -> None:
     if options.itf:
         _itf(found, options.itf)
     if options.dot:
         from rebalance.explore.dot import dot
+        from rebalance.gate.report.steps import states
 
         if found.search is None or not found.search.complete:
             note("--dot: not written, the search did not come to its end")
             return
         try:
-            write(options.dot, dot(found.built, found.search.graph(), _caption(found)), "--dot")
+            write(
+                options.dot,
+                dot(found.built, found.search.graph(), states(found.plan.setup, found.built)),
+                "--dot",
+            )
         except ValueError as error:
             note(f"--dot: not written: {error}")
 
@@ -422,24 +463,6 @@ def _itf(found: Explored, path: Path) -> None:
     names = {name: name.replace(" ", "_") for name in found.built.components}
     written = itf.trace(found.built, whole_run, names, description=one.sentence, source=one.clause)
     write(path, json.dumps(written, indent=1) + "\n", "--itf")
-
-
-def _caption(found: Explored) -> Callable[[Any], str]:
-    """A state in a few lines: the group, then each member's state and what it owns."""
-    from rebalance.model.protocol.setup import letter
-
-    built, setup = found.built, found.plan.setup
-
-    def caption(state: Any) -> str:
-        group = state[built.position["group"]]
-        lines = [f"{group.state} {group.generation}"]
-        for slot in setup.slots:
-            me = state[built.position[f"member {letter(slot)}"]]
-            said = me.state if me.life == "up" else me.life
-            lines.append(f"{letter(slot)} {said} {setup.spell(me.owned)}")
-        return "\n".join(lines)
-
-    return caption
 
 
 # -- the list ------------------------------------------------------------------------------------------

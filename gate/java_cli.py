@@ -6,8 +6,6 @@ import argparse
 
 from rebalance.gate.terminal import UsageError
 
-PREFIX = "java:"
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser of a command."""
@@ -28,11 +26,11 @@ def spec(what: str | None, options: argparse.Namespace) -> str | None:
     given = (options.maven, options.classpath, options.config, options.promise)
     if not any(given):
         return what
-    if what is None or not what.startswith(PREFIX):
-        raise UsageError(f"--maven, --classpath, --config and --promise go with java:CLASS, not {what!r}")
     from rebalance.gate.adapters.java import spelled
-    from rebalance.gate.targets import TargetError
+    from rebalance.gate.targets import JAVA, TargetError
 
+    if what is None or not what.startswith(JAVA):
+        raise UsageError(f"--maven, --classpath, --config and --promise go with java:CLASS, not {what!r}")
     try:
         return spelled(what, *given)
     except TargetError as error:

@@ -51,6 +51,8 @@ class Plan:
     fail_fast: bool = False
     expected: Callable[[str], bool] = lambda key: False
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
+    repeatable: bool = False
+    """Minimising ends after ``profile.shrink`` scenarios, however long they take: the same everywhere."""
 
 
 PAIRS = (
@@ -63,6 +65,9 @@ PAIRS = (
 
 ONE_IN_LARGE = 100
 """How many of the scenarios of a campaign there are for one of the large size."""
+
+CROWD = "crowd"
+"""The dimension of the one scenario that only an efficient assignor survives."""
 
 FLOORS_FROM = 20
 """Scenarios per dimension from which on a search must reach every situation of ``FLOORS``."""
@@ -153,4 +158,4 @@ def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:
     ids = [f"member-{i:05}" for i in range(members)]
     joiner = Join(Member(f"member-{members:05}", tuple(topics)))
     everybody = tuple(Member(i, tuple(topics)) for i in ids)
-    return Scenario(protocol, topics, everybody, ((), (joiner,)), ("crowd",))
+    return Scenario(protocol, topics, everybody, ((), (joiner,)), (CROWD,))

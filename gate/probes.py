@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cache
 from importlib import resources
 
@@ -18,26 +19,40 @@ from rebalance.properties.clauses import CLAUSES, Clause, Level
 from rebalance.properties.histories import Record
 from rebalance.properties.scenarios import Scenario, from_json
 
-CROWD = 2100
-"""Members and partitions of the group whose assignment took minutes (KAFKA-9987)."""
+CROWD, FEW = 2100, 20
+"""Members and partitions of the group whose assignment took minutes (KAFKA-9987), and of a small one."""
+
+
+class Shown(Enum):
+    """What one play of a probe says of its mistake."""
+
+    YES = auto()
+    NO = auto()
+    HIDDEN = auto()  # the clause is broken, and more than the mistake would break: another one hides it
+    UNSEEN = auto()  # an answer was missing, so that the play ended before it could be seen
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
     """A scenario on which whoever makes the mistake ``switch`` breaks ``clause``, and of the other clauses
-    of safety and liveness at most those in ``also``: who breaks more makes another mistake."""
+    of safety and liveness at most those in ``also``: who breaks more makes another mistake. So does who
+    breaks it on ``control`` too, where the mistake changes nothing."""
 
     switch: str
     clause: Clause
     scenario: Scenario
     also: frozenset[str] = frozenset()
+    control: Scenario | None = None
 
-    def shows(self, record: Record) -> bool | None:
-        """Whether the mistake is seen in this play of the scenario; None where another one hides it."""
+    def shows(self, record: Record, control: Record | None = None) -> Shown:
+        """Whether the mistake is seen in these plays of the scenario and of ``control``."""
         if not record.breach_of(self.clause.id):
-            return False
+            cut_short = record.skipped is not None or record.failure is not None
+            return Shown.UNSEEN if cut_short else Shown.NO
+        if control and control.breach_of(self.clause.id):
+            return Shown.HIDDEN
         found = {f.clause.id for f in record.found if f.clause.level is not Level.QUALITY}
-        return None if found - self.also - {self.clause.id} else True
+        return Shown.HIDDEN if found - self.also - {self.clause.id} else Shown.YES
 
     @property
     def assignor(self) -> str:
@@ -55,10 +70,11 @@ def probes() -> tuple[Probe, ...]:
             CLAUSES[item["clause"]],
             from_json(item["scenario"]),
             frozenset(item.get("also", ())),
+            from_json(item["control"]) if "control" in item else None,
         )
         for item in json.loads(text)["probes"]
     ]
-    crowded = crowd(RebalanceProtocol.COOPERATIVE, CROWD)
-    found.append(Probe("quadratic_general", CLAUSES["assign/4"], crowded))
+    crowded, few = (crowd(RebalanceProtocol.COOPERATIVE, members) for members in (CROWD, FEW))
+    found.append(Probe("quadratic_general", CLAUSES["assign/4"], crowded, control=few))
     order = list(SWITCHES)
     return tuple(sorted(found, key=lambda probe: order.index(probe.switch)))

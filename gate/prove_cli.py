@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate import reporting
 from rebalance.gate.terminal import EXITS, UsageError, color, draw, note, positive, say, usage, whole
 
 if TYPE_CHECKING:
-    from rebalance.gate.proving import Plan, Tell
+    from rebalance.gate.proving import Plan, Proof, Tell
 
 
 def add(commands: Any) -> None:
@@ -42,6 +43,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
                         "SMT-LIB 2, for other solvers")  # fmt: skip
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    reporting.add(parser, "html (this one, unless --format says otherwise), json, junit, sarif, markdown, "
+                  "badge")  # fmt: skip
     parser.add_argument("-v", "--verbose", action="count", default=0, help="a line for each action, and "
                         "each counterexample in full")  # fmt: skip
     parser.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
@@ -51,6 +54,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.gate import proving
+    from rebalance.gate.report import CI_WRITERS
     from rebalance.gate.report import proof as report
 
     if options.necessity is not None:
@@ -68,15 +72,40 @@ def run(options: argparse.Namespace) -> int:
             plan.smt2.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--smt2: {error}") from error
+    unasked = ("html",) if options.format == "text" else ()
+    formats = reporting.formats(options, ("html", "json", *CI_WRITERS), unasked)
+    place = reporting.directory(formats, options)
     with _ticker(options) as tell:
         proof = proving.carry_out(plan, tell)
     if options.format == "json":
         say(json.dumps(report.data(proof), indent=2))
     else:
-        say(report.render(proof, verbose=options.verbose, color=color(options)))
+        page = reporting.page(place, formats)
+        say(report.render(proof, verbose=options.verbose, color=color(options), page=page))
+    _report(proof, formats, place, options)
     if proof.interrupted:
         note("interrupted")
     return int(proof.exit)
+
+
+def _report(proof: Proof, formats: tuple[str, ...], place: Path | None, options: argparse.Namespace) -> None:
+    """The report as files, and what a CI system is told."""
+    from rebalance.gate.report import cases_of, html_proof
+    from rebalance.gate.report import proof as report
+
+    told = cases_of.proved(proof)
+    own = {
+        "html": ("report.html", lambda: html_proof.render(proof)),
+        "json": ("report.json", lambda: json.dumps(report.data(proof), indent=2) + "\n"),
+    }
+    try:
+        if place is not None:
+            reporting.write(place, formats, told, own)
+            if formats != ("html",) or options.format != "text":
+                note(f"reports: {place}")
+        reporting.tell_ci(told, options)
+    except OSError as error:
+        raise UsageError(f"a report cannot be written: {error}") from error
 
 
 def _plan(options: argparse.Namespace) -> Plan:

@@ -98,6 +98,32 @@ class ClauseResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Along:
+    """What the scenarios of one protocol showed that vary along one dimension; ``""``: along none.
+
+    A scenario along several counts for each of them. Every clause that was asked under the protocol was
+    asked in all of these scenarios; ``broken`` and ``witnesses`` say in how many of them what came of it,
+    by the id of the clause and the name of the situation.
+    """
+
+    protocol: RebalanceProtocol
+    dimension: str
+    scenarios: int
+    broken: Mapping[str, int] = field(default_factory=dict)
+    witnesses: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A scenario along one dimension in which every clause held, with its calls: what passing looks like."""
+
+    dimension: str
+    scenario: Scenario
+    calls: tuple[Call, ...]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One finished (or interrupted) check."""
 
@@ -116,6 +142,12 @@ class Result:
     """Situation -> number of scenarios that reached it."""
     missed: tuple[str, ...] = ()
     """Situations that had to be reached and were not, and other reasons to be inconclusive."""
+    floors: Mapping[RebalanceProtocol, tuple[str, ...]] = field(default_factory=dict)
+    """Situations that a search of this size must reach under each protocol."""
+    coverage: tuple[Along, ...] = ()
+    """By protocol, then by dimension in the order of the generator."""
+    samples: tuple[Sample, ...] = ()
+    """One for each protocol and dimension that has any, in the same order."""
     quality: float | None = None
     """Share of the valid claims that could be kept and were; ``None`` when nothing was measured."""
     stale_known: tuple[str, ...] = ()
@@ -124,3 +156,6 @@ class Result:
     verdict: Verdict = Verdict.INCONCLUSIVE
     exit: Exit = Exit.INCONCLUSIVE
     run_dir: str = ""
+    """Where the reports are."""
+    page: str = ""
+    """The HTML report, where one is written."""

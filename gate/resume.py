@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.check import Progress
+from rebalance.gate.check import Passing, Progress, Tally
 from rebalance.gate.plan import Plan, count
 from rebalance.gate.result import TargetInfo
 from rebalance.model.values import RebalanceProtocol
@@ -53,6 +53,13 @@ def save(path: Path, progress: Progress) -> None:
         }
         for key, (scenario, found, number) in progress.best.items()
     }
+    data["along"] = {
+        key: [tally.scenarios, tally.broken, tally.witnesses] for key, tally in progress.along.items()
+    }
+    data["samples"] = {
+        key: [to_json(passing.scenario), passing.number, passing.worth]
+        for key, passing in progress.samples.items()
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(data), encoding="utf-8")
@@ -79,4 +86,8 @@ def _parse(data: dict[str, Any]) -> Progress:
     for key, best in data["best"].items():
         found = Found(CLAUSES[best["clause"]], Breach(best["summary"]), best["round"])
         progress.best[key] = (from_json(best["scenario"]), found, best["number"])
+    for key, (scenarios, broken, witnesses) in data["along"].items():
+        progress.along[key] = Tally(scenarios, Counter(broken), Counter(witnesses))
+    for key, (scenario, number, worth) in data["samples"].items():
+        progress.samples[key] = Passing(from_json(scenario), number, worth)
     return progress

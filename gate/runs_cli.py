@@ -1,74 +1,180 @@
-"""Runs and recordings on the command line: ``rebalance show``, and ``rebalance replay`` of a run."""
+"""Traces of every kind on the command line: ``rebalance show``, and ``rebalance replay`` of a run."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, ROOT, UsageError, say, unicode, usage
+from rebalance.gate.terminal import EXITS, ROOT, UsageError, say, unicode, usage, write
 
 if TYPE_CHECKING:
     from rebalance.gate.recordings import Recording
+    from rebalance.gate.report.picture import Picture
     from rebalance.gate.runs import SavedRun
+    from rebalance.gate.traces import Trace
+
+
+FORMATS = ("text", "svg", "mermaid", "itf", "dot", "json")
 
 
 def add(commands: Any) -> None:
     """Add ``show`` to the parser's ``commands``."""
     parser = commands.add_parser(
         "show",
-        help="print the steps of a saved run of the group, or draw what an audit found",
+        help="draw a trace: who owned what when, and the messages between",
         epilog=EXITS,
-        description="Print a run that `rebalance explore` saved, step by step: callbacks, generations, who "
-        "owns what. A run that never ends has its loop marked. Of what `rebalance audit` found in a log, "
-        "draw who owned the partition when.",
+        description="Draw what `rebalance check`, `rebalance explore` or `rebalance audit` found: who owned "
+        "which partition when, generations, messages, callbacks. A run that never ends has its loop marked.",
     )
     parser.set_defaults(run=show)
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="text for the terminal; an SVG "
+                        "picture; a Mermaid sequence diagram for a pull request; a run as ITF for trace "
+                        "viewers or as a graph for Graphviz; the picture as JSON")  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of to the terminal")
     parser.add_argument("--metrics", action="store_true", help="and what it cost: the metrics of KIP-429, "
                         "counted in steps")  # fmt: skip
 
 
 def show(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate import recordings, runs, traces
-    from rebalance.gate.report.exploration import run_lines
+    from rebalance.gate import traces
     from rebalance.gate.report.steps import CannotHappenError
+
+    paths: list[Path] = []
+    for name in options.traces:
+        try:
+            paths += traces.find(name, ROOT)
+        except (ValueError, OSError) as error:
+            raise usage(error) from error
+    if len(paths) > 1 and (options.out or options.format != "text"):
+        asked = f"--out {options.out}" if options.out else f"--format {options.format}"
+        raise UsageError(f"{asked} is for one trace, these are {len(paths)}: {paths[0]}, {paths[1]} ...")
+    for path in paths:
+        try:
+            text = _shown(path, options.format, options.metrics)
+        except CannotHappenError as error:
+            raise UsageError(f"{path}: {error}") from error
+        except ValueError as error:
+            raise usage(error) from error
+        if options.out:
+            write(options.out, text + "\n", "--out")
+        else:
+            say(text)
+    return 0
+
+
+def _shown(path: Path, wanted: str, metrics: bool) -> str:
+    """One trace in the format that is wanted. Raises ValueError for a file that is none, and UsageError."""
+    from rebalance.gate import recordings, runs, traces
+    from rebalance.gate.report import picture
+
+    kind: str
+    if recordings.is_recording(path):
+        recording, kind = recordings.load(path), "a recording of a log"
+        if wanted == "text" and not metrics:
+            return "\n".join(_recording(recording))
+        drawn = picture.of_recording(recording)
+    elif runs.is_run(path):
+        run, kind = runs.load(path), "a run of the model"
+        if wanted == "text":
+            return "\n".join(_run(run, metrics))
+        if wanted in ("itf", "dot") and not metrics:
+            return _states(run, wanted)
+        drawn = picture.of_run(run)
+    else:
+        trace, kind = traces.load(path), "a counterexample of an assignor"
+        if wanted == "text" and not metrics:
+            return "\n".join(_counterexample(trace))
+        drawn = picture.of_trace(trace)
+    if metrics:
+        raise UsageError(
+            f"--metrics is for runs of the model; {path} is {kind}"
+            if "model" not in kind
+            else "--metrics goes with --format text"
+        )
+    if wanted in ("itf", "dot"):
+        raise UsageError(
+            f"--format {wanted} is for runs of the model, which have states; {path} is {kind}: use svg, "
+            "mermaid, text or json"
+        )
+    return _drawn(drawn, wanted)
+
+
+def _drawn(drawn: Picture, wanted: str) -> str:
+    if wanted == "svg":
+        from rebalance.gate.report import svg
+
+        return svg.render(drawn, standalone=True).rstrip("\n")
+    if wanted == "mermaid":
+        from rebalance.gate.report import mermaid
+
+        return mermaid.render(drawn).rstrip("\n")
+    return json.dumps({"schema": 1, "kind": "picture", **asdict(drawn)}, indent=1)
+
+
+def _states(run: SavedRun, wanted: str) -> str:
+    """A run as its states, for other tools."""
+    from rebalance.explore import dot, itf
+    from rebalance.explore.lasso import Lasso
+    from rebalance.explore.search import Trace
+    from rebalance.gate.report.steps import happens, states
+    from rebalance.model.protocol.group import machine
+
+    built = machine(run.setup)
+    for _ in happens(built, built.initial[0], run.events):
+        pass  # which says what is wrong with a run that cannot happen
+    start, loop = built.initial[0], run.loop
+    played = Trace(start, run.events)
+    whole = played if loop is None else Lasso(start, run.events[:loop], run.events[loop:])
+    if wanted == "dot":
+        return dot.path(built, whole, states(run.setup, built)).rstrip("\n")
+    names = {name: name.replace(" ", "_") for name in built.components}
+    return json.dumps(itf.trace(built, whole, names, description=run.sentence, source=run.clause), indent=1)
+
+
+def _run(run: SavedRun, metrics: bool) -> list[str]:
+    from rebalance.gate.report import course
+    from rebalance.gate.report.exploration import run_lines
     from rebalance.gate.report.words import clean, fold
     from rebalance.properties.protocol import CLAUSES
 
-    for name in options.traces:
-        try:
-            paths = traces.find(name, ROOT)
-        except (ValueError, OSError) as error:
-            raise usage(error) from error
-        for path in paths:
-            if recordings.is_recording(path):
-                if options.metrics:
-                    raise UsageError(f"--metrics is for runs of the model; {path} is a recording of a log")
-                try:
-                    say("\n".join(_recording(recordings.load(path))))
-                except ValueError as error:
-                    raise usage(error) from error
-                continue
-            if not runs.is_run(path):
-                raise UsageError(
-                    f"{path} is no run of the group; a counterexample of an assignor is shown by "
-                    f"`rebalance replay -v {name}`"
-                )
-            try:
-                run = runs.load(path)
-                lines = run_lines(run)
-            except CannotHappenError as error:
-                raise UsageError(f"{path}: {error}") from error
-            except ValueError as error:
-                raise usage(error) from error
-            clause = CLAUSES[run.clause]
-            heading = fold(clean(f"{run.id}  {clause.id}  {run.sentence}"), 110)
-            rule = [f"  rule     {line}" for line in fold(f"{clause.sentence} ({clause.source})", 99)]
-            more = ["", *_metrics(run)] if options.metrics else []
-            say("\n".join([*heading, *rule, *_origin(run), "", *lines, *more]))
-    return 0
+    clause = CLAUSES[run.clause]
+    heading = fold(clean(f"{run.id}  {clause.id}  {run.sentence}"), 110)
+    rule = [f"  rule     {line}" for line in fold(f"{clause.sentence} ({clause.source})", 99)]
+    chart = course.chart(run, unicode=unicode())
+    drawn = ["", *chart] if chart else []
+    more = ["", *_metrics(run)] if metrics else []
+    return [*heading, *rule, *_origin(run), "", *run_lines(run), *drawn, *more]
+
+
+def _counterexample(trace: Trace) -> list[str]:
+    from rebalance.gate.report.chart import chart, recorded
+    from rebalance.gate.report.words import clean, fold
+
+    clause = trace.clause
+    facts = [
+        ("rule", f"{clause.sentence} ({clause.rule})"),
+        ("", clause.link),
+        ("target", " ".join(filter(None, (trace.target.spec, trace.target.version)))),
+        *(("because" if at == 0 else "", reason) for at, reason in enumerate(trace.because)),
+        ("expected", trace.expected),
+        ("actual", trace.actual),
+    ]
+    lines = fold(clean(f"{trace.id}  {clause.id}  {trace.summary}"), 110)
+    for name, text in facts:
+        for at, line in enumerate(fold(clean(text), 98) if text else []):
+            lines.append(f"  {name if at == 0 else '':<9} {line}")
+    drawn = chart(recorded(trace), unicode=unicode(), width=106)
+    without = (
+        []
+        if trace.calls
+        else ["  (no recording of the answers in the file: `rebalance replay -v` makes them again)"]
+    )
+    return [*lines, "", *(f"  {line}".rstrip() for line in drawn), *without, ""]
 
 
 def _recording(recording: Recording) -> list[str]:

@@ -4,6 +4,7 @@
     cooperative-sticky+SWITCH     the same with design switches on
     package.module:attribute      a Python assignor: an object, a class or a function assign(cluster, group)
     NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
+    NAME==RELEASE:SPEC            the same on another release of the distribution NAME, which pip fetches
     java:CLASS@WHERE              a Java assignor (`rebalance.gate.adapters.java`)
     -- CMD ARG ...                any program
 
@@ -38,11 +39,15 @@ DEFAULT = "cooperative-sticky"
 GROUP = "rebalance.assignors"
 """Entry point group in which adapters register a ``load(spec) -> assignor``."""
 
+JAVA = "java:"
+"""How the spec of a Java assignor begins."""
+
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
 _FORMS = (
-    "a reference name, module:attribute, ADAPTER:SPEC, java:CLASS@WHERE, or `-- COMMAND ...` for any program"
+    "a reference name, module:attribute, ADAPTER:SPEC, ADAPTER==RELEASE:SPEC, java:CLASS@WHERE, "
+    "or `-- COMMAND ...` for any program"
 )
 
 
@@ -95,20 +100,25 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     spec = DEFAULT if spec is None else spec
     if spec.startswith(_COMMAND):
         return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
-    prefix, colon, rest = spec.partition(":")
-    if prefix == "java":
+    if spec.startswith(JAVA):
         from rebalance.gate.adapters import java
 
         return java.resolve(spec)
+    prefix, colon, rest = spec.partition(":")
     if not colon:
         _reference(spec)
         kind = "reference"
-    elif prefix in (adapters := _adapters()):
+    elif found := _adapter(prefix):
+        adapter, release = found
         if not rest:
             raise TargetError(
                 f"{spec!r} names no assignor", f"write {prefix}:NAME, for example {prefix}:sticky"
             )
-        kind = f"adapter {adapters[prefix].value}"
+        if release is not None:
+            from rebalance.gate.adapters.pypi import installed
+
+            installed(adapter.name, release)
+        kind = f"adapter {adapter.value}"
     else:
         _check_module(spec, prefix, rest)
         kind = "python"
@@ -122,13 +132,8 @@ def load(spec: str) -> Any:
     prefix, colon, rest = spec.partition(":")
     if not colon:
         return _reference(spec)
-    adapter = _adapters().get(prefix)
-    if adapter:
-        found = _guard(
-            lambda: adapter.load()(rest), f"adapter {prefix!r} ({adapter.value}) cannot load {rest!r}"
-        )
-    else:
-        found = _attribute(prefix, rest)
+    named = _adapter(prefix)
+    found = _adapted(*named, rest) if named else _attribute(prefix, rest)
     return adopt(found, spec)
 
 
@@ -200,6 +205,27 @@ def _reference(spec: str) -> Any:
 
 def _adapters() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _adapter(prefix: str) -> tuple[EntryPoint, str | None] | None:
+    """The adapter that ``NAME`` or ``NAME==RELEASE`` names, and the release; None if there is none."""
+    name, pinned, release = prefix.partition("==")
+    adapter = _adapters().get(name)
+    return (adapter, release if pinned else None) if adapter else None
+
+
+def _adapted(adapter: EntryPoint, release: str | None, rest: str) -> Any:
+    """What an adapter loads, from the release that is named. Raises TargetError."""
+    if release is not None:
+        from rebalance.gate.adapters.pypi import installed
+
+        sys.path.insert(0, str(installed(adapter.name, release)))
+    found = _guard(
+        lambda: adapter.load()(rest), f"adapter {adapter.name!r} ({adapter.value}) cannot load {rest!r}"
+    )
+    if release is not None and (other := getattr(found, "version", release)) != release:
+        raise TargetError(f"{adapter.name}=={release}: this process has imported {other} before")
+    return found
 
 
 def _check_module(spec: str, module: str, attribute: str) -> None:

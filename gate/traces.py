@@ -384,6 +384,15 @@ def test_{trace.id}() -> None:
 '''
 
 
+def by_latest(directory: Path) -> Path:
+    """A run directory by the name that stays: through the link ``latest``, where that leads to it."""
+    link = directory.parent / LATEST
+    with contextlib.suppress(OSError):
+        if link.resolve() == directory.resolve():
+            return link
+    return directory
+
+
 def run_directory(root: Path, now: datetime) -> Path:
     """A new directory below ``root`` for one run, named after ``now`` in UTC; ``latest`` links to it.
 

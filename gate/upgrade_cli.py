@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate import reporting
 from rebalance.gate.terminal import ROOT, UsageError, amount, color, note, say, usage, whole, words
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where traces go (.rebalance/failures)")
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    reporting.add(parser, "files for programs and CI systems: json, junit, sarif, markdown, badge")
     parser.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
 
 
@@ -51,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.explore.scenarios import ScenarioError
     from rebalance.explore.upgrades import Verdict
+    from rebalance.gate.report import CI_WRITERS
 
+    formats = reporting.formats(options, ("json", *CI_WRITERS))
+    place = reporting.directory(formats, options)
     try:
         outcomes = _judged(options)
     except (ScenarioError, ValueError) as error:
@@ -64,7 +69,20 @@ def run(options: argparse.Namespace) -> int:
         say("\n".join(_lines(outcomes, saved, paths, options)))
     verdicts = [outcome.verdict for outcome in outcomes]
     # Without --path the question is whether there is a safe way.
-    return 0 if Verdict.SAFE in verdicts else 3 if Verdict.UNKNOWN in verdicts else 1
+    code = 0 if Verdict.SAFE in verdicts else 3 if Verdict.UNKNOWN in verdicts else 1
+    if place is not None or options.ci != "none":
+        from rebalance.gate.report import cases_of
+
+        told = cases_of.upgraded(outcomes, saved, paths, code)
+        document = json.dumps(_data(outcomes, saved, paths, options), indent=2) + "\n"
+        try:
+            if place is not None:
+                reporting.write(place, formats, told, {"json": ("report.json", lambda: document)})
+                note(f"reports: {place}")
+            reporting.tell_ci(told, options)
+        except OSError as error:
+            raise UsageError(f"a report cannot be written: {error}") from error
+    return code
 
 
 def _judged(options: argparse.Namespace) -> list[Outcome]:

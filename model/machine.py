@@ -153,11 +153,20 @@ class Machine:
         for action in self.actions:
             if action.fault and not faults:
                 continue
-            values = self.read(state, action.reads)
-            if action.guard is not None and not action.guard(values[0]):
-                continue
-            for outcome in action.run(*values):
+            for outcome in self._outcomes_of(action, state):
                 yield Event(action.name, action.who, outcome.choice), outcome
+
+    def _outcomes_of(self, action: Action, state: State) -> Iterable[Outcome]:
+        values = self.read(state, action.reads)
+        if action.guard is not None and not action.guard(values[0]):
+            return ()
+        return action.run(*values)
+
+    def outcome(self, state: State, event: Event) -> Outcome | None:
+        """What ``event`` does in ``state``; None when it is not enabled."""
+        action = self.by_name.get((event.action, event.who))
+        found = () if action is None else self._outcomes_of(action, state)
+        return next((outcome for outcome in found if outcome.choice == event.choice), None)
 
     def apply(self, state: State, event: Event, outcome: Outcome) -> State:
         """``state`` after ``outcome``; not normalised, so that labels read as they were given."""
@@ -175,9 +184,9 @@ class Machine:
 
         Raises ValueError when the event is not enabled; the text names those that are.
         """
-        for candidate, outcome in self.outcomes(state):
-            if candidate == event:
-                return self.apply(state, event, outcome)
+        outcome = self.outcome(state, event)
+        if outcome is not None:
+            return self.apply(state, event, outcome)
         raise ValueError(f"{event} is not enabled; enabled are {self.enabled(state)}")
 
     def normal(self, state: State) -> State:

@@ -1,12 +1,13 @@
 """Every command in README.md and docs/ is run, and what it prints is compared with what they show.
 
 A ```console block holds ``$ command`` lines, each followed by its output. Each block runs in a directory of
-its own, which holds a copy of ``examples/`` and the files that the document itself shows; one run serves all
-blocks that begin with the same commands. An HTML comment in the line before a block says more about it::
+its own, which holds a copy of ``examples/`` and the files that the document shows above it; one run serves
+all blocks that begin with the same commands. An HTML comment in the line before a block says more about it::
 
     <!-- slow -->                 not in the fast loop; nightly: only in `make nightly`
     <!-- needs: node -->          skipped where there is no such program, or module
-    <!-- file: NAME -->           not a command but a file, written for the blocks of the document
+    <!-- file: NAME -->           not a command but a file, written for the blocks below
+    <!-- goes on -->              runs after the block before it, in the same directory
 
 A line ``...`` in the output stands for any number of lines. What differs from run to run or from machine
 to machine (durations, versions) is not compared. ``UPDATE_DOCS=1 pytest tests/test_readme.py`` puts the
@@ -29,7 +30,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(?:^<!-- (?P<note>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 REWRITE = bool(os.environ.get("UPDATE_DOCS"))
 
@@ -70,31 +71,65 @@ class Block:
             yield command, output
 
 
-def blocks(document: Path) -> Iterator[Block]:
+@cache
+def blocks(document: Path) -> tuple[Block, ...]:
+    """As they stood when the tests began: putting one right moves the others."""
     text = document.read_text(encoding="utf-8")
-    for found in BLOCK.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        yield Block(document, line, found["note"] or "", found["kind"], found["text"])
+    return tuple(
+        Block(
+            document,
+            text.count("\n", 0, found.start()) + 1,
+            found["note"] or "",
+            found["kind"],
+            found["text"],
+        )
+        for found in BLOCK.finditer(text)
+    )
 
 
-def together(found: Iterable[Block]) -> list[list[Block]]:
-    """Blocks that one run serves: a block first, then those that are how it begins, with the same note."""
-    shared: list[list[Block]] = []
-    for block in sorted(found, key=lambda one: -len(one.commands)):
-        for like in shared:
-            if (like[0].note, like[0].commands[: len(block.commands)]) == (block.note, block.commands):
-                like.append(block)
+@dataclass(frozen=True)
+class Session:
+    """``blocks`` run one after the other in one directory; what the first prints serves ``also`` too."""
+
+    blocks: list[Block]
+    also: list[Block]
+
+    @property
+    def name(self) -> str:
+        return "+".join(block.name for block in (self.blocks[0], *self.also))
+
+    def serves(self, other: list[Block]) -> bool:
+        """Whether the commands of ``other`` are how this one begins, with the same note."""
+        if len(self.blocks) + len(other) > 2:
+            return False
+        mine, its = self.blocks[0], other[0]
+        return (mine.note, mine.commands[: len(its.commands)]) == (its.note, its.commands)
+
+
+def sessions(found: Iterable[Block]) -> list[Session]:
+    """The blocks of the documents, in order, by what runs together."""
+    chains: list[list[Block]] = []
+    for block in found:
+        if "goes on" in block.note:
+            chains[-1].append(block)
+        else:
+            chains.append([block])
+    made: list[Session] = []
+    for chain in sorted(chains, key=lambda chain: -len(chain[0].commands)):
+        for session in made:
+            if session.serves(chain):
+                session.also.append(chain[0])
                 break
         else:
-            shared.append([block])
-    return shared
+            made.append(Session(chain, []))
+    return made
 
 
 def cases() -> Iterator[object]:
     every = (block for document in DOCUMENTS for block in blocks(document) if block.kind == "console")
-    for shared in together(every):
-        marks = [getattr(pytest.mark, tier) for tier in ("slow", "nightly") if tier in shared[0].note]
-        yield pytest.param(shared, id="+".join(block.name for block in shared), marks=marks)
+    for session in sessions(every):
+        marks = [getattr(pytest.mark, tier) for tier in ("slow", "nightly") if tier in session.blocks[0].note]
+        yield pytest.param(session, id=session.name, marks=marks)
 
 
 def plain(text: str) -> str:
@@ -133,15 +168,10 @@ def no_repository() -> str:
     return ""
 
 
-def prepare(directory: Path, document: Path) -> None:
-    shutil.copytree(
-        ROOT / "examples",
-        directory,
-        dirs_exist_ok=True,
-        ignore=shutil.ignore_patterns(".*", "__*", "node_modules", "bin"),
-    )
-    for block in blocks(document):
-        if found := re.search(r"file: (\S+)", block.note):
+def write_files(directory: Path, above: Block) -> None:
+    """The files that the document shows before it comes to ``above``."""
+    for block in blocks(above.document):
+        if block.line < above.line and (found := re.search(r"file: (\S+)", block.note)):
             (directory / found[1]).write_text(block.text, encoding="utf-8")
 
 
@@ -164,13 +194,19 @@ def run(command: str, directory: Path) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("shared", list(cases()))
-def test_commands_print_what_the_document_shows(shared: list[Block], tmp_path: Path) -> None:
-    skip_without(shared[0].note)
-    for block in shared:
-        prepare(tmp_path, block.document)
-    printed = [run(command, tmp_path) for command in shared[0].commands]
-    if wrong := [said for block in shared if (said := compared(block, printed))]:
+@pytest.mark.parametrize("session", list(cases()))
+def test_commands_print_what_the_document_shows(session: Session, tmp_path: Path) -> None:
+    skip_without(session.blocks[0].note)
+    ignored = shutil.ignore_patterns(".*", "__*", "node_modules", "bin")
+    shutil.copytree(ROOT / "examples", tmp_path, dirs_exist_ok=True, ignore=ignored)
+    wrong = []
+    for block in session.blocks:
+        shared = [block, *session.also]
+        for one in shared:
+            write_files(tmp_path, one)
+        printed = [run(command, tmp_path) for command in block.commands]
+        wrong += [said for one in shared if (said := compared(one, printed))]
+    if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)
 
 
@@ -190,15 +226,13 @@ def compared(block: Block, outputs: Sequence[str]) -> str:
     return ""
 
 
-FINDINGS = [
-    command
-    for document in (ROOT / "README.md", ROOT / "docs" / "findings.md")
-    for command in re.findall(r"^\| `rebalance (check [^`]+)` \| .* \|$", document.read_text(), re.M)
-]
+FINDINGS = re.findall(
+    r"^\| `rebalance (check [^`]+)` \| .* \|$", (ROOT / "docs" / "results" / "findings.md").read_text(), re.M
+)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [c for c in FINDINGS if "kafka" in c])
+@pytest.mark.parametrize("command", FINDINGS)
 def test_what_it_has_found_is_found(command: str, tmp_path: Path) -> None:
     skip_without("needs: " + ("aiokafka" if "aiokafka" in command else "kafka"))
     words = [sys.executable, "-m", "rebalance.gate.cli", *command.split(), "--fail-fast"]
@@ -217,18 +251,6 @@ def shortened(printed: str, shown: str) -> str:
     return "\n".join(lines) + gap
 
 
-def test_the_table_of_clauses_is_the_one_of_the_suite(tmp_path: Path) -> None:
-    document = ROOT / "docs" / "clauses.md"
-    table = run("rebalance clauses --format md", tmp_path)
-    text = document.read_text(encoding="utf-8")
-    start = text.index("| clause |")
-    if REWRITE:
-        document.write_text(text[:start] + table, encoding="utf-8")
-    assert document.read_text(encoding="utf-8")[start:] == table, (
-        "stale: UPDATE_DOCS=1 pytest tests/test_readme.py"
-    )
-
-
 def test_shell_blocks_name_targets_of_the_makefile() -> None:
     """The ``sh`` blocks are set-up, which a test cannot run: what they call exists at least."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
@@ -241,8 +263,33 @@ def test_shell_blocks_name_targets_of_the_makefile() -> None:
 
 def test_links_lead_somewhere() -> None:
     for document in DOCUMENTS:
-        for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text(encoding="utf-8")):
-            assert (document.parent / link).exists(), f"{document.name}: {link}"
+        for link, anchor in re.findall(
+            r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)", document.read_text(encoding="utf-8")
+        ):
+            target = document.parent / link if link else document
+            assert target.exists(), f"{document.name}: {link}"
+            assert not anchor or anchor in anchors(target), f"{document.name}: {link}#{anchor}"
+
+
+@cache
+def anchors(document: Path) -> set[str]:
+    """The headings of a page as GitHub names them in links, and what is named in HTML."""
+    text = document.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    named = re.findall(r'<a (?:id|name)="([^"]+)"', text)
+    return {*named, *(re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in headings)}
+
+
+def test_every_page_is_in_the_index() -> None:
+    """In that of docs/, or in that of its own folder."""
+    indices = sorted((ROOT / "docs").rglob("README.md"))
+    listed = {
+        (index.parent / link).resolve()
+        for index in indices
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", index.read_text(encoding="utf-8"))
+    }
+    pages = {page.resolve() for page in (ROOT / "docs").rglob("*.md")}
+    assert sorted(pages - listed - {ROOT / "docs" / "README.md"}) == []
 
 
 def test_readme_is_short() -> None:

@@ -2,17 +2,24 @@
 
 ``ConsumerCoordinator._perform_assignment`` decodes the metadata bytes of each member, hands the members to
 the assignor and encodes what comes back; so does `KafkaPythonAssignor.assign`. Nothing is repaired and
-no exception is caught: what the client would do to its group is what the caller sees.
+no exception is caught: what the client would do to its group is what the caller sees. Releases before 3.0
+are driven by `classic`.
 """
 
 from __future__ import annotations
 
-import warnings
-from importlib import import_module
 from typing import Any
 
+from rebalance.gate.adapters.classic import ClassicAssignor
+from rebalance.gate.adapters.python_client import (
+    PROMISES,
+    ClusterView,
+    Seen,
+    difference,
+    import_assignor,
+    import_client,
+)
 from rebalance.model import wire
-from rebalance.model.assignor import Promise
 from rebalance.model.values import (
     NO_GENERATION,
     Cluster,
@@ -23,13 +30,7 @@ from rebalance.model.values import (
     TopicPartition,
 )
 
-PROMISES = {
-    "range": frozenset({Promise.BALANCED_PER_TOPIC}),
-    "roundrobin": frozenset({Promise.BALANCED_EQUAL}),
-    "sticky": frozenset({Promise.BALANCED, Promise.STICKY}),
-    "cooperative-sticky": frozenset({Promise.BALANCED, Promise.STICKY}),
-}
-"""What the documentation of these assignors claims, by protocol name; the same for both Python clients."""
+HOMEPAGE = "https://github.com/dpkp/kafka-python"
 
 _ASSIGNORS = {
     "range": ("kafka.coordinator.assignors.range", "RangePartitionAssignor"),
@@ -39,47 +40,26 @@ _ASSIGNORS = {
 }
 
 
-def load(spec: str) -> KafkaPythonAssignor:
+def load(spec: str) -> KafkaPythonAssignor | ClassicAssignor:
     """The assignor of kafka-python with the protocol name ``spec``.
 
-    Raises ValueError for an unknown name and ImportError when the library is not installed.
+    Raises ValueError for an unknown name and ImportError when the library, or this release of it, has none.
     """
-    return KafkaPythonAssignor(import_assignor(_ASSIGNORS, spec, "kafka-python"))
+    assignor = import_assignor(_ASSIGNORS, spec, "kafka-python")
+    version: str = import_client("kafka").__version__
+    if version.startswith(("0.", "1.", "2.")):
+        return _classic(assignor, version)
+    return KafkaPythonAssignor(assignor, version)
 
 
-def import_assignor(known: dict[str, tuple[str, str]], spec: str, package: str) -> Any:
-    """The class that ``known`` lists (module, name) for ``spec``; errors as in `load`."""
-    if spec not in known:
-        raise ValueError(f"{package} has no assignor {spec!r}, it has: {', '.join(sorted(known))}")
-    module, name = known[spec]
-    try:
-        return getattr(import_client(module), name)
-    except ModuleNotFoundError as error:
-        raise ImportError(f"cannot import {error.name}: pip install {package}") from error
-
-
-def import_client(module: str) -> Any:
-    """A module of a client. Deprecations that it uses while loading are not ours to turn into errors."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return import_module(module)
-
-
-class ClusterView:
-    """What assignors ask of the clients' ``ClusterMetadata``; as there, every answer is a new set."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.internal_topics: set[str] = set()
-
-    def topics(self, exclude_internal_topics: bool = True) -> set[str]:
-        return set(self._cluster.topics)
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        known = self._cluster.topics.get(topic)
-        return None if known is None else set(range(len(known)))
-
-    available_partitions_for_topic = partitions_for_topic
+def _classic(assignor: Any, version: str) -> ClassicAssignor:
+    """The same before 3.0; since 2.3 a member is an object that knows its ``group.instance.id`` too."""
+    protocol = import_client("kafka.coordinator.protocol").ConsumerProtocol
+    coordinator = import_client("kafka.coordinator.consumer").ConsumerCoordinator
+    if not isinstance(protocol, list):
+        return ClassicAssignor(assignor, protocol, coordinator, version, HOMEPAGE)
+    member = import_client("kafka.coordinator.subscription").Subscription
+    return ClassicAssignor(assignor, protocol[0], coordinator, version, HOMEPAGE, member)
 
 
 class KafkaPythonAssignor:
@@ -91,10 +71,9 @@ class KafkaPythonAssignor:
     the last ``assign`` changed in the metadata it was given, None if nothing.
     """
 
-    homepage = "https://github.com/dpkp/kafka-python"
-    issues = "https://github.com/dpkp/kafka-python/issues"
+    homepage, issues = HOMEPAGE, f"{HOMEPAGE}/issues"
 
-    def __init__(self, assignor: Any) -> None:
+    def __init__(self, assignor: Any, version: str) -> None:
         self._assignor = assignor
         self._leader = assignor()
         self._join = import_client("kafka.protocol.consumer.group").JoinGroupResponse
@@ -104,7 +83,7 @@ class KafkaPythonAssignor:
             RebalanceProtocol(protocol.name.lower()) for protocol in self._leader.supported_protocols()
         )
         self.promises = PROMISES[self.name]
-        self.version: str = import_client("kafka").__version__
+        self.version = version
         self.metadata_version: int = assignor.version
         self.mutated: str | None = None
 
@@ -139,20 +118,5 @@ class KafkaPythonAssignor:
         return tuple(TopicPartition(*partition) for partition in decoded.partitions())
 
 
-Seen = list[tuple[str, bytes]]
-"""Member ids and their metadata as bytes, in the order in which the assignor was given them."""
-
-
 def _seen(members: list[Any]) -> Seen:
     return [(member.member_id, bytes(member.metadata.encode())) for member in members]
-
-
-def difference(before: Seen, after: Seen) -> str | None:
-    """The first change that ``assign`` made to its input, in words."""
-    ids, ids_after = [member for member, _ in before], [member for member, _ in after]
-    if ids != ids_after:
-        return f"members were {ids}, became {ids_after}"
-    for (member, metadata), (_, metadata_after) in zip(before, after, strict=True):
-        if metadata != metadata_after:
-            return f"metadata of {member} was {metadata.hex()}, became {metadata_after.hex()}"
-    return None

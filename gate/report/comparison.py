@@ -1,22 +1,70 @@
-"""A comparison of targets as text, Markdown and JSON: tables of marks, and what is behind the red ones."""
+"""A comparison of targets as text, Markdown, HTML and JSON: tables of marks, and what is behind red ones."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version as distribution_version
 from pathlib import Path
 
-from rebalance.gate.compare import Cell, Judged, Mark, rows_of, to_json_of
+from rebalance.gate import traces
+from rebalance.gate.compare import Cell, Comparison, Judged, Mark, rows_of, to_json_of
+from rebalance.gate.report.chart import chart, recorded
+from rebalance.gate.report.markdown import _code, _fenced, _table, _words
 from rebalance.gate.report.words import clean, count, fold
 from rebalance.model.catalogue import entries_of
-from rebalance.properties.clauses import CLAUSES
+from rebalance.properties.clauses import CLAUSES, TABLE, Clause, Level, Scope
 
 LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   ! not as the catalogue says"
+
+MOST_MEMBERS = 100
+"""Members of a trace that is kept with the pages; a larger one is where it was found."""
+
+_WORST = (Mark.BROKEN, Mark.OTHERWISE, Mark.UNKNOWN, Mark.HOLDS, Mark.UNASKED)
+_NOTHING = Cell(Mark.UNKNOWN, "not judged")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a comparison was made with; ``trace`` gives the counterexample of a red cell, if it is there."""
+
+    suite_version: str
+    profile: str
+    seed: int
+    trace: Callable[[Cell], traces.Trace | None]
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> About:
+        """That of a comparison, which reads its traces from the disk."""
+        plan = comparison.plan
+        return cls(distribution_version("rebalance-verifier"), plan.profile.name, plan.seed, _saved)
+
+    @property
+    def line(self) -> str:
+        """All of it as a sentence."""
+        return f"rebalance-verifier {self.suite_version}, profile {self.profile}, seed {self.seed}"
+
+
+def _saved(cell: Cell) -> traces.Trace | None:
+    try:
+        trace = traces.load(Path(cell.trace))
+    except traces.TraceError:
+        return None
+    # The stack of a target that raises has paths of this machine in it.
+    return replace(trace, because=()) if trace.clause.scope is Scope.REPLY else trace
+
+
+def _small(trace: traces.Trace) -> bool:
+    return len(trace.scenario.members) <= MOST_MEMBERS
 
 
 def to_json(judged: Sequence[Judged]) -> str:
     """All cells, those of all targets."""
-    return json.dumps({"schema": 1, "targets": [to_json_of(one) for one in judged]}, indent=2)
+    return json.dumps({"schema": 2, "targets": [to_json_of(one) for one in judged]}, indent=2)
+
+
+# --- text ------------------------------------------------------------------------------------------------
 
 
 def text(judged: Sequence[Judged], *, verbose: bool = False) -> str:
@@ -26,73 +74,341 @@ def text(judged: Sequence[Judged], *, verbose: bool = False) -> str:
         lines += [f"{group}: {count(len(members), 'target')}", ""]
         for title, rows in _tables(members):
             lines += _grid(title, rows, members)
-        lines += list(_behind(members, verbose))
+        lines += list(_listed(members, verbose))
     lines += [*_summary(judged), LEGEND]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def markdown(judged: Sequence[Judged], heading: str = "Comparison") -> str:
-    """The same for a document."""
-    lines = [f"# {heading}", ""]
-    for group, members in _groups(judged):
-        lines += [f"## {group}", ""]
-        for title, rows in _tables(members):
-            if not rows:
-                continue
-            lines += [f"| {title} | {' | '.join(one.column.label for one in members)} |"]
-            lines += ["|---" * (len(members) + 1) + "|"]
-            for name, cells in rows:
-                marks = " | ".join(_mark(cell).replace(".", "·") for cell in cells)
-                lines.append(f"| {name} | {marks} |")
-            lines.append("")
-        if found := list(_red(members)):
-            lines += ["| broken | in | by | trace |", "|---|---|---|---|"]
-            for name, where, red in found:
-                _, first = red[0]
-                lines.append(f"| {name} | {where} | {_escaped(first.summary)} | {Path(first.trace).stem} |")
-            lines.append("")
-        if missing := list(_not_judged(members)):
-            lines += [*(f"- {line}" for line in missing), ""]
-    lines += [*_summary(judged), "", f"`{LEGEND}`".replace(". holds", "· holds"), ""]
-    return "\n".join(lines)
+def _grid(title: str, rows: Sequence[_Row], members: Sequence[Judged]) -> list[str]:
+    """One line per row, one column per target, whose labels stand above it like stairs."""
+    if not rows:
+        return [f"{title}: nothing is broken", ""]
+    width = max(len(row.name) for row in rows)
+    lines = []
+    for number, one in enumerate(members):
+        bars = "|  " * number
+        lines.append(f"{title if not number else '':<{width}}  {bars}{clean(one.release)}")
+    marks = [" ".join(f"{_mark(cell):<2}" for cell in row.cells) for row in rows]
+    lines += [f"{row.name:<{width}}  {line}" for row, line in zip(rows, marks, strict=True)]
+    return [*lines, ""]
+
+
+def _listed(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
+    before = ""
+    for found in _behind(members):
+        if found.row.name != before:
+            yield found.row.name
+            before = found.row.name
+        for line in fold(f"in {found.where}: {clean(found.cell.summary)}", 104):
+            yield f"  {line}"
+        for one, cell in found.cells if verbose else found.cells[:1]:
+            yield f"    rebalance replay {cell.trace}" + (f"  ({clean(one.release)})" if verbose else "")
+    yield from _not_judged(members)
+    yield ""
+
+
+# --- Markdown --------------------------------------------------------------------------------------------
+
+
+def markdown(judged: Sequence[Judged], about: About) -> str:
+    """One page: the overview, then all that is known of each target."""
+    lines = ["# Implementations and the contract", "", *_overview(judged, about, lambda one: "")]
+    for client, members in _clients(judged):
+        lines += _client(client or "Targets", members, about, "")
+    return "\n".join([*lines, *_summary(judged), ""])
+
+
+def pages(
+    judged: Sequence[Judged], about: About, directory: str
+) -> tuple[dict[str, str], dict[str, traces.Trace]]:
+    """Name -> text of an overview (``README.md``) and of a page for each client, and id -> trace of the
+    counterexamples in them, which are to be in ``traces`` beside them. ``directory`` is where the pages will
+    be, as the reader names it."""
+    found = {
+        "README.md": "\n".join(
+            [
+                "# Implementations and the contract",
+                "",
+                "Made by `make results`. A red cell leads to its counterexample.",
+                "",
+                *_overview(judged, about, lambda one: f"{one.column.page}.md"),
+                *_summary(judged),
+                "",
+            ]
+        )
+    }
+    shown: dict[str, traces.Trace] = {}
+    for client, members in _clients(judged):
+        lines = _client(client or "Targets", members, about, f"{directory}/traces/")
+        found[f"{members[0].column.page}.md"] = "\n".join(["[All implementations](README.md)", "", *lines])
+        for group in _by_group(members):
+            for behind in _behind(group):
+                trace = about.trace(behind.cell)
+                if trace and _small(trace):
+                    shown[behind.id] = trace
+    return found, shown
+
+
+def _overview(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]) -> list[str]:
+    broken, held = _columns(judged)
+    made = f"The newest release of each client, by {about.line}."
+    levels = "Bold clauses are of safety and liveness, the others of quality: a promise not kept."
+    played = sum(one.scenarios for one in judged)
+    legend = (
+        f"`X` broken; `·` holds: nothing found, in {played:,} scenarios of all targets and in what broke "
+        "others; `-` not promised, or not asked of its protocol; `?` no verdict."
+    )
+    lines = [made, "", *_short(judged, page), "Clause by clause. " + levels, ""]
+    lines += [*_matrix(judged, page), legend, ""]
+    lines += [
+        f"- [{clause.id}]({clause.link}) ({clause.level}): {_words(clause.sentence)}" for clause in broken
+    ]
+    if unsteady := [" ".join(_named(one)) for one in _newest(judged) if _is_red(one, "assign/6")]:
+        differs = (
+            "Who breaks assign/6 answers one question in several ways, and may be caught by something else"
+        )
+        lines += ["", f"{differs} the next time: {_words(', '.join(unsteady))}."]
+    if held:
+        lines += ["", f"Broken by none of them: {', '.join(clause.id for clause in held)}."]
+    return [*lines, ""]
+
+
+def _short(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str]:
+    """For each of the newest what it breaks, by level."""
+    anchors = _anchors(judged)
+    rows = []
+    for one in _newest(judged):
+        found: dict[Level, list[str]] = {level: ["?"] if one.error else [] for level in Level}
+        for clause in TABLE:
+            key, cell = _merged(one, clause)
+            if cell.mark is Mark.BROKEN:
+                anchor = anchors[one.column.spec, key]
+                found[clause.level].append(f"[{clause.id}]({page(one)}#{anchor})")
+        rows.append([*map(_words, _named(one)), *(", ".join(found[level]) or "·" for level in Level)])
+    return _table(["client", "assignor", "release", *(f"breaks {level}" for level in Level)], rows)
+
+
+def _named(one: Judged) -> list[str]:
+    """Client, assignor and release; of a target that is no client's its spec, and nothing."""
+    if one.column.client:
+        return [one.column.client, one.column.assignor, one.release]
+    return [one.column.spec, "", ""]
+
+
+def _matrix(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str]:
+    broken, _ = _columns(judged)
+    anchors = _anchors(judged)
+    heads = [c.id if c.level is Level.QUALITY else f"**{c.id}**" for c in broken]
+    rows = []
+    for one in _newest(judged):
+        cells = []
+        for clause in broken:
+            key, cell = _merged(one, clause)
+            mark = _mark(cell).replace(".", "·")
+            anchor = anchors.get((one.column.spec, key), "")
+            cells.append(f"[{mark}]({page(one)}#{anchor})" if anchor else mark)
+        rows.append([*map(_words, _named(one)), *cells])
+    return _table(["client", "assignor", "release", *heads], rows)
+
+
+def _client(client: str, members: Sequence[Judged], about: About, where: str) -> list[str]:
+    """All that is known of one client: a table of releases for each assignor, and what is behind it."""
+    several = len({one.release for one in members}) > 1
+    lines = [f"# {_words(client)}", "", f"By {about.line}.", ""]
+    blocks: dict[str, list[str]] = {}
+    for group in _by_group(members):
+        lines += [f"## {_words(group[0].column.assignor or 'targets')}", ""]
+        for title, rows in _tables(group):
+            if rows:
+                lines += _table([title, *(_words(one.release) for one in group)], _marked(rows, group))
+            else:
+                lines += [f"{title}: nothing is broken", ""]
+        if missing := list(_not_judged(group)):
+            lines += [*(f"- {_words(line)}" for line in missing), ""]
+        for found in _behind(group):
+            if found.id not in blocks:
+                blocks[found.id] = _block(found, about, where, several)
+            else:
+                blocks[found.id][1] += f", {found.row.name}"
+    if blocks:
+        lines += ["## Counterexamples", ""]
+    for block in blocks.values():
+        lines += block
+    return [*lines, f"`{LEGEND}`".replace(". holds", "· holds"), ""]
+
+
+def _marked(rows: Iterable[_Row], members: Sequence[Judged]) -> Iterator[list[str]]:
+    anchors = _anchors(members)
+    for row in rows:
+        marks = []
+        for one, cell in zip(members, row.cells, strict=True):
+            mark = _mark(cell).replace(".", "·")
+            anchor = anchors.get((one.column.spec, row.key), "")
+            marks.append(f"[{mark}](#{anchor})" if anchor else mark)
+        yield [row.name, *marks]
+
+
+def _block(found: _Behind, about: About, where: str, several: bool) -> list[str]:
+    """One counterexample: what is broken, where, how to see it, and the chart."""
+    assignor = found.cells[0][0].column.assignor
+    place = f"{assignor} {found.where}" if several and assignor else found.where
+    lines = [f'<a id="{found.id}"></a>', f"### {found.row.name}", ""]
+    lines += [f"{_words(place)}: {_words(found.cell.summary)}", ""]
+    path = found.cell.trace
+    if trace := about.trace(found.cell):
+        lines += [*(f"- {_words(reason)}" for reason in trace.because), ""] if trace.because else []
+        lines += [*_fenced("\n".join(chart(recorded(trace)))), ""]
+        path = f"{where}{trace.id}.json" if where and _small(trace) else path
+    return [*lines, _code(f"rebalance replay {path}"), ""]
+
+
+# --- HTML ------------------------------------------------------------------------------------------------
+
+
+def html(judged: Sequence[Judged], about: About) -> str:
+    """One page that needs nothing else: the overview, a table for each assignor, the counterexamples."""
+    from rebalance.gate.report import page, svg
+    from rebalance.gate.report.picture import of_trace
+
+    anchors = _anchors(judged)
+
+    def cell(one: Judged, key: str, shown: Cell) -> page.Markup:
+        anchor = anchors.get((one.column.spec, key), "")
+        mark = _mark(shown)
+        return page.tag("a", mark, href=f"#t{anchor}") if anchor else page.text(mark)
+
+    broken, held = _columns(judged)
+    overview = page.table(
+        "implementations and clauses",
+        ["client", "assignor", "release", *(clause.id for clause in broken)],
+        [[*_named(one), *(cell(one, *_merged(one, clause)) for clause in broken)] for one in _newest(judged)],
+    )
+    clauses = page.listed(page.join(page.link(c.link, c.id), f" ({c.level}): {c.sentence}") for c in broken)
+    sections = [page.section("overview", "Implementations and clauses", overview, page.dim(LEGEND), clauses)]
+    for number, (group, members) in enumerate(_groups(judged)):
+        parts = [
+            page.table(
+                f"{title}, {group}",
+                [title, *(one.release for one in members)],
+                [
+                    [row.name, *(cell(one, row.key, c) for one, c in zip(members, row.cells, strict=True))]
+                    for row in rows
+                ],
+            )
+            for title, rows in _tables(members)
+            if rows
+        ]
+        for found in {found.id: found for found in _behind(members)}.values():
+            trace = about.trace(found.cell)
+            drawn = svg.render(of_trace(trace), prefix=f"p{found.id}") if trace else ""
+            parts.append(
+                page.tag(
+                    "article",
+                    page.tag("h3", f"{found.row.name} in {found.where}", id=f"t{found.id}"),
+                    page.tag("p", found.cell.summary),
+                    page.scroll(f"chart of {found.id}", page.Markup(drawn)) if drawn else "",
+                    page.tag("p", page.code(f"rebalance replay {found.cell.trace}")),
+                )
+            )
+        parts += [page.tag("p", line) for line in _not_judged(members)]
+        sections.append(page.section(f"group-{number}", group, *parts))
+    title = "Implementations and the contract"
+    foot = f"{about.line}; {' '.join(_summary(judged))}"
+    held_line = f"Broken by none of them: {', '.join(clause.id for clause in held)}" if held else ""
+    top = page.join(page.tag("h1", title), page.dim(held_line) if held_line else "")
+    return page.document(title, top, *sections, foot=foot)
 
 
 # --- tables ----------------------------------------------------------------------------------------------
 
-Row = tuple[str, list[Cell]]
-_NOTHING = Cell(Mark.UNKNOWN)
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row: ``key`` is the clause-protocol id, or the switch of a bug."""
+
+    key: str
+    name: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """Red cells of one row that say the same, of which one counterexample is shown."""
+
+    row: _Row
+    where: str
+    cells: tuple[tuple[Judged, Cell], ...]
+
+    @property
+    def cell(self) -> Cell:
+        """The one that is shown."""
+        return self.cells[0][1]
+
+    @property
+    def id(self) -> str:
+        """That of its trace."""
+        return Path(self.cell.trace).stem
+
+
+def _clients(judged: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
+    for client in dict.fromkeys(one.column.client for one in judged):
+        yield client, [one for one in judged if one.column.client == client]
 
 
 def _groups(judged: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
+    for members in _by_group(judged):
+        yield members[0].column.group or "targets", members
+
+
+def _by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
     for group in dict.fromkeys(one.column.group for one in judged):
-        yield group or "targets", [one for one in judged if one.column.group == group]
+        yield [one for one in judged if one.column.group == group]
 
 
-def _tables(members: Sequence[Judged]) -> Iterator[tuple[str, list[Row]]]:
+def _newest(judged: Sequence[Judged]) -> Iterator[Judged]:
+    """The last release of each assignor of each client, and every target that is neither."""
+    for members in _by_group(judged):
+        yield from members[-1:] if members[0].column.client else members
+
+
+def _columns(judged: Sequence[Judged]) -> tuple[list[Clause], list[Clause]]:
+    """The clauses that a newest release breaks, and those that one keeps and none breaks."""
+    marks = {c: {_merged(one, c)[1].mark for one in _newest(judged)} for c in TABLE}
+    broken = [c for c in TABLE if Mark.BROKEN in marks[c]]
+    return broken, [c for c in TABLE if Mark.HOLDS in marks[c] and c not in broken]
+
+
+def _merged(one: Judged, clause: Clause) -> tuple[str, Cell]:
+    """The worst cell of a clause over the protocols, and its row."""
+    pairs = [(key, one.clauses.get(key, _NOTHING)) for key in (f"{clause.id}-{p}" for p in clause.protocols)]
+    return min(pairs, key=lambda pair: _WORST.index(pair[1].mark))
+
+
+def _is_red(one: Judged, clause_id: str) -> bool:
+    return _merged(one, CLAUSES[clause_id])[1].mark is Mark.BROKEN
+
+
+def _anchors(judged: Sequence[Judged]) -> dict[tuple[str, str], str]:
+    """(spec, row) of each red cell -> the id of the counterexample that is shown for it."""
+    return {
+        (one.column.spec, found.row.key): found.id
+        for members in _by_group(judged)
+        for found in _behind(members)
+        for one, _ in found.cells
+    }
+
+
+def _tables(members: Sequence[Judged]) -> Iterator[tuple[str, list[_Row]]]:
     """The rows that say something: clauses that somebody breaks, mistakes that somebody was asked for."""
     clauses, switches = rows_of(members)
-    by_clause = [(f"{key} ({_level(key)})", _cells(members, lambda one: one.clauses, key)) for key in clauses]
-    yield "clause", [row for row in by_clause if any(cell.mark is Mark.BROKEN for cell in row[1])]
-    by_bug = [(f"{_entry(name)} {name}", _cells(members, lambda one: one.entries, name)) for name in switches]
-    yield "bug", [row for row in by_bug if any(cell.mark is not Mark.UNASKED for cell in row[1])]
+    by_clause = [_row(key, f"{key} ({_level(key)})", [one.clauses for one in members]) for key in clauses]
+    yield "clause", [row for row in by_clause if any(_WORST.index(c.mark) < 3 for c in row.cells)]
+    by_bug = [_row(name, f"{_entry(name)} {name}", [one.entries for one in members]) for name in switches]
+    yield "bug", [row for row in by_bug if any(cell.mark is not Mark.UNASKED for cell in row.cells)]
 
 
-def _cells(members: Sequence[Judged], of: Callable[[Judged], Mapping[str, Cell]], key: str) -> list[Cell]:
-    return [of(one).get(key, _NOTHING) for one in members]
-
-
-def _grid(title: str, rows: Sequence[Row], members: Sequence[Judged]) -> list[str]:
-    """One line per row, one column per target, whose labels stand above it like stairs."""
-    if not rows:
-        return [f"{title}: nothing is broken", ""]
-    width = max(len(name) for name, _ in rows)
-    lines = []
-    for number, one in enumerate(members):
-        bars = "|  " * number
-        lines.append(f"{title if not number else '':<{width}}  {bars}{clean(one.column.label)}")
-    for name, cells in rows:
-        lines.append(f"{name:<{width}}  {' '.join(f'{_mark(cell):<2}' for cell in cells)}")
-    return [*lines, ""]
+def _row(key: str, name: str, known: Sequence[Mapping[str, Cell]]) -> _Row:
+    return _Row(key, name, tuple(cells.get(key, _NOTHING) for cells in known))
 
 
 def _mark(cell: Cell) -> str:
@@ -111,17 +427,16 @@ def _entry(switch: str) -> str:
 # --- what is behind them ---------------------------------------------------------------------------------
 
 
-def _red(members: Sequence[Judged]) -> Iterator[tuple[str, str, list[tuple[Judged, Cell]]]]:
-    """The red cells of each row, those that say the same together: name, where, cells."""
-    labels = [one.column.label for one in members]
+def _behind(members: Sequence[Judged]) -> Iterator[_Behind]:
+    """The red cells of each row, those that say the same together."""
+    labels = [one.release for one in members]
     for _, rows in _tables(members):
-        for name, cells in rows:
-            for summary in dict.fromkeys(cell.summary for cell in cells if cell.mark is Mark.BROKEN):
-                red = [cell.mark is Mark.BROKEN and cell.summary == summary for cell in cells]
-                found = [
-                    pair for pair, is_red in zip(zip(members, cells, strict=True), red, strict=True) if is_red
-                ]
-                yield name, _ranges(labels, red), found
+        for row in rows:
+            for summary in dict.fromkeys(cell.summary for cell in row.cells if cell.mark is Mark.BROKEN):
+                red = [cell.mark is Mark.BROKEN and cell.summary == summary for cell in row.cells]
+                pairs = zip(members, row.cells, red, strict=True)
+                found = tuple((one, cell) for one, cell, is_red in pairs if is_red)
+                yield _Behind(row, _ranges(labels, red), found)
 
 
 def _ranges(labels: Sequence[str], red: Sequence[bool]) -> str:
@@ -146,37 +461,29 @@ def _ranges(labels: Sequence[str], red: Sequence[bool]) -> str:
     return ", ".join(parts)
 
 
-def _behind(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
-    before = ""
-    for name, where, cells in _red(members):
-        if name != before:
-            yield name
-            before = name
-        for line in fold(f"in {where}: {clean(cells[0][1].summary)}", 104):
-            yield f"  {line}"
-        for one, cell in cells if verbose else cells[:1]:
-            yield f"    rebalance replay {cell.trace}" + (f"  ({clean(one.column.label)})" if verbose else "")
-    yield from _not_judged(members)
-    yield ""
-
-
 def _not_judged(members: Sequence[Judged]) -> Iterator[str]:
+    """Targets without a verdict, and why a cell has none."""
     for one in members:
         if one.error:
-            yield f"{clean(one.column.label)}: not judged: {clean(one.error)}"
+            yield f"{clean(one.release)}: not judged: {clean(one.error)}"
+    for _, rows in _tables(members):
+        for row in rows:
+            unknown = [cell.mark is Mark.UNKNOWN and cell is not _NOTHING for cell in row.cells]
+            for summary in dict.fromkeys(c.summary for c, u in zip(row.cells, unknown, strict=True) if u):
+                alike = [u and c.summary == summary for c, u in zip(row.cells, unknown, strict=True)]
+                where = _ranges([one.release for one in members], alike)
+                yield f"? {row.name} in {clean(where)}: {clean(summary)}"
 
 
 def _summary(judged: Sequence[Judged]) -> list[str]:
-    cells = [cell for one in judged for cell in (*one.clauses.values(), *one.entries.values())]
+    cells = [cell for one in judged for cell in one.cells]
     asked = [
         cell for one in judged for cell in one.entries.values() if cell.mark in (Mark.HOLDS, Mark.BROKEN)
     ]
     known = [cell for cell in asked if cell.expected is not None]
-    red = sum(cell.mark is Mark.BROKEN for cell in cells)
+    red, unknown = (sum(cell.mark is mark for cell in cells) for mark in (Mark.BROKEN, Mark.UNKNOWN))
     differ = sum(not cell.agrees for cell in known)
-    size = f"{count(len(judged), 'target')}, {count(len(cells), 'cell')}, {red} red"
+    size = (
+        f"{count(len(judged), 'target')}, {count(len(cells), 'cell')}, {red} red, {unknown} without a verdict"
+    )
     return [f"{size}; of {len(known)} cells of bugs that the catalogue speaks of, {differ} differ from it"]
-
-
-def _escaped(text: str) -> str:
-    return clean(text).replace("|", "\\|").replace("<", "&lt;")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -22,14 +22,18 @@ SCHEMA = 1
 _COLOURS = {"VIOLATION": "31;1", "CONFORMANT": "32;1", "INCONCLUSIVE": "33;1"}
 
 
-def render(found: Explored, paths: dict[str, str], *, color: bool = False) -> str:
-    """The whole report. ``paths``: id of a run -> the file that it was saved to."""
+def render(found: Explored, paths: dict[str, str], *, color: bool = False, page: str = "") -> str:
+    """The whole report. ``paths``: id of a run -> the file it was saved to; ``page``: the HTML report."""
     lines = [headline(found), *_header(found)]
     for violation in found.violations:
         lines += ["", *block(violation, paths)]
-    lines += ["", *_figures(found)]
+    lines.append("")
+    for name, text in figures(found):
+        lines += _labelled(name, text)
     if found.checkpoint is not None:
         lines += _labelled("go on", "the same command with --resume, and where it was bounded a larger bound")
+    if page:
+        lines += _labelled("report", page)
     lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
     return "\n".join(_paint(line, color) for line in lines)
 
@@ -54,13 +58,15 @@ def _reason(found: Explored) -> str:
     return f"the search ended after {count(found.coverage.distinct, 'state')} ({found.search.stop})"
 
 
+def group(found: Explored) -> dict[str, str]:
+    """The group that was searched, in the words of the options."""
+    return {key: _word(value) for key, value in found.plan.origin.items() if key != "faults"}
+
+
 def _header(found: Explored) -> list[str]:
-    origin = dict(found.plan.origin)
     words = [f"rebalance {version('rebalance-verifier')}"]
-    words += [f"{key}={_word(value)}" for key, value in origin.items() if key != "faults"]
-    words.append(_method(found))
-    budget = origin.get("budget", 0)
-    faults = ", ".join(found.plan.setup.faults) or "none"
+    words += [f"{key}={value}" for key, value in group(found).items()]
+    words.append(method(found))
     lines, line = [], ""
     for word in words:
         if line and len(line) + 2 + len(word) > WIDTH:
@@ -68,14 +74,22 @@ def _header(found: Explored) -> list[str]:
             line = word
         else:
             line = f"{line}  {word}" if line else word
-    return [*lines, line, *_labelled("faults", f"at most {budget} of: {faults}" if budget else "none")]
+    return [*lines, line, *_labelled("faults", faults(found))]
+
+
+def faults(found: Explored) -> str:
+    """What may go wrong, and how often."""
+    budget = found.plan.origin.get("budget", 0)
+    kinds = ", ".join(found.plan.setup.faults) or "none"
+    return f"at most {budget} of: {kinds}" if budget else "none"
 
 
 def _word(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _method(found: Explored) -> str:
+def method(found: Explored) -> str:
+    """How it was searched."""
     plan = found.plan
     if plan.way == "swarm":
         return f"swarm={plan.walks}x{plan.steps}  seed={plan.seed}"
@@ -94,14 +108,19 @@ def block(violation: Violation, paths: dict[str, str]) -> list[str]:
         if len(violation.runs) > 1:
             lines += ["", f"  trace {number} of {len(violation.runs)}"]
         lines += ["", *run_lines(run), ""]
-        end = "; no run is shorter" if violation.shortest else "; shorter ones were not ruled out"
-        again = 0 if run.loop is None else len(run.events) - run.loop
-        loop = f", of which {again} come again and again" if again else ""
-        lines += _labelled("length", count(len(run.events), "step") + loop + end)
+        lines += _labelled("length", length(violation, run))
         if run.id in paths:
             lines += _labelled("replay", f"rebalance replay {run.id}")
             lines += _labelled("trace", paths[run.id])
     return lines
+
+
+def length(violation: Violation, run: SavedRun) -> str:
+    """How long a trace is, and whether it could be shorter."""
+    end = "; no run is shorter" if violation.shortest else "; shorter ones were not ruled out"
+    again = 0 if run.loop is None else len(run.events) - run.loop
+    loop = f", of which {again} come again and again" if again else ""
+    return count(len(run.events), "step") + loop + end
 
 
 def run_lines(run: SavedRun) -> list[str]:
@@ -109,38 +128,36 @@ def run_lines(run: SavedRun) -> list[str]:
     return [clean(line) for line in table(steps(run.setup, run.events), run.loop)]
 
 
-def _figures(found: Explored) -> list[str]:
+def figures(found: Explored) -> Iterator[tuple[str, str]]:
+    """What was searched, how surely, what was seen on the way: names and sentences."""
     cover = found.coverage
     states = f"{cover.distinct:,} distinct, {cover.generated:,} generated, depth {cover.depth}"
-    lines = []
     search = found.search
     if search is not None:
         states += f", mean out-degree {search.mean:.2f} ({search.least} to {search.most})"
         if search.unreduced != search.distinct:
             states += f"; they stand for {search.unreduced:,}"
-        lines += _labelled("states", states)
+        yield "states", states
         sure = "states compared, no collision" if found.plan.exact else _chance(found)
         ended = {
             Stop.COMPLETE: "all that can be reached",
             Stop.BREACH: "all up to the depth of the first violation",
             Stop.INTERRUPTED: "what was reached before the interruption",
         }
-        lines += _labelled("seen", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}")
+        yield "seen", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}"
         if search.cpu > 0:
             rate = f"{search.distinct / search.cpu:,.0f} states per CPU second"
-            lines += _labelled(
-                "speed", f"{rate}, {search.bytes_per_state:,.0f} bytes per state, {search.cpu:.2f} s"
-            )
+            yield "speed", f"{rate}, {search.bytes_per_state:,.0f} bytes per state, {search.cpu:.2f} s"
     else:
-        lines += _labelled("states", states + "; one that several walks saw counts several times")
+        yield "states", states + "; one that several walks saw counts several times"
     never = _actions(cover.never_taken)
-    lines += _labelled("never", ", ".join(never) if never else "no action that could not be taken")
+    yield "never", ", ".join(never) if never else "no action that could not be taken"
     shown = found.shown or {name: 0 for name, n in cover.witnesses.items() if n}
     at = [f"{name} ({depth})" if depth else name for name, depth in shown.items()]
-    lines += _labelled("reached", ", ".join(at) or "no witness")
+    yield "reached", ", ".join(at) or "no witness"
     if found.missed:
-        lines += _labelled("missed", ", ".join(found.missed))
-    return lines + _live(found.lively, found.unasked)
+        yield "missed", ", ".join(found.missed)
+    yield from _live(found.lively, found.unasked)
 
 
 def _chance(found: Explored) -> str:
@@ -150,19 +167,17 @@ def _chance(found: Explored) -> str:
     return f"two states taken for one with probability below {found.search.collision:.0e}"
 
 
-def _live(lively: Liveness | None, unasked: str) -> list[str]:
+def _live(lively: Liveness | None, unasked: str) -> Iterator[tuple[str, str]]:
     if lively is None:
-        return _labelled("settles", unasked)
-    lines = []
+        yield "settles", unasked
+        return
     for settling in lively.settling:
         word = "every fair run settles once faults stop" if settling.holds else "no: see group/converges"
-        lines += _labelled("settles", word)
+        yield "settles", word
     for counted in lively.counts:
         most = "no bound to the" if counted.reached is None else f"at most {counted.reached}"
         fair = "; fair runs have one" if counted.reached is None and not counted.fair else ""
-        text = f"{most} further rebalances after the last fault, {counted.most} may follow{fair}"
-        lines += _labelled("rounds", text)
-    return lines
+        yield "rounds", f"{most} further rebalances after the last fault, {counted.most} may follow{fair}"
 
 
 def _actions(never: Sequence[tuple[str, int]]) -> list[str]:

@@ -7,28 +7,29 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rebalance.gate.report import markdown
-from rebalance.gate.report.facts import broken, having, informational
+from rebalance.gate.report.cases import Case, Evidence, Report
+from rebalance.gate.report.place import Place
 from rebalance.gate.report.words import clean, cut
-from rebalance.gate.result import ClauseResult, Result, Status
+from rebalance.gate.result import Status
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step; it drops the others without a word."""
 
 
-def commands(result: Result) -> list[str]:
+def commands(report: Report) -> list[str]:
     """Workflow commands to print, at most ten per kind; the last then counts those left out."""
-    errors = [_clause("error", c) for c in broken(result)]
+    errors = [text for case in report.failing for text in _case("error", report, case)]
     errors += [
-        _command("error", f"{c.id} holds", "on the known list and not broken: remove its line")
-        for c in having(result, Status.FIXED)
+        _command("error", f"{case.id} holds", "on the known list and not broken: remove its line")
+        for case in report.having(Status.FIXED)
     ]
     errors += [
         _command("error", "stale known failure", f"{clean(line)} matches no clause: remove line")
-        for line in result.stale_known
+        for line in report.stale
     ]
-    warnings = ["interrupted before the end"] * result.interrupted
-    warnings += [f"not reached: {clean(reason)}" for reason in result.missed]
-    notices = [_clause("notice", c) for c in informational(result)]
+    warnings = ["interrupted before the end"] * report.interrupted
+    warnings += [f"not reached: {clean(reason)}" for reason in report.missed]
+    notices = [text for case in report.informing for text in _case("notice", report, case)]
     return [
         *_most("error", errors),
         *_most("warning", [_command("warning", "inconclusive", cut(text, 1000)) for text in warnings]),
@@ -36,7 +37,7 @@ def commands(result: Result) -> list[str]:
     ]
 
 
-def summarise(result: Result, environment: Mapping[str, str] = os.environ) -> Path | None:
+def summarise(report: Report, environment: Mapping[str, str] = os.environ) -> Path | None:
     """Append the Markdown report to ``$GITHUB_STEP_SUMMARY``, if set; returns the file written.
 
     The file is kept below GitHub's 1 MiB, counting what the step has written before. Raises
@@ -48,18 +49,27 @@ def summarise(result: Result, environment: Mapping[str, str] = os.environ) -> Pa
     path = Path(name)
     room = markdown.MOST - (path.stat().st_size if path.exists() else 0)
     with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(markdown.render(result, max(room, 0)))
+        file.write(markdown.render(report, max(room, 0)))
     return path
 
 
-def _clause(kind: str, clause: ClauseResult) -> str:
-    finding = clause.finding
-    lines = [finding.breach.summary, *finding.breach.because[:6]] if finding else []
-    lines.append(f"rule: {clause.clause.sentence} ({clause.clause.rule})")
-    if finding and finding.trace_id:
-        lines.append(f"rebalance replay {finding.trace_id}")
+def _case(kind: str, report: Report, case: Case) -> list[str]:
+    """An annotation for each place where a rule is broken; one where it has no place of its own."""
+    placed = [one for one in case.evidence if one.place] or list(case.evidence[:1])
+    if not placed:
+        return [_annotation(kind, report, case, None)]
+    return [_annotation(kind, report, case, one) for one in placed]
+
+
+def _annotation(kind: str, report: Report, case: Case, one: Evidence | None) -> str:
+    rule = case.rule
+    lines = [one.message, *one.because[:6]] if one else [case.note] if case.note else []
+    lines.append(f"rule: {rule.sentence} ({rule.source})" if rule.source else f"rule: {rule.sentence}")
+    if one and one.command:
+        lines.append(one.command)
     text = "\n".join(cut(clean(line), 500) for line in lines)
-    return _command(kind, f"{clause.clause.id} ({clause.clause.level}, {clause.protocol})", text)
+    where = one.place if one and one.place else report.place
+    return _command(kind, f"{rule.id} ({case.where})", text, where)
 
 
 def _most(kind: str, found: list[str]) -> list[str]:
@@ -69,13 +79,22 @@ def _most(kind: str, found: list[str]) -> list[str]:
     return [*found[: MOST - 1], _command(kind, "more", f"and {left_out} more: see the report")]
 
 
-def _command(kind: str, title: str, message: str) -> str:
+def _command(kind: str, title: str, message: str, place: Place | None = None) -> str:
     """One workflow command.
 
-    >>> _command("error", "a,b: c", "50%\\nof it")
-    '::error title=a%2Cb%3A c::50%25%0Aof it'
+    >>> _command("error", "a,b: c", "50%\\nof it", Place("a.py", 3))
+    '::error file=a.py,line=3,title=a%2Cb%3A c::50%25%0Aof it'
     """
-    return f"::{kind} title={_escape(title).replace(':', '%3A').replace(',', '%2C')}::{_escape(message)}"
+    said = {"title": title}
+    if place:
+        line = {"line": str(place.line)} if place.line else {}
+        said = {"file": clean(place.file), **line, **said}
+    words = ",".join(f"{name}={_property(value)}" for name, value in said.items())
+    return f"::{kind} {words}::{_escape(message)}"
+
+
+def _property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _escape(text: str) -> str:

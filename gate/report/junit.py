@@ -1,84 +1,80 @@
-"""The report as JUnit XML: one test case per clause and protocol, and one for the run as a whole.
+"""Cases as JUnit XML: one test case per rule and protocol, and one for the run as a whole.
 
-There is a failure or an error in it exactly when the exit code is not 0.
+There is a failure or an error in it exactly when the exit code is not 0. The elements and attributes are
+those that Jenkins, GitLab and the readers of GitHub's market look at: docs/reference/formats.md.
 """
 
 from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from rebalance.gate.report.facts import gating, headline, tally
-from rebalance.gate.report.text import block, plain
+from rebalance.gate.report.cases import Case, Report
+from rebalance.gate.report.text import plain
 from rebalance.gate.report.words import clean, cut
-from rebalance.gate.result import ClauseResult, Exit, Result, Status
+from rebalance.gate.result import Exit, Status
 
 MOST = 10_000
 """Characters in the body of one test case; viewers choke on more."""
 
 
-def render(result: Result) -> str:
+def render(report: Report) -> str:
     """The XML text, with its declaration. Nothing in it is illegal in XML 1.0, whatever names say."""
-    suite = ET.Element("testsuite", name="rebalance", time=f"{result.seconds:.3f}")
-    _properties(
-        suite,
-        suite_version=result.suite_version,
-        target=result.target.spec,
-        target_name=result.target.name,
-        target_version=result.target.version,
-        profile=result.profile,
-        level=result.level,
-        seed=str(result.seed),
-        verdict=result.verdict.value,
-    )
-    for clause in result.clauses:
-        suite.append(_case(result, clause))
+    suite = ET.Element("testsuite", name="rebalance", time=f"{report.seconds:.3f}")
+    _properties(suite, report.properties)
+    for case in report.cases:
+        suite.append(_case(report, case))
     failed = any(case.find("failure") is not None for case in suite.iter("testcase"))
-    suite.append(_run(result, failed))
+    suite.append(_run(report, failed))
     for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
         suite.set(name, str(sum(1 for _ in suite.iter(tag))))
     suite.set("skipped", str(sum(1 for _ in suite.iter("skipped"))))
-    root = ET.Element("testsuites")
+    root = ET.Element("testsuites", time=f"{report.seconds:.3f}")
     root.append(suite)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(result: Result, clause: ClauseResult) -> ET.Element:
-    case = ET.Element("testcase", classname=f"rebalance.{clause.clause.level}", name=clause.id, time="0")
-    finding = clause.finding
-    trace = finding.path or finding.trace_id if finding else ""
-    _properties(case, clause=clause.clause.id, kip=clause.clause.rule, link=clause.clause.link, trace=trace)
-    summary = finding.breach.summary if finding else clause.clause.sentence
-    match clause.status:
+def _case(report: Report, case: Case) -> ET.Element:
+    rule = case.rule
+    element = _element(report, f"rebalance.{rule.level}", case.id)
+    trace = next((one.path or one.id for one in case.evidence), "")
+    _properties(element, (("clause", rule.id), ("kip", rule.source), ("link", rule.link), ("trace", trace)))
+    match case.status:
         case Status.PASSED:
             pass
-        case Status.VIOLATED if gating(result, clause):
-            body = plain(block("VIOLATION", clause), MOST)
-            _outcome(case, "failure", summary, body, f"rebalance.{clause.clause.level}")
+        case Status.VIOLATED if case.gates:
+            _outcome(element, "failure", case.message, plain(case.text(), MOST), f"rebalance.{rule.level}")
         case Status.VIOLATED:
-            _outcome(case, "skipped", f"broken, but {clause.clause.level} does not gate: {summary}")
-            ET.SubElement(case, "system-out").text = plain(block("FINDING", clause), MOST)
+            _outcome(element, "skipped", f"broken, but {rule.level} does not gate: {case.message}")
+            ET.SubElement(element, "system-out").text = plain(case.text(), MOST)
         case Status.FIXED:
-            _outcome(case, "failure", "holds: remove its line from the known list", "", "rebalance.stale")
+            _outcome(element, "failure", "holds: remove its line from the known list", "", "rebalance.stale")
         case status:
-            _outcome(case, "skipped", f"{status}: {clause.note}" if clause.note else str(status))
-    return case
+            _outcome(element, "skipped", f"{status}: {case.note}" if case.note else str(status))
+    return element
 
 
-def _run(result: Result, failed: bool) -> ET.Element:
-    """What is wrong with the run and belongs to no clause."""
-    case = ET.Element("testcase", classname="rebalance.run", name="verdict", time="0")
-    for line in result.stale_known:
-        message = f"{line} matches no clause: remove line"
-        _outcome(case, "failure", message, "", "rebalance.stale")
-    explained = result.exit is Exit.CONFORMANT or (
-        result.exit is Exit.VIOLATION and (failed or result.stale_known)
-    )
+def _run(report: Report, failed: bool) -> ET.Element:
+    """What is wrong with the run and belongs to no rule."""
+    element = _element(report, "rebalance.run", "verdict")
+    for line in report.stale:
+        _outcome(element, "failure", f"{line} matches no clause: remove line", "", "rebalance.stale")
+    explained = report.exit is Exit.CONFORMANT or (report.exit is Exit.VIOLATION and (failed or report.stale))
     if not explained:
-        reasons = "\n".join(clean(reason) for reason in result.missed)
-        _outcome(case, "error", headline(result), reasons, f"rebalance.{result.verdict}")
-    ET.SubElement(case, "system-out").text = clean(tally(result))
-    return case
+        reasons = "\n".join(clean(reason) for reason in report.missed)
+        _outcome(element, "error", report.headline, reasons, f"rebalance.{report.verdict}")
+    ET.SubElement(element, "system-out").text = clean(report.tally or report.headline)
+    return element
+
+
+def _element(report: Report, group: str, name: str) -> ET.Element:
+    """A test case; it takes no time of its own, since one search is for all rules."""
+    element = ET.Element("testcase", classname=group, name=name, time="0")
+    if report.place:
+        element.set("file", clean(report.place.file))
+        if report.place.line:
+            element.set("line", str(report.place.line))
+    return element
 
 
 def _outcome(case: ET.Element, tag: str, message: str, body: str = "", kind: str = "") -> None:
@@ -89,8 +85,8 @@ def _outcome(case: ET.Element, tag: str, message: str, body: str = "", kind: str
         element.text = body
 
 
-def _properties(parent: ET.Element, **values: str) -> None:
+def _properties(parent: ET.Element, values: tuple[tuple[str, str], ...]) -> None:
     properties = ET.SubElement(parent, "properties")
-    for name, value in values.items():
+    for name, value in values:
         if value:
             ET.SubElement(properties, "property", name=name, value=clean(value))

@@ -1,4 +1,4 @@
-"""The report as GitHub-flavoured Markdown, for step summaries and comments."""
+"""Cases as GitHub-flavoured Markdown, for step summaries and comments."""
 
 from __future__ import annotations
 
@@ -6,112 +6,117 @@ import html
 import re
 from collections.abc import Iterable
 
-from rebalance.gate.report.chart import chart
-from rebalance.gate.report.facts import (
-    broken,
-    counts,
-    found_where,
-    having,
-    headline,
-    informational,
-    reached,
-    tally,
-)
+from rebalance.gate.report.cases import Case, Evidence, Report
 from rebalance.gate.report.text import plain
-from rebalance.gate.report.words import clean, count, cut, percent, size
-from rebalance.gate.result import ClauseResult, Result, Status, Verdict
+from rebalance.gate.report.words import clean, count, cut
+from rebalance.gate.result import Status, Verdict
 
 MOST = 1024 * 1024
 """Bytes: GitHub refuses a longer step summary as a whole."""
+
+MOST_EVIDENCE = 5
+"""Things that break one rule that are shown."""
+
+MOST_DIAGRAMS = 50_000
+"""Characters of all diagrams: Mermaid draws no more of a page."""
 
 _NOTICE = "\n*{} left out here for length; the JSON report and the traces have them.*\n"
 _MARKUP = re.compile(r"[\\`*_\[\]#!|<>&~@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _MARKS = {Verdict.CONFORMANT: "✅", Verdict.VIOLATION: "❌", Verdict.INCONCLUSIVE: "⚠️"}
 
 
-def render(result: Result, most: int = MOST) -> str:
-    """Verdict, table and one folded section per broken clause, at most ``most`` bytes of UTF-8.
+def render(report: Report, most: int = MOST) -> str:
+    """Verdict, table and one folded section per broken rule, at most ``most`` bytes of UTF-8.
 
     Sections that do not fit are left out, worst level kept first, and their number is said. Where not
     even the head fits, it is cut.
     """
-    text = _head(result)
-    sections = [_section("Violation", c) for c in broken(result)]
-    sections += [_section("Finding", c) for c in informational(result)]
+    text = _head(report)
     room = most - len(text.encode()) - len(_NOTICE.encode()) - 30
-    kept = 0
-    for section in sections:
+    broken = [("Violation", case) for case in report.failing] + [("Finding", c) for c in report.informing]
+    kept, drawn = 0, 0
+    for word, case in broken:
+        diagram = _diagram(case) if drawn < MOST_DIAGRAMS else []
+        drawn += sum(map(len, diagram))
+        section = _section(word, case, diagram if drawn < MOST_DIAGRAMS else [])
         room -= len(section.encode())
         if room < 0:
             break
         text, kept = text + section, kept + 1
-    if kept < len(sections):
-        text += _NOTICE.format(count(len(sections) - kept, "broken clause"))
+    if kept < len(broken):
+        text += _NOTICE.format(count(len(broken) - kept, "broken clause"))
     return text.encode()[:most].decode(errors="ignore")
 
 
-def _head(result: Result) -> str:
-    target = result.target
-    version = f" {target.version}" if target.version else ""
-    lines = [f"## {_MARKS[result.verdict]} {_words(headline(result))}", ""]
-    facts = [
-        f"target {_code(cut(target.spec, 100))}",
-        f"{_words(cut(clean(target.name + version), 100))}",
-        f"suite {_words(result.suite_version)}",
-        f"protocols {_words(', '.join(target.protocols) or '-')}",
-        f"profile {_words(result.profile)}",
-        f"seed {result.seed}",
-        f"{count(result.scenarios, 'scenario')}, {result.seconds:.1f} s",
-    ]
-    lines += [" · ".join(facts), ""]
-    table = counts(result)
+def _head(report: Report) -> str:
+    lines = [f"## {_MARKS[report.verdict]} {_words(report.headline)}", ""]
+    (name, subject), *others = report.facts or ((report.command, report.subject),)
+    lines += [" · ".join([f"{name} {_code(subject)}", *(f"{n} {_words(v)}" for n, v in others)]), ""]
     lines += _table(
-        ["level", *Status], [[level, *(str(row[s]) for s in Status)] for level, row in table.items()]
+        ["level", *Status],
+        [[level, *(str(row[s]) for s in Status)] for level, row in report.counts.items()],
     )
-    if found := [*broken(result), *informational(result)]:
-        lines += _table(["clause", "protocol", "level", "what"], [_row(c) for c in found])
-    for clause in having(result, Status.FIXED):
-        lines.append(f"- {_code(clause.id)} holds, remove its line from the known list {_words(clause.note)}")
-    for line in result.stale_known:
+    if found := [*report.failing, *report.informing]:
+        variants = any(case.variant for case in found)
+        titles = ["clause", *["protocol"] * variants, "level", "what"]
+        lines += _table(titles, [_row(case, variants) for case in found])
+    for case in report.having(Status.FIXED):
+        lines.append(f"- {_code(case.id)} holds, remove its line from the known list {_words(case.note)}")
+    for line in report.stale:
         lines.append(f"- {_code(cut(line, 200))} matches no clause: remove line")
-    lines += [f"- not reached: {_words(cut(clean(reason), 200))}" for reason in result.missed]
-    if situations := reached(result):
-        lines += [
-            "",
-            "Reached: " + ", ".join(f"{_words(name)} {percent(share)}" for name, share in situations),
-        ]
-    return "\n".join([*lines, "", f"{_words(tally(result))}; exit {int(result.exit)}", ""])
+    lines += [f"- not reached: {_words(cut(clean(reason), 200))}" for reason in report.missed]
+    if report.reached:
+        lines += ["", "Reached: " + ", ".join(_words(situation) for situation in report.reached)]
+    tally = f"{_words(report.tally)}; " if report.tally else ""
+    return "\n".join([*lines, "", f"{tally}exit {int(report.exit)}", ""])
 
 
-def _row(clause: ClauseResult) -> list[str]:
-    summary = clause.finding.breach.summary if clause.finding else clause.clause.sentence
-    link = f"[{_words(clause.clause.id)}]({clause.clause.link})"
-    return [link, clause.protocol, clause.clause.level, _words(cut(clean(summary), 200))]
+def _row(case: Case, variants: bool) -> list[str]:
+    rule = case.rule
+    link = f"[{_words(rule.id)}]({rule.link})" if rule.link else _words(rule.id)
+    return [link, *[case.variant] * variants, rule.level, _words(cut(clean(case.message), 200))]
 
 
-def _section(word: str, clause: ClauseResult) -> str:
-    finding = clause.finding
-    title = f"{word} {clause.clause.id} ({clause.protocol})"
+def _section(word: str, case: Case, diagram: list[str]) -> str:
+    rule = case.rule
+    title = f"{word} {rule.id}" + (f" ({case.variant})" if case.variant else "")
     lines = [f"<details><summary>{html.escape(title)}</summary>", ""]
-    rule = f"**Rule** {_words(clause.clause.sentence)}"
-    lines += [f"{rule} ([{_words(clause.clause.rule)}]({clause.clause.link}))", ""]
-    if finding is None:
-        lines += [_words(cut(clean(clause.note), 1000)), ""]
-    else:
-        breach = finding.breach
-        lines += [_words(cut(clean(breach.summary), 1000)), ""]
-        lines += [f"- {_words(cut(clean(reason), 1000))}" for reason in breach.because[:20]]
-        for name, text in (("expected", breach.expected), ("actual", breach.actual)):
-            if text:
-                lines.append(f"- **{name}** {_words(cut(clean(text), 1000))}")
-        lines += ["", *_fenced(plain(chart(finding), 20_000)), ""]
-        lines += [f"- shrunk from {size(finding.found_size)} to {size(finding.scenario.size)}"]
-        lines += [f"- found {found_where(clause, finding)}"]
-        if finding.trace_id:
-            lines.append(f"- replay: {_code(f'rebalance replay {finding.trace_id}')}")
-        if finding.path:
-            lines.append(f"- trace: {_code(finding.path)}")
+    source = f"[{_words(rule.source)}]({rule.link})" if rule.link else _words(rule.source)
+    lines += [f"**Rule** {_words(rule.sentence)}" + (f" ({source})" if rule.source else ""), ""]
+    if not case.evidence:
+        lines += [_words(cut(clean(case.note), 1000)), ""]
+    for number, one in enumerate(case.evidence[:MOST_EVIDENCE]):
+        lines += _shown(one, [] if number else diagram)
+    if len(case.evidence) > MOST_EVIDENCE:
+        lines += ["", f"and {len(case.evidence) - MOST_EVIDENCE:,} more"]
     return "\n".join(["", *lines, "", "</details>", ""])
+
+
+def _shown(one: Evidence, diagram: list[str]) -> list[str]:
+    lines = [_words(cut(clean(one.message), 1000)), ""]
+    lines += [f"- {_words(cut(clean(reason), 1000))}" for reason in one.because[:20]]
+    lines += [f"- **{name}** {_words(cut(clean(text), 1000))}" for name, text in one.facts]
+    if chart := one.chart():
+        lines += ["", *_fenced(plain(chart, 20_000)), ""]
+    lines += diagram
+    lines += [f"- {name} {_words(cut(clean(text), 1000))}" for name, text in one.notes]
+    if one.place:
+        lines.append(f"- in {_code(f'{one.place.file}:{one.place.line}')}")
+    if one.command:
+        lines.append(f"- replay: {_code(one.command)}")
+    if one.path:
+        lines.append(f"- trace: {_code(one.path)}")
+    return lines
+
+
+def _diagram(case: Case) -> list[str]:
+    """The picture of the first thing that breaks a rule, in the language that GitHub draws."""
+    draw = case.evidence[0].draw if case.evidence else None
+    if draw is None:
+        return []
+    from rebalance.gate.report import mermaid
+
+    return ["```mermaid", mermaid.render(draw()).rstrip("\n"), "```", ""]
 
 
 def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

@@ -20,10 +20,12 @@ SCHEMA = 1
 _COLOURS = {"REFUTED": "31;1", "PROVED": "32;1", "UNKNOWN": "33;1"}
 
 
-def render(proof: Proof, *, verbose: int = 0, color: bool = False) -> str:
-    """The whole report. ``verbose``: a line for each case, and every counterexample."""
+def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "") -> str:
+    """The whole report. ``verbose``: a line for each case, every counterexample; ``page``: the HTML one."""
     lines = [headline(proof), *_header(proof), "", *_table(proof, verbose)]
     lines += _failures(proof, verbose)
+    if page:
+        lines += _labelled("report", page)
     lines.append(f"{proof.verdict.upper()}, exit {int(proof.exit)}")
     return "\n".join(_paint(line, color) for line in lines)
 
@@ -59,8 +61,8 @@ def _table(proof: Proof, verbose: int) -> Iterator[str]:
     rows = []
     for theorem in proof.plan.theorems:
         found = proof.of(theorem)
-        rows.append((f"  {theorem.name}", f"{theorem.obligations:,}", _said(proof, theorem), found))
-        for name, group in groupby(found, _case) if verbose else ():
+        rows.append((f"  {theorem.name}", f"{theorem.obligations:,}", judged_as(proof, theorem), found))
+        for name, group in groupby(found, case_of) if verbose else ():
             case = tuple(group)
             rows.append((f"    {name}", f"{len(case):,}", verdict(case).value, case))
     first = max(len(label) for label, *_ in rows)
@@ -71,7 +73,8 @@ def _table(proof: Proof, verbose: int) -> Iterator[str]:
         yield f"{label:<{first}}  {number:>11}  {said:<{third}}  {seconds:.1f} s"
 
 
-def _said(proof: Proof, theorem: Theorem) -> str:
+def judged_as(proof: Proof, theorem: Theorem) -> str:
+    """The verdict on a theorem, and what it lacks."""
     said, weak = proof.judged(theorem).value, proof.weak(theorem)
     if missing := theorem.obligations - len(proof.of(theorem)):
         return f"{said}: {missing:,} not tried"
@@ -102,10 +105,11 @@ def _failures(proof: Proof, verbose: int) -> Iterator[str]:
 
 def label(outcome: Outcome) -> str:
     """Which obligation of its theorem."""
-    return f"{_case(outcome)}: {outcome.goal}"
+    return f"{case_of(outcome)}: {outcome.goal}"
 
 
-def _case(outcome: Outcome) -> str:
+def case_of(outcome: Outcome) -> str:
+    """Its kind and the name of its action."""
     return f"{outcome.kind} {outcome.case}".rstrip()
 
 

@@ -6,7 +6,7 @@ generations are those that the group would count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -88,7 +88,7 @@ def happens(built: Machine, initial: State, events: Iterable[Event]) -> Iterator
     """
     state = initial
     for number, event in enumerate(events, 1):
-        found = next((outcome for one, outcome in built.outcomes(state) if one == event), None)
+        found = built.outcome(state, event)
         if found is None:
             raise CannotHappenError(number, event, built.enabled(state))
         state = built.apply(state, event, found)
@@ -103,19 +103,40 @@ def steps(setup: Setup, events: Sequence[Event], built: Machine | None = None) -
     for number, (event, (after, outcome)) in enumerate(
         zip(events, happens(built, before, events), strict=True), 1
     ):
-        scene = _Scene(setup, built, event, before, after, outcome.seen)
-        told.append(
-            Step(
-                number,
-                event,
-                built.by_name[event.action, event.who].fault,
-                scene.what(),
-                tuple(scene.shown()),
-                tuple(_owners(setup, built, after)),
-            )
-        )
+        told.append(step(setup, built, number, event, before, after, outcome.seen))
         before = after
     return tuple(told)
+
+
+def step(
+    setup: Setup,
+    built: Machine,
+    number: int,
+    event: Event,
+    before: State,
+    after: State,
+    seen: tuple[Any, ...],
+) -> Step:
+    """One step of a run, told. ``seen`` is what its outcome showed."""
+    scene = _Scene(setup, built, event, before, after, seen)
+    fault = built.by_name[event.action, event.who].fault
+    owners = tuple(_owners(setup, built, after))
+    return Step(number, event, fault, scene.what(), tuple(scene.shown()), owners)
+
+
+def states(setup: Setup, built: Machine) -> Callable[[State], str]:
+    """A caption for a state in a graph: the group, then each member's state and what it owns."""
+
+    def caption(state: State) -> str:
+        group = cast(Group, state[built.position["group"]])
+        lines = [f"{group.state} {group.generation}"]
+        for slot in setup.slots:
+            me = cast(Member, state[built.position[f"member {letter(slot)}"]])
+            said = me.state if me.life is Life.UP else me.life
+            lines.append(f"{letter(slot)} {said} {setup.spell(me.owned)}")
+        return "\n".join(lines)
+
+    return caption
 
 
 def _owners(setup: Setup, built: Machine, state: State) -> Iterator[Owner]:
@@ -347,4 +368,4 @@ def to_json(step: Step) -> dict[str, Any]:
     }
 
 
-__all__ = ["CannotHappenError", "Owner", "Step", "happens", "steps", "tell", "to_json"]
+__all__ = ["CannotHappenError", "Owner", "Step", "happens", "states", "step", "steps", "tell", "to_json"]

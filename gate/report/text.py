@@ -48,7 +48,9 @@ def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool 
     for word, clause in blocks:
         lines += ["", *block(word, clause, unicode)]
     lines += ["", *_known(result, verbose), *_table(result), *_figures(result)]
-    if result.run_dir:
+    if result.page:
+        lines += _labelled("report", result.page)
+    elif result.run_dir:
         lines += _labelled("reports", result.run_dir)
     lines.append(f"{tally(result)}; {result.verdict.upper()}, exit {int(result.exit)}")
     if not unicode:

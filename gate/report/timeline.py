@@ -7,11 +7,23 @@ is as wide as what takes an hour; the list below has the times. Two bars above e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rebalance.gate.recordings import Finding, Recording, Seen
+from rebalance.gate.report.picture import (
+    MOST_LINES,
+    Arrow,
+    Column,
+    Look,
+    Mark,
+    Picture,
+    Row,
+    bars,
+    more,
+    overlaps,
+)
 from rebalance.gate.report.words import clean, columns, count, cut, fold, pad, shorten
 
 WIDTH = 110
@@ -19,8 +31,12 @@ MOST_CONSUMERS = 8
 LABEL = 28
 COORDINATOR = "coordinator"
 
-_OWNS, _REMOVED, _TWICE = "█▒▲"
-_ASCII = str.maketrans({_OWNS: "#", _REMOVED: "~", _TWICE: "^"})
+MOST_EVENTS = 24
+"""Events in a picture."""
+
+_SIGNS = {Look.OWNED: "█", Look.REMOVED: "▒", None: " "}
+_TWICE = "▲"
+_ASCII = str.maketrans("█▒▲", "#~^")
 
 _KINDS = {
     "started": ("o", "starts", False),
@@ -66,10 +82,10 @@ def chart(recording: Recording, *, unicode: bool = True, width: int = WIDTH) -> 
     cell = max(4, 1 + max(len(_mark(moment.event)) for moment in moments))
     shown = _chosen(recording.finding, moments, max(4, (width - margin) // cell))
     lines = [(pad(f"  {about}", margin) + "".join(f"{n:<{cell}}" for n in range(1, len(shown) + 1))).rstrip()]
-    states = _states(recording.finding, moments)
+    states = _states(recording.finding, moments, shown)
     used = ""
     for name, label in zip(rows, labels, strict=True):
-        bar = "".join(states[at].get(name, " ") * cell for at in shown)
+        bar = "".join(_SIGNS[states[at].get(name)] * cell for at in shown)
         marks = "".join(
             pad(_mark(moments[at].event) if _who(moments[at].event) == name else "", cell) for at in shown
         )
@@ -84,11 +100,110 @@ def chart(recording: Recording, *, unicode: bool = True, width: int = WIDTH) -> 
         marks = "".join((_TWICE if two else " ") * cell for two in twice)
         lines.append((pad("  two owners", margin) + marks).rstrip())
     lines += ["", *_list(recording, moments, shown, unicode, width)]
-    legend = [(_OWNS, "owns it"), (_REMOVED, "removed from the group, and has not noticed")]
-    meanings = [f"{sign} {meaning}" for sign, meaning in legend if sign in used]
+    legend = [(Look.OWNED, "owns it"), (Look.REMOVED, "removed from the group, and has not noticed")]
+    meanings = [f"{_SIGNS[look]} {meaning}" for look, meaning in legend if _SIGNS[look] in used]
     if meanings:
         lines += ["", *(f"  {line}" for line in fold("   ".join(meanings), width - 2))]
     return lines if unicode else [line.translate(_ASCII) for line in lines]
+
+
+def picture(recording: Recording) -> Picture:
+    """The recording as a picture, a column an event; those that the finding rests on and the nearest."""
+    finding = recording.finding
+    moments = _moments(recording)
+    shown = _chosen(finding, moments, MOST_EVENTS)
+    names = [name for name in _rows(finding, moments, MOST_LINES) if name != COORDINATOR]
+    states = _states(finding, moments, shown)
+    held = [states[at] for at in shown]
+    owners = [name for name in names if any(name in now for now in held)]
+    places = {(p.at, p.file, p.line) for p in finding.places}
+    generations = _generations(moments)
+    others = {who for moment in moments if (who := moment.event.consumer)}
+    several_days = len({moments[at].event.at.date() for at in shown}) > 1
+    columns: list[Column] = []
+    before = -1
+    for at in shown:
+        event = moments[at].event
+        columns.append(
+            Column(
+                str(len(columns) + 1),
+                f"{_who(event)} {_says(moments[at], finding)} ({event.where})",
+                event.at.strftime("%m-%d %H:%M:%S" if several_days else "%H:%M:%S.%f")[:12],
+                generations[at],
+                event.kind in ("removed", "reset", "lost"),
+                (event.at, event.file, event.line) in places,
+                at - before - 1,
+            )
+        )
+        before = at
+    left = len(moments) - len(shown)
+    return Picture(
+        f"{finding.check}: {finding.about or finding.group}: {finding.sentence}",
+        tuple(columns),
+        tuple(Row(finding.about, name) for name in owners),
+        bars([[now.get(name) for now in held] for name in owners]),
+        overlaps((finding.about, at, now) for at, now in enumerate(held)),
+        tuple(names),
+        tuple(a for at, i in enumerate(shown) if (a := _arrow(at, moments[i].event, names))),
+        tuple(_marks(shown, moments, names)),
+        left_out=(
+            *([f"and {count(left, 'event')} around these"] if left else []),
+            *more(len(others) - len(names), "more consumer"),
+        ),
+        unit="event",
+    )
+
+
+def _generations(moments: Sequence[_Moment]) -> list[int | None]:
+    """The generation of the group after each moment, as far as the log tells."""
+    found: list[int | None] = []
+    last: int | None = None
+    for moment in moments:
+        event = moment.event
+        if event.generation is not None:
+            if event.kind == "stable":
+                last = event.generation
+            elif event.kind in ("joined", "planned", "synced", "assigned"):
+                last = max(last or 0, event.generation)
+        found.append(last)
+    return found
+
+
+_ARROWS = {
+    "joining": ("JoinGroup", False),
+    "joined": ("JoinGroup", True),
+    "planned": ("SyncGroup", False),
+    "synced": ("SyncGroup", True),
+    "leaving": ("LeaveGroup", False),
+}
+"""Kind of an event -> the message that it tells of, and whether the coordinator sent it."""
+
+
+def _arrow(column: int, event: Seen, names: Sequence[str]) -> Arrow | None:
+    message = _ARROWS.get(event.kind)
+    if message is None or event.consumer not in names or event.consumer is None:
+        return None
+    return Arrow(column, event.consumer, message[0], message[1], event.generation)
+
+
+def _marks(shown: Sequence[int], moments: Sequence[_Moment], names: Sequence[str]) -> Iterator[Mark]:
+    known = {m.event.member: m.event.consumer for m in moments if m.event.member and m.event.consumer}
+    for column, at in enumerate(shown):
+        event = moments[at].event
+        if event.kind in _ARROWS:
+            continue
+        who = event.consumer if event.consumer in names else ""
+        text = _SHORT.get(event.kind, event.kind)
+        if event.kind == "removed" and event.member:
+            text = f"removes {known.get(event.member) or event.member}"
+        elif event.kind == "stable" and event.generation is not None:
+            text = f"generation {event.generation}"
+        elif event.kind in ("assigned", "revoked", "lost") and event.topic is not None:
+            text += f" {event.topic}" if event.partition is None else f" {event.topic}-{event.partition}"
+        yield Mark(column, who or "", text, event.kind in ("removed", "reset", "lost"))
+
+
+_SHORT = {"preparing": "rebalances", "reset": "is no member", "empty": "no members", "closed": "ends"}
 
 
 def _moments(recording: Recording) -> list[_Moment]:
@@ -115,22 +230,25 @@ def _mark(event: Seen) -> str:
     return f"{sign}{event.generation}" if numbered and event.generation is not None else sign
 
 
-def _rows(finding: Finding, moments: Sequence[_Moment]) -> list[str]:
+def _rows(finding: Finding, moments: Sequence[_Moment], most: int = MOST_CONSUMERS) -> list[str]:
     """Who has a row: those that the finding is about, who owned the partition, the first of the others."""
     owners = [owner.consumer for owner in finding.owners if owner.consumer]
     holders = [_who(m.event) for m in moments if m.event.kind in ("assigned", "revoked", "lost")]
     everybody = [_who(m.event) for m in moments if m.event.consumer]
-    names = list(dict.fromkeys([*owners, *holders, *everybody]))[:MOST_CONSUMERS]
+    names = list(dict.fromkeys([*owners, *holders, *everybody]))[:most]
     at_coordinator = any(m.event.consumer is None for m in moments)
     return names + [COORDINATOR] * at_coordinator
 
 
-def _states(finding: Finding, moments: Sequence[_Moment]) -> list[dict[str, str]]:
-    """Who owns the partition after each moment, and whether still as a member."""
+def _states(
+    finding: Finding, moments: Sequence[_Moment], wanted: Sequence[int]
+) -> Mapping[int, Mapping[str, Look]]:
+    """Who owns the partition after each of the wanted moments, and whether still as a member."""
+    asked = frozenset(wanted)
     known = {owner.member: owner.consumer for owner in finding.owners if owner.member and owner.consumer}
-    holds: dict[str, str] = {}
-    found = []
-    for moment in moments:
+    holds: dict[str, Look] = {}
+    found: dict[int, Mapping[str, Look]] = {}
+    for at, moment in enumerate(moments):
         event, who = moment.event, _who(moment.event)
         if event.member and event.consumer:
             known[event.member] = event.consumer
@@ -140,18 +258,19 @@ def _states(finding: Finding, moments: Sequence[_Moment]) -> list[dict[str, str]
         )
         match event.kind:
             case "assigned" if mine:
-                holds[who] = _OWNS
+                holds[who] = Look.OWNED
             case "revoked" | "lost" if mine:
                 holds.pop(who, None)
             case "started" | "closed":
                 holds.pop(who, None)
             case "reset" if who in holds:
-                holds[who] = _REMOVED
+                holds[who] = Look.REMOVED
             case "removed" if known.get(event.member or "") in holds:
-                holds[str(known[event.member or ""])] = _REMOVED
+                holds[str(known[event.member or ""])] = Look.REMOVED
             case _:
                 pass
-        found.append(dict(holds))
+        if at in asked:
+            found[at] = dict(holds)
     return found
 
 

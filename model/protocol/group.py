@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import permutations, product
+from math import factorial, prod
 
 from rebalance.model.machine import Labels, Machine, Permutation, State, Value, View
 from rebalance.model.protocol import coordinator, environment, leader, member
@@ -41,11 +42,15 @@ FAULTS = (
 """Every kind of fault; each draws one on the common budget."""
 
 
+MOST_NAMINGS = 5_040
+"""Under so many an assignor is asked at most: 4 members x 5 partitions, 6 x 3."""
+
+
 def machine(setup: Setup) -> Machine:
     """The group of ``setup``: nobody started, no group on the broker.
 
-    Raises ValueError for an unknown fault, an instance id that two consumers share, and an assignor list
-    without a common protocol.
+    Raises ValueError for an unknown fault, an instance id that two consumers share, an assignor list
+    without a common protocol, and a group with more than MOST_NAMINGS namings.
     """
     unknown = [fault for fault in setup.faults if fault not in FAULTS]
     if unknown:
@@ -56,6 +61,14 @@ def machine(setup: Setup) -> Machine:
     instances = [c.instance for c in setup.consumers if c.instance is not None]
     if len(set(instances)) < len(instances):
         raise ValueError("two consumers share a group.instance.id, which the model does not know")
+    namings = factorial(len(setup.consumers))
+    if not setup.racks:
+        namings *= prod(factorial(len(each(parts))) for parts in setup.topics)
+    if setup.naming == "every" and namings > MOST_NAMINGS:
+        raise ValueError(
+            f"{len(setup.consumers)} members and their partitions have {namings:,} namings, too many to "
+            f"ask an assignor under each of them (at most {MOST_NAMINGS:,}): fewer, or naming 'given'"
+        )
     names = _components(setup)
     mes = [Me(Slot(slot), setup) for slot in setup.slots]
     actions = (

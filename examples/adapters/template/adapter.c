@@ -15,7 +15,7 @@
 static const char HELLO[] =
     "{\"name\":\"template\",\"version\":\"1.0\",\"language\":\"C\","
     "\"protocols\":[\"eager\"]," /* "cooperative" if it withholds what changes its owner */
-    "\"promises\":[],"           /* what its documentation claims: see docs/adapter.md */
+    "\"promises\":[],"           /* what its documentation claims: see docs/how-to/judge-in-another-language.md */
     "\"user_data\":true}";       /* false if its members write none: user_data is then never asked */
 
 /* --- memory that lives until the reply is written, and errors, which are an answer too --- */

@@ -23,7 +23,7 @@ import (
 var hello = map[string]any{
 	"name": "template", "version": "1.0", "language": "Go",
 	"protocols": []string{"eager"}, // "cooperative" if it withholds what changes its owner
-	"promises":  []string{},        // what its documentation claims: see docs/adapter.md
+	"promises":  []string{},        // what its documentation claims: see docs/how-to/judge-in-another-language.md
 	"user_data": true,              // false if its members write none: userData is then never asked
 }
 
@@ -36,7 +36,7 @@ type Run struct {
 	Partitions []int
 }
 
-// Member is one member's subscription. The protocol has more of it: see docs/adapter.md.
+// Member is one member's subscription. The protocol has more of it: see docs/how-to/judge-in-another-language.md.
 type Member struct {
 	ID       string   `json:"id"`
 	Topics   []string `json:"topics"`

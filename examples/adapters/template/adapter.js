@@ -5,7 +5,7 @@
 const HELLO = {
   name: "template", version: "1.0", language: "JavaScript",
   protocols: ["eager"], // "cooperative" if it withholds what changes its owner
-  promises: [], // what its documentation claims: see docs/adapter.md
+  promises: [], // what its documentation claims: see docs/how-to/judge-in-another-language.md
   user_data: true, // false if its members write none: userData is then never asked
 };
 

@@ -22,6 +22,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
@@ -40,7 +41,7 @@ import org.apache.kafka.common.utils.AppInfoParser;
 /**
  * A Java assignor as a program that speaks the stdio protocol (protocol.schema.json).
  *
- * <pre>java -cp BRIDGE:JARS Bridge CLASS PROMISE,... [KEY=VALUE ...]</pre>
+ * <pre>java -cp BRIDGE:JARS Bridge CLASS PROMISE,... [KEY VALUE ...]</pre>
  *
  * Compiled against whatever kafka-clients from 2.4 on is judged; what differs between the releases is asked
  * by reflection. Like ConsumerCoordinator it hands the assignor what ConsumerProtocol reads of each member's
@@ -50,6 +51,7 @@ import org.apache.kafka.common.utils.AppInfoParser;
 public final class Bridge {
     private static final long GRACE_MILLIS = 2_000;
     private static final int MOST_FRAMES = 60;
+    private static final Pattern OURS = Pattern.compile("Bridge(\\$.*)?"); // nested classes, lambdas
 
     /** The assignor returned something that is no assignment. */
     private static final class Garbage extends RuntimeException {
@@ -89,9 +91,8 @@ public final class Bridge {
         className = arguments[0];
         promises = arguments[1].isEmpty() ? List.of() : Arrays.asList(arguments[1].split(","));
         configs.put("group.id", "rebalance");
-        for (String pair : Arrays.asList(arguments).subList(2, arguments.length)) {
-            int at = pair.indexOf('=');
-            configs.put(pair.substring(0, at), pair.substring(at + 1));
+        for (int index = 2; index < arguments.length; index += 2) { // a key may have any character in it
+            configs.put(arguments[index], arguments[index + 1]);
         }
     }
 
@@ -447,7 +448,7 @@ public final class Bridge {
     private static String trace(Throwable error) {
         try {
             error.setStackTrace(Arrays.stream(error.getStackTrace())
-                .filter(frame -> !frame.getClassName().startsWith("Bridge"))
+                .filter(frame -> !OURS.matcher(frame.getClassName()).matches())
                 .limit(MOST_FRAMES).toArray(StackTraceElement[]::new));
             StringWriter text = new StringWriter();
             error.printStackTrace(new PrintWriter(text));

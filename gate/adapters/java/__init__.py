@@ -17,10 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from rebalance.gate.targets import Target, TargetError
+from rebalance.gate.targets import JAVA, Target, TargetError
 from rebalance.model.assignor import Promise
-
-PREFIX = "java:"
 
 KAFKA = "org.apache.kafka.clients.consumer"
 """The package of the interface and of Kafka's own assignors."""
@@ -57,7 +55,7 @@ class JavaTarget:
         config = ",".join(
             f"{quote(key, safe=_SAFE)}={quote(value, safe=_SAFE)}" for key, value in self.config
         )
-        text = f"{PREFIX}{self.class_name}@{','.join(self.where)}"
+        text = f"{JAVA}{self.class_name}@{','.join(self.where)}"
         return (
             text + (f"?{config}" if config else "") + (f"#{','.join(self.promises)}" if self.promises else "")
         )
@@ -128,7 +126,7 @@ def resolve(spec: str) -> Target:
         *bridge.command(jars),
         target.class_name,
         ",".join(target.promised),
-        *(f"{key}={value}" for key, value in target.config),
+        *(word for pair in target.config for word in pair),
     )
     return Target(spec, command, f"{spec} (Java)", heap="-Xmx", stack_signal=signal.SIGQUIT)
 
@@ -139,7 +137,7 @@ def is_coordinates(where: str) -> bool:
 
 
 def _parsed(spec: str) -> JavaTarget:
-    text, _, promises = spec.removeprefix(PREFIX).partition("#")
+    text, _, promises = spec.removeprefix(JAVA).partition("#")
     text, _, config = text.partition("?")
     name, _, where = text.partition("@")
     if not _CLASS.match(name):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from rebalance.gate.adapters.java import CLIENTS
-from rebalance.gate.adapters.java.maven import cache, key
 from rebalance.gate.targets import TargetError
+from rebalance.gate.tools import cache, key, run
 
 OPTIONS = (
     "-XX:+UseSerialGC",
@@ -68,18 +67,7 @@ def _compile(java: str, jars: Sequence[str], draft: Path, sources: Sequence[str]
     words = [java, "-XX:TieredStopAtLevel=1", "--module", "jdk.compiler/com.sun.tools.javac.Main"]
     words += ["-proc:none", "-nowarn", "-encoding", "UTF-8", "-cp", os.pathsep.join(jars)]
     words += ["-d", str(draft / "classes"), *(str(draft / name) for name in sources)]
-    try:
-        ran = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=COMPILE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise TargetError(f"compiling {sources[0]} did not end within {COMPILE_SECONDS} s") from None
+    ran = run(words, COMPILE_SECONDS, f"compiling {sources[0]}")
     if ran.returncode:
         said = ran.stdout + ran.stderr
         raise TargetError(_complaint(java, sources[0], said), detail=said)

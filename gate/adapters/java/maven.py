@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from rebalance.gate.targets import TargetError
+from rebalance.gate.tools import cache, key, run
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 """Pinned, so that one Maven finds the same jars as the next."""
@@ -27,6 +26,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{}</dependencies>
 </project>
 """
+_MOVES = re.compile(r"(-SNAPSHOT|:LATEST|:RELEASE)\Z")
 _MISSING = re.compile(r"Could not find artifact (\S+)")
 _NO_NETWORK = re.compile(
     r"Unknown host|Connection refused|Network is unreachable|No route to host|[Cc]onnect timed out"
@@ -34,23 +34,15 @@ _NO_NETWORK = re.compile(
 )
 
 
-def cache() -> Path:
-    """The directory of what was resolved and compiled, which may be deleted at any time."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base, "rebalance-verifier")
-
-
-def key(*parts: str) -> str:
-    """A file name that stands for ``parts``."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
 def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
     """The jars of ``GROUP:ARTIFACT:VERSION`` and of everything that they need at run time.
 
-    Asks Maven the first time only: what it said is remembered for as long as all the jars are there. Raises
-    TargetError where there is no Maven, no such artifact or no network.
+    Asks Maven the first time only: what it said is remembered for as long as all the jars are there, but for
+    versions that move, such as a SNAPSHOT. Raises TargetError where there is no Maven, no such artifact or no
+    network.
     """
+    if any(_MOVES.search(one) for one in coordinates):
+        return _ask(coordinates)
     known = cache() / "maven" / f"{key(*coordinates)}.txt"
     try:
         jars = tuple(known.read_text(encoding="utf-8").splitlines()[1:])
@@ -81,24 +73,14 @@ def _ask(coordinates: Sequence[str]) -> tuple[str, ...]:
         pom.write_text(_POM.format("".join(map(_dependency, coordinates))), encoding="utf-8")
         goal = [f"{PLUGIN}:build-classpath", f"-Dmdep.outputFile={out}", "-Dmdep.pathSeparator=\n"]
         words = [maven, "-q", "-B", "-f", str(pom), *goal, "-DincludeScope=runtime"]
+        ran = run(words, SECONDS, f"{wanted}: mvn")
+        said = ran.stdout + ran.stderr
         try:
-            ran = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise TargetError(f"{wanted}: mvn did not end within {SECONDS} s") from None
-        except OSError as error:
-            raise TargetError(f"{wanted}: cannot run mvn: {error.strerror}") from error
-        if ran.returncode:
-            said = ran.stdout + ran.stderr
-            raise TargetError(_complaint(wanted, said), detail=said)
-        return tuple(filter(None, map(str.strip, out.read_text(encoding="utf-8").split("\n"))))
+            if not ran.returncode:
+                return tuple(filter(None, map(str.strip, out.read_text(encoding="utf-8").split("\n"))))
+        except OSError:  # it says that all is well, and has written nothing
+            pass
+        raise TargetError(_complaint(wanted, said), detail=said)
 
 
 def _dependency(coordinates: str) -> str:

@@ -1,0 +1,310 @@
+"""``make docs``: what in docs/ follows from the code. tests/test_docs.py fails where a page is stale.
+
+    python -m benchmarks.docs              write what is stale
+    python -m benchmarks.docs --into DIR   write everything below DIR instead
+
+A page is a head written by hand, a line that says so, and what is generated below it. The pictures are drawn
+by ``benchmarks.pictures``, which is called. What commands print stands in the pages too; tests/test_readme.py
+compares it, and puts it right (UPDATE_DOCS=1). Results (docs/results, benchmarks/*.md) are measurements: they
+have commands of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from benchmarks import pictures
+
+ROOT = Path(__file__).parents[1]
+
+MARK = "<!-- generated from here on: make docs -->\n"
+"""What stands above it is written by hand."""
+
+END = "<!-- to here -->\n"
+"""And so is what stands below this, where a page has it."""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown, with its newline.
+
+    >>> print(table(("a", "b"), [(1, "x|y")]), end="")
+    | a | b |
+    |---|---|
+    | 1 | x\\|y |
+    """
+    cells = [head, ["---"] * len(head), *rows]
+    lines = ("| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", str(c)) for c in row) + " |" for row in cells)
+    return "".join(line.replace("| --- ", "|---").replace("--- |", "---|") + "\n" for line in lines)
+
+
+def code(names: Iterable[str]) -> str:
+    """Names as code, separated by commas."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def section(title: str, about: str, body: str) -> str:
+    """A heading of the second level, a paragraph if there is something to say, and what it is about."""
+    return "\n\n".join(filter(None, (f"## {title}", about, body)))
+
+
+# -- README.md -------------------------------------------------------------------------------------------
+
+
+def results() -> str:
+    """Of the table in docs/results/README.md, the released clients and what counts."""
+    overview = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf-8")
+    lines = re.search(r"^(\| client \|.*?)\n\n", overview, re.M | re.S)
+    if not lines:
+        raise ValueError("docs/results/README.md has no table that begins with | client |")
+    head, _, *rows = (line.strip("| ").split(" | ") for line in lines[1].splitlines())
+    linked = ([cell.replace("](", "](docs/results/") for cell in row] for row in rows)
+    return table(head[:-1], (row[:-1] for row in linked if row[0] != "reference"))
+
+
+# -- reference/command-line.md ---------------------------------------------------------------------------
+
+
+def command_line() -> str:
+    """What each command takes: from the parser, since the layout of ``--help`` follows Python's release."""
+    from rebalance.gate.cli import _parser
+
+    commands = next(one for one in _parser()._actions if isinstance(one, argparse._SubParsersAction))
+    parts = []
+    for name, parser in commands.choices.items():
+        rows = []
+        for group in parser._action_groups:
+            # argparse's own two groups have titles that say nothing.
+            own = group.title not in ("positional arguments", "options")
+            taken = [(takes(one), meaning(parser, one)) for one in group._group_actions if one.dest != "help"]
+            rows += [(f"**{group.title}**", ""), *taken] if own and taken else taken
+        about = (parser.description or "").replace("%%", "%")
+        parts.append(section(f"rebalance {name}", about, table(("takes", "which means"), rows)))
+    return "\n".join(parts)
+
+
+def takes(action: argparse.Action) -> str:
+    """How an option or argument is written."""
+    if action.nargs == 0:
+        value = ""
+    elif action.metavar is not None:
+        value = action.metavar if isinstance(action.metavar, str) else " ".join(action.metavar)
+    else:
+        value = ",".join(map(str, action.choices)) if action.choices else action.dest.upper()
+        value = f"{{{value}}}" if action.choices else value
+    *others, last = action.option_strings or ("",)
+    return code([*others, f"{last} {value}".strip()])
+
+
+def meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    """The help of an option, its default in place."""
+    words = vars(action) | {"prog": parser.prog}
+    return (action.help or "") % words
+
+
+# -- reference/clauses.md --------------------------------------------------------------------------------
+
+
+def clauses() -> str:
+    """What is asked of assignors, of the group, of logs and of recordings."""
+    from rebalance.gate.live import judge
+    from rebalance.gate.report import catalogue
+    from rebalance.pipeline import findings
+    from rebalance.properties import clauses, protocol
+
+    head = ("clause", "level", "sentence", "rule")
+    parts = (
+        section(
+            "Of an assignor",
+            "Asked by `rebalance check`, `campaign`, `compare` and the pytest plugin.",
+            catalogue.render(clauses.TABLE, markdown=True) + "\n",
+        ),
+        section(
+            "Of a group",
+            "Asked of the model by `rebalance explore`, `upgrade` and `bugs`; of real clients by `rebalance "
+            "replay --on`.",
+            table(head, ((f"`{c.id}`", c.level, c.sentence, c.source) for c in protocol.TABLE)),
+        ),
+        section(
+            "Of the logs of a group",
+            "Asked by `rebalance audit`.",
+            table(head, ((f"`{c.id}`", c.level, c.sentence, c.source) for c in findings.CHECKS.values())),
+        ),
+        section(
+            "Of a recording",
+            "Asked by `rebalance record`, which knows more than a log says: who was alive, what each client "
+            "said that it owns, who read which records.",
+            table(head[:3], ((f"`{c.id}`", c.level, c.sentence) for c in judge.CHECKS.values())),
+        ),
+    )
+    return "\n".join(parts)
+
+
+# -- reference/profiles.md -------------------------------------------------------------------------------
+
+
+def profiles() -> str:
+    """How much is searched, in which groups, behaving like which releases, with which mistakes."""
+    from rebalance.gate.plan import PROFILES, count
+    from rebalance.model.decisions import DECISIONS
+    from rebalance.model.profiles import BROKERS, CLIENTS
+    from rebalance.model.switches import SWITCHES
+    from rebalance.model.values import RebalanceProtocol as Protocol
+
+    searches = (
+        (f"`{p.name}`", *(f"{count(p, (one,)):,}" for one in (Protocol.EAGER, Protocol.COOPERATIVE)),
+         f"{p.each:,}", f"{p.mixed:,}", f"{p.large:,}", f"{p.crowd:,} members" if p.crowd else "-")
+        for p in PROFILES.values()
+    )  # fmt: skip
+    clients = (
+        (f"`{p.name}`", p.notes, ", ".join(p.default_assignors),
+         code((*sorted(p.decisions), *p.switches)) or "-") for p in CLIENTS.values()
+    )  # fmt: skip
+    brokers = ((f"`{p.name}`", p.notes, code(sorted(p.decisions)) or "-") for p in BROKERS.values())
+    decisions = ((f"`{d.id}`", d.where, d.sentence, d.entry, d.shipped) for d in DECISIONS.values())
+    switches = ((f"`{s.id}`", ", ".join(s.fits), s.sentence, s.entry, s.shipped) for s in SWITCHES.values())
+    parts = (
+        section(
+            "How much `rebalance check` searches",
+            "",
+            table(
+                ("`--profile`", "scenarios, eager", "cooperative", "along each dimension",
+                 "random combinations", "large", "the crowd"),
+                searches,
+            ),
+        ),
+        groups(),
+        section(
+            "Releases of clients",
+            "`--profiles` of `explore` and `bugs`, `--profile` of `upgrade`, `campaign` and `conform`. The "
+            "last column has the switches that are on; they are listed below.",
+            table(("profile", "about", "default assignors", "otherwise than specified"), clients),
+        ),
+        section(
+            "Releases of brokers",
+            "`--broker`.",
+            table(("profile", "about", "otherwise than specified"), brokers),
+        ),
+        section(
+            "Switches of the protocol",
+            "`--switch` of `explore` and `campaign`. *Entry* is the bug that it stands for: `rebalance bugs "
+            "ENTRY`.",
+            table(("switch", "in the", "what is done", "entry", "shipped in"), decisions),
+        ),
+        section(
+            "Switches of assignors",
+            "`rebalance check ASSIGNOR+SWITCH`. A switch fits the assignors named; the first shows the "
+            "mistake best.",
+            table(("switch", "of", "what is done", "entry", "shipped in"), switches),
+        ),
+    )  # fmt: skip
+    return "\n".join(parts)
+
+
+def groups() -> str:
+    """The scenarios of ``rebalance explore``."""
+    from rebalance.explore.scenarios import ALWAYS_POSSIBLE, SCENARIOS
+    from rebalance.model.protocol.group import FAULTS
+
+    rare = [fault for fault in FAULTS if fault not in ALWAYS_POSSIBLE]
+
+    def kinds(faults: Sequence[str]) -> str:
+        if not set(ALWAYS_POSSIBLE) <= set(faults):
+            return ", ".join(faults)
+        return ", ".join(["every kind that is always possible", *(f for f in faults if f in rare)])
+
+    return section(
+        "Groups to explore",
+        "`rebalance explore SCENARIO`, with what it takes if nothing else is said. The kinds of faults are "
+        f"{', '.join(FAULTS)}; always possible are all but {' and '.join(rare)}.",
+        table(
+            ("scenario", "is", "members", "partitions", "faults in one run", "of the kinds"),
+            ((f"`{s.name}`", s.sentence, s.members, s.partitions, s.budget, kinds(s.faults))
+             for s in SCENARIOS.values()),
+        ),
+    )  # fmt: skip
+
+
+# -- reference/log-formats.md ----------------------------------------------------------------------------
+
+
+def log_formats() -> str:
+    """The lines of each client and of the broker that an audit reads."""
+    from rebalance.pipeline.events import Kind
+    from rebalance.pipeline.sources import LOGGED
+    from rebalance.pipeline.sources.java import REBOOTSTRAPPING
+
+    titles = {"java": "Java clients", "librdkafka": "librdkafka", "broker": "Broker"}
+    parts = []
+    for source in LOGGED:
+        told = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING))
+        rows = (
+            (
+                f"`{message(one.start, one.rest)}`",
+                one.kind if one.kind in set(Kind) else Kind.RESET,
+                one.releases,
+            )
+            for one in told
+        )
+        parts.append(section(titles[source.name], "", table(("message", "event", "releases"), rows)))
+    return "\n".join(parts)
+
+
+def message(start: str, rest: str) -> str:
+    """The text of a line, with the names of its groups for what they catch.
+
+    >>> message("Joined ", r"in (?P<generation>\\d+)(?: of (?P<group>\\w+))?")
+    'Joined in <generation>(?: of <group>)?'
+    """
+    text, out = rest, start
+    while found := re.search(r"\(\?P<([a-z]+)\d?>", text):
+        end, depth = found.end(), 1
+        for token in re.finditer(r"\\.|\[\^?[^]]*\]|[()]", text[end:]):
+            depth += {"(": 1, ")": -1}.get(token[0], 0)
+            if not depth:
+                end += token.end()
+                break
+        out, text = out + text[: found.start()] + f"<{found[1]}>", text[end:]
+    return (out + text).strip().replace("`", "'")
+
+
+# -- all of them -----------------------------------------------------------------------------------------
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "README.md": results,
+    "docs/reference/clauses.md": clauses,
+    "docs/reference/command-line.md": command_line,
+    "docs/reference/log-formats.md": log_formats,
+    "docs/reference/profiles.md": profiles,
+}
+"""File, from the root of the repository -> what stands in it from MARK to END, or to its end."""
+
+
+def written(name: str) -> str:
+    """The whole file: what is written by hand as it is, and between that what the code says now. Raises
+    ValueError where the file has no MARK."""
+    head, mark, rest = (ROOT / name).read_text(encoding="utf-8").partition(MARK)
+    if not mark:
+        raise ValueError(f"{name} has no line {MARK.strip()!r}: what is generated goes below it")
+    _, end, tail = rest.partition(END)
+    return f"{head}{MARK}\n{GENERATED[name]()}" + (f"\n{END}{tail}" if end else "")
+
+
+def main() -> None:
+    """Write every page and picture that is not as it should be, and say which."""
+    parser = argparse.ArgumentParser(description="Write what in docs/ follows from the code.")
+    parser.add_argument("--into", type=Path, default=ROOT, metavar="DIR", help="not here, but below DIR")
+    into = parser.parse_args().into
+    for name in GENERATED:
+        file, text = into / name, written(name)
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", newline="\n")
+            print(f"written  {name}")
+    pictures.main(["--into", str(into / "docs" / "pictures")])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The pictures in docs/pictures, byte for byte as the code draws them: ``python -m benchmarks.pictures``.
+
+    python -m benchmarks.pictures              write what is stale
+    python -m benchmarks.pictures --into DIR   write all of them into DIR instead
+
+tests/gate/test_pictures.py fails where one is stale. Each is drawn from a trace that is made here: calls of
+a reference assignor with a known mistake, the search for a known bug, the recording of an audited log.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rebalance.explore.bugs import SHOWN
+from rebalance.gate import recordings
+from rebalance.gate.bugs_cli import reproduce
+from rebalance.gate.report import picture, svg
+from rebalance.gate.report.picture import Picture
+from rebalance.gate.result import Finding
+from rebalance.model.assignors import reference
+from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
+from rebalance.properties.calls import Answer, Reply
+from rebalance.properties.clauses import CLAUSES
+from rebalance.properties.histories import play
+from rebalance.properties.scenarios import Fault, FaultKind, Join, Leave, Member, Scenario, uniform
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "pictures"
+
+
+def assignor(switch: str, scenario: Scenario, clause: str) -> Picture:
+    """What cooperative-sticky with a known mistake does in a scenario."""
+    made = reference("cooperative-sticky", (switch,))
+
+    def ask(_: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        return Answer(made.assign(cluster, group))
+
+    record = play(scenario, ask, None, (CLAUSES[clause],), ())
+    found = record.breach_of(clause)
+    assert found is not None, f"{switch} keeps {clause} here"
+    return picture.of_finding(
+        Finding(
+            found.clause, scenario.protocol, found.breach, scenario, found.round, record.calls, 0, 0,
+            scenario.size, True,
+        )
+    )  # fmt: skip
+
+
+def run(switch: str) -> Picture:
+    """The shortest run of the model that shows a bug."""
+    found = reproduce(SHOWN[switch])
+    assert found is not None, f"{switch} does not show"
+    return picture.of_run(found)
+
+
+def recording(path: str) -> Picture:
+    """What an audit saved."""
+    return picture.of_recording(recordings.load(ROOT / path))
+
+
+_T = TopicPartition
+_LATE = Scenario(
+    RebalanceProtocol.COOPERATIVE,
+    uniform({"orders": 2}),
+    (
+        Member("orders-a", ("orders",), (_T("orders", 0), _T("orders", 1)), generation=5),
+        Member("orders-b", ("orders",)),
+    ),
+    ((Fault(FaultKind.GHOST, "orders-a"),), (Join(Member("orders-c", ("orders",))),)),
+)
+"""A member that was away comes back with what it held before."""
+
+_TWELVE = Scenario(
+    RebalanceProtocol.COOPERATIVE,
+    uniform({"orders": 12}),
+    tuple(Member(f"orders-{n:02}", ("orders",)) for n in range(1, 12)),
+    (
+        (),
+        (Join(Member("orders-12", ("orders",))), Fault(FaultKind.GHOST, "orders-03")),
+        (Leave("orders-07"),),
+    ),
+)
+
+PICTURES: Mapping[str, Callable[[], Picture]] = {
+    "assignor-two-owners": lambda: assignor("trust_all_claims", _LATE, "assign/1"),
+    "assignor-twelve-members": lambda: assignor("trust_all_claims", _TWELVE, "assign/1"),
+    "run-lost-membership": lambda: run("prepare_not_repeated_after_reset"),
+    "run-not-withheld": lambda: run("no_withhold"),
+    "run-never-settles": lambda: run("rebalance_timeout_zero"),
+    "run-with-nobody": lambda: run("static_replace_drops_revocation"),
+    "log-owned-twice": lambda: recording("examples/audit/orders-1-owned-twice.json"),
+}
+"""Name of the file -> what is drawn in it."""
+
+
+def draw(name: str) -> str:
+    """The file of one picture."""
+    return svg.render(PICTURES[name](), prefix=name, standalone=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    about = "Write the pictures in docs/pictures."
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pictures", description=about)
+    parser.add_argument("--into", type=Path, default=FOLDER, metavar="DIR")
+    folder = parser.parse_args(arguments).into
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PICTURES:
+        path, text = folder / f"{name}.svg", draw(name)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8", newline="\n")
+            print(path.name)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

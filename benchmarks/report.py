@@ -1,0 +1,145 @@
+"""``python -m benchmarks.report``: how long HTML reports take and how large they are, into report.md.
+
+The counterexamples are hostile: markup in every name, and far larger than any that a search leaves behind.
+Each row is a process of its own; with arguments (KIND STEPS MEMBERS), one row as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+# what, steps, members
+ROWS = (
+    ("check", 100, 5),
+    ("check", 10_000, 500),
+    ("check", 100_000, 5_000),
+    ("run", 100, 3),
+    ("run", 10_000, 3),
+    ("run", 100_000, 3),
+    ("recording", 100, 5),
+    ("recording", 10_000, 500),
+    ("recording", 100_000, 5_000),
+)
+"""A run of the model has as many members as the model has letters for; 3 is what is searched."""
+
+TARGET_SECONDS, TARGET_BYTES = 5.0, 5_000_000
+
+HEAD = """# HTML reports of hostile size
+
+Made by `python -m benchmarks.report` ({machine}, Python {python}). Markup in every name. *check*: one broken
+clause; *run*: a run of the model, which has letters for names; *recording*: an audited log, its trace read
+from disk. The target is 5 s of a processor and 5 MB.
+
+| what | steps | members | CPU s | KB | peak memory MB |
+|---|---|---|---|---|---|"""
+
+
+def check(steps: int, members: int) -> Callable[[], str]:
+    """A check with one broken clause, whose counterexample has so many rounds."""
+    from rebalance.gate.report import html
+
+    from tests.gate.pages import hostile
+
+    result = hostile(steps, members, clauses=1)
+    return lambda: html.render(replace(result, clauses=result.clauses[1:]))
+
+
+def run(steps: int, members: int) -> Callable[[], str]:
+    """An exploration that found one run of so many steps."""
+    from rebalance.explore.search import merge
+    from rebalance.gate.exploring import Explored, Plan, Violation
+    from rebalance.gate.report import html_exploration
+    from rebalance.model.protocol.group import machine
+
+    from tests.gate.pages import HOSTILE, long_run
+
+    one = long_run(steps, members)
+    plan = Plan(one.setup, {"scenario": HOSTILE[0]})
+    violation = Violation(one.clause, HOSTILE[1], (one,), True)
+    found = Explored(plan, machine(one.setup), merge(()), (violation,), unasked="not asked")
+    return lambda: html_exploration.render(found, {})
+
+
+def recording(steps: int, members: int) -> Callable[[], str]:
+    """An audit with one finding, among so many events of the group; its trace is read from disk."""
+    from rebalance.gate import recordings
+    from rebalance.gate.auditing import Audited, Plan, Source
+    from rebalance.gate.recordings import Finding, Owner, Recording, Seen
+    from rebalance.gate.report import audit_html
+
+    from tests.gate.pages import HOSTILE
+
+    start, topic = datetime(2026, 1, 1, tzinfo=UTC), HOSTILE[0]
+    names = [f"{HOSTILE[number % len(HOSTILE)]}{number}" for number in range(members)]
+    events = tuple(
+        Seen(
+            start + timedelta(seconds=number),
+            "assigned" if number // members % 2 == 0 else "revoked",
+            HOSTILE[1],
+            number,
+            names[number % members],
+            names[number % members],
+            number // members,
+            topic,
+            0,
+        )
+        for number in range(steps)
+    )
+    finding = Finding(
+        "0123456789ab", "owned-twice", "safety", HOSTILE[2], topic, 0, start, start + timedelta(seconds=9),
+        9.0, tuple(Owner(name) for name in names[:2]), None, True, events[:2], HOSTILE[0],
+    )  # fmt: skip
+    place = Path(tempfile.mkdtemp())
+    path = recordings.save(Recording(finding, HOSTILE[0], HOSTILE[1], events), place / "traces")
+    found = Audited(
+        Plan((HOSTILE[0],), place),
+        (Source("java", 1, steps, steps, 1),),
+        findings=(finding,),
+        traces={finding.id: str(path)},
+    )
+    return lambda: audit_html.render(found)
+
+
+def measure(kind: str, steps: int, members: int) -> dict[str, float]:
+    """CPU seconds of rendering, bytes of the page, peak memory with everything that was made before."""
+    render = {"check": check, "run": run, "recording": recording}[kind](steps, members)
+    began = time.process_time()
+    written = render()
+    spent = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": spent, "bytes": len(written.encode()), "memory": peak}
+
+
+def main() -> None:
+    """All rows, into report.md."""
+    if len(sys.argv) > 1:
+        print(json.dumps(measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
+        return
+    lines = [HEAD.format(machine=platform.machine(), python=platform.python_version())]
+    for kind, steps, members in ROWS:
+        words = [sys.executable, "-m", "benchmarks.report", kind, str(steps), str(members)]
+        got = subprocess.run(words, capture_output=True, text=True, check=True, cwd=HERE.parent)
+        one = json.loads(got.stdout)
+        missed = " (missed)" if one["seconds"] > TARGET_SECONDS or one["bytes"] > TARGET_BYTES else ""
+        lines.append(
+            f"| {kind} | {steps:,} | {members:,} | {one['seconds']:.2f}{missed} | {one['bytes'] / 1000:,.0f} "
+            f"| {one['memory']:,.0f} |"
+        )
+        print(lines[-1], flush=True)
+    (HERE / "report.md").write_text("\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What the adapters of Python clients share: promises, imports, the cluster as assignors see it."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from typing import Any
+
+from rebalance.model.assignor import Promise
+from rebalance.model.values import Cluster
+
+PROMISES = {
+    "range": frozenset({Promise.BALANCED_PER_TOPIC}),
+    "roundrobin": frozenset({Promise.BALANCED_EQUAL}),
+    "sticky": frozenset({Promise.BALANCED, Promise.STICKY}),
+    "cooperative-sticky": frozenset({Promise.BALANCED, Promise.STICKY}),
+}
+"""What the documentation of these assignors claims, by protocol name; the same for both Python clients."""
+
+
+def import_assignor(known: dict[str, tuple[str, str]], spec: str, package: str) -> Any:
+    """The class that ``known`` lists (module, name) for ``spec``; errors as in `load`."""
+    if spec not in known:
+        raise ValueError(f"{package} has no assignor {spec!r}, it has: {', '.join(sorted(known))}")
+    module, name = known[spec]
+    try:
+        import_client(module.partition(".")[0])
+    except ModuleNotFoundError as error:
+        raise ImportError(f"cannot import {error.name}: pip install {package}") from error
+    try:
+        return getattr(import_client(module), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"this release of {package} has no assignor {spec!r}") from error
+
+
+def import_client(module: str) -> Any:
+    """A module of a client. Deprecations that it uses while loading are not ours to turn into errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return import_module(module)
+
+
+class ClusterView:
+    """What assignors ask of the clients' ``ClusterMetadata``; as there, every answer is a new set."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.internal_topics: set[str] = set()
+
+    def topics(self, exclude_internal_topics: bool = True) -> set[str]:
+        return set(self._cluster.topics)
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        known = self._cluster.topics.get(topic)
+        return None if known is None else set(range(len(known)))
+
+    available_partitions_for_topic = partitions_for_topic
+
+
+Seen = list[tuple[str, bytes]]
+"""Member ids and their metadata as bytes, in the order in which the assignor was given them."""
+
+
+def difference(before: Seen, after: Seen) -> str | None:
+    """The first change that ``assign`` made to its input, in words."""
+    ids, ids_after = [member for member, _ in before], [member for member, _ in after]
+    if ids != ids_after:
+        return f"members were {ids}, became {ids_after}"
+    for (member, metadata), (_, metadata_after) in zip(before, after, strict=True):
+        if metadata != metadata_after:
+            return f"metadata of {member} was {metadata.hex()}, became {metadata_after.hex()}"
+    return None

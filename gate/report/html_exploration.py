@@ -1,0 +1,203 @@
+"""What an exploration found as one HTML page: verdict, the runs that break a clause, what was searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from importlib.metadata import version
+
+from rebalance.gate.exploring import Explored, Violation
+from rebalance.gate.report import page
+from rebalance.gate.report.exploration import faults, figures, group, headline, length, method
+from rebalance.gate.report.page import Markup, join, tag, text
+from rebalance.gate.report.steps import Owner, Step, happens, step
+from rebalance.gate.report.words import count, listed
+from rebalance.gate.runs import SavedRun, to_text
+from rebalance.model.protocol.group import machine
+from rebalance.properties.protocol import CLAUSES
+
+MOST_DRAWN = 20
+"""Runs shown with everything."""
+
+MOST_STEPS, LAST_STEPS = 200, 20
+"""Steps of one run in its table, and how many of them are the last where not all fit."""
+
+MOST_PLAYED = 20_000
+"""Steps of a run that are played to get to its last ones; of a longer one only the first are shown."""
+
+
+def render(found: Explored, paths: Mapping[str, str]) -> str:
+    """The page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
+    told = (_violation(one, number, paths) for number, one in enumerate(found.violations[:MOST_DRAWN], 1))
+    blocks, left = page.within(told, page.MOST)
+    if left := left + len(found.violations[MOST_DRAWN:]):
+        blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
+    return page.document(
+        f"rebalance explore: {headline(found)}",
+        _head(found),
+        page.section("broken", "What is broken", *blocks),
+        page.section("searched", "What was searched", page.facts(figures(found)), _levels(found)),
+        page.section("shown", "Situations shown", _witnesses(found)),
+        foot=f"{found.verdict.upper()}, exit {int(found.exit)}. rebalance {version('rebalance-verifier')}. "
+        "This is a model of the group: the smallest groups in all that they can do.",
+    )
+
+
+def _head(found: Explored) -> Markup:
+    words = [f"{name} {value}" for name, value in group(found).items() if name not in ("scenario", "budget")]
+    return join(
+        page.headline(headline(found), found.verdict),
+        page.facts(
+            [
+                ("group", group(found).get("scenario", "")),
+                ("of", ", ".join(words)),
+                ("faults", faults(found)),
+                ("search", method(found)),
+            ]
+        ),
+    )
+
+
+# -- what is broken ------------------------------------------------------------------------------------------
+
+
+def _violation(violation: Violation, number: int, paths: Mapping[str, str]) -> Markup:
+    clause, name = CLAUSES[violation.clause], f"f{number}"
+    title = tag(
+        "h3",
+        page.badge("✗ VIOLATION", "bad"),
+        f" {clause.id} ",
+        tag("span", clause.level, class_="dim"),
+        id=name,
+    )
+    broken_by = f"{violation.count:,} states or steps" if violation.count else ""
+    told = [
+        tag("p", text(violation.runs[0].sentence or violation.sentence, 600), class_="lead"),
+        page.facts([("rule", f"{clause.sentence} ({clause.source})"), ("broken by", broken_by)]),
+    ]
+    for place, one in enumerate(violation.runs[:MOST_DRAWN], 1):
+        which = f", trace {place} of {len(violation.runs)}" if len(violation.runs) > 1 else ""
+        told += _run(violation, one, f"{clause.id}{which}", f"{name}r{place}", paths)
+    return tag("article", title, *told, aria_labelledby=name)
+
+
+def _run(
+    violation: Violation, run: SavedRun, what: str, prefix: str, paths: Mapping[str, str]
+) -> Iterator[Markup]:
+    from rebalance.gate.report.picture import of_run
+
+    yield page.figure(f"Who owned what: {what}", partial(of_run, run), prefix)
+    yield tag("h4", f"Step by step, what changed: {what}")
+    yield _steps(f"Steps of {what}", run)
+    yield tag("h4", f"See it again: {what}")
+    yield page.facts(
+        [
+            ("replay", page.code(f"rebalance replay {run.id}") if run.id in paths else ""),
+            ("trace", page.code(paths[run.id]) if run.id in paths else ""),
+            ("length", length(violation, run)),
+        ]
+    )
+    if len(run.events) <= MOST_STEPS:
+        yield page.details("Trace as JSON", page.pre(f"Trace of {what}", to_text(run), 60_000))
+
+
+def _steps(label: str, run: SavedRun) -> Markup:
+    """A row a step: what happens, what shows on the way, and the members that it changes."""
+    rows: list[Markup] = []
+    last: Step | None = None
+    for one in _told(run):
+        before = 0 if last is None else last.number
+        if one.number - before > 1:
+            rows.append(_across(f"steps {before + 1:,} to {one.number - 1:,} are left out here"))
+            last = None
+        if run.loop == one.number - 1:
+            rows.append(_across("from here again and again"))
+        what = join(
+            join(tag("b", "environment"), " ") if one.fault else "",
+            one.what,
+            page.listed(one.seen, 20) if one.seen else "",
+        )
+        rows.append(
+            tag(
+                "tr",
+                tag("th", f"{one.number:,}", scope="row"),
+                tag("td", what),
+                tag("td", _changed(one, last)),
+                class_="here" if run.loop is None and one.number == len(run.events) else None,
+            )
+        )
+        last = one
+    if last is not None and last.number < len(run.events):
+        rows.append(_across(f"steps {last.number + 1:,} to {len(run.events):,} are left out here"))
+    elif run.loop is not None:
+        again = f"back to where step {run.loop:,} led"
+        rows.append(_across(again if run.loop < len(run.events) else "nothing else ever happens"))
+    return page.table(label, ("step", "what happens", "afterwards"), rows, most=MOST_STEPS + 4)
+
+
+def _told(run: SavedRun) -> Iterator[Step]:
+    """The steps to show: all, or the first and the last."""
+    built, total = machine(run.setup), len(run.events)
+    first = total if total <= MOST_STEPS else MOST_STEPS - LAST_STEPS
+    played = run.events if total <= MOST_PLAYED else run.events[:MOST_STEPS]
+    before = built.initial[0]
+    for number, (event, (after, outcome)) in enumerate(
+        zip(played, happens(built, before, played), strict=True), 1
+    ):
+        if number <= first or number > total - LAST_STEPS or len(played) < total:
+            yield step(run.setup, built, number, event, before, after, outcome.seen)
+        before = after
+
+
+def _across(said: str) -> Markup:
+    return tag("tr", tag("th", "…", scope="row"), tag("td", said, colspan=2), class_="dim")
+
+
+def _changed(step: Step, last: Step | None) -> Markup:
+    """The members that are not as they were after the step before: of the first one, those that own."""
+    old: dict[str, Owner] = {} if last is None else {owner.name: owner for owner in last.owners}
+    said = [
+        _owner(owner, old.get(owner.name))
+        for owner in step.owners
+        if (owner != old[owner.name] if owner.name in old else owner.owns or owner.generation is not None)
+    ]
+    return page.listed(said, 12) if said else text("")
+
+
+def _owner(owner: Owner, old: Owner | None) -> str:
+    life = f" ({owner.life})" if owner.life else ""
+    generation = "no generation" if owner.generation is None else f"generation {owner.generation}"
+    gone = [part for part in old.owns if part not in owner.owns] if old else []
+    lost = f", no longer {listed(gone)}" if gone else ""
+    return f"{owner.name}{life}: owns {listed(owner.owns, 12) or 'nothing'}{lost}, {generation}"
+
+
+# -- what was searched ---------------------------------------------------------------------------------------
+
+
+def _levels(found: Explored) -> Markup:
+    if found.search is None or not found.search.levels:
+        return Markup("")
+    levels = found.search.levels
+    most = max(levels)
+    rows = [
+        (
+            depth,
+            f"{states:,}",
+            tag("td", "█" * max(1, round(30 * states / most)), class_="bar", aria_hidden="true"),
+        )
+        for depth, states in enumerate(levels)
+    ]
+    shown = page.table("States by depth", ("depth", "states", "share"), rows, numbers=(0, 1))
+    return page.details(f"States by depth: {count(len(levels), 'level')}", shown)
+
+
+def _witnesses(found: Explored) -> Markup:
+    """The clauses that say what must be possible: how often each was shown, and how soon."""
+    rows = []
+    for name, times in sorted(found.coverage.witnesses.items(), key=lambda one: (not one[1], one[0])):
+        first = f"step {found.shown[name]:,}" if name in found.shown else ""
+        due = tag("span", "✗ missed", class_="bad") if name in found.missed else "✓" if times else "not shown"
+        rows.append((name, f"{times:,}", first, due))
+    heads = ("situation", "times", "first in", "shown")
+    return page.table("Situations", heads, rows, numbers=(1,)) if rows else Markup("")

@@ -1,0 +1,143 @@
+"""What a proof came to as one HTML page: verdict, theorems, assumptions, every obligation with its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import groupby
+
+from rebalance.gate.proving import Proof
+from rebalance.gate.report import page
+from rebalance.gate.report.page import Markup, join, tag
+from rebalance.gate.report.proof import case_of, headline, judged_as, label
+from rebalance.gate.report.words import count
+from rebalance.specs.contract import LIVENESS, SAFETY
+from rebalance.specs.counterexample import lines as group_lines
+from rebalance.specs.prover import Outcome, Verdict, solver_version
+from rebalance.specs.theorems import Theorem
+
+MOST_DRAWN = 20
+"""Obligations that are not proved, in full."""
+
+MOST_LISTED = 2000
+"""Obligations of one theorem, in its table."""
+
+SLOWEST = 10
+
+_KINDS = {Verdict.PROVED: "✓ proved", Verdict.REFUTED: "✗ refuted", Verdict.UNKNOWN: "? unknown"}
+_COLOURS = {Verdict.PROVED: "good", Verdict.REFUTED: "bad", Verdict.UNKNOWN: "warn"}
+
+
+def render(proof: Proof) -> str:
+    """The page, below 5 MB."""
+    open_ = [outcome for outcome in proof.outcomes if outcome.verdict is not Verdict.PROVED]
+    blocks, left = page.within(
+        (_open(proof, one, number) for number, one in enumerate(open_[:MOST_DRAWN], 1)), page.MOST // 2
+    )
+    if left := left + len(open_[MOST_DRAWN:]):
+        blocks.append(page.dim(f"{count(left, 'more obligation')} in the tables below."))
+    listed, _ = page.within((_listed(proof, theorem) for theorem in proof.plan.theorems), page.MOST // 2)
+    return page.document(
+        f"rebalance prove: {headline(proof)}",
+        _head(proof),
+        page.section("open", "What is not proved", *blocks),
+        page.section("theorems", "Theorems", _theorems(proof)),
+        page.section("assumed", "What is assumed of the assignor", _assumed(proof)),
+        page.section("slowest", "What took longest", _slowest(proof)),
+        page.section("obligations", "Every obligation", *listed),
+        foot=f"{proof.verdict.upper()}, exit {int(proof.exit)}. rebalance {version('rebalance-verifier')}. "
+        "Proved of the protocol as it is modelled, for groups of any size.",
+    )
+
+
+def _head(proof: Proof) -> Markup:
+    taken = f"{proof.seconds:.1f} s" + (", interrupted" if proof.interrupted else "")
+    return join(
+        page.headline(headline(proof), proof.verdict),
+        page.facts(
+            [
+                ("solver", f"z3 {solver_version()}, {proof.plan.limit:g} s for an obligation"),
+                ("taken", taken),
+                ("not assumed", ", ".join(proof.plan.without)),
+            ]
+        ),
+    )
+
+
+def _mark(verdict: Verdict) -> Markup:
+    return tag("span", _KINDS[verdict], class_=_COLOURS[verdict])
+
+
+def _seconds(outcomes: tuple[Outcome, ...]) -> str:
+    return f"{sum(outcome.seconds for outcome in outcomes):.1f} s"
+
+
+def _open(proof: Proof, outcome: Outcome, number: int) -> Markup:
+    name = f"o{number}"
+    title = tag(
+        "h3",
+        page.badge(_KINDS[outcome.verdict], outcome.verdict),
+        f" {outcome.theorem}: {label(outcome)}",
+        id=name,
+    )
+    if outcome.verdict is Verdict.UNKNOWN:
+        said = tag("p", f"Neither proved nor refuted within {proof.plan.limit:g} s of a processor.")
+    elif outcome.counterexample is None:
+        said = tag("p", "Refuted by the solver, but by no small group.")
+    else:
+        told = [(head or "", line) for head, line in group_lines(outcome.counterexample)]
+        said = page.facts(_gathered(told))
+    return tag("article", title, said, aria_labelledby=name)
+
+
+def _gathered(told: list[tuple[str, str]]) -> Iterator[tuple[str, Markup]]:
+    """Lines without a label go to the label before."""
+    at = 0
+    while at < len(told):
+        end = next((n for n in range(at + 1, len(told)) if told[n][0]), len(told))
+        found = [page.text(line, 600) for _, line in told[at:end]]
+        yield told[at][0], found[0] if len(found) == 1 else page.listed(found, 60)
+        at = end
+
+
+def _theorems(proof: Proof) -> Markup:
+    rows = []
+    for theorem in proof.plan.theorems:
+        found = proof.of(theorem)
+        what = join(page.code(theorem.name), tag("div", theorem.sentence, class_="dim"))
+        said = judged_as(proof, theorem)
+        verdict = join(_mark(proof.judged(theorem)), tag("div", said.partition(": ")[2], class_="dim"))
+        upon = ", ".join(theorem.upon)
+        rows.append((what, theorem.source, upon, f"{theorem.obligations:,}", verdict, _seconds(found)))
+    heads = ("theorem", "who demands it", "rests upon", "obligations", "verdict", "time")
+    return page.table("Theorems", heads, rows, numbers=(3, 5))
+
+
+def _assumed(proof: Proof) -> Markup:
+    rows = []
+    for name, clause in {**SAFETY, **LIVENESS}.items():
+        for_what = "every theorem" if name in SAFETY else "convergence"
+        if name in SAFETY and name in LIVENESS:
+            for_what = "every theorem, convergence"
+        taken = "✗ not assumed here" if name in proof.plan.without else for_what
+        rows.append((name, " ".join((clause.__doc__ or "").split("\n\n")[0].split()), taken))
+    return page.table("What is assumed of the assignor", ("clause", "what it says", "assumed for"), rows)
+
+
+def _slowest(proof: Proof) -> Markup:
+    slow = sorted(proof.outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]
+    rows = [(label(one), one.theorem, f"{one.seconds:.2f} s", one.hypotheses) for one in slow]
+    heads = ("obligation", "theorem", "time", "hypotheses used")
+    return page.table("The slowest obligations", heads, rows, numbers=(2, 3)) if rows else Markup("")
+
+
+def _listed(proof: Proof, theorem: Theorem) -> Markup:
+    found = proof.of(theorem)
+    rows = [
+        (case if at == 0 else "″", one.goal, _mark(one.verdict), f"{one.seconds:.2f} s", one.hypotheses)
+        for case, group in groupby(found, case_of)
+        for at, one in enumerate(group)
+    ]
+    heads = ("case", "goal", "verdict", "time", "hypotheses used")
+    table = page.table(f"Obligations of {theorem.name}", heads, rows, numbers=(3, 4), most=MOST_LISTED)
+    return page.details(f"{theorem.name}: {count(len(found), 'obligation')}, {_seconds(found)}", table)

@@ -1,0 +1,277 @@
+"""What a drawing of who owned what shows, as data: every renderer draws from this and knows no source.
+
+Time is a row of columns, numbered from 0; a period is a half-open range of them. What does not fit was left
+out before a picture is made (``of_finding``, ``of_run``, ``of_recording``), and the picture says so.
+
+Names are as the source has them, hostile ones too: a renderer makes them fit to print (``words.clean``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeVar
+
+from rebalance.gate.report.words import count
+
+if TYPE_CHECKING:
+    from rebalance.gate.recordings import Recording
+    from rebalance.gate.result import Finding
+    from rebalance.gate.runs import SavedRun
+    from rebalance.gate.traces import Trace
+
+
+MOST_COLUMNS = 64
+MOST_PARTITIONS = 12
+MOST_MEMBERS = 6
+"""Rows of one partition."""
+MOST_LINES = 12
+"""Members with a line of their own."""
+
+
+class Look(StrEnum):
+    """What one member has to do with one partition for a while, in words for a legend."""
+
+    OWNED = "owned"
+    TIED = "claims that are equally new"
+    LEAVING = "not given back: owned until revoked"
+    STALE = "superseded claim"
+    PAST = "held before, given up to join"
+    REMOVED = "owned by one who is no longer a member"
+    WITHOUT = "without it"
+    NOBODY = "with nobody"
+    UNKNOWN = "no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One moment: its short ``label``, ``what`` happens in a sentence, the clock time if there was a clock.
+
+    ``generation`` is that of the group afterwards (of a finding: the number of the round). ``fault``: the
+    environment does it. ``marked``: the finding rests on it. ``skipped``: how many moments before it were
+    left out.
+    """
+
+    label: str
+    what: str = ""
+    when: str = ""
+    generation: int | None = None
+    fault: bool = False
+    marked: bool = False
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of bars: a partition and a member that has to do with it; nobody's has the member ``""``."""
+
+    partition: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One look of one row, for a while."""
+
+    row: int
+    start: int
+    end: int
+    look: Look
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A while in which one partition has more than one owner, or one owner twice: the bug.
+
+    ``zombies`` are those of ``members`` that the coordinator has removed. Where that leaves one, the group
+    works as designed (KIP-429: whoever is removed learns of it later), and two clients use the partition.
+    """
+
+    partition: str
+    start: int
+    end: int
+    members: tuple[str, ...]
+    zombies: tuple[str, ...] = ()
+
+    def owners(self, name: Callable[[str], str], most: int = 3) -> str:
+        """Who owns it, each of the first ``most`` as ``name`` writes it."""
+        if len(self.members) == 1:
+            return f"{name(self.members[0])} twice"
+        # Who works as designed comes first: the others are beside it.
+        people = sorted(self.members, key=lambda m: m in self.zombies)
+        gone = [" (no longer a member)" if m in self.zombies and not self.bug else "" for m in people]
+        said = [f"{name(m)}{note}" for m, note in zip(people[:most], gone, strict=False)]
+        rest = [f"{len(people) - most} more"] if len(people) > most else []
+        *first, last = said + rest
+        return f"{', '.join(first)} and {last}"
+
+    @property
+    def bug(self) -> bool:
+        """Whether two members of the group own it, or one was given it twice."""
+        return len(self.members) == 1 or len(self.members) - len(self.zombies) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A message between a member and the coordinator. ``api``: JoinGroup, SyncGroup, Heartbeat ...
+
+    ``answer``: from the coordinator. ``text`` says what it carries, or the error. ``lost``: it never arrives.
+    """
+
+    column: int
+    member: str
+    api: str
+    answer: bool = False
+    generation: int | None = None
+    text: str = ""
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that shows at one member (at the coordinator: ``""``): a callback, a crash."""
+
+    column: int
+    member: str
+    text: str
+    fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A while in which a member does not do its work, and why not: "paused", "down" ..."""
+
+    member: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One drawing. ``era`` names what a column's ``generation`` counts: "generation" or "round".
+
+    ``members`` have a line each, with their arrows and marks. ``loop``: the columns that come again and
+    again.
+    ``left_out``: sentences about what is not shown.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+    members: tuple[str, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    away: tuple[Away, ...] = ()
+    loop: tuple[int, int] | None = None
+    left_out: tuple[str, ...] = ()
+    era: str = "generation"
+    unit: str = "step"
+
+    def eras(self) -> Iterator[tuple[int | None, int, int]]:
+        """(generation, start, end) for each stretch of columns of one generation."""
+        return stretches(column.generation for column in self.columns)
+
+
+_T = TypeVar("_T")
+
+
+def stretches(values: Iterable[_T]) -> Iterator[tuple[_T, int, int]]:
+    """(value, start, end) for each stretch of equal ones.
+
+    >>> list(stretches("aab"))
+    [('a', 0, 2), ('b', 2, 3)]
+    """
+    at = 0
+    for value, group in groupby(values):
+        end = at + sum(1 for _ in group)
+        yield value, at, end
+        at = end
+
+
+def more(number: int, noun: str) -> list[str]:
+    """What to say of what is left out.
+
+    >>> more(2, "more partition"), more(0, "more member")
+    (['and 2 more partitions'], [])
+    """
+    return [f"and {count(number, noun)}"] if number > 0 else []
+
+
+def bars(looks: Sequence[Sequence[Look | None]]) -> tuple[Bar, ...]:
+    """Rows of looks, one for each column, as bars: neighbours that look alike are one."""
+    return tuple(
+        Bar(row, start, end, look)
+        for row, line in enumerate(looks)
+        for look, start, end in stretches(line)
+        if look is not None
+    )
+
+
+def grid(picture: Picture) -> list[list[Look | None]]:
+    """The inverse of ``bars``."""
+    looks: list[list[Look | None]] = [[None] * len(picture.columns) for _ in picture.rows]
+    for bar in picture.bars:
+        looks[bar.row][bar.start : bar.end] = [bar.look] * (bar.end - bar.start)
+    return looks
+
+
+def overlaps(moments: Iterable[tuple[str, int, Mapping[str, Look]]]) -> tuple[Overlap, ...]:
+    """(partition, column, look of each owner then) as overlaps: neighbouring columns with the same are one.
+
+    Moments with one owner are left out; those of one partition come in order of their columns.
+    """
+    found: list[Overlap] = []
+    for partition, column, looks in moments:
+        if len(looks) < 2:
+            continue
+        members, zombies = tuple(looks), tuple(m for m in looks if looks[m] is Look.REMOVED)
+        found.append(Overlap(partition, column, column + 1, members, zombies))
+    return joined(found)
+
+
+def joined(found: Iterable[Overlap]) -> tuple[Overlap, ...]:
+    """Overlaps that follow each other without a gap, of the same members, as one."""
+    result: list[Overlap] = []
+    for one in found:
+        last = result[-1] if result else None
+        if last and replace(one, start=last.start) == replace(last, end=one.end) and last.end == one.start:
+            result[-1] = replace(last, end=one.end)
+        else:
+            result.append(one)
+    return tuple(result)
+
+
+# -- sources -----------------------------------------------------------------------------------------------
+
+
+def of_finding(finding: Finding) -> Picture:
+    """A finding of `rebalance check`: two columns a round, JoinGroup and SyncGroup."""
+    from rebalance.gate.report.chart import picture
+
+    return picture(finding)
+
+
+def of_trace(trace: Trace) -> Picture:
+    """A saved counterexample of an assignor, from what the file says: the target is not started."""
+    from rebalance.gate.report.chart import recorded
+
+    return of_finding(recorded(trace))
+
+
+def of_run(run: SavedRun) -> Picture:
+    """A run of the model, a column a step. Raises CannotHappenError (``gate.report.steps``)."""
+    from rebalance.gate.report.course import picture
+
+    return picture(run)
+
+
+def of_recording(recording: Recording) -> Picture:
+    """What an audit found in a log, a column an event."""
+    from rebalance.gate.report.timeline import picture
+
+    return picture(recording)

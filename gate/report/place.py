@@ -1,0 +1,90 @@
+"""Where the source of a target is, as CI systems show it beside the code; nothing of the target's is run."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """A file, as from the working directory and with ``/`` if it is below it, and a line from 1 (0: none)."""
+
+    file: str
+    line: int = 0
+
+
+def locate(spec: str, directory: Path | None = None) -> Place | None:
+    """Where the target ``spec`` (``gate.targets``) is defined: a file below ``directory``, else None.
+
+    Of ``module:attribute`` the line is that of the class, function or assignment; of ``-- COMMAND`` the file
+    is the first word that names one. What lies elsewhere, as installed packages do, is nobody's to annotate.
+    """
+    root = (directory or Path.cwd()).resolve()
+    if spec.startswith("-- "):
+        return _program(shlex.split(spec.removeprefix("-- ")), root)
+    module, colon, attribute = spec.partition(":")
+    names = module.split(".")
+    if not colon or not all(name.isidentifier() for name in names):
+        return None
+    path = _module(names, root)
+    if path is None:
+        return None
+    return Place(path.relative_to(root).as_posix(), _line(path, attribute.split(".")))
+
+
+def shown(path: str, line: int = 0) -> Place:
+    """A file that we have written or read, named as from the working directory if it is below it."""
+    whole, root = Path(path).absolute(), Path.cwd()
+    return Place(whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path, line)
+
+
+def _program(command: Sequence[str], root: Path) -> Place | None:
+    for word in command:
+        path = (root / word).resolve()
+        if path.is_file() and path.is_relative_to(root):
+            return Place(path.relative_to(root).as_posix())
+    return None
+
+
+def _module(names: Sequence[str], root: Path) -> Path | None:
+    """The source of a module below ``root``: there, or where the search path leads, as ``src`` layouts do."""
+    below = (Path(entry).resolve() for entry in sys.path if entry)
+    for base in (root, *(entry for entry in below if entry.is_relative_to(root))):
+        package = base.joinpath(*names)
+        for path in (package / "__init__.py", package.with_suffix(".py")):
+            if path.is_file():
+                return path
+    return None
+
+
+def _line(path: Path, names: Sequence[str]) -> int:
+    """The line where ``names``, a path of attributes, is defined; 0 where that cannot be told."""
+    try:
+        body: Sequence[ast.stmt] = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return 0
+    line = 0
+    for name in names:
+        node = next((node for node in body if name in _defined(node)), None)
+        if node is None:
+            return line
+        line = node.lineno
+        body = node.body if isinstance(node, ast.ClassDef) else ()
+    return line
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.ImportFrom(names=names):
+            return [alias.asname or alias.name for alias in names]
+    return []

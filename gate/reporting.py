@@ -1,0 +1,105 @@
+"""Reports for CI systems on the command line: the options that commands share, and writing the files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.terminal import ROOT, UsageError, note, say, words
+
+if TYPE_CHECKING:
+    from rebalance.gate.report.cases import Report
+
+
+def add(group: Any, known: str) -> None:
+    """Add ``--report``, ``--report-dir`` and ``--ci`` to a parser or a group of its arguments."""
+    group.add_argument("--report", metavar="FORMAT[,...]", help=known)
+    group.add_argument("--report-dir", type=Path, metavar="DIR", help="default: .rebalance/<time>")
+    add_ci(group)
+
+
+def add_ci(group: Any) -> None:
+    """Add ``--ci`` alone."""
+    group.add_argument("--ci", choices=("github", "none"), default="none",
+                       help="github: annotations and a step summary")  # fmt: skip
+
+
+def formats(
+    options: argparse.Namespace, known: Iterable[str], unasked: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """The formats that ``--report`` names, those ``unasked`` where it is not given.
+
+    Raises UsageError for one that is not ``known``, and for two things at once on stdout.
+    """
+    chosen, there = unasked if options.report is None else words(options.report), list(known)
+    if unknown := [name for name in chosen if name not in there]:
+        raise UsageError(f"--report: no format is called {unknown[0]!r}; known: {', '.join(there)}")
+    if getattr(options, "ci", "none") != "none" and getattr(options, "format", "text") == "json":
+        raise UsageError(f"--ci {options.ci} and --format json both print: say --report json for a file")
+    return chosen
+
+
+def directory(chosen: Sequence[str], options: argparse.Namespace) -> Path | None:
+    """Where reports go, made before the search: that it cannot be made is better known now.
+
+    None where there is nothing to write but what the terminal shows. Raises UsageError, unless nobody asked
+    for a report.
+    """
+    from rebalance.gate import traces
+
+    place: Path | None = options.report_dir
+    try:
+        if place is not None:
+            place.mkdir(parents=True, exist_ok=True)
+        elif any(name != "text" for name in chosen):
+            place = traces.run_directory(ROOT, datetime.now(UTC))
+    except OSError as error:
+        if options.report is None and options.report_dir is None:
+            note(f"no report is written: {error}")
+            return None
+        raise UsageError(f"no directory for reports: {error}") from error
+    return place
+
+
+def page(place: Path | None, chosen: Sequence[str]) -> str:
+    """The HTML report among what is ``chosen``, by a name that is the same in the next run; or nothing."""
+    from rebalance.gate import traces
+    from rebalance.gate.report import WRITERS
+
+    return str(traces.by_latest(place) / WRITERS["html"][0]) if place and "html" in chosen else ""
+
+
+def write(
+    place: Path,
+    chosen: Sequence[str],
+    report: Report,
+    own: Mapping[str, tuple[str, Callable[[], str]]],
+) -> None:
+    """Write the ``chosen`` formats, each file whole or not at all. Raises OSError.
+
+    ``own``: those of the command, format -> (file name, what makes its text); the others are CI systems'.
+    """
+    from rebalance.gate import traces
+    from rebalance.gate.report import CI_WRITERS
+
+    for name in chosen:
+        if name in own:
+            file, made = own[name]
+            traces.write(place / file, made())
+        elif name in CI_WRITERS:
+            file, render = CI_WRITERS[name]
+            traces.write(place / file, render(report))
+
+
+def tell_ci(report: Report, options: argparse.Namespace) -> None:
+    """What ``--ci`` asks for. Raises OSError."""
+    if options.ci != "github":
+        return
+    from rebalance.gate.report import github
+
+    if commands := github.commands(report):
+        say("\n".join(commands))
+    github.summarise(report)

@@ -1,0 +1,161 @@
+"""``rebalance show`` on traces of every kind, in every format that fits."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from rebalance.explore.bugs import SHOWN
+from rebalance.gate import runs, traces
+from rebalance.gate.bugs_cli import reproduce
+from rebalance.gate.result import Finding, TargetInfo
+from rebalance.model.assignors import reference
+from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.calls import Answer
+from rebalance.properties.clauses import CLAUSES
+from rebalance.properties.histories import play
+from rebalance.properties.scenarios import Fault, FaultKind, Join, Member, Scenario, uniform
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "examples" / "audit" / "orders-1-owned-twice.json"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A file of each kind, by kind."""
+    folder = tmp_path_factory.mktemp("traces")
+    files = {"recording": RECORDING}
+    for name, switch in (("run", "prepare_not_repeated_after_reset"), ("loop", "rebalance_timeout_zero")):
+        run = reproduce(SHOWN[switch])
+        assert run is not None
+        files[name] = runs.save(run, folder)
+    rounds = ((), (Join(Member("B", ("t",))), Fault(FaultKind.GHOST, "A")), ())
+    protocol = RebalanceProtocol.COOPERATIVE
+    scenario = Scenario(protocol, uniform({"t": 1}), (Member("A", ("t",)),), rounds)
+    made = reference("cooperative-sticky", ("trust_all_claims",))
+    record = play(
+        scenario, lambda _, cluster, group: Answer(made.assign(cluster, group)), None,
+        (CLAUSES["assign/1"],), (),
+    )  # fmt: skip
+    found = record.breach_of("assign/1")
+    assert found is not None
+    finding = Finding(
+        found.clause, protocol, found.breach, scenario, found.round, record.calls, 0, 0, (1, 1, 0, 3), True
+    )
+    target = TargetInfo("cooperative-sticky+trust_all_claims", "cooperative-sticky")
+    files["counterexample"] = traces.save(traces.of(finding, target, "smoke", "0.1.0"), folder)
+    return files
+
+
+KINDS = ("counterexample", "run", "loop", "recording")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_trace_is_drawn_for_the_terminal(rebalance, saved, kind):
+    ran = rebalance("show", saved[kind])
+    assert ran.code == 0
+    said = {
+        "counterexample": ("assign/1  t-0 is assigned to A and B", "t-0  A  ·····█████", "◀ round 3: t-0"),
+        "run": ("group/owner  t-0 is owned by A and by B", "A sends JoinGroup", "two owners", "▲▲▲"),
+        "loop": ("group/converges", "from here again and again", "t-0  (nobody)"),
+        "recording": ("owned-twice", "two owners", "▲▲▲▲"),
+    }[kind]
+    assert [text for text in said if text not in ran.out] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_trace_is_drawn_as_svg(rebalance, saved, kind, tmp_path):
+    ran = rebalance("show", saved[kind], "--format", "svg", "--out", "drawn.svg")
+    assert (ran.code, ran.out) == (0, "")
+    root = ET.parse(tmp_path / "drawn.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    hatched = [e for e in root.iter() if e.get("class") == "hatch"]
+    assert bool(hatched) is (kind != "loop")
+    assert rebalance("show", saved[kind], "--format", "svg").out == (tmp_path / "drawn.svg").read_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_trace_is_drawn_for_a_pull_request(rebalance, saved, kind):
+    ran = rebalance("show", saved[kind], "--format", "mermaid")
+    assert ran.code == 0
+    assert ran.out.startswith("sequenceDiagram\n    participant m0 as ")
+    assert (" is owned by " in ran.out) is (kind != "loop")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_trace_is_drawn_as_data(rebalance, saved, kind):
+    drawn = json.loads(rebalance("show", saved[kind], "--format", "json").out)
+    assert (drawn["schema"], drawn["kind"]) == (1, "picture")
+    assert drawn["columns"]
+    assert bool(drawn["overlaps"]) is (kind != "loop")
+
+
+def test_a_run_as_itf(rebalance, saved):
+    finite = json.loads(rebalance("show", saved["run"], "--format", "itf").out)
+    assert finite["#meta"]["format"] == "ITF"
+    assert "loop" not in finite
+    assert len(finite["states"]) == len(runs.load(saved["run"]).events) + 1
+    assert set(finite["vars"]) == set(finite["states"][-1]) - {"#meta"}
+    lasso = json.loads(rebalance("show", saved["loop"], "--format", "itf").out)
+    assert lasso["loop"] == runs.load(saved["loop"]).loop
+
+
+def test_a_run_as_a_graph(rebalance, saved):
+    run = runs.load(saved["loop"])
+    lines = rebalance("show", saved["loop"], "--format", "dot").out.splitlines()
+    assert (lines[0], lines[-1]) == ("digraph {", "}")
+    arrows = [line.split()[0:3] for line in lines if "->" in line]
+    assert len(arrows) == len(run.events)
+    assert arrows[-1] == [str(len(run.events) - 1), "->", str(run.loop)]
+    assert any("PreparingRebalance" in line for line in lines)
+
+
+@pytest.mark.parametrize("kind", ["counterexample", "recording"])
+@pytest.mark.parametrize("form", ["itf", "dot"])
+def test_what_has_no_states_is_no_graph(rebalance, saved, kind, form):
+    ran = rebalance("show", saved[kind], "--format", form)
+    assert ran.code == 2
+    assert f"--format {form} is for runs of the model, which have states; {saved[kind]} is a " in ran.err
+    assert "use svg, mermaid, text or json" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("{run}", "{loop}", "--format", "svg"), "--format svg is for one trace, these are 2"),
+        (("{run}", "{loop}", "--out", "x.txt"), "--out x.txt is for one trace"),
+        (("{counterexample}", "--metrics"), "--metrics is for runs of the model"),
+        (("{recording}", "--metrics"), "is a recording of a log"),
+        (("{run}", "--metrics", "--format", "svg"), "--metrics goes with --format text"),
+        (("{run}", "--metrics", "--format", "itf"), "--metrics goes with --format text"),
+        (("{run}", "--out", "no/where.txt"), "--out"),
+        (("nothing",), "neither a file"),
+        (("broken.json",), "not a trace"),
+    ],
+)
+def test_what_cannot_be_drawn_says_why(rebalance, saved, words, said, tmp_path):
+    (tmp_path / "broken.json").write_text("{}")
+    ran = rebalance("show", *(word.format(**saved) for word in words))
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_a_damaged_recording_of_answers_is_named(rebalance, saved, tmp_path):
+    document = json.loads(saved["counterexample"].read_text())
+    document["calls"][2]["assignment"]["A"] = ["t"]
+    (tmp_path / "bad.json").write_text(json.dumps(document))
+    ran = rebalance("show", "bad.json")
+    assert ran.code == 2
+    assert "field 'calls[2].assignment.A' has \"t\"" in ran.err
+
+
+def test_a_run_that_cannot_happen_is_no_crash(rebalance, saved, tmp_path):
+    document = json.loads(saved["run"].read_text())
+    del document["events"][1]
+    (tmp_path / "bad.json").write_text(json.dumps(document))
+    for form in ("text", "svg", "itf", "dot"):
+        ran = rebalance("show", "bad.json", "--format", form)
+        assert ran.code == 2, form
+        assert "bad.json: step " in ran.err

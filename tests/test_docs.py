@@ -1,0 +1,47 @@
+"""What is generated in docs/ is what the code says now, byte for byte; ``make docs`` writes it."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import docs
+from benchmarks.docs import GENERATED, MARK, ROOT, written
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_page_is_what_the_code_says(name: str) -> None:
+    here, fresh = (ROOT / name).read_text(encoding="utf-8").splitlines(), written(name).splitlines()
+    differs = next((n for n, pair in enumerate(zip(here, fresh, strict=False)) if pair[0] != pair[1]), None)
+    if differs is None and len(here) != len(fresh):
+        differs = min(len(here), len(fresh))
+    assert differs is None, f"stale from line {differs + 1} on: make docs"
+
+
+def test_a_page_without_the_mark_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs" / "reference").mkdir(parents=True)
+    (tmp_path / "docs" / "reference" / "clauses.md").write_text("# The clauses\n")
+    monkeypatch.setattr("benchmarks.docs.ROOT", tmp_path)
+    with pytest.raises(ValueError, match=f"clauses.md has no line '{MARK.strip()}'"):
+        written("docs/reference/clauses.md")
+
+
+def test_the_examples_of_the_generator_hold() -> None:
+    assert doctest.testmod(docs).failed == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_make_docs_is_reproducible(seed: str, tmp_path: Path) -> None:
+    """In another process, on another day, with another order of every set."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "COLUMNS": "40", "FORCE_COLOR": "1"}
+    command = [sys.executable, "-m", "benchmarks.docs", "--into", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=300)
+    made = sorted(file.relative_to(tmp_path) for file in tmp_path.rglob("*.*"))
+    assert {*map(Path, GENERATED)} < {*made}
+    assert [file for file in made if (tmp_path / file).read_bytes() != (ROOT / file).read_bytes()] == []
