@@ -112,16 +112,17 @@ class Request:
 
     def notes(self) -> list[str]:
         """What is played otherwise than the scenario's name promises, and why."""
-        if self.scenario != "rolling-upgrade" or not self.together or self.problem():
+        if not self.together or self.problem():
             return []
-        said = [f'{client} says "{REFUSES[client]}"' for client in sorted(self.kinds & set(REFUSES))]
-        return [f"{why}: all stop, then all start" for why in said or [FIRST]]
+        return [
+            f'{client} says "{REFUSES[client]}": all stop, then all start'
+            for client in sorted(self.kinds & set(REFUSES))
+        ]
 
     @property
     def together(self) -> bool:
         """Whether a stage of an upgrade needs that all have left the one before."""
-        upgrade = self.scenario == "rolling-upgrade"
-        return upgrade and (self.cluster == "mock" or not self.kinds.isdisjoint(REFUSES))
+        return self.scenario == "rolling-upgrade" and not self.kinds.isdisjoint(REFUSES)
 
     @property
     def stages(self) -> tuple[tuple[str, ...], ...]:

@@ -81,7 +81,6 @@ def test_an_upgrade_is_rolled_member_by_member_where_clients_can() -> None:
     [
         ("kafka", "confluent:2", 'confluent says "online migration between assignors with different'),
         ("mock", "kafka-python:2", 'kafka-python says "Mixing EAGER and COOPERATIVE assignors'),
-        ("mock", "java:4.1.0:2", "takes the first assignor"),
     ],
 )
 def test_where_they_cannot_all_stop_first_and_the_report_says_so(
@@ -131,6 +130,7 @@ def test_that_is_what_clients_say_to_a_mixed_list(client: str, said: str) -> Non
             Request("mock", clients("confluent:2"), "change-assignor"),
             "takes the first assignor of the leader",
         ),
+        (Request("mock", clients("confluent:2,java:4.1.0:1"), "crash"), "Java consumers misread"),
         (Request("mock", clients("confluent:2"), "crash"), ""),
     ],
 )
