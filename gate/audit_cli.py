@@ -313,12 +313,10 @@ def _write(found: Audited, reports: tuple[str, ...], options: argparse.Namespace
         "json": ("report.json", lambda: json.dumps(audit.data(found), indent=2) + "\n"),
         "html": ("report.html", lambda: audit_html.render(found)),
     }
-    told = cases_of.audited(found)
-    try:
+    with reporting.spared("a report"):
+        told = cases_of.audited(found)
         reporting.write(found.plan.out, reports, told, own)
         reporting.tell_ci(told, options)
-    except OSError as error:
-        note(f"a report cannot be saved: {error}")
 
 
 @contextlib.contextmanager

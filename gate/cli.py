@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -248,9 +249,9 @@ def _check(options: argparse.Namespace) -> int:
     target = _resolve(java_cli.spec(options.target, options), options.command)
     if options.write_known and not options.write_known.parent.is_dir():
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
-    directory = reporting.directory(formats, options)
     with _session(target, options) as session:
         info = describe(target.spec, session.hello)
+        directory = reporting.directory(formats, options)  # a target that does not start leaves none
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
         progress = _resumed(saved) if options.resume else Progress()
         with _ticker(options) as tell:
@@ -364,16 +365,14 @@ def _report(
     if "text" in formats:
         shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
         say(shown.rstrip("\n"))
-    try:
+    with reporting.spared("a report"):
+        told = cases_of.result(result)
         if directory:
-            for name in formats:
-                file, write = WRITERS[name]
-                (directory / file).write_text(write(result), encoding="utf-8")
+            own = {name: (file, partial(render, result)) for name, (file, render) in WRITERS.items()}
+            reporting.write(directory, formats, told, own)
             if "text" not in formats:
                 note(f"reports: {directory}")
-        reporting.tell_ci(cases_of.result(result), options)
-    except OSError as error:
-        raise UsageError(f"a report cannot be written: {error}") from error
+        reporting.tell_ci(told, options)
 
 
 @contextlib.contextmanager

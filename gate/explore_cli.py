@@ -410,8 +410,8 @@ def _report(
     from rebalance.gate.report import cases_of, html_exploration
     from rebalance.gate.report.exploration import data
 
-    told = cases_of.explored(found, paths)
-    try:
+    with reporting.spared("a report"):
+        told = cases_of.explored(found, paths)
         if place is not None:
             own = {
                 "json": ("report.json", lambda: json.dumps(data(found, paths), indent=2) + "\n"),
@@ -421,8 +421,6 @@ def _report(
             if formats != ("html",) or options.format != "text":
                 note(f"reports: {place}")
         reporting.tell_ci(told, options)
-    except OSError as error:
-        raise UsageError(f"a report cannot be written: {error}") from error
 
 
 def _export(found: Explored, options: argparse.Namespace) -> None:

@@ -93,19 +93,17 @@ def _report(proof: Proof, formats: tuple[str, ...], place: Path | None, options:
     from rebalance.gate.report import cases_of, html_proof
     from rebalance.gate.report import proof as report
 
-    told = cases_of.proved(proof)
     own = {
         "html": ("report.html", lambda: html_proof.render(proof)),
         "json": ("report.json", lambda: json.dumps(report.data(proof), indent=2) + "\n"),
     }
-    try:
+    with reporting.spared("a report"):
+        told = cases_of.proved(proof)
         if place is not None:
             reporting.write(place, formats, told, own)
             if formats != ("html",) or options.format != "text":
                 note(f"reports: {place}")
         reporting.tell_ci(told, options)
-    except OSError as error:
-        raise UsageError(f"a report cannot be written: {error}") from error
 
 
 def _plan(options: argparse.Namespace) -> Plan:

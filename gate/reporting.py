@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,34 +74,52 @@ def page(place: Path | None, chosen: Sequence[str]) -> str:
     return str(traces.by_latest(place) / WRITERS["html"][0]) if place and "html" in chosen else ""
 
 
+@contextlib.contextmanager
+def spared(what: str) -> Iterator[None]:
+    """Say what goes wrong with a report, ``what`` by name, and go on: it does not cost the verdict."""
+    try:
+        yield
+    except OSError as error:
+        note(f"{what} cannot be written: {error}")
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        note(f"{what} cannot be made: {error!r}; this is a bug of the suite, please report it")
+
+
 def write(
     place: Path,
     chosen: Sequence[str],
     report: Report,
     own: Mapping[str, tuple[str, Callable[[], str]]],
 ) -> None:
-    """Write the ``chosen`` formats, each file whole or not at all. Raises OSError.
+    """Write the ``chosen`` formats, each file whole or not at all, and each whatever becomes of the others.
 
     ``own``: those of the command, format -> (file name, what makes its text); the others are CI systems'.
     """
     from rebalance.gate import traces
     from rebalance.gate.report import CI_WRITERS
 
+    known: dict[str, tuple[str, Callable[[], str]]] = {
+        name: (file, partial(render, report)) for name, (file, render) in CI_WRITERS.items()
+    }
+    known.update(own)
     for name in chosen:
-        if name in own:
-            file, made = own[name]
-            traces.write(place / file, made())
-        elif name in CI_WRITERS:
-            file, render = CI_WRITERS[name]
-            traces.write(place / file, render(report))
+        if name in known:
+            file, made = known[name]
+            with spared(str(place / file)):
+                traces.write(place / file, made())
 
 
 def tell_ci(report: Report, options: argparse.Namespace) -> None:
-    """What ``--ci`` asks for. Raises OSError."""
+    """What ``--ci`` asks for."""
     if options.ci != "github":
         return
     from rebalance.gate.report import github
 
-    if commands := github.commands(report):
-        say("\n".join(commands))
-    github.summarise(report)
+    with spared("annotations"):
+        if commands := github.commands(report):
+            say("\n".join(commands))
+    with spared("the step summary"):
+        github.summarise(report)

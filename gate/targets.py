@@ -224,7 +224,10 @@ def _adapted(adapter: EntryPoint, release: str | None, rest: str) -> Any:
         lambda: adapter.load()(rest), f"adapter {adapter.name!r} ({adapter.value}) cannot load {rest!r}"
     )
     if release is not None and (other := getattr(found, "version", release)) != release:
-        raise TargetError(f"{adapter.name}=={release}: this process has imported {other} before")
+        raise TargetError(
+            f"{adapter.name}=={release}: {other} is imported instead",
+            f"another release came first, or {sys.path[0]} is not complete: delete it",
+        )
     return found
 
 

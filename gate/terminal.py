@@ -112,5 +112,5 @@ Add = Callable[..., argparse.ArgumentParser]
 
 def usage(error: Exception) -> UsageError:
     """``error``, which says what is wrong with what the user asked for, as a UsageError."""
-    said: Any = error.args[0] if error.args else error
+    said: Any = error.args[0] if error.args and not isinstance(error, OSError) else error
     return UsageError(str(said))

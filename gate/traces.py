@@ -33,10 +33,14 @@ SCHEMA = 1
 FAILURES = "failures"
 LATEST = "latest"
 
+KEPT = 20
+"""Run directories that are left when another is made, of those with nothing but reports in them."""
+
 MOST_RECORDED = 100_000
 """Claims and grants in the recording; beyond, it is left out, since replay makes it again."""
 
 _ID = re.compile(r"[0-9a-f]{1,64}\Z")
+_RUN = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 _T = TypeVar("_T")
 
 
@@ -396,9 +400,12 @@ def by_latest(directory: Path) -> Path:
 def run_directory(root: Path, now: datetime) -> Path:
     """A new directory below ``root`` for one run, named after ``now`` in UTC; ``latest`` links to it.
 
-    The first one puts a ``.gitignore`` into ``root``. Raises ``OSError`` when it cannot be made.
+    The first one puts a ``.gitignore`` into ``root``; of earlier ones the newest ``KEPT`` stay. Raises
+    ``OSError`` when it cannot be made.
     """
     make_root(root)
+    with contextlib.suppress(OSError):
+        _forget(root)
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     number = 1
     while True:
@@ -416,3 +423,20 @@ def run_directory(root: Path, now: datetime) -> Path:
     with contextlib.suppress(OSError):
         link.unlink(missing_ok=True)
     return path
+
+
+def _forget(root: Path) -> None:
+    """Remove old run directories. One with anything else in it than our reports, such as traces, is
+    somebody's, and an empty one may be that of a run that goes on."""
+    reports = {file for file, _ in WRITERS.values()}
+    runs = sorted(
+        path
+        for path in root.iterdir()
+        if _RUN.fullmatch(path.name) and not path.is_symlink() and path.is_dir()
+    )
+    old = ((path, os.listdir(path)) for path in runs[:-KEPT])
+    for path, names in old:
+        if names and reports.issuperset(names):
+            for name in names:
+                (path / name).unlink(missing_ok=True)
+            path.rmdir()

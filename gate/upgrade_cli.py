@@ -73,15 +73,13 @@ def run(options: argparse.Namespace) -> int:
     if place is not None or options.ci != "none":
         from rebalance.gate.report import cases_of
 
-        told = cases_of.upgraded(outcomes, saved, paths, code)
-        document = json.dumps(_data(outcomes, saved, paths, options), indent=2) + "\n"
-        try:
+        with reporting.spared("a report"):
+            told = cases_of.upgraded(outcomes, saved, paths, code)
+            document = json.dumps(_data(outcomes, saved, paths, options), indent=2) + "\n"
             if place is not None:
                 reporting.write(place, formats, told, {"json": ("report.json", lambda: document)})
                 note(f"reports: {place}")
             reporting.tell_ci(told, options)
-        except OSError as error:
-            raise UsageError(f"a report cannot be written: {error}") from error
     return code
 
 

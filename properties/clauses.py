@@ -149,7 +149,7 @@ def only_to_subscribers(call: Call) -> Breach | None:
             if partition.topic not in topics:
                 return Breach(
                     f"{partition} is assigned to {member}, which does not subscribe to {partition.topic}",
-                    (f"{member} subscribes to {_names(topics)}",),
+                    (f"{member} subscribes to {_names(topics, 'nothing')}",),
                     f"{partition} with {_names(call.subscribers.get(partition.topic, ()))}",
                     f"{member}: {partition}",
                     (partition,),
@@ -170,7 +170,7 @@ def only_existing(call: Call) -> Breach | None:
                 continue
             return Breach(
                 f"{partition} is assigned to {member} and does not exist",
-                (f"the leader knows {count} partitions of {partition.topic}",),
+                (f"the leader knows {_count(count, 'partition')} of {partition.topic}",),
                 "only partitions that the leader has metadata for",
                 f"{member}: {partition}",
                 (partition,),

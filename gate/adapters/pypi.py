@@ -22,7 +22,8 @@ _NO_NETWORK = re.compile(
 def installed(distribution: str, release: str) -> Path:
     """The directory that holds ``distribution`` in this release and whatever it needs, for ``sys.path``.
 
-    Asks pip the first time only. Raises TargetError where there is no such release, no pip or no network.
+    Asks pip the first time only; where there is no wheel it runs the ``setup.py`` of the release. Raises
+    TargetError where there is no such release, no pip or no network.
     """
     wanted = f"{distribution}=={release}"
     if not _RELEASE.match(release):

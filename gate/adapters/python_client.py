@@ -23,10 +23,12 @@ def import_assignor(known: dict[str, tuple[str, str]], spec: str, package: str) 
     if spec not in known:
         raise ValueError(f"{package} has no assignor {spec!r}, it has: {', '.join(sorted(known))}")
     module, name = known[spec]
+    top = module.partition(".")[0]
     try:
-        import_client(module.partition(".")[0])
+        import_client(top)
     except ModuleNotFoundError as error:
-        raise ImportError(f"cannot import {error.name}: pip install {package}") from error
+        todo = f": pip install {package}" if error.name == top else f", which this release of {package} needs"
+        raise ImportError(f"cannot import {error.name}{todo}") from error
     try:
         return getattr(import_client(module), name)
     except ModuleNotFoundError as error:

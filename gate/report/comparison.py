@@ -11,7 +11,8 @@ from pathlib import Path
 from rebalance.gate import traces
 from rebalance.gate.compare import Cell, Comparison, Judged, Mark, rows_of, to_json_of
 from rebalance.gate.report.chart import chart, recorded
-from rebalance.gate.report.markdown import _code, _fenced, _table, _words
+from rebalance.gate.report.markdown import code, fenced, table, words
+from rebalance.gate.report.seldom import seldom
 from rebalance.gate.report.words import clean, count, fold
 from rebalance.model.catalogue import entries_of
 from rebalance.properties.clauses import CLAUSES, TABLE, Clause, Level, Scope
@@ -20,6 +21,11 @@ LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   !
 
 MOST_MEMBERS = 100
 """Members of a trace that is kept with the pages; a larger one is where it was found."""
+
+SELDOM = "°"
+"""After a clause whose counterexample takes what groups seldom see."""
+
+_SILENT = "What breaks assign/4 gives some groups no answer: what else it breaks in them is not seen."
 
 _WORST = (Mark.BROKEN, Mark.OTHERWISE, Mark.UNKNOWN, Mark.HOLDS, Mark.UNASKED)
 _NOTHING = Cell(Mark.UNKNOWN, "not judged")
@@ -101,7 +107,7 @@ def _listed(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
             before = found.row.name
         for line in fold(f"in {found.where}: {clean(found.cell.summary)}", 104):
             yield f"  {line}"
-        for one, cell in found.cells if verbose else found.cells[:1]:
+        for one, cell in found.cells if verbose else found.cells[-1:]:
             yield f"    rebalance replay {cell.trace}" + (f"  ({clean(one.release)})" if verbose else "")
     yield from _not_judged(members)
     yield ""
@@ -129,7 +135,7 @@ def pages(
             [
                 "# Implementations and the contract",
                 "",
-                "Made by `make results`. A red cell leads to its counterexample.",
+                "Made by `rebalance compare`. A red cell leads to its counterexample.",
                 "",
                 *_overview(judged, about, lambda one: f"{one.column.page}.md"),
                 *_summary(judged),
@@ -158,22 +164,23 @@ def _overview(judged: Sequence[Judged], about: About, page: Callable[[Judged], s
         f"`X` broken; `·` holds: nothing found, in {played:,} scenarios of all targets and in what broke "
         "others; `-` not promised, or not asked of its protocol; `?` no verdict."
     )
-    lines = [made, "", *_short(judged, page), "Clause by clause. " + levels, ""]
+    marked = f"{SELDOM} its smallest counterexample takes what groups seldom see, and says what. {_SILENT}"
+    lines = [made, "", *_short(judged, about, page), marked, "", "Clause by clause. " + levels, ""]
     lines += [*_matrix(judged, page), legend, ""]
     lines += [
-        f"- [{clause.id}]({clause.link}) ({clause.level}): {_words(clause.sentence)}" for clause in broken
+        f"- [{clause.id}]({clause.link}) ({clause.level}): {words(clause.sentence)}" for clause in broken
     ]
     if unsteady := [" ".join(_named(one)) for one in _newest(judged) if _is_red(one, "assign/6")]:
         differs = (
             "Who breaks assign/6 answers one question in several ways, and may be caught by something else"
         )
-        lines += ["", f"{differs} the next time: {_words(', '.join(unsteady))}."]
+        lines += ["", f"{differs} the next time: {words(', '.join(unsteady))}."]
     if held:
         lines += ["", f"Broken by none of them: {', '.join(clause.id for clause in held)}."]
     return [*lines, ""]
 
 
-def _short(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str]:
+def _short(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]) -> list[str]:
     """For each of the newest what it breaks, by level."""
     anchors = _anchors(judged)
     rows = []
@@ -183,9 +190,11 @@ def _short(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str]
             key, cell = _merged(one, clause)
             if cell.mark is Mark.BROKEN:
                 anchor = anchors[one.column.spec, key]
-                found[clause.level].append(f"[{clause.id}]({page(one)}#{anchor})")
-        rows.append([*map(_words, _named(one)), *(", ".join(found[level]) or "·" for level in Level)])
-    return _table(["client", "assignor", "release", *(f"breaks {level}" for level in Level)], rows)
+                trace = about.trace(cell)
+                mark = SELDOM if trace and seldom(trace.scenario) else ""
+                found[clause.level].append(f"[{clause.id}]({page(one)}#{anchor}){mark}")
+        rows.append([*map(words, _named(one)), *(", ".join(found[level]) or "·" for level in Level)])
+    return table(["client", "assignor", "release", *(f"breaks {level}" for level in Level)], rows)
 
 
 def _named(one: Judged) -> list[str]:
@@ -207,29 +216,31 @@ def _matrix(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str
             mark = _mark(cell).replace(".", "·")
             anchor = anchors.get((one.column.spec, key), "")
             cells.append(f"[{mark}]({page(one)}#{anchor})" if anchor else mark)
-        rows.append([*map(_words, _named(one)), *cells])
-    return _table(["client", "assignor", "release", *heads], rows)
+        rows.append([*map(words, _named(one)), *cells])
+    return table(["client", "assignor", "release", *heads], rows)
 
 
 def _client(client: str, members: Sequence[Judged], about: About, where: str) -> list[str]:
     """All that is known of one client: a table of releases for each assignor, and what is behind it."""
     several = len({one.release for one in members}) > 1
-    lines = [f"# {_words(client)}", "", f"By {about.line}.", ""]
+    lines = [f"# {words(client)}", "", f"By {about.line}.", ""]
     blocks: dict[str, list[str]] = {}
     for group in _by_group(members):
-        lines += [f"## {_words(group[0].column.assignor or 'targets')}", ""]
+        lines += [f"## {words(group[0].column.assignor or 'targets')}", ""]
         for title, rows in _tables(group):
             if rows:
-                lines += _table([title, *(_words(one.release) for one in group)], _marked(rows, group))
+                lines += table([title, *(words(one.release) for one in group)], _marked(rows, group))
             else:
                 lines += [f"{title}: nothing is broken", ""]
         if missing := list(_not_judged(group)):
-            lines += [*(f"- {_words(line)}" for line in missing), ""]
+            lines += [*(f"- {words(line)}" for line in missing), ""]
         for found in _behind(group):
             if found.id not in blocks:
                 blocks[found.id] = _block(found, about, where, several)
             else:
                 blocks[found.id][1] += f", {found.row.name}"
+    if any(_is_red(one, "assign/4") for one in members):
+        lines += [_SILENT, ""]
     if blocks:
         lines += ["## Counterexamples", ""]
     for block in blocks.values():
@@ -253,13 +264,15 @@ def _block(found: _Behind, about: About, where: str, several: bool) -> list[str]
     assignor = found.cells[0][0].column.assignor
     place = f"{assignor} {found.where}" if several and assignor else found.where
     lines = [f'<a id="{found.id}"></a>', f"### {found.row.name}", ""]
-    lines += [f"{_words(place)}: {_words(found.cell.summary)}", ""]
+    lines += [f"{words(place)}: {words(found.cell.summary)}", ""]
     path = found.cell.trace
     if trace := about.trace(found.cell):
-        lines += [*(f"- {_words(reason)}" for reason in trace.because), ""] if trace.because else []
-        lines += [*_fenced("\n".join(chart(recorded(trace)))), ""]
+        reasons = [*trace.because, *(f"groups seldom see that {what}" for what in seldom(trace.scenario))]
+        lines += [*(f"- {words(reason)}" for reason in reasons), ""] if reasons else []
+        lines += [*fenced("\n".join(chart(recorded(trace)))), ""]
         path = f"{where}{trace.id}.json" if where and _small(trace) else path
-    return [*lines, _code(f"rebalance replay {path}"), ""]
+    ran = f", in {words(found.shown.release)}" if len(found.cells) > 1 else ""
+    return [*lines, code(f"rebalance replay {path}") + ran, ""]
 
 
 # --- HTML ------------------------------------------------------------------------------------------------
@@ -301,11 +314,13 @@ def html(judged: Sequence[Judged], about: About) -> str:
         for found in {found.id: found for found in _behind(members)}.values():
             trace = about.trace(found.cell)
             drawn = svg.render(of_trace(trace), prefix=f"p{found.id}") if trace else ""
+            rare = [f"groups seldom see that {what}" for what in seldom(trace.scenario)] if trace else []
             parts.append(
                 page.tag(
                     "article",
                     page.tag("h3", f"{found.row.name} in {found.where}", id=f"t{found.id}"),
                     page.tag("p", found.cell.summary),
+                    page.listed(rare) if rare else "",
                     page.scroll(f"chart of {found.id}", page.Markup(drawn)) if drawn else "",
                     page.tag("p", page.code(f"rebalance replay {found.cell.trace}")),
                 )
@@ -333,16 +348,22 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """Red cells of one row that say the same, of which one counterexample is shown."""
+    """Red cells of one row that say the same, of which one counterexample is shown: that of the newest
+    release, since an older one may break the clause in another way."""
 
     row: _Row
     where: str
     cells: tuple[tuple[Judged, Cell], ...]
 
     @property
+    def shown(self) -> Judged:
+        """The target whose counterexample is shown."""
+        return self.cells[-1][0]
+
+    @property
     def cell(self) -> Cell:
         """The one that is shown."""
-        return self.cells[0][1]
+        return self.cells[-1][1]
 
     @property
     def id(self) -> str:

@@ -49,42 +49,42 @@ def render(report: Report, most: int = MOST) -> str:
 
 
 def _head(report: Report) -> str:
-    lines = [f"## {_MARKS[report.verdict]} {_words(report.headline)}", ""]
+    lines = [f"## {_MARKS[report.verdict]} {words(report.headline)}", ""]
     (name, subject), *others = report.facts or ((report.command, report.subject),)
-    lines += [" · ".join([f"{name} {_code(subject)}", *(f"{n} {_words(v)}" for n, v in others)]), ""]
-    lines += _table(
+    lines += [" · ".join([f"{name} {code(subject)}", *(f"{n} {words(v)}" for n, v in others)]), ""]
+    lines += table(
         ["level", *Status],
         [[level, *(str(row[s]) for s in Status)] for level, row in report.counts.items()],
     )
     if found := [*report.failing, *report.informing]:
         variants = any(case.variant for case in found)
         titles = ["clause", *["protocol"] * variants, "level", "what"]
-        lines += _table(titles, [_row(case, variants) for case in found])
+        lines += table(titles, [_row(case, variants) for case in found])
     for case in report.having(Status.FIXED):
-        lines.append(f"- {_code(case.id)} holds, remove its line from the known list {_words(case.note)}")
+        lines.append(f"- {code(case.id)} holds, remove its line from the known list {words(case.note)}")
     for line in report.stale:
-        lines.append(f"- {_code(cut(line, 200))} matches no clause: remove line")
-    lines += [f"- not reached: {_words(cut(clean(reason), 200))}" for reason in report.missed]
+        lines.append(f"- {code(cut(line, 200))} matches no clause: remove line")
+    lines += [f"- not reached: {words(cut(clean(reason), 200))}" for reason in report.missed]
     if report.reached:
-        lines += ["", "Reached: " + ", ".join(_words(situation) for situation in report.reached)]
-    tally = f"{_words(report.tally)}; " if report.tally else ""
+        lines += ["", "Reached: " + ", ".join(words(situation) for situation in report.reached)]
+    tally = f"{words(report.tally)}; " if report.tally else ""
     return "\n".join([*lines, "", f"{tally}exit {int(report.exit)}", ""])
 
 
 def _row(case: Case, variants: bool) -> list[str]:
     rule = case.rule
-    link = f"[{_words(rule.id)}]({rule.link})" if rule.link else _words(rule.id)
-    return [link, *[case.variant] * variants, rule.level, _words(cut(clean(case.message), 200))]
+    link = f"[{words(rule.id)}]({rule.link})" if rule.link else words(rule.id)
+    return [link, *[case.variant] * variants, rule.level, words(cut(clean(case.message), 200))]
 
 
 def _section(word: str, case: Case, diagram: list[str]) -> str:
     rule = case.rule
     title = f"{word} {rule.id}" + (f" ({case.variant})" if case.variant else "")
     lines = [f"<details><summary>{html.escape(title)}</summary>", ""]
-    source = f"[{_words(rule.source)}]({rule.link})" if rule.link else _words(rule.source)
-    lines += [f"**Rule** {_words(rule.sentence)}" + (f" ({source})" if rule.source else ""), ""]
+    source = f"[{words(rule.source)}]({rule.link})" if rule.link else words(rule.source)
+    lines += [f"**Rule** {words(rule.sentence)}" + (f" ({source})" if rule.source else ""), ""]
     if not case.evidence:
-        lines += [_words(cut(clean(case.note), 1000)), ""]
+        lines += [words(cut(clean(case.note), 1000)), ""]
     for number, one in enumerate(case.evidence[:MOST_EVIDENCE]):
         lines += _shown(one, [] if number else diagram)
     if len(case.evidence) > MOST_EVIDENCE:
@@ -93,19 +93,19 @@ def _section(word: str, case: Case, diagram: list[str]) -> str:
 
 
 def _shown(one: Evidence, diagram: list[str]) -> list[str]:
-    lines = [_words(cut(clean(one.message), 1000)), ""]
-    lines += [f"- {_words(cut(clean(reason), 1000))}" for reason in one.because[:20]]
-    lines += [f"- **{name}** {_words(cut(clean(text), 1000))}" for name, text in one.facts]
+    lines = [words(cut(clean(one.message), 1000)), ""]
+    lines += [f"- {words(cut(clean(reason), 1000))}" for reason in one.because[:20]]
+    lines += [f"- **{name}** {words(cut(clean(text), 1000))}" for name, text in one.facts]
     if chart := one.chart():
-        lines += ["", *_fenced(plain(chart, 20_000)), ""]
+        lines += ["", *fenced(plain(chart, 20_000)), ""]
     lines += diagram
-    lines += [f"- {name} {_words(cut(clean(text), 1000))}" for name, text in one.notes]
+    lines += [f"- {name} {words(cut(clean(text), 1000))}" for name, text in one.notes]
     if one.place:
-        lines.append(f"- in {_code(f'{one.place.file}:{one.place.line}')}")
+        lines.append(f"- in {code(f'{one.place.file}:{one.place.line}')}")
     if one.command:
-        lines.append(f"- replay: {_code(one.command)}")
+        lines.append(f"- replay: {code(one.command)}")
     if one.path:
-        lines.append(f"- trace: {_code(one.path)}")
+        lines.append(f"- trace: {code(one.path)}")
     return lines
 
 
@@ -119,18 +119,19 @@ def _diagram(case: Case) -> list[str]:
     return ["```mermaid", mermaid.render(draw()).rstrip("\n"), "```", ""]
 
 
-def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """The lines of a table, an empty one last; the cells are Markdown already."""
     heads = list(titles)
     lines = [heads, ["---"] * len(heads), *rows]
     return [f"| {' | '.join(line)} |" for line in lines] + [""]
 
 
-def _words(text: str) -> str:
+def words(text: str) -> str:
     """``text`` as words: no markup, link, mention or HTML comes of it, in table cells neither."""
     return _MARKUP.sub(r"\\\g<0>", clean(text))
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """``text`` as code, in a fence that it does not contain."""
     text = clean(text)
     fence = "`" * (_longest_run(text) + 1)
@@ -138,7 +139,8 @@ def _code(text: str) -> str:
     return f"{fence}{space}{text}{space}{fence}"
 
 
-def _fenced(text: str) -> list[str]:
+def fenced(text: str) -> list[str]:
+    """``text`` as a block of lines, in fences that it does not contain."""
     fence = "`" * max(3, _longest_run(text) + 1)
     return [f"{fence}text", text, fence]
 

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import pytest
-from rebalance.gate import cli
+from rebalance.gate import cli, traces
 from rebalance.gate.plan import PROFILES, count
 from rebalance.model.values import RebalanceProtocol
 
@@ -369,6 +370,14 @@ def test_reports_go_where_latest_points(rebalance: Rebalance, here: Path) -> Non
     assert ET.parse(latest / "junit.xml").getroot().find(".//failure") is not None
     assert UNASSIGNED in (latest / "report.md").read_text()
     assert (latest / "report.txt").read_text().rstrip() == ran.out.rstrip()
+
+
+def test_a_target_that_does_not_start_leaves_the_last_report_where_latest_points(
+    rebalance: Rebalance, here: Path
+) -> None:
+    made = traces.run_directory(here / ".rebalance", datetime(2027, 1, 31, tzinfo=UTC))
+    assert rebalance("check", "--", "true").code == 2
+    assert (here / ".rebalance" / "latest").resolve() == made.resolve()
 
 
 @pytest.mark.slow

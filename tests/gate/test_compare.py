@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -16,14 +17,25 @@ from rebalance.gate.compare import Cell, Column, Comparison, Judged, Mark, expec
 from rebalance.gate.plan import Plan, Profile
 from rebalance.gate.probes import Probe, Shown, probes
 from rebalance.gate.report import comparison as report
+from rebalance.gate.report.seldom import seldom
 from rebalance.gate.result import TargetInfo
 from rebalance.gate.session import InProcess
 from rebalance.gate.targets import load
 from rebalance.model.catalogue import entries_of
 from rebalance.model.releases import parse as releases
 from rebalance.model.switches import SWITCHES
+from rebalance.model.values import RebalanceProtocol, TopicPartition
 from rebalance.properties.clauses import CLAUSES, TABLE, Level, select
-from rebalance.properties.scenarios import Member
+from rebalance.properties.scenarios import (
+    Fault,
+    FaultKind,
+    Join,
+    Member,
+    Scenario,
+    SetTopic,
+    UserData,
+    uniform,
+)
 
 TINY = Plan(
     select(["kip429/leader/4", "assign/1", "assign/4"]),
@@ -406,9 +418,9 @@ def test_text_shows_where_what_is_broken():
         ".!",
     ]
     assert "  in 1.0 to 1.1: t-0 is assigned to A and B" in shown
-    assert "  rebalance replay traces/1.0.json" in shown
-    assert "traces/1.1.json" not in shown
-    assert "traces/1.1.json" in report.text(ROWS, verbose=True)
+    assert "  rebalance replay traces/1.1.json" in shown
+    assert "traces/1.0.json" not in shown
+    assert "traces/1.0.json" in report.text(ROWS, verbose=True)
     assert "of 3 cells of bugs that the catalogue speaks of, 1 differ from it" in shown
 
 
@@ -423,10 +435,11 @@ def test_different_counterexamples_of_a_row_are_told_apart():
 def test_markdown_and_json_hold_the_same():
     shown = report.markdown(ROWS, ABOUT)
     assert "By rebalance-verifier 1.2.3, profile tiny, seed 7." in shown
-    assert "| J2 trust_all_claims | [X](#1.0) | [X](#1.0) | ·! |" in shown
-    block = shown[shown.index('<a id="1.0"></a>') :]
-    assert block.startswith('<a id="1.0"></a>\n### assign/1-eager (safety), J2 trust_all_claims\n')
+    assert "| J2 trust_all_claims | [X](#1.1) | [X](#1.1) | ·! |" in shown
+    block = shown[shown.index('<a id="1.1"></a>') :]
+    assert block.startswith('<a id="1.1"></a>\n### assign/1-eager (safety), J2 trust_all_claims\n')
     assert "sticky 1.0 to 1.1: t-0 is assigned to A and B" in block
+    assert "`rebalance replay traces/1.1.json`, in 1.1\n" in block
     data = json.loads(report.to_json(ROWS))
     assert [t["entries"]["trust_all_claims"]["mark"] for t in data["targets"]] == [
         "broken",
@@ -458,6 +471,74 @@ def test_the_overview_shows_the_newest_release_of_each_client_and_links_to_what_
     assert "`rebalance replay traces/beef.json`" in pages["peer.md"]  # where it was found
     assert "| acme | sticky | 2.0 | · | · | · |" in overview
     assert "| peer | fair | 0.9 | [assign/1](peer.md#beef) | · | · |" in overview
+
+
+SEEN = Scenario(
+    RebalanceProtocol.COOPERATIVE,
+    uniform({"t": 3}),
+    (Member("A", ("t",), (TopicPartition("t", 0),), 5), Member("B", ("t",))),
+    ((Join(Member("C", ("t",))), SetTopic("t", ((),) * 4)), (Fault(FaultKind.MISSED_SYNC, "A"),)),
+)
+
+
+def claims(*owned: str, topics: tuple[str, ...] = ("t",)) -> Scenario:
+    partitions = tuple(TopicPartition("t", int(number)) for number in owned)
+    return replace(SEEN, members=(replace(SEEN.members[0], topics=topics, owned=partitions), SEEN.members[1]))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "what"),
+    [
+        (SEEN, []),
+        (
+            claims("0", "3"),
+            ["t-3 is claimed and does not exist: the topic was deleted, or made again smaller"],
+        ),
+        (claims("0", "0"), ["A claims a partition twice"]),
+        (
+            replace(SEEN, rounds=((), (SetTopic("t", ((),) * 2),))),
+            ["t is deleted and made again with fewer partitions"],
+        ),
+        (replace(SEEN, rounds=((), (SetTopic("t", None),))), []),
+        (
+            replace(SEEN, members=(SEEN.members[0], replace(SEEN.members[0], id="B", generation=4))),
+            ["t-0 is claimed by A, B at once"],
+        ),
+        (claims("1", topics=("u",)), ["A claims t-1 and does not subscribe to it"]),
+        (
+            replace(SEEN, rounds=((), (Fault(FaultKind.GHOST, "A"),))),
+            ["A keeps its claims when it is removed, as Java members did before KAFKA-12983"],
+        ),
+        (
+            replace(SEEN, members=(replace(SEEN.members[0], user_data=UserData.STICKY_V0),)),
+            ["A has user data of a sticky assignor before KIP-341, without a generation"],
+        ),
+    ],
+)
+def test_what_groups_seldom_see_is_said(scenario, what):
+    assert seldom(scenario) == what
+
+
+def test_old_claims_are_no_news_in_eager():
+    ghost = replace(SEEN, rounds=((), (Fault(FaultKind.GHOST, "A"),)))
+    older, equal = (replace(SEEN.members[0], id="B", generation=generation) for generation in (4, 5))
+    twice = replace(ghost, members=(SEEN.members[0], older))
+    assert seldom(twice)
+    twice = replace(twice, protocol=RebalanceProtocol.EAGER)
+    assert seldom(twice) == []
+    assert seldom(replace(twice, members=(SEEN.members[0], equal))) == ["t-0 is claimed by A, B at once"]
+
+
+def test_a_counterexample_of_rare_input_is_marked_and_says_so():
+    [probe] = [p for p in QUICK if p.switch == "max_generation_only"]
+    rare = replace(probe.scenario, members=claims("0", "0").members)
+    shown = other(Mark.BROKEN)
+    for scenario, mark in ((rare, "°"), (SEEN, "")):
+        trace = traces.Trace(probe.clause, TargetInfo("y", "y"), scenario)
+        about = report.About("1.2.3", "tiny", 7, dict.fromkeys(shown.cells, trace).get)
+        pages, _ = report.pages([shown], about, "there")
+        assert f"| [assign/1](peer.md#beef){mark} |" in pages["README.md"]
+        assert ("- groups seldom see that A claims a partition twice\n" in pages["peer.md"]) is bool(mark)
 
 
 def test_every_link_of_the_pages_leads_somewhere():
@@ -541,6 +622,7 @@ def test_pages_are_the_same_byte_for_byte(rebalance, few, tmp_path):
         (["@nowhere.json"], "nowhere.json: No such file"),
         (["range", "--traces", "nowhere.json"], "--traces: "),
         (["range", "--clause", "nope"], "nope"),
+        (["range", "--out", f"{os.devnull}/x"], f"Not a directory: '{os.devnull}/x"),
     ],
 )
 def test_wrong_use(words, text, rebalance):

@@ -601,9 +601,9 @@ def test_markdown_with_hostile_names(name):
 
 
 def test_markdown_fences_are_longer_than_what_they_hold():
-    assert markdown._fenced("a\n```")[0] == "````text"
-    assert markdown._code("a``b") == "```a``b```"
-    assert markdown._code("`") == "`` ` ``"
+    assert markdown.fenced("a\n```")[0] == "````text"
+    assert markdown.code("a``b") == "```a``b```"
+    assert markdown.code("`") == "`` ` ``"
 
 
 def test_markdown_leaves_out_sections_that_do_not_fit():

@@ -402,6 +402,26 @@ def test_two_runs_in_one_second_get_two_directories(tmp_path):
     assert os.readlink(tmp_path / "latest") == paths[-1].name
 
 
+def test_old_run_directories_go_but_those_with_more_than_reports_in_them(tmp_path):
+    def run(hours, *names):
+        path = traces.run_directory(tmp_path, NOON + timedelta(hours=hours))
+        for name in names:
+            write(path / name, "x")
+        return path
+
+    (tmp_path / "failures").mkdir()
+    audit, going_on = run(0, "report.html", "events.parquet"), run(1)
+    write(tmp_path / "failures" / "aa11bb22.json", {})
+    old = [run(hours, "report.html", "report.txt", "junit.xml") for hours in (2, 3)]
+    new = [run(hours, "report.html") for hours in range(4, 4 + traces.KEPT)]
+    assert [path.exists() for path in old] == [False, True]
+    last = run(100)
+    assert [path.exists() for path in (*old, audit, going_on, last)] == [False, False, True, True, True]
+    assert all(path.exists() for path in new)
+    assert len(os.listdir(audit)) == 2
+    assert (tmp_path / "failures" / "aa11bb22.json").exists()
+
+
 def test_run_directory_is_named_in_utc_and_keeps_the_users_gitignore(tmp_path):
     write(tmp_path / ".gitignore", "mine")
     local = NOON.astimezone(timezone(timedelta(hours=9)))
