@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -35,3 +36,17 @@ def left(pids: Iterable[int], seconds: float = 60.0) -> list[int]:
         time.sleep(0.02)
         several = [pid for pid in several if alive(pid)]
     return several
+
+
+def worked(pid: int, seconds: float) -> None:
+    """Return when it has used so many seconds of a processor, or has ended: on a busy machine too."""
+    if not LINUX:
+        time.sleep(seconds)
+        return
+    ticks = seconds * os.sysconf("SC_CLK_TCK")
+    while alive(pid):
+        with contextlib.suppress(OSError):  # it has just ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if int(fields[11]) + int(fields[12]) >= ticks:
+                return
+        time.sleep(0.02)

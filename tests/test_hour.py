@@ -98,14 +98,37 @@ def test_quality_is_no_violation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert made(tmp_path, monkeypatch)[0] == 0
 
 
+def test_what_cannot_be_recorded_is_neither_played_nor_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording(tmp_path / "runs", "java_4.1.0-mock-2000", [finding("never-settles")], LOST)
+    recording(tmp_path / "runs", "confluent-kafka-1000", [], LOST[:7])
+    code, text = made(tmp_path, monkeypatch)
+    assert code == 0
+    assert "| java" not in text
+    assert "Left out: java:4.1.0 on mock, 1 runs (the mock cluster refuses" in text
+    hour.play(["java:4.1.0"], ["mock"], 3600, tmp_path / "new")  # there is nothing to play
+    assert not (tmp_path / "new").exists()
+
+
+def test_recordings_are_judged_by_the_judge_of_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording(tmp_path / "runs", "confluent-kafka-1000", [finding("skipped-records", level="safety")], LOST)
+    path = tmp_path / "runs" / "confluent-kafka-1000"
+    (path / "reads.jsonl").write_text("")
+    run = json.loads((path / "run.json").read_text())
+    rest = {"settled": True, "live": [], "wanted": [], "owned": {}, "why": "", "agreed": True}
+    (path / "run.json").write_text(json.dumps({**run, "rests": [{**run["rests"][0], **rest}]}))
+    code, text = made(tmp_path, monkeypatch)
+    assert (code, "skipped-records" in text) == (0, False)
+
+
 def test_causes_are_told_apart() -> None:
     def seen(client: str, cluster: str, check: str, events: list[Any], **more: Any) -> str:
         found = cause(Seen(client, cluster, finding(check, **more), events, {"steps": [], "rests": []}))
         return found.id if found else ""
 
     assert seen("confluent", "kafka", "stranded", LOST[:7]) == ""
-    assert seen("java", "mock", "never-settles", LOST[:2]) == "never connected"
-    assert seen("java", "mock", "never-settles", LOST) == ""
+    assert seen("java", "kafka", "never-settles", LOST) == ""
     rejoining = [*LOST, event(6, "joining", generation=1)]
     assert seen("confluent", "kafka", "stranded", rejoining) == ""
     assert seen("kafka-python", "kafka", "never-settles", rejoining) == "abandons its join"

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from rebalance.explore.scenarios import SCENARIOS
 from rebalance.gate import explore_cli, exploring
 from rebalance.gate.terminal import amount
 from rebalance.properties.protocol import CLAUSES
+
+from tests.processes import worked
 
 SMALL = ("explore", "dynamic", "--members", 2, "--partitions", 1)
 """A group that is as specified, within a second."""
@@ -296,7 +297,7 @@ def test_ctrl_c_of_a_process(tmp_path):
     words = ["explore", "eager", "--members", "3", "--partitions", "2", "--no-liveness", "--format", "json"]
     words = [sys.executable, "-m", "rebalance.gate.cli", *words]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(2)
+    worked(process.pid, 2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode in (0, 130), err  # a fast machine may have finished

@@ -112,6 +112,23 @@ def test_what_the_client_says_it_owns_is_compared_with_its_callbacks() -> None:
     assert "a owns t-1 that no callback told" in one.detail
 
 
+@pytest.mark.parametrize("kind", ["revoked", "joining", "joined"])
+def test_who_is_asked_during_a_rebalance_is_not_at_rest(kind: str) -> None:
+    answer = said(7.5, "b", "owns", 3, "t-1")
+    lines = [*ORDERLY, said(7, "b", "revoked", 3, "t-1"), said(7.1, "b", kind, 3), answer]
+    assert ("assignment-differs", "t-1") not in found(lines, [rest(a=("t-0",), b=("t-1",))])
+    over = [*lines[:-1], said(7.2, "b", "synced", 4), said(7.3, "b", "assigned", 4), answer]
+    assert ("assignment-differs", "t-1") in found(over, [rest(a=("t-0",), b=("t-1",))])
+
+
+def test_an_owner_that_is_not_polled_is_named() -> None:
+    lines = [*ORDERLY, said(7, "c", "assigned", 3, "t-2")]
+    away = Rest(1, at(8), False, ("a", "b"), ("t-0", "t-1", "t-2", "t-3"), {}, "", True)
+    (one,) = judge(lines, [away])
+    told = "nobody that is polled owns t-2, t-3 (c, which is not polled, owns t-2), and the members agree"
+    assert (one.check, one.detail) == ("stranded", f"{told} on their generation")
+
+
 def test_a_group_at_rest_without_an_owner_is_stranded_and_a_restless_one_never_settles() -> None:
     lines = [*ORDERLY, said(7, "b", "revoked", 3, "t-1")]
     assert found(lines, [rest(False, "nobody owns t-1")]) == [("stranded", "t-1")]

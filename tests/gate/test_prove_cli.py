@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from rebalance.specs.proof import proof
 from rebalance.specs.prover import Outcome, Verdict
 from rebalance.specs.theorems import Theorem
 
+from tests.processes import worked
 from tests.specs.test_prover import locks
 
 
@@ -224,7 +224,7 @@ def test_every_obligation_is_listed_and_the_page_has_their_number(rebalance):
 def test_ctrl_c_ends_the_workers_too(tmp_path):
     words = [sys.executable, "-m", "rebalance.gate.cli", "prove", "--jobs", "2"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(4)
+    worked(process.pid, 2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)  # which a worker would keep open
     assert process.returncode in (0, 130), err  # a fast machine may have finished
