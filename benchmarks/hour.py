@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from rebalance.gate.causes import CAUSES, Cause, Seen, cause
 from rebalance.gate.conform_cli import data as answer_out
 from rebalance.gate.conformance import Choices, LogError, ask, question, read
 from rebalance.gate.habits import HABITS
+from rebalance.gate.live.judge import Rest, judge
+from rebalance.gate.live.record import Request
+from rebalance.gate.live.record import clients as parsed
 
 CLIENTS = ("confluent", "kafka-python", "aiokafka", "java:4.1.0")
 CLUSTERS = ("mock", "kafka")
@@ -40,7 +43,10 @@ UNEXPLAINED = "UNEXPLAINED"
 
 @dataclass(frozen=True)
 class Run:
-    """One recording: who, where, which seed; ``report.json``, ``run.json`` and the events, as JSON."""
+    """One recording: who, where, which seed; ``report.json``, ``run.json`` and the events, as JSON.
+
+    ``findings``: what the judge of today says.
+    """
 
     path: Path
     client: str
@@ -49,6 +55,7 @@ class Run:
     report: Mapping[str, Any]
     run: Mapping[str, Any]
     events: Sequence[Mapping[str, Any]]
+    findings: Sequence[Mapping[str, Any]]
 
     @property
     def kind(self) -> str:
@@ -58,7 +65,7 @@ class Run:
     @property
     def gating(self) -> list[Mapping[str, Any]]:
         """Its violations."""
-        return [one for one in self.report["findings"] if one["level"] != "quality"]
+        return [one for one in self.findings if one["level"] != "quality"]
 
     @property
     def rebalances(self) -> int:
@@ -82,9 +89,14 @@ def lane(client: str, cluster: str) -> str:
     return f"{client.replace(':', '_')}-{cluster}"
 
 
+def refused(client: str, cluster: str) -> str:
+    """Why a client is not recorded on a cluster, "" if it is."""
+    return Request(cluster, parsed(f"{client}:{MEMBERS}"), "random").problem()
+
+
 def play(clients: Sequence[str], clusters: Sequence[str], seconds: float, into: Path) -> None:
     """Record until each lane has ``seconds``; the lane with the fewest first, so that all grow alike."""
-    lanes = [(client, cluster) for client in clients for cluster in clusters]
+    lanes = [(one, cluster) for one in clients for cluster in clusters if not refused(one, cluster)]
     done = {one: _played(into, *one) for one in lanes}
     while True:
         short = {one: sum(times) for one, times in done.items() if sum(times) < seconds}
@@ -137,7 +149,19 @@ def recordings(roots: Iterable[Path]) -> Iterator[Run]:
             report, run = _json(path / "report.json"), _json(path / "run.json")
             lines = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
             events = [json.loads(line) for line in lines]
-            yield Run(path, name.replace("_", ":"), cluster, int(seed), report, run, events)
+            found = _judged(path, events, run["rests"])
+            findings = report["findings"] if found is None else found
+            yield Run(path, name.replace("_", ":"), cluster, int(seed), report, run, events, findings)
+
+
+def _judged(path: Path, events: list[Any], rests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """What the judge of today finds; None where what was read was not kept."""
+    reads = path / "reads.jsonl"
+    if not reads.exists():
+        return None
+    lines = [*events, *(json.loads(line) for line in reads.read_text(encoding="utf-8").splitlines())]
+    found = judge(lines, [Rest(**rest) for rest in rests])
+    return [{**asdict(one), "level": one.level} for one in found]
 
 
 def _json(path: Path) -> Any:
@@ -176,8 +200,10 @@ def causes(run: Run) -> Iterator[tuple[Mapping[str, Any], Cause | None]]:
         yield finding, cause(Seen(run.kind, run.cluster, finding, run.events, run.run))
 
 
-def page(runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]]) -> tuple[str, int]:
-    """The page, and how much in it is unexplained."""
+def page(
+    runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]], out: Sequence[Run] = ()
+) -> tuple[str, int]:
+    """The page, and how much in it is unexplained; ``out``: recordings that do not count."""
     lanes: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         lanes[run.client, run.cluster].append(run)
@@ -199,7 +225,7 @@ def page(runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]]) -> tuple[st
                 open_ += why is None
     mismatches = [run for run in runs if told[run.path.name]["verdict"] != "conformant"]
     open_ += len(mismatches)
-    text = [_HEAD, *rows, "", "## Violations", "", _VIOLATIONS, *_violations(kinds), ""]
+    text = [_HEAD, *rows, "", *_left_out(out), "## Violations", "", _VIOLATIONS, *_violations(kinds), ""]
     text += ["## Their causes", "", *_causes({key[3] for key in kinds}), ""]
     text += ["## What the model needs to explain them", "", _CONFORMANCE, *_habits(runs, told), ""]
     text += ["## Runs that are not explained, or not yet", "", *_mismatches(mismatches, told), ""]
@@ -221,6 +247,13 @@ _CONFORMANCE = """The model's member is the Java client's. Where a client does s
 
 | client | finding | what it does | what shows it | runs | times |
 |---|---|---|---|---|---|"""  # noqa: E501
+
+
+def _left_out(runs: Sequence[Run]) -> Iterator[str]:
+    """Why recordings do not count: what they ask for is refused by now."""
+    for (client, cluster), count in Counter((run.client, run.cluster) for run in runs).items():
+        yield f"Left out: {client} on {cluster}, {count} runs ({refused(client, cluster)})."
+        yield ""
 
 
 def example(client: str, cluster: str, check: str, why: str) -> str:
@@ -330,14 +363,15 @@ def main() -> int:
         if not options.made:
             options.into.mkdir(parents=True, exist_ok=True)
             play(options.clients, options.clusters, options.seconds, options.into)
-        runs = list(recordings(options.made or [options.into]))
+        made = list(recordings(options.made or [options.into]))
+        runs = [run for run in made if not refused(run.client, run.cluster)]
         told = answers(runs, options.asking, options.answers or options.into / "answers")
     except KeyboardInterrupt:
         print("interrupted; what was recorded and answered is kept, the next call goes on", file=sys.stderr)
         return 130
     if options.examples:
         write_examples(runs)
-    text, open_ = page(runs, told)
+    text, open_ = page(runs, told, [run for run in made if run not in runs])
     options.page.parent.mkdir(parents=True, exist_ok=True)
     options.page.write_text(text, encoding="utf-8")
     print(f"{options.page}: {len(runs)} runs; {open_} things have no cause, or were not decided")

@@ -213,6 +213,7 @@ def conforms(
     build: Callable[[Setup], Machine] = machine,
     lenient: Collection[int] = (),
     dear: Collection[str] = (),
+    untold: Collection[str] = (),
     window: float = 1.0,
     limit: int = LIMIT,
     seconds: float | None = None,
@@ -227,9 +228,9 @@ def conforms(
     whose recordings tell something else than ``Told()``.
     ``given``: assignments are as observed; leaders in the slots of ``lenient`` may break the clauses of a
     leader, and the choice of such a step ends with ``AGAINST`` and the clause. Of runs that explain as much,
-    those with fewer such steps and fewer of the actions ``dear`` come first. ``limit`` bounds the pairs
-    searched, ``seconds`` the computing time; ``progress`` is called now and then with events explained,
-    events in all, and pairs searched.
+    those with fewer such steps and fewer of the actions ``dear`` come first. The actions ``untold`` begin a
+    generation that no event may tell. ``limit`` bounds the pairs searched, ``seconds`` the computing time;
+    ``progress`` is called now and then with events explained, events in all, and pairs searched.
     Raises ValueError for an event about a consumer that the setup does not have, or of an unknown kind.
     """
     for event in events:
@@ -245,9 +246,9 @@ def conforms(
         setup = replace(setup, plug=hollow, naming="given")
     counts = any(event.generation is not None for event in events)
     space = _Space(build(setup), setup, told or {}, counts, frozenset(free), frozenset(lenient))
-    return _Search(space, events, given, window, frozenset(dear), when or {}, silent or {}).run(
-        limit, seconds, progress
-    )
+    return _Search(
+        space, events, given, window, frozenset(dear), when or {}, silent or {}, frozenset(untold)
+    ).run(limit, seconds, progress)
 
 
 # -- the model, step by step ---------------------------------------------------------------------------
@@ -283,6 +284,7 @@ class _Move(NamedTuple):
 class _Asked:
     """An action, the places of what it reads and writes, and its steps for each value of what it reads."""
 
+    number: int
     action: Action
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -328,11 +330,18 @@ class _Space:
         self.wire = [self.machine.position[f"wire {letter(slot)}"] for slot in setup.slots]
         place = self.machine.position
         self._actions = [
-            _Asked(action, tuple([place[n] for n in action.reads]), tuple([place[n] for n in action.writes]))
-            for action in self.machine.actions
+            _Asked(
+                n, action, tuple([place[x] for x in action.reads]), tuple([place[x] for x in action.writes])
+            )
+            for n, action in enumerate(self.machine.actions)
             if action.name != "bounce"
         ]
-        self._hidden = [asked for asked in self._actions if not self._is_input(asked.action)]
+        self._hidden: dict[tuple[int, ...], list[_Asked]] = {}
+        """Actions that may happen unseen, by the places of what they read: they are asked together."""
+        for asked in self._actions:
+            if not self._is_input(asked.action):
+                self._hidden.setdefault(asked.reads, []).append(asked)
+        self._open: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[_Asked, _Step], ...]] = {}
         self._inputs: dict[tuple[int, str], list[_Asked]] = {}
         for asked in self._actions:
             if self._is_input(asked.action):
@@ -417,8 +426,26 @@ class _Space:
         """What can happen by itself."""
         known = self._moves[node]
         if known is None:
-            known = self._moves[node] = tuple(m for a in self._hidden for m in self._taken(node, a))
+            ids, anchors = self.nodes[node]
+            steps = [
+                pair
+                for reads, several in self._hidden.items()
+                for pair in self._together(several, reads, tuple([ids[place] for place in reads]))
+            ]
+            steps.sort(key=lambda pair: pair[0].number)
+            known = tuple([self._move(ids, anchors, asked, step) for asked, step in steps])
+            self._moves[node] = known
         return known
+
+    def _together(
+        self, several: Sequence[_Asked], reads: tuple[int, ...], key: tuple[int, ...]
+    ) -> tuple[tuple[_Asked, _Step], ...]:
+        """The steps of actions that read the same places, for values ``key`` there."""
+        steps = self._open.get((reads, key))
+        if steps is None:
+            steps = tuple((asked, step) for asked in several for step in self._steps(asked, key))
+            self._open[reads, key] = steps
+        return steps
 
     def inputs(self, node: int, who: int, kind: str) -> Iterator[_Move]:
         """What the input ``kind`` does to ``who``."""
@@ -431,12 +458,14 @@ class _Space:
 
     def _taken(self, node: int, asked: _Asked) -> Iterator[_Move]:
         ids, anchors = self.nodes[node]
-        key = tuple([ids[place] for place in asked.reads])
+        for step in self._steps(asked, tuple([ids[place] for place in asked.reads])):
+            yield self._move(ids, anchors, asked, step)
+
+    def _steps(self, asked: _Asked, key: tuple[int, ...]) -> tuple[_Step, ...]:
         steps = asked.known.get(key)
         if steps is None:
             steps = asked.known[key] = tuple(self._ask(asked, key))
-        for step in steps:
-            yield self._move(ids, anchors, asked, step)
+        return steps
 
     def _move(self, ids: tuple[int, ...], anchors: Anchors, asked: _Asked, step: _Step) -> _Move:
         word = step.word
@@ -588,9 +617,11 @@ class _Search:
         dear: frozenset[str],
         when: Mapping[Free, Spans],
         silent: Mapping[str, float],
+        untold: frozenset[str] = frozenset(),
     ) -> None:
         self.space, self.events, self.given, self.window = space, events, given, window
-        self.dear, self.when, self.silent = dear, when, silent
+        self.dear, self.when, self.silent, self.untold = dear, when, silent, untold
+        self.generations = {event.generation for event in events if event.generation is not None}
         self.whose = [*space.setup.slots, NOBODY]
         self.places = [[n for n, e in enumerate(events) if e.who == who] for who in self.whose]
         self.frontiers: list[tuple[int, ...]] = []
@@ -746,7 +777,9 @@ class _Search:
     def _follow(self, pair: tuple[int, int], move: _Move, turns: Mapping[int, int]) -> None:
         """Take a step if what it shows is what comes next."""
         if not move.word:
-            self._add((pair[0], self.space.after(pair[1], move)), (pair, move.event))
+            after = self.space.after(pair[1], move)
+            if move.event is None or move.event.action not in self.untold or not self._told(after):
+                self._add((pair[0], after), (pair, move.event))
             return
         lane = turns.get(move.who)
         if lane is None:
@@ -779,6 +812,11 @@ class _Search:
             after = self.space.shifted(after, by)
         then = self._frontier((*counts[:lane], done + len(move.word), *counts[lane + 1 :]))
         self._add((then, after), (pair, move.event))
+
+    def _told(self, node: int) -> bool:
+        """Whether some event tells the group's generation."""
+        anchors = self.space.nodes[node][1]
+        return anchors is not None and anchors[0] and anchors[1][-1] in self.generations
 
     def _candidates(self, frontier: int, slot: int, member: Member) -> tuple[set[Parts], Topics]:
         """What ``slot`` may be assigned now, as its next callbacks tell; and its next subscription."""

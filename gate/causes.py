@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Blame = Literal["client", "mock cluster", "our judge", "set-up"]
+Blame = Literal["client", "mock cluster"]
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,6 @@ class Cause:
     sentence: str
     evidence: str
     fits: Callable[[Seen], bool]
-
-
-def _never_joined(seen: Seen) -> bool:
-    return not any(event["event"] == "joined" for event in seen.events)
 
 
 def _checked(seen: Seen, client: str, *checks: str) -> bool:
@@ -131,21 +127,7 @@ def _one_round(seen: Seen) -> bool:
     return after is not None and seen.finding["detail"].endswith(f"revoked in generation {after}")
 
 
-def _asked_midway(seen: Seen) -> bool:
-    who = seen.finding["consumers"][0]
-    moves = [e["event"] for e in seen.before(who, "joining", "joined", "assigned", "revoked", "lost")]
-    return bool(moves) and moves[-1] != "assigned"
-
-
 CAUSES: tuple[Cause, ...] = (
-    Cause(
-        "never connected", "set-up",
-        "No consumer ever joins: the Java client asks this mock cluster for metadata and starts over "
-        "(KIP-899), about a hundred times a second. The judge calls it a rebalance that does not end; "
-        "there was none",
-        "clients/*.log: 'Rebootstrapping with ...' without end; no 'joining' in events.jsonl",
-        lambda seen: seen.finding["check"] == "never-settles" and _never_joined(seen),
-    ),
     Cause(
         "loses what it unsubscribed and does not rejoin", "client",
         "librdkafka: subscribe() to a topic that it does not know yet: what it owned is lost, and the "
@@ -213,13 +195,6 @@ CAUSES: tuple[Cause, ...] = (
         "clients/*.log of the leader: 'No partition metadata for topic ...'; it does not subscribe to the "
         "topic of the partitions that have no owner",
         lambda seen: _checked(seen, "kafka-python", "stranded") and _unsubscribed_leader(seen),
-    ),
-    Cause(
-        "asked during a rebalance", "our judge",
-        "A rebalance begins between the moment at which the group looked at rest and the answer of the "
-        "consumer: its callbacks say revoked, and assignment() still has what was revoked. A false alarm",
-        "events.jsonl: revoked and joining some milliseconds before the rest",
-        lambda seen: seen.finding["check"] == "assignment-differs" and _asked_midway(seen),
     ),
     Cause(
         "abandons its join", "client",

@@ -42,6 +42,9 @@ from rebalance.model.protocol.state import Error, Group, Parts, Refused, SyncOk,
 MOCK = "mock"
 """The broker profile of librdkafka's mock cluster, which is not in the catalogue."""
 
+UNHEARD = "join phase ends unheard"
+"""What only the mock cluster does: a generation of which nobody is told."""
+
 SAYS_ONCE = frozenset({"aiokafka"})
 """Clients that log that they join once for a JoinGroup that is sent several times."""
 
@@ -687,7 +690,7 @@ class _Built:
     findings: bool = False
 
     def __call__(self, setup: Setup) -> Machine:
-        built = mock(setup) if self.mocked else machine(setup)
+        built = mock(setup, self.findings) if self.mocked else machine(setup)
         losing = [slot for slot, client in enumerate(self.clients) if client in LOSES]
         actions = tuple(
             action._replace(run=_only_synced(action))
@@ -706,12 +709,14 @@ def _only_synced(action: Action) -> Callable[..., Iterable[Outcome]]:
     return run
 
 
-def mock(setup: Setup) -> Machine:
+def mock(setup: Setup, findings: bool = True) -> Machine:
     """The group on librdkafka's mock cluster (rdkafka_mock_cgrp.c).
 
     Who misses a join phase stays a member, with its old claims. That is what the model does for static
     members, so the phase ends as if all were. The leader is the first in a list, whoever led before; here
-    anyone. A SyncGroup that comes after the leader's is refused.
+    anyone. A SyncGroup that comes after the leader's is refused. A join phase in which nobody came ends by
+    its timer too (rd_kafka_mock_cgrp_classic_fsm_timeout): a generation of which no member is told; with
+    ``findings`` only.
     """
     built = machine(setup)
     static = replace(
@@ -723,6 +728,17 @@ def mock(setup: Setup) -> Machine:
     def ends(group: Group, *rest: Any) -> Iterator[Outcome]:
         return join_phase_ends(static, group._replace(leader=None), *rest)
 
+    def ends_unheard(group: Group, *rest: Any) -> Iterator[Outcome]:
+        records = rest[: len(setup.slots)]
+        inside = [
+            (slot, n) for slot in setup.slots for n, r in enumerate(records[slot]) if r.meta is not None
+        ]
+        if inside and not any(record.joined for several in records for record in several):
+            slot, n = inside[0]  # whoever leads cannot know it
+            several = records[slot]
+            came = (*several[:n], several[n]._replace(joined=True), *several[n + 1 :])
+            yield from ends(group, *rest[:slot], came, *rest[slot + 1 :])
+
     changed: dict[str, Callable[[Action], Callable[..., Iterator[Outcome]]]] = {
         "join phase ends": lambda _: ends
     }
@@ -732,7 +748,12 @@ def mock(setup: Setup) -> Machine:
         for action in built.actions
         if action.name != "rebalance timeout"
     )
-    return replace(built, actions=actions)
+    unheard = [
+        action._replace(name=UNHEARD, run=ends_unheard)
+        for action in actions
+        if action.name == "join phase ends"
+    ]
+    return replace(built, actions=(*actions, *(unheard if findings else ())))
 
 
 def _refusing(action: Action) -> Callable[..., Iterator[Outcome]]:
@@ -765,9 +786,13 @@ def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], N
     ends = None if choices.seconds is None else time.process_time() + choices.seconds
     for faults in range(choices.faults + 1):
         stages = [(min(NARROW, choices.window), False), (choices.window, False)]
-        stages += [(min(NARROW, choices.window), True), (choices.window, True)] if several else []
+        stages += (
+            [(min(NARROW, choices.window), True), (choices.window, True)]
+            if several or asked.build.mocked
+            else []
+        )
         for number, (window, findings) in enumerate(dict.fromkeys(stages)):
-            share = SHARES[number] if len(stages) > 2 else SHARES[number + 2]
+            share = SHARES[number if several else max(2, number + 4 - len(stages))]
             left = None if ends is None else (ends - time.process_time()) * share
             found = conforms(
                 asked.setup,
@@ -781,7 +806,8 @@ def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], N
                 given=choices.assignor == "observed",
                 build=replace(asked.build, findings=findings),
                 lenient=lenient if findings else (),
-                dear=habits.BY_ID,
+                dear=(*habits.BY_ID, UNHEARD),
+                untold=(UNHEARD,),
                 window=window,
                 limit=choices.limit,
                 seconds=left,

@@ -250,7 +250,10 @@ def at_rest(made: History, rests: Iterable[Rest]) -> Iterator[Found]:
             if event["event"] == "owns" and event["at"] <= rest.at:
                 answered[event["consumer"]] = event["at"]
         believed = {who: _believed(made, who, answered[who]) for who in rest.live}
+        midway = {who for who in rest.live if _rebalancing(made, who, answered[who])}
         for who in rest.live:
+            if who in midway:
+                continue
             if who in rest.owned and set(rest.owned[who]) != believed[who]:
                 more = sorted(set(rest.owned[who]) - believed[who])
                 less = sorted(believed[who] - set(rest.owned[who]))
@@ -263,7 +266,7 @@ def at_rest(made: History, rests: Iterable[Rest]) -> Iterator[Found]:
         owned = {name for mine in believed.values() for name in mine}
         missing = [name for name in rest.wanted if name not in owned]
         if rest.agreed and missing:
-            detail = f"nobody owns {_names(missing)}, and the members agree on their generation"
+            detail = _stranded(made, rest, missing)
             yield Found("stranded", rest.at, 0.0, rest.live, detail, missing[0])
         else:
             yield Found("never-settles", rest.at, 0.0, rest.live, f"at step {rest.number}: {rest.why}")
@@ -276,6 +279,28 @@ def _believed(made: History, who: str, at: str) -> set[str]:
         for one in several
         if one.consumer == who and one.began <= at and (one.ended is None or one.ended > at)
     }
+
+
+def _rebalancing(made: History, who: str, at: str) -> bool:
+    """Whether a rebalance had begun for ``who``, and had not told it what it owns: it is not at rest."""
+    moves = [
+        event["event"]
+        for event in made.events
+        if event.get("consumer") == who and event["event"] in _MOVES and event["at"] <= at
+    ]
+    return bool(moves) and moves[-1] in ("revoked", "joining", "joined")
+
+
+_MOVES = ("revoked", "lost", "joining", "joined", "synced", "assigned")
+
+
+def _stranded(made: History, rest: Rest, missing: Sequence[str]) -> str:
+    """What is the matter with partitions that no live member owns; one that is not polled may own them."""
+    owners = {one.consumer for name in missing for one in made.intervals.get(name, ())}
+    held = {who: _believed(made, who, rest.at) & {*missing} for who in sorted(owners - {*rest.live})}
+    said = [f"{who}, which is not polled, owns {_names(sorted(mine))}" for who, mine in held.items() if mine]
+    whose = f"nobody that is polled owns {_names(missing)} ({'; '.join(said)})"
+    return f"{whose if said else 'nobody owns ' + _names(missing)}, and the members agree on their generation"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rebalance.gate import habits
 from rebalance.gate.conformance import Answer, Choices, ask, question, read
 from rebalance.gate.habits import BY_ID, HABITS
 
@@ -100,6 +101,42 @@ def test_kafka_python_is_silent_and_closes_as_an_owner(tmp_path: Path) -> None:
         if one["event"] == "started":
             one["detail"] = JAVA
     assert asked(lines, tmp_path).conformance.verdict == "mismatch"
+
+
+def test_kafka_python_abandons_what_it_was_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """one leads and decides, never takes the answer to SyncGroup, is removed, and says revoked at its end."""
+    lines = member(0, "one", KPY, 1, BOTH)
+    lines += [line(2, "started", "two", detail=KPY), line(2.1, "subscribed", "two", topics=["a"])]
+    lines += [line(2.2, "joining", "two"), line(2.21, "joining", "two")]
+    lines += [line(2.5, "joining", "one", generation=1), line(2.6, "joined", "one", generation=2)]
+    lines += [line(2.61, "joined", "two", generation=2), line(2.7, "synced", "two", generation=2)]
+    lines += [line(6, "joining", "two", generation=2), line(6.1, "joined", "two", generation=3)]
+    lines += [line(6.2, "synced", "two", generation=3)]
+    lines += [line(6.3, "assigned", "two", generation=3, partitions=BOTH)]
+    lines += [line(20, "revoked", "one", partitions=BOTH), line(20.1, "closed", "one")]
+    found = asked(lines, tmp_path)
+    assert found.conformance.verdict == "explained"
+    assert found.findings["abandons its join"] == 1
+    monkeypatch.setattr(habits, "HABITS", [one for one in HABITS if one.id != "abandons its join"])
+    assert asked(lines, tmp_path).conformance.verdict == "mismatch"
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("mock", "explained"), ("kafka", "mismatch")])
+def test_the_mock_cluster_ends_a_join_phase_in_which_nobody_came(
+    kind: str, verdict: str, tmp_path: Path
+) -> None:
+    """one, the leader, is killed; two is told generation 3, and 5 next: nobody was told generation 4."""
+    lines = member(0, "one", LIB, 2, BOTH)
+    lines += [line(2, "started", "two", detail=LIB), line(2.1, "subscribed", "two", topics=["a"])]
+    lines += [line(2.2, "joining", "two"), line(2.3, "closed", "one", detail="killed")]
+    lines += [line(2.7, "joined", "two", generation=3), line(4, "joining", "two", generation=3)]
+    lines += [line(4.5, "joined", "two", generation=5), line(4.6, "synced", "two", generation=5)]
+    lines += [line(4.7, "assigned", "two", generation=5, partitions=BOTH)]
+    if kind == "kafka":
+        lines.insert(-6, line(2.21, "joining", "two"))
+    else:
+        del lines[3]
+    assert asked(lines, tmp_path, cluster={"kind": kind}).conformance.verdict == verdict
 
 
 def test_java_forgets_a_topic(tmp_path: Path) -> None:
