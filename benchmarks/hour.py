@@ -5,7 +5,7 @@
 where it was stopped. Then ``rebalance conform`` is asked of each recording, and everything is written to
 docs/results/recorded-hour.md. ``python -m benchmarks.hour DIR`` does that with recordings made before, in
 directories CLIENT-CLUSTER-SEED. Exit 1 if something has no reviewed cause (``gate/causes.py``,
-``gate/habits.py``), of which the page says UNEXPLAINED, or was not decided.
+``gate/habits.py``), of which the page says UNEXPLAINED, or was not decided; or if a run left no recording.
 """
 
 from __future__ import annotations
@@ -152,6 +152,16 @@ def recordings(roots: Iterable[Path]) -> Iterator[Run]:
             found = _judged(path, events, run["rests"])
             findings = report["findings"] if found is None else found
             yield Run(path, name.replace("_", ":"), cluster, int(seed), report, run, events, findings)
+
+
+def unrecorded(roots: Iterable[Path]) -> list[str]:
+    """Names of runs that were played and left no report: given up, or nothing could start."""
+    return [
+        log.stem
+        for root in roots
+        for log in sorted(root.glob("*-*-*.txt"))
+        if not (root / log.stem / "report.json").exists()
+    ]
 
 
 def _judged(path: Path, events: list[Any], rests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
@@ -372,6 +382,12 @@ def main() -> int:
     if options.examples:
         write_examples(runs)
     text, open_ = page(runs, told, [run for run in made if run not in runs])
+    for name in unrecorded(options.made or [options.into]):
+        print(f"{name} left no report: see {name}.txt", file=sys.stderr)
+        open_ += 1
+    if not runs:
+        print("no recordings: nothing was shown", file=sys.stderr)
+        open_ += 1
     options.page.parent.mkdir(parents=True, exist_ok=True)
     options.page.write_text(text, encoding="utf-8")
     print(f"{options.page}: {len(runs)} runs; {open_} things have no cause, or were not decided")

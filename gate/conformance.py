@@ -153,6 +153,11 @@ class Slot:
     profile: str
     assignors: tuple[str, ...]
 
+    @property
+    def client(self) -> str:
+        """Whose habits it has."""
+        return habits.client_of(self.profile)
+
 
 @dataclass(frozen=True)
 class Question:
@@ -312,7 +317,7 @@ def question(recorded: Recorded, choices: Choices) -> Question:
     for line in sorted((*_left(recorded.lines), *absent.lines), key=lambda line: line.at):
         listed.add(line, owners)
     when = {**absent.when, **_between(slots, listed.events)}
-    for slot in (number for number, one in enumerate(slots) if one.profile in habits.JOINS_UNPOLLED):
+    for slot in (number for number, one in enumerate(slots) if one.client in habits.JOINS_UNPOLLED):
         when.pop(("slow member", slot), None)
     free = [action for action in when if action[0] not in habits.BY_ID]
     free += [("enforce", slot) for slot in listed.again]
@@ -333,7 +338,7 @@ def question(recorded: Recorded, choices: Choices) -> Question:
         when,
         _Built(
             kind == MOCK,
-            tuple(slot.profile for slot in slots),
+            tuple(slot.client for slot in slots),
             frozenset(action for action in when if action[0] in habits.BY_ID),
         ),
     )
@@ -468,7 +473,7 @@ class _Listing:
         if waits or line.consumer not in self._started:
             self._started.setdefault(line.consumer, 1)
             self._begin(slot, waits[1] if waits else line, line.at, topics or None)
-        elif topics and (topics != before or self.slots[slot].profile in habits.SUBSCRIBES_AGAIN):
+        elif topics and (topics != before or self.slots[slot].client in habits.SUBSCRIBES_AGAIN):
             self._put(line, Observed(line.at, slot, "subscribed", choice=f"topics {topics}"))
         elif topics:
             self.again.append(slot)
@@ -781,7 +786,7 @@ def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], N
     clients = asked.build.clients
     lenient = [slot for slot, client in enumerate(clients) if client in habits.LENIENT]
     several = lenient or any(
-        client.startswith(habit.client) and not habit.usual for habit in habits.HABITS for client in clients
+        habit.client == client and not habit.usual for habit in habits.HABITS for client in clients
     )
     ends = None if choices.seconds is None else time.process_time() + choices.seconds
     for faults in range(choices.faults + 1):
@@ -791,8 +796,9 @@ def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], N
             if several or asked.build.mocked
             else []
         )
-        for number, (window, findings) in enumerate(dict.fromkeys(stages)):
-            share = SHARES[number if several else max(2, number + 4 - len(stages))]
+        stages = list(dict.fromkeys(stages))
+        for number, (window, findings) in enumerate(stages, len(SHARES) - len(stages)):
+            share = SHARES[number if several else max(2, number)]
             left = None if ends is None else (ends - time.process_time()) * share
             found = conforms(
                 asked.setup,

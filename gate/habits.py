@@ -40,6 +40,12 @@ from rebalance.model.protocol.state import (
 LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA, JAVA = "librdkafka", "kafka-python", "aiokafka", "java"
 
 
+def client_of(profile: str) -> str:
+    """Whose habits a release profile has: ``librdkafka-1.6`` those of librdkafka; the profile if nobody's."""
+    known = (LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA, JAVA)
+    return next((one for one in known if profile == one or profile.startswith(f"{one}-")), profile)
+
+
 @dataclass(frozen=True)
 class Habit:
     """``id`` is the name of its step in a run of the model; ``steps`` makes the steps of one member."""
@@ -343,7 +349,7 @@ def with_habits(
     timed: Collection[tuple[str, int]],
     findings: bool,
 ) -> Machine:
-    """``built`` with the habits of the client in each slot: the usual ones, with ``findings`` all.
+    """``built`` with the habits of each slot's client (`client_of`): the usual ones, with ``findings`` all.
 
     ``timed``: which of those that only happen at times are to be there, by id and slot.
     """
@@ -358,7 +364,7 @@ def with_habits(
             initial = tuple((*state, None) for state in initial)
             actions = [_postponing(me, action) if action.who == slot else action for action in actions]
         for habit in HABITS:
-            has = client.startswith(habit.client) and (not habit.timed or (habit.id, slot) in timed)
+            has = habit.client in ("", client) and (not habit.timed or (habit.id, slot) in timed)
             if has and habit.id == UNHEARD:
                 join = next(action for action in actions if action.name == "join" and action.who == slot)
                 actions.append(join._replace(name=UNHEARD))

@@ -76,6 +76,20 @@ def test_a_violation_with_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "answers" / "confluent-kafka-1000.json").stat().st_mtime_ns == again
 
 
+def test_a_run_without_a_recording_is_no_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "runs").mkdir()
+    assert made(tmp_path, monkeypatch)[0] == 1
+    assert "no recordings" in capsys.readouterr().err
+    recording(tmp_path / "runs", "confluent-kafka-1000", [], LOST[:7])
+    (tmp_path / "runs" / "confluent-kafka-1000.txt").write_text("seconds 90.0")
+    assert made(tmp_path, monkeypatch)[0] == 0
+    (tmp_path / "runs" / "java_4.1.0-kafka-1001.txt").write_text("given up after 300 s\n\nseconds 300.0")
+    assert made(tmp_path, monkeypatch)[0] == 1
+    assert "java_4.1.0-kafka-1001 left no report" in capsys.readouterr().err
+
+
 def test_what_has_no_cause_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recording(tmp_path / "runs", "confluent-kafka-1000", [finding("skipped-records", level="safety")], LOST)
     code, text = made(tmp_path, monkeypatch)

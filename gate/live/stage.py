@@ -161,7 +161,11 @@ class Stage:
                 return
             self.result.done = step.number
             self._judge(step, tuple(seen))
-        self._stands_still(steps[-1])
+        try:
+            self._stands_still(steps[-1])
+        except WentAnotherWay as reason:
+            self.result.stopped = f"after the last step: {reason}"
+            return
         self._settle_all(steps[-1])
 
     def _one(self, steps: Sequence[Step], place: int) -> Iterator[Any]:
@@ -787,13 +791,18 @@ class Stage:
         )
 
     def _stands_still(self, step: Step) -> None:
-        """The model's group does nothing any more; the coordinator goes on to answer. What do the clients?"""
+        """The model's group does nothing any more; the coordinator goes on to answer. What do the clients?
+
+        Raises WentAnotherWay for one that has ended: that is no standstill.
+        """
         for seat in self.seats:
             match self.due.get(seat.name):
                 case Due.JOIN if not self._joins(step, seat):
+                    seat.ended()
                     how = "asks for nothing" if seat.committing() == [] else "commits and commits"
                     self._never_settles(step, f"{seat.name} {how}, for {self.patience:g} s")
                 case Due.READ if missing := self._unread(seat):
+                    seat.ended()
                     self._never_settles(step, f"{seat.name} does not read {self._spell(missing)}")
                 case _:
                     continue

@@ -18,11 +18,12 @@ from rebalance.gate.bugs_cli import reproduce
 from rebalance.gate.live.clients.recorder import THREW
 from rebalance.gate.live.cluster import Unavailable, Unsupported
 from rebalance.gate.live.member import Log, Profile
+from rebalance.gate.live.proxy import ProxyTimeout
 from rebalance.gate.live.replay import replay
 from rebalance.gate.live.replayed import ASKED, Broken, Replayed, say
 from rebalance.gate.live.script import PARTS, Due, When, alike, due, script, when
-from rebalance.gate.live.seat import Seat, WentAnotherWay, thrown
-from rebalance.gate.live.stage import _NO_WAY, COORDINATOR
+from rebalance.gate.live.seat import AT_ONCE, TAKEN, Seat, WentAnotherWay, thrown
+from rebalance.gate.live.stage import _NO_WAY, COORDINATOR, Stage
 from rebalance.gate.report.steps import CannotHappenError, happens
 from rebalance.gate.runs import SavedRun
 from rebalance.gate.terminal import UsageError
@@ -265,6 +266,38 @@ def test_a_callback_shows_what_the_client_owned_meanwhile():
     assert (first.owned, first.told) == (0b10, 0b11)
     assert second.owned == second.told | 0b01
     assert threw == Threw(Slot(0), "listener")
+
+
+def test_a_client_that_has_ended_does_not_stand_still():
+    """Its silence is not what the clause asks about: the replay stops there, and says why."""
+
+    def never(*_: Any) -> None:
+        raise ProxyTimeout
+
+    def place(rule: Any) -> Any:
+        return SimpleNamespace(rule=rule, matched=[None], remove=lambda: None)
+
+    run = shown("joinfuture_not_cleared")
+    setup, steps = script(run)
+    member: Any = SimpleNamespace(
+        running=False,
+        stopped=False,
+        lines=(),
+        config={"partition.assignment.strategy": ""},
+        stderr=lambda: "x",
+    )
+    gone = seat(member=member, used={"JoinGroup": 1})
+    proxy: Any = SimpleNamespace(add=place, wait=never)
+    gone.proxy = proxy
+    gone.taken = gone.polite = {api: place(None) for api in (*TAKEN, *AT_ONCE)}
+    stage = Stage(run, setup, Profile("confluent"), setup.slots, 0.01, None)
+    stage.seats, stage.due = [gone], {"A": Due.JOIN}
+    with pytest.raises(WentAnotherWay, match="A has ended: x"):
+        stage._stands_still(steps[-1])
+    assert stage.result.broken == []
+    member.running = True
+    stage._stands_still(steps[-1])
+    assert [one.clause for one in stage.result.broken] == ["group/converges"]
 
 
 def test_the_better_of_two_attempts_counts():
