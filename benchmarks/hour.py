@@ -245,7 +245,7 @@ def page(
 
 _HEAD = """# A random hour of recorded runs per client
 
-Made by `make hour` (`python -m benchmarks.hour`): three consumers, `--scenario random` with 16 steps a run, half an hour on librdkafka's mock cluster and half an hour on Apache Kafka 4.1.0 for each client. Each recording was judged by [`rebalance record`](../how-to/record-real-clients.md) and asked of the model by [`rebalance conform`](../explanation/conformance.md). The steps of a seed are always the same; what clients make of them is not, so a violation that is a race may take several runs to come again.
+Made by `make hour` (`python -m benchmarks.hour`): three consumers, `--scenario random` with 16 steps a run, on librdkafka's mock cluster and on Apache Kafka 4.1.0, for the minutes that the table says. Each recording was judged by [`rebalance record`](../how-to/record-real-clients.md) and asked of the model by [`rebalance conform`](../explanation/conformance.md). The steps of a seed are always the same; what clients make of them is not, so a violation that is a race may take several runs to come again.
 
 | client | cluster | runs | minutes | rebalances | runs with violations | explained by the profile | explained with findings | no run of the model | inconclusive |
 |---|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
