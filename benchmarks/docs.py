@@ -69,9 +69,9 @@ def results() -> str:
 
 def command_line() -> str:
     """What each command takes: from the parser, since the layout of ``--help`` follows Python's release."""
-    from rebalance.gate.cli import _parser
+    from rebalance.gate.cli import build_parser
 
-    commands = next(one for one in _parser()._actions if isinstance(one, argparse._SubParsersAction))
+    commands = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
     parts = []
     for name, parser in commands.choices.items():
         rows = []

@@ -313,10 +313,7 @@ def _write(found: Audited, reports: tuple[str, ...], options: argparse.Namespace
         "json": ("report.json", lambda: json.dumps(audit.data(found), indent=2) + "\n"),
         "html": ("report.html", lambda: audit_html.render(found)),
     }
-    with reporting.spared("a report"):
-        told = cases_of.audited(found)
-        reporting.write(found.plan.out, reports, told, own)
-        reporting.tell_ci(told, options)
+    reporting.finish(lambda: cases_of.audited(found), found.plan.out, reports, own, options, noted=False)
 
 
 @contextlib.contextmanager

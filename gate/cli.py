@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words, command = _split(words)
     except UsageError as error:
         return _complain(str(error))
-    parser = _parser()
+    parser = build_parser()
     if not words:
         parser.print_help(sys.stderr)
         return _complain("what shall it do? `rebalance check` is a start")
@@ -127,7 +127,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="rebalance",
         description="A verdict for any Kafka partition assignor, and for the consumer group around it.",
@@ -365,14 +365,9 @@ def _report(
     if "text" in formats:
         shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
         say(shown.rstrip("\n"))
-    with reporting.spared("a report"):
-        told = cases_of.result(result)
-        if directory:
-            own = {name: (file, partial(render, result)) for name, (file, render) in WRITERS.items()}
-            reporting.write(directory, formats, told, own)
-            if "text" not in formats:
-                note(f"reports: {directory}")
-        reporting.tell_ci(told, options)
+    own = {name: (file, partial(render, result)) for name, (file, render) in WRITERS.items()}
+    noted = "text" not in formats
+    reporting.finish(lambda: cases_of.result(result), directory, formats, own, options, noted=noted)
 
 
 @contextlib.contextmanager

@@ -42,7 +42,7 @@ from rebalance.model.protocol.state import Error, Group, Parts, Refused, SyncOk,
 MOCK = "mock"
 """The broker profile of librdkafka's mock cluster, which is not in the catalogue."""
 
-UNHEARD = "join phase ends unheard"
+ENDS_UNHEARD = "join phase ends unheard"
 """What only the mock cluster does: a generation of which nobody is told."""
 
 SAYS_ONCE = frozenset({"aiokafka"})
@@ -754,7 +754,7 @@ def mock(setup: Setup, findings: bool = True) -> Machine:
         if action.name != "rebalance timeout"
     )
     unheard = [
-        action._replace(name=UNHEARD, run=ends_unheard)
+        action._replace(name=ENDS_UNHEARD, run=ends_unheard)
         for action in actions
         if action.name == "join phase ends"
     ]
@@ -812,8 +812,8 @@ def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], N
                 given=choices.assignor == "observed",
                 build=replace(asked.build, findings=findings),
                 lenient=lenient if findings else (),
-                dear=(*habits.BY_ID, UNHEARD),
-                untold=(UNHEARD,),
+                dear=(*habits.BY_ID, ENDS_UNHEARD),
+                untold=(ENDS_UNHEARD,),
                 window=window,
                 limit=choices.limit,
                 seconds=left,

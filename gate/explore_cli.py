@@ -405,22 +405,15 @@ def _report(
     options: argparse.Namespace,
 ) -> None:
     """The reports for programs and CI systems."""
-    if not formats and options.ci == "none":
-        return
     from rebalance.gate.report import cases_of, html_exploration
     from rebalance.gate.report.exploration import data
 
-    with reporting.spared("a report"):
-        told = cases_of.explored(found, paths)
-        if place is not None:
-            own = {
-                "json": ("report.json", lambda: json.dumps(data(found, paths), indent=2) + "\n"),
-                "html": ("report.html", lambda: html_exploration.render(found, paths)),
-            }
-            reporting.write(place, formats, told, own)
-            if formats != ("html",) or options.format != "text":
-                note(f"reports: {place}")
-        reporting.tell_ci(told, options)
+    own = {
+        "json": ("report.json", lambda: json.dumps(data(found, paths), indent=2) + "\n"),
+        "html": ("report.html", lambda: html_exploration.render(found, paths)),
+    }
+    noted = formats != ("html",) or options.format != "text"
+    reporting.finish(lambda: cases_of.explored(found, paths), place, formats, own, options, noted=noted)
 
 
 def _export(found: Explored, options: argparse.Namespace) -> None:

@@ -97,13 +97,8 @@ def _report(proof: Proof, formats: tuple[str, ...], place: Path | None, options:
         "html": ("report.html", lambda: html_proof.render(proof)),
         "json": ("report.json", lambda: json.dumps(report.data(proof), indent=2) + "\n"),
     }
-    with reporting.spared("a report"):
-        told = cases_of.proved(proof)
-        if place is not None:
-            reporting.write(place, formats, told, own)
-            if formats != ("html",) or options.format != "text":
-                note(f"reports: {place}")
-        reporting.tell_ci(told, options)
+    noted = formats != ("html",) or options.format != "text"
+    reporting.finish(lambda: cases_of.proved(proof), place, formats, own, options, noted=noted)
 
 
 def _plan(options: argparse.Namespace) -> Plan:

@@ -112,6 +112,30 @@ def write(
                 traces.write(place / file, made())
 
 
+def finish(
+    made: Callable[[], Report],
+    place: Path | None,
+    chosen: Sequence[str],
+    own: Mapping[str, tuple[str, Callable[[], str]]],
+    options: argparse.Namespace,
+    *,
+    noted: bool,
+) -> None:
+    """Write what is ``chosen`` to ``place`` and do what ``--ci`` asks for; ``made`` tells what was found.
+
+    ``own`` as in ``write``. ``noted``: say where the reports are. Nothing that goes wrong costs the verdict.
+    """
+    if place is None and options.ci == "none":
+        return
+    with spared("a report"):
+        report = made()
+        if place is not None:
+            write(place, chosen, report, own)
+            if noted:
+                note(f"reports: {place}")
+        tell_ci(report, options)
+
+
 def tell_ci(report: Report, options: argparse.Namespace) -> None:
     """What ``--ci`` asks for."""
     if options.ci != "github":

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.explore.scenarios import ScenarioError
     from rebalance.explore.upgrades import Verdict
-    from rebalance.gate.report import CI_WRITERS
+    from rebalance.gate.report import CI_WRITERS, cases_of
 
     formats = reporting.formats(options, ("json", *CI_WRITERS))
     place = reporting.directory(formats, options)
@@ -70,16 +70,15 @@ def run(options: argparse.Namespace) -> int:
     verdicts = [outcome.verdict for outcome in outcomes]
     # Without --path the question is whether there is a safe way.
     code = 0 if Verdict.SAFE in verdicts else 3 if Verdict.UNKNOWN in verdicts else 1
-    if place is not None or options.ci != "none":
-        from rebalance.gate.report import cases_of
-
-        with reporting.spared("a report"):
-            told = cases_of.upgraded(outcomes, saved, paths, code)
-            document = json.dumps(_data(outcomes, saved, paths, options), indent=2) + "\n"
-            if place is not None:
-                reporting.write(place, formats, told, {"json": ("report.json", lambda: document)})
-                note(f"reports: {place}")
-            reporting.tell_ci(told, options)
+    own = {
+        "json": (
+            "report.json",
+            lambda: json.dumps(_data(outcomes, saved, paths, options), indent=2) + "\n",
+        )
+    }
+    reporting.finish(
+        lambda: cases_of.upgraded(outcomes, saved, paths, code), place, formats, own, options, noted=True
+    )
     return code
 
 

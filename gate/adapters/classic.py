@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rebalance.gate.adapters.python_client import PROMISES, ClusterView, Seen, difference
+from rebalance.gate.adapters.python_client import PROMISES, Seen, led, partitions
 from rebalance.model import wire
 from rebalance.model.values import (
     NO_GENERATION,
@@ -19,7 +19,6 @@ from rebalance.model.values import (
     GroupSubscription,
     Partitions,
     RebalanceProtocol,
-    TopicPartition,
 )
 
 
@@ -77,10 +76,9 @@ class ClassicAssignor:
             for member, subscription in group.items()
         }
         self.mutated = None
-        before = _seen(members)
-        result = self._leader.assign(ClusterView(cluster), members)
-        self.mutated = difference(before, _seen(members))
-        return {member: self._received(assignment.encode()) for member, assignment in result.items()}
+        assigned, self.mutated = led(self._leader, cluster, members, _seen)
+        received = self._protocol.ASSIGNMENT.decode
+        return {member: partitions(received(sent)) for member, sent in assigned.items()}
 
     def user_data(self, owned: Partitions, generation: int) -> bytes | None:
         """What a member that was last assigned ``owned`` in ``generation`` writes into its subscription.
@@ -100,10 +98,6 @@ class ClassicAssignor:
                 member.on_generation_assignment(generation)
         metadata = member.metadata({partition.topic for partition in owned})
         return wire.decode_subscription(metadata.encode()).user_data
-
-    def _received(self, assignment: bytes) -> Partitions:
-        decoded = self._protocol.ASSIGNMENT.decode(assignment)
-        return tuple(TopicPartition(*partition) for partition in decoded.partitions())
 
 
 def _seen(members: dict[str, Any]) -> Seen:

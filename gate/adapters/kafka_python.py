@@ -13,11 +13,11 @@ from typing import Any
 from rebalance.gate.adapters.classic import ClassicAssignor
 from rebalance.gate.adapters.python_client import (
     PROMISES,
-    ClusterView,
     Seen,
-    difference,
     import_assignor,
     import_client,
+    led,
+    partitions,
 )
 from rebalance.model import wire
 from rebalance.model.values import (
@@ -27,7 +27,6 @@ from rebalance.model.values import (
     GroupSubscription,
     Partitions,
     RebalanceProtocol,
-    TopicPartition,
 )
 
 HOMEPAGE = "https://github.com/dpkp/kafka-python"
@@ -99,10 +98,9 @@ class KafkaPythonAssignor:
             for member, subscription in group.items()
         ]
         self.mutated = None
-        before = _seen(members)
-        result = self._leader.assign(ClusterView(cluster), members)
-        self.mutated = difference(before, _seen(members))
-        return {member: self._received(assignment.encode()) for member, assignment in result.items()}
+        assigned, self.mutated = led(self._leader, cluster, members, _seen)
+        received = self._metadata.ConsumerProtocolAssignment.decode
+        return {member: partitions(received(bytes(sent))) for member, sent in assigned.items()}
 
     def user_data(self, owned: Partitions, generation: int) -> bytes | None:
         """What a member that was last assigned ``owned`` in ``generation`` writes into its subscription."""
@@ -112,10 +110,6 @@ class KafkaPythonAssignor:
             member.on_assignment(self._metadata.ConsumerProtocolAssignment.decode(assigned), generation)
         metadata = member.metadata({partition.topic for partition in owned})
         return wire.decode_subscription(bytes(metadata.encode())).user_data
-
-    def _received(self, assignment: bytes) -> Partitions:
-        decoded = self._metadata.ConsumerProtocolAssignment.decode(bytes(assignment))
-        return tuple(TopicPartition(*partition) for partition in decoded.partitions())
 
 
 def _seen(members: list[Any]) -> Seen:

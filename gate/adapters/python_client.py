@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from rebalance.model.assignor import Promise
-from rebalance.model.values import Cluster
+from rebalance.model.values import Cluster, Partitions, TopicPartition
 
 PROMISES = {
     "range": frozenset({Promise.BALANCED_PER_TOPIC}),
@@ -57,6 +58,24 @@ class ClusterView:
         return None if known is None else set(range(len(known)))
 
     available_partitions_for_topic = partitions_for_topic
+
+
+def led(
+    leader: Any, cluster: Cluster, members: Any, seen: Callable[[Any], Seen]
+) -> tuple[dict[str, bytes], str | None]:
+    """What ``leader`` assigns to ``members``, encoded as its coordinator does, and what it changed in them.
+
+    ``seen`` says what ``members``, in the shape that this client gives them, are.
+    """
+    before = seen(members)
+    result = leader.assign(ClusterView(cluster), members)
+    changed = difference(before, seen(members))
+    return {member: assignment.encode() for member, assignment in result.items()}, changed
+
+
+def partitions(decoded: Any) -> Partitions:
+    """Of an assignment, as any of these clients decodes it."""
+    return tuple(TopicPartition(*partition) for partition in decoded.partitions())
 
 
 Seen = list[tuple[str, bytes]]

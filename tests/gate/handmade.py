@@ -11,6 +11,12 @@ from rebalance.properties.calls import Call, Claim
 from rebalance.properties.clauses import CLAUSES, Breach
 from rebalance.properties.scenarios import Join, Leave, Member, Scenario, uniform
 
+BROKEN_GROUP = (
+    *("explore", "dynamic", "--members", "2", "--partitions", "1"),
+    *("--switch", "prepare_not_repeated_after_reset"),
+)
+"""A command that finds a broken clause of a group within a second."""
+
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 HOSTILE = [
     "<b>&amp;\"'</b>]]>",

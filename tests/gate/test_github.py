@@ -15,7 +15,7 @@ from rebalance.gate.report.place import Place
 from rebalance.gate.result import Exit, Status, Verdict
 from rebalance.properties.clauses import Level
 
-from tests.gate.handmade import violated
+from tests.gate.handmade import BROKEN_GROUP, violated
 
 SAFE = Rule("owned-twice", Level.SAFETY, "nothing is owned twice", "KIP-429")
 MINE = """
@@ -102,18 +102,6 @@ def test_check(rebalance, tmp_path, summary):
     trace = re.search(r"rebalance replay ([0-9a-f]{8})", shown)
     assert trace
     assert f"{trace[1]}.json" in shown
-
-
-BROKEN_GROUP = (
-    "explore",
-    "dynamic",
-    "--members",
-    "2",
-    "--partitions",
-    "1",
-    "--switch",
-    "prepare_not_repeated_after_reset",
-)
 
 
 @pytest.mark.slow

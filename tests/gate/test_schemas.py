@@ -20,6 +20,7 @@ from rebalance.gate.live.record import Recorded, Request, clients, data, run_dat
 from rebalance.gate.live.replayed import Broken, Replayed
 from rebalance.gate.live.scenarios import Step
 
+from tests.gate.handmade import BROKEN_GROUP
 from tests.gate.published import Validator, closed, hold, printed, validator
 from tests.gate.test_audit_report import audited, finding
 
@@ -169,17 +170,7 @@ def test_a_replay_on_real_clients(rebalance, tmp_path):
 
 
 def broken_runs(rebalance, tmp_path):
-    words = (
-        "explore",
-        "dynamic",
-        "--members",
-        "2",
-        "--partitions",
-        "1",
-        "--switch",
-        "prepare_not_repeated_after_reset",
-    )
-    assert rebalance(*words, "--format", "json").code == 1
+    assert rebalance(*BROKEN_GROUP, "--format", "json").code == 1
     for path in sorted((tmp_path / ".rebalance/failures").glob("*.json")):
         hold("run", json.loads(path.read_text()))
         yield runs.load(path)
