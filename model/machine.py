@@ -10,7 +10,7 @@ Nothing here knows of Kafka. The consumer group is built in ``rebalance.model.pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -107,6 +107,52 @@ class Labels(NamedTuple):
     relabel: Callable[[Value, Mapping[int, int]], Value]
 
 
+@dataclass(frozen=True, slots=True)
+class StepOwner:
+    """One member in a state: ``life`` is empty while it is at work, ``generation`` None outside of any."""
+
+    name: str
+    life: str
+    generation: int | None
+    owns: tuple[str, ...]
+
+
+def _plain_event(event: Event) -> str:
+    who = "" if event.who == NOBODY else f" {event.who}"
+    return f"{event.action}{who}{f' ({event.choice})' if event.choice else ''}"
+
+
+def _plain_step(
+    before: State, event: Event, after: State, seen: tuple[Hashable, ...]
+) -> tuple[str, tuple[str, ...]]:
+    return _plain_event(event), tuple(map(str, seen))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """How a machine puts itself in words, so that nobody else has to; by default as values print.
+
+    ``event`` as in a trace file. ``state``: a caption of a few lines; ``owners``: who owns what in it.
+    ``observation``: one item of ``Outcome.seen``. ``step``, of the state before, the event, the state after
+    and what was seen: what happens as one sentence, and what of the observations it does not say already.
+    """
+
+    event: Callable[[Event], str] = _plain_event
+    state: Callable[[State], str] = str
+    owners: Callable[[State], tuple[StepOwner, ...]] = lambda state: ()
+    observation: Callable[[Hashable], str] = str
+    step: Callable[[State, Event, State, tuple[Hashable, ...]], tuple[str, tuple[str, ...]]] = _plain_step
+
+
+class CannotHappenError(ValueError):
+    """A step of a run that the machine does not allow; ``number`` is its position, from 1."""
+
+    def __init__(self, number: int, event: str, possible: Sequence[str]) -> None:
+        names = ", ".join(possible[:12]) + (", ..." if len(possible) > 12 else "")
+        super().__init__(f"step {number}, {event!r}, cannot happen; possible are: {names or 'none'}")
+        self.number = number
+
+
 class Permutation(NamedTuple):
     """One symmetry: component ``i`` moves to position ``columns[i]``, its value renamed by ``rename``."""
 
@@ -114,7 +160,7 @@ class Permutation(NamedTuple):
     rename: Callable[[Value], Value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """A whole machine. ``symmetries`` is a group under composition, the identity first, or empty."""
 
@@ -124,11 +170,12 @@ class Machine:
     views: tuple[View, ...] = ()
     labels: Labels | None = None
     symmetries: tuple[Permutation, ...] = ()
+    describe: Description = Description()
 
     @cached_property
     def position(self) -> Mapping[str, int]:
         """Component name -> its place in a state."""
-        return {name: place for place, name in enumerate(self.components)}
+        return {name: index for index, name in enumerate(self.components)}
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, int], Action]:
@@ -189,6 +236,24 @@ class Machine:
             return self.apply(state, event, outcome)
         raise ValueError(f"{event} is not enabled; enabled are {self.enabled(state)}")
 
+    def refusal(self, number: int, event: Event, state: State) -> CannotHappenError:
+        """What is wrong with a run whose step ``number`` is ``event``, in ``state``."""
+        text = self.describe.event
+        return CannotHappenError(number, text(event), list(map(text, self.enabled(state))))
+
+    def replay(self, events: Iterable[Event]) -> Iterator[tuple[State, Outcome]]:
+        """Each event's outcome and the state after it, from the (first) initial state; nothing is renamed.
+
+        Raises CannotHappenError when it comes to an event that is not enabled.
+        """
+        state = self.initial[0]
+        for number, event in enumerate(events, 1):
+            found = self.outcome(state, event)
+            if found is None:
+                raise self.refusal(number, event, state)
+            state = self.apply(state, event, found)
+            yield state, found
+
     def normal(self, state: State) -> State:
         """``state`` with its labels renamed to 0, 1, 2 ... in the same order."""
         if self.labels is None:
@@ -204,8 +269,8 @@ class Machine:
     def permuted(self, state: State, symmetry: Permutation) -> State:
         """``state`` under one symmetry."""
         after = list(state)
-        for place, value in enumerate(state):
-            after[symmetry.columns[place]] = symmetry.rename(value)
+        for index, value in enumerate(state):
+            after[symmetry.columns[index]] = symmetry.rename(value)
         return tuple(after)
 
 

@@ -8,9 +8,10 @@ order is itself an input (the broker's member map decides in which order a leade
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 NO_GENERATION = -1
@@ -40,7 +41,17 @@ class TopicPartition(NamedTuple):
 Partitions = tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@lru_cache(maxsize=4096)
+def partitions_of(topic: str, count: int) -> Partitions:
+    """Partitions 0 to count-1 of ``topic``.
+
+    >>> [str(partition) for partition in partitions_of("t", 2)]
+    ['t-0', 't-1']
+    """
+    return tuple([TopicPartition(topic, index) for index in range(count)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
     """What the leader learns of one member from its JoinGroup metadata.
 
@@ -83,6 +94,11 @@ class Cluster:
     def partition_count(self, topic: str) -> int:
         """Number of partitions of ``topic``, 0 when the leader does not know it."""
         return len(self.topics.get(topic, ()))
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        """All partitions of all topics, topic by topic."""
+        for topic, racks in self.topics.items():
+            yield from partitions_of(topic, len(racks))
 
     def __contains__(self, partition: object) -> bool:
         return isinstance(partition, tuple) and 0 <= partition[1] < self.partition_count(partition[0])

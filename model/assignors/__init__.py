@@ -1,7 +1,7 @@
 """Reference assignors: for each name that Kafka ships, what it should do at its best.
 
 ``reference(name)`` is the one entry. Each assignor is a ``Design`` of pure stages; design switches
-(``rebalance.model.switches``) replace stages to reproduce what was shipped by mistake.
+(``rebalance.model.bugs.switches``) replace stages to reproduce what was shipped by mistake.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rebalance.model.values import Partitions, RebalanceProtocol
 from rebalance.model.wire import encode_cooperative_user_data, encode_sticky_user_data
 
 if TYPE_CHECKING:
-    from rebalance.model.switches import Switch
+    from rebalance.model.bugs.switches import Switch
 
 
 def _cooperative_user_data(owned: Partitions, generation: int) -> bytes:
@@ -33,19 +33,26 @@ _RANGE = frozenset({Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.
 _REFERENCES = {
     assignor.name: assignor
     for assignor in (
-        DesignedAssignor("range", _EAGER, _RANGE, Design(ranges.place)),
-        DesignedAssignor("roundrobin", _EAGER, frozenset({Promise.BALANCED_EQUAL}), Design(roundrobin.place)),
+        DesignedAssignor("range", _EAGER, _RANGE, Design(allocate=ranges.allocate)),
+        DesignedAssignor(
+            "roundrobin", _EAGER, frozenset({Promise.BALANCED_EQUAL}), Design(allocate=roundrobin.allocate)
+        ),
         DesignedAssignor(
             "sticky",
             _EAGER,
             _STICKY,
-            Design(sticky.place, read=user_data_claim, encode=encode_sticky_user_data),
+            Design(allocate=sticky.allocate, read=user_data_claim, encode=encode_sticky_user_data),
         ),
         DesignedAssignor(
             "cooperative-sticky",
             _BOTH,
             _STICKY,
-            Design(sticky.place, read=owned_claim, withhold=sticky.withhold, encode=_cooperative_user_data),
+            Design(
+                allocate=sticky.allocate,
+                read=owned_claim,
+                withhold=sticky.withhold,
+                encode=_cooperative_user_data,
+            ),
         ),
     )
 }
@@ -70,7 +77,7 @@ def reference(name: str, switches: Iterable[str] = ()) -> Assignor:
 
 
 def _switch(name: str, id_: str) -> Switch:
-    from rebalance.model.switches import SWITCHES  # it builds on the designs of this package
+    from rebalance.model.bugs.switches import SWITCHES  # it builds on the designs of this package
 
     fitting = [switch.id for switch in SWITCHES.values() if name in switch.fits]
     if id_ not in fitting:

@@ -24,18 +24,18 @@ from rebalance.model.values import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rebalance:
     """One call of ``assign``, prepared for the stages. Members are numbered in the order of their ids.
 
     ``topics`` holds the topics that have metadata and at least one subscriber, sorted by name, each
-    with the racks of its partitions. ``wishes[m]`` are those of them that member ``m`` subscribes to.
+    with the racks of its partitions. ``subscriptions[m]`` are those of them that member ``m`` subscribes to.
     """
 
     group: GroupSubscription
     members: tuple[str, ...]
     topics: Mapping[str, tuple[Racks, ...]]
-    wishes: tuple[frozenset[str], ...]
+    subscriptions: tuple[frozenset[str], ...]
     claims: tuple[Claim, ...]
 
     @classmethod
@@ -43,23 +43,25 @@ class Rebalance:
         """The view that an assignor has of ``group``, with every accident of order removed."""
         members = tuple(sorted(group))
         known = frozenset(topic for topic in cluster.topics if cluster.partition_count(topic))
-        wish: dict[tuple[str, ...], frozenset[str]] = {}
+        subscribed: dict[tuple[str, ...], frozenset[str]] = {}
         for member in members:
             topics = group[member].topics
-            if topics not in wish:
-                wish[topics] = known.intersection(topics)
+            if topics not in subscribed:
+                subscribed[topics] = known.intersection(topics)
         return cls(
             group=group,
             members=members,
-            topics={topic: cluster.topics[topic] for topic in sorted(frozenset().union(*wish.values()))},
-            wishes=tuple(wish[group[member].topics] for member in members),
+            topics={
+                topic: cluster.topics[topic] for topic in sorted(frozenset().union(*subscribed.values()))
+            },
+            subscriptions=tuple(subscribed[group[member].topics] for member in members),
             claims=tuple(read(group[member]) for member in members),
         )
 
     @cached_property
     def alike(self) -> bool:
         """Whether all members that subscribe to any known topic subscribe to the same ones."""
-        return all(not wish or len(wish) == len(self.topics) for wish in self.wishes)
+        return all(not subscribed or len(subscribed) == len(self.topics) for subscribed in self.subscriptions)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -86,7 +88,7 @@ class Rebalance:
 
 
 Resolve = Callable[[Rebalance], Rows]
-Place = Callable[[Rebalance, Rows], GroupAssignment]
+Allocate = Callable[[Rebalance, Rows], GroupAssignment]
 Withhold = Callable[[Rebalance, Rows, GroupAssignment], GroupAssignment]
 Validate = Callable[[Rebalance, GroupAssignment], None]
 Encode = Callable[[Partitions, int], bytes | None]
@@ -111,11 +113,11 @@ def no_user_data(owned: Partitions, generation: int) -> bytes | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Design:
-    """The stages of one assignor; ``place`` decides, the others have the EAGER, stateless default."""
+    """The stages of one assignor; ``allocate`` decides, the others have the EAGER, stateless default."""
 
-    place: Place
+    allocate: Allocate
     read: ReadClaim = no_claim
     resolve: Resolve = newest_claims
     withhold: Withhold = withhold_nothing
@@ -149,7 +151,7 @@ class DesignedAssignor:
         with _without_collector():
             rebalance = Rebalance.of(cluster, group, self.design.read)
             held = self.design.resolve(rebalance)
-            placed = self.design.place(rebalance, held)
+            placed = self.design.allocate(rebalance, held)
             result = self.design.withhold(rebalance, held, placed)
             self.design.validate(rebalance, result)
             return result

@@ -1,7 +1,7 @@
 """Optimal placement by minimum-cost flow, exact for unequal subscriptions and for racks.
 
-Partitions of one topic whose racks are equal are interchangeable, so the flow is between *lots* (equal
-partitions, with a count) and members. Three wishes are served in lexicographic order:
+Partitions of one topic whose racks are equal are interchangeable, so the flow is between *classes* (equal
+partitions, with a count) and members. Three aims are served in lexicographic order:
 
 1. Balance. The load vector, sorted descending, is the smallest possible one (an optimal semi-matching:
    Harvey, Ladner, Lovasz, Tamir, "Semi-matchings for bipartite graphs and load balancing", 2006).
@@ -9,8 +9,8 @@ partitions, with a count) and members. Three wishes are served in lexicographic 
 2. Racks (KIP-881). As many partitions as possible are with a member in the rack of a replica.
 3. Stickiness (KIP-54). As many claims as possible are kept.
 
-``place`` finds 2 and 3 within 1 by successive shortest paths (Ahuja, Magnanti, Orlin, "Network Flows",
-section 9.7), one blocking flow (Dinic) per path cost. Sets of lots and of members are bits of
+``allocate`` finds 2 and 3 within 1 by successive shortest paths (Ahuja, Magnanti, Orlin, "Network Flows",
+section 9.7), one blocking flow (Dinic) per path cost. Sets of classes and of members are bits of
 integers: one operation follows all edges of a node at once.
 
 Why two rounds are enough: let T be the placement found in round 1. Round 1 gives out T without the
@@ -43,7 +43,7 @@ def elements(bits: Bits) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class PartitionClass:
     """``count`` interchangeable partitions: who may have them, whose rack matches, who claims how many."""
 
     count: int
@@ -54,14 +54,14 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Members that share their ``lots`` with nobody else: each gets ``floor`` or one more."""
+    """Members that share their ``classes`` with nobody else: each gets ``floor`` or one more."""
 
     floor: int
-    lots: Bits
+    classes: Bits
     members: Bits
 
 
-def blocks(lots: Sequence[Lot], members: int) -> list[Block]:
+def blocks(classes: Sequence[PartitionClass], members: int) -> list[Block]:
     """Split ``members`` (0 to n-1) into blocks that exchange nothing in any best balance.
 
     Let c be the average load of a part, rounded down. If some member cannot get c while partitions are
@@ -70,49 +70,56 @@ def blocks(lots: Sequence[Lot], members: int) -> list[Block]:
     Both times the part falls in two. Otherwise everybody has c or c + 1, which cannot be better.
     """
     everyone = 0
-    for lot in lots:
-        everyone |= lot.takers
+    for kind in classes:
+        everyone |= kind.takers
     found = []
-    parts = [((1 << len(lots)) - 1, everyone)]
+    parts = [((1 << len(classes)) - 1, everyone)]
     while parts:
-        part_lots, part_members = parts.pop()
+        part_classes, part_members = parts.pop()
         if not part_members:
             continue
         flow = Flow(
             [
-                Lot(lot.count, lot.takers & part_members, lot.takers & part_members)
-                if part_lots >> number & 1
-                else Lot(0, 0, 0)
-                for number, lot in enumerate(lots)
+                PartitionClass(
+                    kind.count,
+                    kind.takers & part_members,
+                    kind.takers & part_members,
+                )
+                if part_classes >> number & 1
+                else PartitionClass(0, 0, 0)
+                for number, kind in enumerate(classes)
             ],
             members,
         )
         floor = sum(flow.supply) // part_members.bit_count()
         flow.open(part_members, floor)
-        reached_lots, reached = flow.saturate()
+        reached_classes, reached = flow.saturate()
         if flow.free:
-            parts.append((part_lots & ~reached_lots, part_members & ~reached))
-            parts.append((reached_lots, reached))
+            parts.append((part_classes & ~reached_classes, part_members & ~reached))
+            parts.append((reached_classes, reached))
             continue
         flow.open(part_members, 1)
-        reached_lots, reached = flow.saturate()
+        reached_classes, reached = flow.saturate()
         if any(flow.supply):
-            parts.append((reached_lots, reached))
+            parts.append((reached_classes, reached))
         else:
-            reached_lots = reached = 0
-        found.append(Block(floor, part_lots & ~reached_lots, part_members & ~reached))
+            reached_classes = reached = 0
+        found.append(Block(floor, part_classes & ~reached_classes, part_members & ~reached))
     return found
 
 
-def place(lots: Sequence[Lot], members: int) -> list[dict[int, int]]:
-    """For each lot, how many of its partitions each member gets: a best placement, always the same one."""
-    parts = blocks(lots, members)
-    bounded = list(lots)
+def allocate(classes: Sequence[PartitionClass], members: int) -> list[dict[int, int]]:
+    """For each class, how many of its partitions each member gets: a best placement, always the same one."""
+    parts = blocks(classes, members)
+    bounded = list(classes)
     for block in parts:
-        for number in elements(block.lots):
-            lot = lots[number]
-            bounded[number] = Lot(
-                lot.count, lot.takers & block.members, lot.matching & block.members, lot.claims
+        for number in elements(block.classes):
+            kind = classes[number]
+            bounded[number] = PartitionClass(
+                kind.count,
+                kind.takers & block.members,
+                kind.matching & block.members,
+                kind.claims,
             )
     flow = Flow(bounded, members)
     for block in parts:
@@ -125,29 +132,29 @@ def place(lots: Sequence[Lot], members: int) -> list[dict[int, int]]:
 
 
 class Flow:
-    """A flow of least cost from lots to the open slots of members, grown by ``saturate``.
+    """A flow of least cost from classes to the open slots of members, grown by ``saturate``.
 
     A placement costs 1 if the member does not claim the partition, and ``misplaced`` (more than all
-    claims together) if its rack does not match. ``given[lot][member]`` counts placements, of which the
+    claims together) if its rack does not match. ``given[kind][member]`` counts placements, of which the
     first ``claims[member]`` are kept claims.
     """
 
-    def __init__(self, lots: Sequence[Lot], members: int) -> None:
-        self.lots = lots
-        self.supply = [lot.count for lot in lots]
+    def __init__(self, classes: Sequence[PartitionClass], members: int) -> None:
+        self.classes = classes
+        self.supply = [kind.count for kind in classes]
         self.slots = [0] * members
         self.free: Bits = 0  # members with slots left
-        self.given: list[dict[int, int]] = [{} for _ in lots]
-        # Per lot: members that would keep a claim by taking one more.
-        self.missed: list[Bits] = [_members(lot.claims) & lot.takers for lot in lots]
-        # Per member: lots it has something of, of these the ones it has more of than it claimed, and the
+        self.given: list[dict[int, int]] = [{} for _ in classes]
+        # Per class: members that would keep a claim by taking one more.
+        self.missed: list[Bits] = [_members(kind.claims) & kind.takers for kind in classes]
+        # Per member: classes it has something of, of these the ones it has more of than it claimed, and the
         # ones that are not in its rack.
         self.has: list[Bits] = [0] * members
         self.gained: list[Bits] = [0] * members
         self.far: list[Bits] = [0] * members
         self.misplaced = sum(self.supply) + 1
         # Node potentials: least costs from the supply, so far. All costs are >= 0, so 0 is a valid start.
-        self.lot_price = [0] * len(lots)
+        self.class_price = [0] * len(classes)
         self.member_price = [0] * members
 
     def open(self, members: Bits, slots: int) -> None:
@@ -160,23 +167,27 @@ class Flow:
     def saturate(self) -> tuple[Bits, Bits]:
         """Fill the open slots from the supply, at least cost, until no path is left from one to the other.
 
-        Returns the lots and the members that the remaining supply can still reach.
+        Returns the classes and the members that the remaining supply can still reach.
         """
         while True:
-            cost, reached_lots, reached_members = self._measure()
+            cost, reached_classes, reached_members = self._measure()
             if cost is None:
-                return reached_lots, reached_members
-            lots_at, members_at = _by_value(self.lot_price), _by_value(self.member_price)
+                return reached_classes, reached_members
+            classes_at, members_at = _by_value(self.class_price), _by_value(self.member_price)
             goal = self.free & members_at.get(cost, 0)
             self._deal(cost, goal)
-            while self._augment(goal & self.free, lots_at, members_at):
+            while self._augment(goal & self.free, classes_at, members_at):
                 pass
 
     # -- edges ---------------------------------------------------------------------------------------
 
-    def _takers(self, lot: int) -> Iterator[tuple[int, Bits]]:
-        """Who may take one more of ``lot``, as (cost, members)."""
-        takers, missed, matching = self.lots[lot].takers, self.missed[lot], self.lots[lot].matching
+    def _takers(self, kind: int) -> Iterator[tuple[int, Bits]]:
+        """Who may take one more of ``kind``, as (cost, members)."""
+        takers, missed, matching = (
+            self.classes[kind].takers,
+            self.missed[kind],
+            self.classes[kind].matching,
+        )
         yield 0, matching & missed
         yield 1, matching & ~missed
         if matching != takers:
@@ -184,7 +195,7 @@ class Flow:
             yield self.misplaced + 1, takers & ~missed & ~matching
 
     def _giveable(self, member: int) -> Iterator[tuple[int, Bits]]:
-        """What ``member`` could give back, as (cost, lots): the cost of its last placement of each."""
+        """What ``member`` could give back, as (cost, classes): the cost of its last placement of each."""
         has, gained, far = self.has[member], self.gained[member], self.far[member]
         yield 0, has & ~gained & ~far
         yield -1, gained & ~far
@@ -192,20 +203,20 @@ class Flow:
             yield -self.misplaced, far & ~gained
             yield -self.misplaced - 1, far & gained
 
-    def _room(self, lot: int, member: int) -> int:
-        """How many of ``lot`` the member can take at the cost of the first one."""
-        return self.lots[lot].claims.get(member, 0) - self.given[lot].get(member, 0)
+    def _room(self, kind: int, member: int) -> int:
+        """How many of ``kind`` the member can take at the cost of the first one."""
+        return self.classes[kind].claims.get(member, 0) - self.given[kind].get(member, 0)
 
-    def _shift(self, lot: int, member: int, change: int) -> None:
-        """Give ``member`` more (or less) of ``lot``."""
-        given = self.given[lot]
+    def _shift(self, kind: int, member: int, change: int) -> None:
+        """Give ``member`` more (or less) of ``kind``."""
+        given = self.given[kind]
         now = given.get(member, 0) + change
         given[member] = now
-        claimed = self.lots[lot].claims.get(member, 0)
-        bit = 1 << lot
+        claimed = self.classes[kind].claims.get(member, 0)
+        bit = 1 << kind
         if now:
             self.has[member] |= bit
-            if not self.lots[lot].matching >> member & 1:
+            if not self.classes[kind].matching >> member & 1:
                 self.far[member] |= bit
         else:
             self.has[member] &= ~bit
@@ -216,9 +227,9 @@ class Flow:
             self.gained[member] &= ~bit
         if claimed:
             if now < claimed:
-                self.missed[lot] |= 1 << member
+                self.missed[kind] |= 1 << member
             else:
-                self.missed[lot] &= ~(1 << member)
+                self.missed[kind] &= ~(1 << member)
 
     def _arrive(self, member: int, count: int) -> None:
         self.slots[member] -= count
@@ -233,11 +244,11 @@ class Flow:
         Returns the cost of the cheapest path from the supply to a free slot, or None, and what was reached.
         """
         supply = 0
-        for lot, left in enumerate(self.supply):
+        for kind, left in enumerate(self.supply):
             if left:
-                supply |= 1 << lot
-        lots_at, members_at = _by_value(self.lot_price), _by_value(self.member_price)
-        seen_lots = seen_members = 0
+                supply |= 1 << kind
+        classes_at, members_at = _by_value(self.class_price), _by_value(self.member_price)
+        seen_classes = seen_members = 0
         cost: int | None = None
         waiting: dict[int, list[Bits]] = {0: [supply, 0]} if supply else {}
         settled: list[tuple[int, Bits, Bits]] = []
@@ -245,15 +256,15 @@ class Flow:
             distance = min(waiting)
             if cost is not None and distance > cost:
                 break
-            new_lots, new_members = waiting.pop(distance)
-            new_lots &= ~seen_lots
+            new_classes, new_members = waiting.pop(distance)
+            new_classes &= ~seen_classes
             new_members &= ~seen_members
-            seen_lots |= new_lots
+            seen_classes |= new_classes
             seen_members |= new_members
-            settled.append((distance, new_lots, new_members))
-            for lot in elements(new_lots):
-                base = distance + self.lot_price[lot]
-                for step, takers in self._takers(lot):
+            settled.append((distance, new_classes, new_members))
+            for kind in elements(new_classes):
+                base = distance + self.class_price[kind]
+                for step, takers in self._takers(kind):
                     takers &= ~seen_members
                     if takers:
                         for price, there in members_at.items():
@@ -264,21 +275,21 @@ class Flow:
                 cost = here if cost is None else min(cost, here)
             for member in elements(new_members):
                 base = distance + self.member_price[member]
-                for step, lots in self._giveable(member):
-                    lots &= ~seen_lots
-                    if lots:
-                        for price, there in lots_at.items():
-                            if lots & there:
-                                waiting.setdefault(base + step - price, [0, 0])[0] |= lots & there
+                for step, classes in self._giveable(member):
+                    classes &= ~seen_classes
+                    if classes:
+                        for price, there in classes_at.items():
+                            if classes & there:
+                                waiting.setdefault(base + step - price, [0, 0])[0] |= classes & there
         if cost is not None:
-            self.lot_price = [price + cost for price in self.lot_price]
+            self.class_price = [price + cost for price in self.class_price]
             self.member_price = [price + cost for price in self.member_price]
-            for distance, lots, members in settled:
-                for lot in elements(lots):
-                    self.lot_price[lot] += distance - cost
+            for distance, classes, members in settled:
+                for kind in elements(classes):
+                    self.class_price[kind] += distance - cost
                 for member in elements(members):
                     self.member_price[member] += distance - cost
-        return cost, seen_lots, seen_members
+        return cost, seen_classes, seen_members
 
     # -- blocking flow on the edges of the shortest paths --------------------------------------------
 
@@ -288,25 +299,25 @@ class Flow:
         Claims go back in one piece; the rest is dealt one each to those with most slots left, so that
         the partitions of a topic spread. Lots with few takers choose first.
         """
-        waiting = [lot for lot, left in enumerate(self.supply) if left]
-        waiting.sort(key=lambda lot: self.lots[lot].takers.bit_count())
+        waiting = [kind for kind, left in enumerate(self.supply) if left]
+        waiting.sort(key=lambda kind: self.classes[kind].takers.bit_count())
         with_slots = _by_value(self.slots)
-        for lot in waiting:
-            takers = dict(self._takers(lot)).get(cost, 0) & goal & self.free
+        for kind in waiting:
+            takers = dict(self._takers(kind)).get(cost, 0) & goal & self.free
             if cost in (0, self.misplaced):
                 for member in elements(takers):
-                    count = min(self.supply[lot], self.slots[member], self._room(lot, member))
+                    count = min(self.supply[kind], self.slots[member], self._room(kind, member))
                     if count:
-                        self._give(lot, member, count)
+                        self._give(kind, member, count)
                 continue
-            while self.supply[lot] and takers:
-                for member in self._roomiest(takers, self.supply[lot], with_slots):
+            while self.supply[kind] and takers:
+                for member in self._roomiest(takers, self.supply[kind], with_slots):
                     slots, bit = self.slots[member], 1 << member
                     with_slots[slots] ^= bit
                     with_slots[slots - 1] = with_slots.get(slots - 1, 0) | bit
                     if not with_slots[slots]:
                         del with_slots[slots]
-                    self._give(lot, member, 1)
+                    self._give(kind, member, 1)
                 takers &= self.free
 
     def _roomiest(self, members: Bits, most: int, with_slots: Mapping[int, Bits]) -> list[int]:
@@ -318,29 +329,29 @@ class Flow:
             chosen += islice(elements(members & with_slots[slots]), most - len(chosen))
         return chosen
 
-    def _give(self, lot: int, member: int, count: int) -> None:
-        self._shift(lot, member, count)
+    def _give(self, kind: int, member: int, count: int) -> None:
+        self._shift(kind, member, count)
         self._arrive(member, count)
-        self.supply[lot] -= count
+        self.supply[kind] -= count
 
-    def _augment(self, goal: Bits, lots_at: Mapping[int, Bits], members_at: Mapping[int, Bits]) -> bool:
+    def _augment(self, goal: Bits, classes_at: Mapping[int, Bits], members_at: Mapping[int, Bits]) -> bool:
         """One phase of Dinic's algorithm: a blocking flow along the shortest paths of fewest edges."""
 
         def ahead(node: int, depth: int) -> Bits:
-            """Where the cheapest paths go on from ``node``: a lot at even depth, else a member."""
+            """Where the cheapest paths go on from ``node``: a class at even depth, else a member."""
             if depth % 2 == 0:
-                price, edges, there = self.lot_price[node], self._takers(node), members_at
+                price, edges, there = self.class_price[node], self._takers(node), members_at
             else:
-                price, edges, there = self.member_price[node], self._giveable(node), lots_at
+                price, edges, there = self.member_price[node], self._giveable(node), classes_at
             result = 0
             for step, nodes in edges:
                 result |= nodes & there.get(price + step, 0)
             return result
 
         supply = 0
-        for lot, left in enumerate(self.supply):
+        for kind, left in enumerate(self.supply):
             if left:
-                supply |= 1 << lot
+                supply |= 1 << kind
         layers: list[Bits] = [supply]
         seen = [supply, 0]
         while layers[-1] and not (len(layers) % 2 == 0 and layers[-1] & goal):
@@ -371,18 +382,18 @@ class Flow:
         return True
 
     def _push(self, path: Sequence[int]) -> None:
-        """Move as much as possible along lot, member, lot, ..., member."""
+        """Move as much as possible along class, member, class, ..., member."""
         count = min(self.supply[path[0]], self.slots[path[-1]])
-        for lot, member in zip(path[::2], path[1::2], strict=True):
-            room = self._room(lot, member)
+        for kind, member in zip(path[::2], path[1::2], strict=True):
+            room = self._room(kind, member)
             count = min(count, room) if room > 0 else count
-        for member, lot in zip(path[1::2], path[2::2], strict=False):
-            gained = -self._room(lot, member)
-            count = min(count, gained if gained > 0 else self.given[lot][member])
-        for lot, member in zip(path[::2], path[1::2], strict=True):
-            self._shift(lot, member, count)
-        for member, lot in zip(path[1::2], path[2::2], strict=False):
-            self._shift(lot, member, -count)
+        for member, kind in zip(path[1::2], path[2::2], strict=False):
+            gained = -self._room(kind, member)
+            count = min(count, gained if gained > 0 else self.given[kind][member])
+        for kind, member in zip(path[::2], path[1::2], strict=True):
+            self._shift(kind, member, count)
+        for member, kind in zip(path[1::2], path[2::2], strict=False):
+            self._shift(kind, member, -count)
         self.supply[path[0]] -= count
         self._arrive(path[-1], count)
 

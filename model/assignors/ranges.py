@@ -11,7 +11,7 @@ from rebalance.model.claims import NOBODY, Rows
 from rebalance.model.values import GroupAssignment, Racks
 
 
-def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """Contiguous ranges over the members in seat order; the first ones get one more.
 
     Topics with equal partition counts and equal subscribers are co-partitioned: equal indexes go to one
@@ -21,7 +21,7 @@ def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     order = seats(rebalance)
     subscribers: dict[str, list[int]] = {topic: [] for topic in rebalance.topics}
     for member in order:
-        for topic in rebalance.wishes[member]:
+        for topic in rebalance.subscriptions[member]:
             subscribers[topic].append(member)
     alike: dict[tuple[int, tuple[int, ...]], list[str]] = {}
     for topic in rebalance.topics:

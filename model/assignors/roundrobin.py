@@ -23,7 +23,7 @@ def seats(rebalance: Rebalance) -> list[int]:
     return sorted(range(len(rebalance.members)), key=key)
 
 
-def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """Each partition to the next member in the circle that subscribes to its topic.
 
     Every topic here has a subscriber, so that the search ends within one turn.
@@ -32,7 +32,7 @@ def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     rows: Rows = {}
     turn = 0
     for topic, size in rebalance.sizes.items():
-        takers = [seat for seat, member in enumerate(order) if topic in rebalance.wishes[member]]
+        takers = [seat for seat, member in enumerate(order) if topic in rebalance.subscriptions[member]]
         row = rows[topic] = []
         for _ in range(size):
             seat = takers[bisect_left(takers, turn) % len(takers)]

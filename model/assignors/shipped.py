@@ -1,4 +1,4 @@
-"""Stages as they were shipped by mistake, one function each; ``rebalance.model.switches`` names them.
+"""Stages as they were shipped by mistake, one function each; ``rebalance.model.bugs.switches`` names them.
 
 Each has the type of the stage it replaces (see ``design``) and reproduces the mistake, not the code, of
 the release that its switch tells. Entries such as J2 are those of the catalogue of bugs.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rebalance.model.assignors import deal, ranges, roundrobin, sticky
-from rebalance.model.assignors.design import Encode, Place, Rebalance, Resolve, newest_claims
+from rebalance.model.assignors.design import Allocate, Encode, Rebalance, Resolve, newest_claims
 from rebalance.model.claims import CONTESTED, NOBODY, Claim, Rows, newest, user_data_claim
 from rebalance.model.values import (
     NO_GENERATION,
@@ -157,9 +157,9 @@ def count_repeats(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 def quota_still_open(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """J2, part 3: who was found at the floor early stays fillable after all larger places are taken."""
     if not rebalance.alike or any(rebalance.racks):
-        return sticky.place(rebalance, held)
+        return sticky.allocate(rebalance, held)
     rows = sticky.keepable(rebalance, held)
-    members = [m for m, wish in enumerate(rebalance.wishes) if wish]
+    members = [m for m, topics in enumerate(rebalance.subscriptions) if topics]
     if not members:
         return deal.assignment(rebalance.members, rows)
     floor, extra = divmod(sum(rebalance.sizes.values()), len(members))
@@ -203,8 +203,8 @@ def _constrained(
     Unequal subscriptions and racks went to another algorithm: the reference stands for it.
     """
     if not rebalance.alike or any(rebalance.racks):
-        return sticky.place(rebalance, held)
-    members = [m for m, wish in enumerate(rebalance.wishes) if wish]
+        return sticky.allocate(rebalance, held)
+    members = [m for m, topics in enumerate(rebalance.subscriptions) if topics]
     hands: list[list[TopicPartition]] = [[] for _ in rebalance.members]
     if members:
         everything = [TopicPartition(t, i) for t, size in rebalance.sizes.items() for i in range(size)]
@@ -243,9 +243,11 @@ def pairwise(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     held back in one round may be placed so in the next that others have to move.
     """
     if rebalance.alike:
-        return sticky.place(rebalance, held)
+        return sticky.allocate(rebalance, held)
     rows = sticky.keepable(rebalance, held)
-    takers = {t: [m for m, wish in enumerate(rebalance.wishes) if t in wish] for t in rebalance.topics}
+    takers = {
+        t: [m for m, topics in enumerate(rebalance.subscriptions) if t in topics] for t in rebalance.topics
+    }
     loads = Counter(m for row in rows.values() for m in row)
     partitions = sorted(
         (TopicPartition(t, i) for t, size in rebalance.sizes.items() for i in range(size)),
@@ -267,7 +269,7 @@ def pairwise(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 
 def recounting(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """J24, KAFKA-9987: the right result, after comparing every partition with every member by recounting."""
-    placed = sticky.place(rebalance, held)
+    placed = sticky.allocate(rebalance, held)
     owners = {p: m for m, partitions in placed.items() for p in partitions}
     everyone = list(owners.values())
     for poorer, owner in _moves(rebalance, owners):
@@ -278,7 +280,7 @@ def recounting(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 
 def sweeping(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """J24, KAFKA-15106: a difference of one counts as unbalanced, so every partition costs a full sweep."""
-    placed = sticky.place(rebalance, held)
+    placed = sticky.allocate(rebalance, held)
     owners = {p: m for m, partitions in placed.items() for p in partitions}
     loads = {member: len(partitions) for member, partitions in placed.items()}
     for _ in owners:
@@ -290,35 +292,35 @@ def sweeping(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 def _moves(rebalance: Rebalance, owners: dict[TopicPartition, str]) -> Iterator[tuple[str, str]]:
     """For each partition and each other member that could have it: (that member, the owner)."""
     for partition, owner in owners.items():
-        for member, wish in zip(rebalance.members, rebalance.wishes, strict=True):
-            if partition.topic in wish and member != owner:
+        for member, topics in zip(rebalance.members, rebalance.subscriptions, strict=True):
+            if partition.topic in topics and member != owner:
                 yield member, owner
 
 
-def without_claims(place: Place) -> Place:
+def without_claims(allocate: Allocate) -> Allocate:
     """F4: the placement starts from a map of claims that was cleared before."""
 
-    def place_afresh(rebalance: Rebalance, held: Rows) -> GroupAssignment:
-        return place(rebalance, {topic: [NOBODY] * size for topic, size in rebalance.sizes.items()})
+    def allocate_afresh(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+        return allocate(rebalance, {topic: [NOBODY] * size for topic, size in rebalance.sizes.items()})
 
-    return place_afresh
+    return allocate_afresh
 
 
-def alike_if_one_topic(place: Place) -> Place:
+def alike_if_one_topic(allocate: Allocate) -> Allocate:
     """F5: one topic with metadata, so all members must subscribe to the same."""
 
-    def place_one_topic(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+    def allocate_one_topic(rebalance: Rebalance, held: Rows) -> GroupAssignment:
         if len(rebalance.topics) == 1:
             topics = frozenset(rebalance.topics)
-            rebalance = replace(rebalance, wishes=(topics,) * len(rebalance.members))
-        return place(rebalance, held)
+            rebalance = replace(rebalance, subscriptions=(topics,) * len(rebalance.members))
+        return allocate(rebalance, held)
 
-    return place_one_topic
+    return allocate_one_topic
 
 
 def by_detour(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """F5: what a chain of moves hands on is not the partition that came in, so that two move, not one."""
-    placed = sticky.place(rebalance, held)
+    placed = sticky.allocate(rebalance, held)
     owners = {p: m for m, partitions in placed.items() for p in partitions}
     number = {member: n for n, member in enumerate(rebalance.members)}
     for partition, taker in sorted(owners.items()):
@@ -329,8 +331,8 @@ def by_detour(rebalance: Rebalance, held: Rows) -> GroupAssignment:
             if (
                 between not in (taker, rebalance.members[loser])
                 and _holder(held, other) == number[between]
-                and partition.topic in rebalance.wishes[number[between]]
-                and other.topic in rebalance.wishes[number[taker]]
+                and partition.topic in rebalance.subscriptions[number[between]]
+                and other.topic in rebalance.subscriptions[number[taker]]
             ):
                 owners[partition], owners[other] = between, taker
                 break
@@ -343,38 +345,40 @@ def by_detour(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 # -- placing: topics and members ---------------------------------------------------------------------------
 
 
-def without_null_check(place: Place) -> Place:
+def without_null_check(allocate: Allocate) -> Allocate:
     """J29, KAFKA-7962 and KAFKA-3661: a subscribed topic without metadata ends the assignment."""
 
-    def place_or_fail(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+    def allocate_or_fail(rebalance: Rebalance, held: Rows) -> GroupAssignment:
         for member, subscription in rebalance.group.items():
             for topic in subscription.topics:
                 if topic not in rebalance.topics:
                     raise IllegalStateError(f"null: no partitions of topic {topic}, wanted by {member}")
-        return place(rebalance, held)
+        return allocate(rebalance, held)
 
-    return place_or_fail
+    return allocate_or_fail
 
 
-def as_many_topics_as_members(place: Place) -> Place:
+def as_many_topics_as_members(allocate: Allocate) -> Allocate:
     """L6, 57da62532: topics beyond the number of members are never looked at."""
 
-    def place_some(rebalance: Rebalance, held: Rows) -> GroupAssignment:
-        return place(_restricted(rebalance, list(rebalance.topics)[: len(rebalance.members)]), held)
+    def allocate_some(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+        return allocate(_restricted(rebalance, list(rebalance.topics)[: len(rebalance.members)]), held)
 
-    return place_some
+    return allocate_some
 
 
-def topics_of_the_leader(place: Place) -> Place:
+def topics_of_the_leader(allocate: Allocate) -> Allocate:
     """Q3: the leader (here: the first of the group) hands out its own topics, to everybody."""
 
-    def place_own(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+    def allocate_own(rebalance: Rebalance, held: Rows) -> GroupAssignment:
         leader = next(iter(rebalance.group), None)
-        topics = rebalance.wishes[rebalance.members.index(leader)] if leader is not None else frozenset()
+        topics = (
+            rebalance.subscriptions[rebalance.members.index(leader)] if leader is not None else frozenset()
+        )
         own = _restricted(rebalance, sorted(topics))
-        return place(replace(own, wishes=(topics,) * len(rebalance.members)), held)
+        return allocate(replace(own, subscriptions=(topics,) * len(rebalance.members)), held)
 
-    return place_own
+    return allocate_own
 
 
 def _restricted(rebalance: Rebalance, topics: list[str]) -> Rebalance:
@@ -382,36 +386,36 @@ def _restricted(rebalance: Rebalance, topics: list[str]) -> Rebalance:
     return replace(
         rebalance,
         topics={topic: rebalance.topics[topic] for topic in topics},
-        wishes=tuple(wish.intersection(topics) for wish in rebalance.wishes),
+        subscriptions=tuple(subscribed.intersection(topics) for subscribed in rebalance.subscriptions),
     )
 
 
-def in_order_of_arrival(place: Place) -> Place:
+def in_order_of_arrival(allocate: Allocate) -> Allocate:
     """S1: members are taken as the map yields them, not sorted."""
 
-    def place_unsorted(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+    def allocate_unsorted(rebalance: Rebalance, held: Rows) -> GroupAssignment:
         order = {member: f"{n:09}" for n, member in enumerate(rebalance.group)}
         group = {order[m]: replace(s, group_instance_id=None) for m, s in rebalance.group.items()}
-        wish = dict(zip(rebalance.members, rebalance.wishes, strict=True))
+        subscribed = dict(zip(rebalance.members, rebalance.subscriptions, strict=True))
         claim = dict(zip(rebalance.members, rebalance.claims, strict=True))
         unsorted = Rebalance(
             group=group,
             members=tuple(group),
             topics=rebalance.topics,
-            wishes=tuple(wish[m] for m in rebalance.group),
+            subscriptions=tuple(subscribed[m] for m in rebalance.group),
             claims=tuple(claim[m] for m in rebalance.group),
         )
-        placed = place(unsorted, held)
+        placed = allocate(unsorted, held)
         return {member: placed[order[member]] for member in rebalance.members}
 
-    return place_unsorted
+    return allocate_unsorted
 
 
 def topic_by_topic(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """J28: racks decide in each topic by itself."""
     rows: Rows = {}
     for topic, racks in rebalance.topics.items():
-        members = tuple(m for m in roundrobin.seats(rebalance) if topic in rebalance.wishes[m])
+        members = tuple(m for m in roundrobin.seats(rebalance) if topic in rebalance.subscriptions[m])
         rows[topic] = ranges.divide(len(racks), members, [racks], rebalance.racks)
     return deal.assignment(rebalance.members, rows)
 
@@ -425,7 +429,7 @@ def modulo_eligible(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     rows: Rows = {topic: [NOBODY] * size for topic, size in rebalance.sizes.items()}
     seat = -1
     for topic, row in rows.items():
-        eligible = [m for m in order if topic in rebalance.wishes[m]]
+        eligible = [m for m in order if topic in rebalance.subscriptions[m]]
         for index in range(len(row)):
             for _ in eligible:
                 seat = (seat + 1) % len(eligible)

@@ -14,7 +14,7 @@ from rebalance.model.claims import NOBODY, Rows
 from rebalance.model.values import GroupAssignment, Racks
 
 
-def place(rebalance: Rebalance, held: Rows) -> GroupAssignment:
+def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """Every partition of every subscribed topic, in the best possible way (see ``flow``)."""
     kept = keepable(rebalance, held)
     if rebalance.alike and not any(rebalance.racks):
@@ -37,7 +37,7 @@ def keepable(rebalance: Rebalance, held: Rows) -> Rows:
     """``held`` without what nobody may keep: contested partitions, and topics the holder left."""
     rows: Rows = {}
     for topic, row in held.items():
-        leavers = {m for m in set(row) if m < 0 or topic not in rebalance.wishes[m]} - {NOBODY}
+        leavers = {m for m in set(row) if m < 0 or topic not in rebalance.subscriptions[m]} - {NOBODY}
         rows[topic] = [NOBODY if m in leavers else m for m in row] if leavers else row[:]
     return rows
 
@@ -48,7 +48,7 @@ def by_quota(rebalance: Rebalance, rows: Rows) -> Rows:
     With P partitions and N members, P mod N members get one more. These places go to members that keep
     one more claim through it; no other placement could keep more.
     """
-    members = [m for m, topics in enumerate(rebalance.wishes) if topics]
+    members = [m for m, topics in enumerate(rebalance.subscriptions) if topics]
     if not members:
         return rows
     loads: Counter[int] = Counter()
@@ -76,16 +76,16 @@ def by_quota(rebalance: Rebalance, rows: Rows) -> Rows:
 
 
 def by_flow(rebalance: Rebalance, kept: Rows) -> Rows:
-    """The general case: a least-cost flow from lots of equal partitions to members."""
+    """The general case: a least-cost flow from classes of equal partitions to members."""
     takers = dict.fromkeys(rebalance.topics, 0)
-    for member, topics in enumerate(rebalance.wishes):
+    for member, topics in enumerate(rebalance.subscriptions):
         for topic in topics:
             takers[topic] |= 1 << member
     residents: dict[str, int] = {}
     for member, rack in enumerate(rebalance.racks):
         if rack:
             residents[rack] = residents.get(rack, 0) | 1 << member
-    lots: list[flow.Lot] = []
+    classes: list[flow.PartitionClass] = []
     contents: list[tuple[str, list[int]]] = []
     for topic in rebalance.topics:
         for matching, indexes in _alike(rebalance.topics[topic], residents).items():
@@ -94,10 +94,10 @@ def by_flow(rebalance: Rebalance, kept: Rows) -> Rows:
             del claims[NOBODY]
             # Where no rack can match, every member is as good as any other.
             near = takers[topic] & matching
-            lots.append(flow.Lot(len(indexes), takers[topic], near or takers[topic], claims))
+            classes.append(flow.PartitionClass(len(indexes), takers[topic], near or takers[topic], claims))
             contents.append((topic, indexes))
     rows: Rows = {topic: [NOBODY] * size for topic, size in rebalance.sizes.items()}
-    for (topic, indexes), given in zip(contents, flow.place(lots, len(rebalance.members)), strict=True):
+    for (topic, indexes), given in zip(contents, flow.allocate(classes, len(rebalance.members)), strict=True):
         row, old = rows[topic], kept[topic]
         needs = {member: given[member] for member in sorted(given)}
         for index in indexes:
@@ -114,11 +114,11 @@ def by_flow(rebalance: Rebalance, kept: Rows) -> Rows:
 def _alike(partitions: tuple[Racks, ...], residents: dict[str, int]) -> dict[int, list[int]]:
     """Members in a replica's rack -> the indexes of the partitions for which it is them."""
     members_of: dict[Racks, int] = {}
-    lots: dict[int, list[int]] = {}
+    classes: dict[int, list[int]] = {}
     for index, racks in enumerate(partitions):
         if racks not in members_of:
             members_of[racks] = 0
             for rack in racks:
                 members_of[racks] |= residents.get(rack, 0)
-        lots.setdefault(members_of[racks], []).append(index)
-    return lots
+        classes.setdefault(members_of[racks], []).append(index)
+    return classes

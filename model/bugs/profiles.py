@@ -12,23 +12,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rebalance.model import catalogue
-from rebalance.model.decisions import DECISIONS
-from rebalance.model.releases import CURRENT, Version, parse, version
-from rebalance.model.switches import SWITCHES
+from rebalance.model.bugs import catalogue
+from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.releases import CURRENT, Version, parse, version
+from rebalance.model.bugs.switches import SWITCHES
 
 Kind = Literal["client", "broker"]
 
 AS_SPECIFIED = "as-specified"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """One release. ``decisions`` are ids of ``rebalance.model.decisions``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseProfile:
+    """One release. ``decisions`` are ids of ``rebalance.model.bugs.decisions``.
 
-    ``switches`` are those of ``rebalance.model.switches`` for its cooperative-sticky assignor, in the order
-    to apply them. ``metadata_version`` is the highest subscription version it writes (0: a broker, none);
-    ``user_data_generation`` whether its CooperativeStickyAssignor writes one there (KAFKA-12984).
+    ``switches`` are those of ``rebalance.model.bugs.switches`` for its cooperative-sticky assignor, in the
+    order to apply them. ``metadata_version`` is the highest subscription version it writes (0: a broker,
+    none); ``user_data_generation`` whether its CooperativeStickyAssignor writes one there (KAFKA-12984).
     """
 
     name: str
@@ -77,16 +77,16 @@ RANGE_FIRST = ("range", "cooperative-sticky")
 """The default list of Java since 3.0.0 (KAFKA-12487); by its first entry it is EAGER."""
 
 
-def _java(name: str, release: Version, notes: str) -> Profile:
-    return Profile(
-        name,
-        "client",
-        decisions_in("Java", release),
-        switches_in("Java", release),
-        RANGE_FIRST if release >= (3, 0, 0) else ("range",),
-        3 if release >= (3, 4, 0) else 1,
-        release >= (2, 8, 1),
-        notes,
+def _java(name: str, release: Version, notes: str) -> ReleaseProfile:
+    return ReleaseProfile(
+        name=name,
+        kind="client",
+        decisions=decisions_in("Java", release),
+        switches=switches_in("Java", release),
+        default_assignors=RANGE_FIRST if release >= (3, 0, 0) else ("range",),
+        metadata_version=3 if release >= (3, 4, 0) else 1,
+        user_data_generation=release >= (2, 8, 1),
+        notes=notes,
     )
 
 
@@ -97,18 +97,18 @@ def _other(
     metadata_version: Literal[1, 3],
     notes: str,
     also: Mapping[str, str] | None = None,
-) -> Profile:
+) -> ReleaseProfile:
     """A client that is not Java: its own entries, and ``also`` (id -> how it was found to have it)."""
     read = also or {}
-    return Profile(
-        name,
-        "client",
-        decisions_in(product, release) | {id_ for id_ in read if id_ in DECISIONS},
-        (*switches_in(product, release), *(id_ for id_ in read if id_ not in DECISIONS)),
-        ("range", "roundrobin"),
-        metadata_version,
-        False,
-        "; ".join([notes, *(f"{id_}: {reason}" for id_, reason in read.items())]),
+    return ReleaseProfile(
+        name=name,
+        kind="client",
+        decisions=decisions_in(product, release) | {id_ for id_ in read if id_ in DECISIONS},
+        switches=(*switches_in(product, release), *(id_ for id_ in read if id_ not in DECISIONS)),
+        default_assignors=("range", "roundrobin"),
+        metadata_version=metadata_version,
+        user_data_generation=False,
+        notes="; ".join([notes, *(f"{id_}: {reason}" for id_, reason in read.items())]),
     )
 
 
@@ -124,7 +124,9 @@ KAFKA_PYTHON_READ: dict[str, str] = {
 entry for."""
 
 _CLIENTS = (
-    Profile(AS_SPECIFIED, "client", frozenset(), (), RANGE_FIRST, 3, True, "the KIPs, after correction"),
+    ReleaseProfile(name=AS_SPECIFIED, kind="client", decisions=frozenset(), switches=(),
+        default_assignors=RANGE_FIRST, metadata_version=3, user_data_generation=True,
+        notes="the KIPs, after correction"),
     _java("java-2.4", version("2.4.1"), "the first with KIP-429; 2.4.1 was run"),
     _java("java-2.6", version("2.6.0"), "constrained sticky algorithm, enforceRebalance"),
     _java("java-2.8.0", version("2.8.0"), "the last with KAFKA-12983 and KAFKA-12984"),
@@ -150,18 +152,36 @@ _CLIENTS = (
     ),
 )  # fmt: skip
 
-CLIENTS: dict[str, Profile] = {profile.name: profile for profile in _CLIENTS}
+CLIENTS: dict[str, ReleaseProfile] = {profile.name: profile for profile in _CLIENTS}
 """Client profiles by name, the specification first, then by release."""
 
 # -- brokers -----------------------------------------------------------------------------------------------
 
 
-def _broker(name: str, release: Version, notes: str) -> Profile:
-    return Profile(name, "broker", decisions_in("broker", release), (), (), 0, False, notes)
+def _broker(name: str, release: Version, notes: str) -> ReleaseProfile:
+    return ReleaseProfile(
+        name=name,
+        kind="broker",
+        decisions=decisions_in("broker", release),
+        switches=(),
+        default_assignors=(),
+        metadata_version=0,
+        user_data_generation=False,
+        notes=notes,
+    )
 
 
 _BROKERS = (
-    Profile(AS_SPECIFIED, "broker", frozenset(), (), (), 0, False, "the KIPs, after correction"),
+    ReleaseProfile(
+        name=AS_SPECIFIED,
+        kind="broker",
+        decisions=frozenset(),
+        switches=(),
+        default_assignors=(),
+        metadata_version=0,
+        user_data_generation=False,
+        notes="the KIPs, after correction",
+    ),
     _broker("broker-2.4", version("2.4.1"), "static membership as of KIP-345"),
     _broker("broker-2.6", version("2.6.0"), "a static replacement is not persisted yet"),
     _broker("broker-2.8.0", version("2.8.0"), "heartbeats between join and sync, and no expiry"),
@@ -170,11 +190,11 @@ _BROKERS = (
     _broker("broker-current", CURRENT, "4.0.0-SNAPSHOT at commit 1eb7644349cb, the new coordinator"),
 )
 
-BROKERS: dict[str, Profile] = {profile.name: profile for profile in _BROKERS}
+BROKERS: dict[str, ReleaseProfile] = {profile.name: profile for profile in _BROKERS}
 """Broker profiles by name, the specification first, then by release."""
 
 
-def client(name: str) -> Profile:
+def client(name: str) -> ReleaseProfile:
     """The client profile ``name``; ``java-X.Y.Z`` is computed for any release of Java from 2.4 on.
 
     Raises ValueError that lists those there are.
@@ -185,12 +205,12 @@ def client(name: str) -> Profile:
     return _look_up(name, "client", CLIENTS)
 
 
-def broker(name: str) -> Profile:
+def broker(name: str) -> ReleaseProfile:
     """The broker profile ``name``. Raises ValueError that lists those there are."""
     return _look_up(name, "broker", BROKERS)
 
 
-def _look_up(name: str, kind: Kind, profiles: Mapping[str, Profile]) -> Profile:
+def _look_up(name: str, kind: Kind, profiles: Mapping[str, ReleaseProfile]) -> ReleaseProfile:
     if name not in profiles:
         raise ValueError(f"unknown {kind} profile {name!r}: there are {', '.join(profiles)}")
     return profiles[name]

@@ -14,6 +14,7 @@ ends several ranges: fixed in 2.7.2, 2.8.1 and 3.0.0 is ``to 2.7.1, 2.8.0``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -68,6 +69,32 @@ def version(text: str) -> Version:
     if not re.fullmatch(_VERSION, text):
         raise ValueError(f"{text!r} is no release: write numbers and dots, such as 2.8.1")
     return tuple(map(int, text.split(".")))
+
+
+def released(versions: Iterable[str]) -> tuple[str, ...]:
+    """Those that are releases, not previews of one, as numbers and dots; each once, the oldest first.
+
+    >>> released(["v1.10.0", "v1.9.0", "2.0.0-beta.1", "2.0.0rc1", "1.9.0"])
+    ('1.9.0', '1.10.0')
+    """
+    found = {}
+    for one in versions:
+        text = one.removeprefix("v")
+        try:
+            found[version(text)] = text
+        except ValueError:
+            continue
+    return tuple(found[number] for number in sorted(found))
+
+
+def newest_of_minors(releases: Iterable[str], first: str) -> tuple[str, ...]:
+    """Of each minor series from that of ``first`` on its newest release.
+
+    >>> newest_of_minors(["2.3.1", "2.4.0", "2.4.1", "2.10.0"], "2.4")
+    ('2.4.1', '2.10.0')
+    """
+    newest = {version(one)[:2]: one for one in released(releases) if version(one) >= version(first)}
+    return tuple(newest.values())
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value, When
 from rebalance.model.protocol.member import Seen, membership_error, removed, works
-from rebalance.model.protocol.setup import Me, Setup, letter
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
@@ -30,11 +30,11 @@ from rebalance.model.protocol.state import (
     JoinParked,
     Life,
     Member,
+    MemberRecord,
     MemberState,
     Metadata,
     Noted,
     Parts,
-    Record,
     Records,
     Refused,
     Repeated,
@@ -51,7 +51,7 @@ SETTLED = (GroupState.STABLE, GroupState.COMPLETING)
 GONE = (GroupState.DEAD, GroupState.EMPTY)
 
 
-def admitted(records: Sequence[Record]) -> list[Record]:
+def admitted(records: Sequence[MemberRecord]) -> list[MemberRecord]:
     """The records of members, without ids that are only pending."""
     return [record for record in records if record.meta is not None]
 
@@ -84,12 +84,12 @@ def written(meta: Metadata) -> Metadata:
     return meta if tells and meta.version >= 1 else meta._replace(own_gen=NONE)
 
 
-def put(records: Records, record: Record) -> Records:
+def put(records: Records, record: MemberRecord) -> Records:
     """``records`` with the one of the same id replaced, or with a new one."""
     return tuple(sorted((*(r for r in records if r.id != record.id), record), key=lambda r: r.id))
 
 
-def find(records: Sequence[Record], member_id: int) -> Record | None:
+def find(records: Sequence[MemberRecord], member_id: int) -> MemberRecord | None:
     return next((record for record in records if record.id == member_id), None)
 
 
@@ -97,7 +97,7 @@ def find(records: Sequence[Record], member_id: int) -> Record | None:
 
 
 def refusal(
-    setup: Setup, group: Group, join: Join, everybody: Sequence[Record], mine: Record | None
+    setup: Setup, group: Group, join: Join, everybody: Sequence[MemberRecord], mine: MemberRecord | None
 ) -> Error | None:
     """Why a JoinGroup is turned away before anything else: protocols that do not fit, or a full group."""
     members = admitted(everybody)
@@ -121,7 +121,12 @@ def refusal(
 
 
 def join_arrives(
-    me: Me, wire: Wire, group: Group, records: Records, others: tuple[Records, ...], ids: tuple[int, ...]
+    me: MemberContext,
+    wire: Wire,
+    group: Group,
+    records: Records,
+    others: tuple[Records, ...],
+    ids: tuple[int, ...],
 ) -> tuple[Wire, Group, Records, Seen]:
     """One JoinGroup request is handled; ``ids`` are incarnations in use besides those of ``records``."""
     assert isinstance(wire, Join)
@@ -139,7 +144,9 @@ def join_arrives(
     return _join_known(me, wire, group, records, mine, len(admitted(everybody)))
 
 
-def _parked(group: Group, records: Records, record: Record, meta: Metadata) -> tuple[Wire, Group, Records]:
+def _parked(
+    group: Group, records: Records, record: MemberRecord, meta: Metadata
+) -> tuple[Wire, Group, Records]:
     """Into the purgatory, and the group into a rebalance if it is not in one."""
     record = record._replace(meta=meta, joined=True, given_up=False, silent=False)
     if group.state is not GroupState.PREPARING:
@@ -148,7 +155,12 @@ def _parked(group: Group, records: Records, record: Record, meta: Metadata) -> t
 
 
 def _join_new(
-    me: Me, wire: Join, group: Group, records: Records, fresh: int, everybody: Sequence[Record]
+    me: MemberContext,
+    wire: Join,
+    group: Group,
+    records: Records,
+    fresh: int,
+    everybody: Sequence[MemberRecord],
 ) -> tuple[Wire, Group, Records, Seen]:
     decisions = me.setup.coordinator
     if me.static:
@@ -160,13 +172,19 @@ def _join_new(
             return _replace_static(me, wire, group, records, old, fresh, others)
     elif "ghost_on_retry" not in decisions:
         given = Refused("join", Error.MEMBER_ID_REQUIRED, NO_ID, given=fresh)
-        return given, group, put(records, Record(fresh, None)), ()
+        return given, group, put(records, MemberRecord(fresh, None)), ()
     seen = Admitted(me.slot, me.static, len(admitted(everybody)) + 1, me.setup.max_size)
-    return *_parked(group, records, Record(fresh, None, new=True), wire.meta), (seen,)
+    return *_parked(group, records, MemberRecord(fresh, None, new=True), wire.meta), (seen,)
 
 
 def _replace_static(
-    me: Me, wire: Join, group: Group, records: Records, old: Record, fresh: int, others: Sequence[Record]
+    me: MemberContext,
+    wire: Join,
+    group: Group,
+    records: Records,
+    old: MemberRecord,
+    fresh: int,
+    others: Sequence[MemberRecord],
 ) -> tuple[Wire, Group, Records, Seen]:
     """``replaceStaticMember``: the entry moves to the new id and keeps assignment and leadership."""
     decisions = me.setup.coordinator
@@ -186,7 +204,15 @@ def _replace_static(
     if group.state is GroupState.COMPLETING and "static_replace_in_completing_no_rebalance" in decisions:
         quiet = True
     tells = leads and "static_leader_returns_as_follower" not in decisions
-    seen = Replaced(me.slot, group.state, not quiet, changed or reselected, owed, leads, tells)
+    seen = Replaced(
+        who=me.slot,
+        state=group.state,
+        rebalances=not quiet,
+        changed=changed or reselected,
+        owed=owed,
+        leader=leads,
+        told_leader=tells,
+    )
     if not quiet:
         return *_parked(group, kept, moved, wire.meta), (seen,)
     assert group.protocol is not None
@@ -197,7 +223,7 @@ def _replace_static(
 
 
 def _join_known(
-    me: Me, wire: Join, group: Group, records: Records, mine: Record, size: int
+    me: MemberContext, wire: Join, group: Group, records: Records, mine: MemberRecord, size: int
 ) -> tuple[Wire, Group, Records, Seen]:
     if mine.meta is None:
         seen = Admitted(me.slot, True, size + 1, me.setup.max_size)
@@ -214,7 +240,9 @@ def _join_known(
     return *_parked(group, records, mine, wire.meta), seen_again
 
 
-def join_request(me: Me, wire: Wire, group: Group, records: Records, *rest: Any) -> Iterator[Outcome]:
+def join_request(
+    me: MemberContext, wire: Wire, group: Group, records: Records, *rest: Any
+) -> Iterator[Outcome]:
     """A JoinGroup arrives."""
     if isinstance(wire, Join):
         others, ids = _split(me, rest)
@@ -222,7 +250,9 @@ def join_request(me: Me, wire: Wire, group: Group, records: Records, *rest: Any)
         yield Outcome((wire, group, records), seen=seen)
 
 
-def abandoned_join(me: Me, stray: Stray, group: Group, records: Records, *rest: Any) -> Iterator[Outcome]:
+def abandoned_join(
+    me: MemberContext, stray: Stray, group: Group, records: Records, *rest: Any
+) -> Iterator[Outcome]:
     """A JoinGroup arrives that its sender gave up on: it has its effect, the answer goes nowhere."""
     if isinstance(stray, Join):
         others, ids = _split(me, rest)
@@ -230,7 +260,7 @@ def abandoned_join(me: Me, stray: Stray, group: Group, records: Records, *rest: 
         yield Outcome((None, group, records), seen=(*seen, Noted("abandoned JoinGroup arrives")))
 
 
-def _split(me: Me, rest: Sequence[Records]) -> tuple[tuple[Records, ...], tuple[int, ...]]:
+def _split(me: MemberContext, rest: Sequence[Records]) -> tuple[tuple[Records, ...], tuple[int, ...]]:
     """What a JoinGroup's handling reads beside its own slot: records of the others, ids in the log."""
     if not me.setup.keeps_log:
         return tuple(rest), ()
@@ -308,7 +338,7 @@ def _all_here(setup: Setup, group: Group, records: Sequence[Records]) -> bool:
 
 def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: list[object]) -> Records:
     """The records of one slot after the join phase."""
-    kept: list[Record] = []
+    kept: list[MemberRecord] = []
     static = setup.consumers[slot].instance is not None
     for record in records:
         if record.meta is None:
@@ -326,7 +356,7 @@ def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: lis
     return tuple(kept)
 
 
-def _silent(setup: Setup, group: Group, record: Record) -> Record:
+def _silent(setup: Setup, group: Group, record: MemberRecord) -> MemberRecord:
     """A static member that did not come is represented by the subscription that it sent last, which is one
     assignment too old; as specified, also by what it was assigned since."""
     assert record.meta is not None
@@ -344,7 +374,7 @@ def _silent(setup: Setup, group: Group, record: Record) -> Record:
 # -- SyncGroup -----------------------------------------------------------------------------------------
 
 
-def sync_request(me: Me, wire: Wire, group: Group, records: Records) -> Iterator[Outcome]:
+def sync_request(me: MemberContext, wire: Wire, group: Group, records: Records) -> Iterator[Outcome]:
     """A SyncGroup arrives that decides nothing: a follower's, or one that comes too late."""
     if not isinstance(wire, Sync):
         return
@@ -371,7 +401,11 @@ def sync_request(me: Me, wire: Wire, group: Group, records: Records) -> Iterator
 
 def leader_sync(setup: Setup, slot: int, wire: Wire, group: Group, *rest: Any) -> Iterator[Outcome]:
     """The leader's SyncGroup arrives in time: stored, appended to the log, everybody parked is answered."""
-    if not isinstance(wire, Sync) or wire.grants is None or not _in_time(Me(Slot(slot), setup), wire, group):
+    if (
+        not isinstance(wire, Sync)
+        or wire.grants is None
+        or not _in_time(MemberContext(Slot(slot), setup), wire, group)
+    ):
         return
     slots = setup.slots
     records, wires = rest[: len(slots)], list(rest[len(slots) : 2 * len(slots)])
@@ -398,7 +432,7 @@ def leader_sync(setup: Setup, slot: int, wire: Wire, group: Group, *rest: Any) -
     yield Outcome((stable, *after, *wires, *log))
 
 
-def _in_time(me: Me, wire: Wire, group: Group) -> bool:
+def _in_time(me: MemberContext, wire: Wire, group: Group) -> bool:
     """Whether a SyncGroup is the one that the group waits for."""
     if not isinstance(wire, Sync) or wire.grants is None or group.state is not GroupState.COMPLETING:
         return False
@@ -414,11 +448,11 @@ def logged(setup: Setup, group: Group, records: Records) -> Records:
         meta = record.meta
         if "persist_selected_protocol_only" in setup.coordinator and group.protocol:
             meta = meta._replace(assignors=(group.protocol,))
-        kept.append(Record(record.id, meta, record.assigned, synced=True))
+        kept.append(MemberRecord(record.id, meta, record.assigned, synced=True))
     return tuple(kept)
 
 
-def refuse_sync(me: Me, wire: Wire, group: Group) -> Iterator[Outcome]:
+def refuse_sync(me: MemberContext, wire: Wire, group: Group) -> Iterator[Outcome]:
     """A parked SyncGroup whose generation will not be settled any more is answered."""
     if isinstance(wire, SyncParked):
         over = group.state is not GroupState.COMPLETING or group.generation != wire.generation
@@ -426,7 +460,7 @@ def refuse_sync(me: Me, wire: Wire, group: Group) -> Iterator[Outcome]:
             yield Outcome((Refused("sync", Error.REBALANCE_IN_PROGRESS, wire.id, wire.generation),))
 
 
-def refuse_join(me: Me, wire: Wire, records: Records) -> Iterator[Outcome]:
+def refuse_join(me: MemberContext, wire: Wire, records: Records) -> Iterator[Outcome]:
     """A parked JoinGroup whose member was removed is answered."""
     if isinstance(wire, JoinParked) and find(records, wire.id) is None:
         error = membership_error(me, records, wire.id)
@@ -437,17 +471,17 @@ def refuse_join(me: Me, wire: Wire, records: Records) -> Iterator[Outcome]:
 # -- timeouts ------------------------------------------------------------------------------------------
 
 
-def belongs(member: Member, wire: Wire, record: Record) -> bool:
+def belongs(member: Member, wire: Wire, record: MemberRecord) -> bool:
     """Whether the member at work is the one of ``record``; it may learn its id only from the answer."""
     return record.id in (member.id, getattr(wire, "id", NO_ID), getattr(wire, "given", NO_ID))
 
 
-def able(member: Member, wire: Wire, record: Record) -> bool:
+def able(member: Member, wire: Wire, record: MemberRecord) -> bool:
     """Whether the owner of ``record`` can still join and sync in time."""
     return works(member) and bool(member.topics) and belongs(member, wire, record)
 
 
-def append_fails(me: Me, budget: int, wire: Wire, records: Records) -> Iterator[Outcome]:
+def append_fails(me: MemberContext, budget: int, wire: Wire, records: Records) -> Iterator[Outcome]:
     """The append to the log takes too long, and a JoinGroup is told to try again (KAFKA-10870)."""
     if isinstance(wire, JoinParked):
         record = find(records, wire.id)
@@ -456,7 +490,7 @@ def append_fails(me: Me, budget: int, wire: Wire, records: Records) -> Iterator[
 
 
 def session(
-    me: Me, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
+    me: MemberContext, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
 ) -> Iterator[Outcome]:
     """The session of a member expires. One that is parked counts as alive (``maybeExpire``)."""
     decisions = me.setup.coordinator
@@ -471,7 +505,7 @@ def session(
             continue
         alive = able(member, wire, record)
         hung = member.life is Life.HUNG and member.id == record.id
-        quiet = "no_heartbeat_in_completing" in me.runs(member.stage).decisions
+        quiet = "no_heartbeat_in_completing" in me.config(member.stage).decisions
         if hung and member.state in (MemberState.COMPLETING, MemberState.STABLE):
             alive = not (quiet and member.state is MemberState.COMPLETING)
         elif quiet and isinstance(wire, JoinOk) and wire.leader:  # a long assign(), and nobody beats
@@ -481,13 +515,15 @@ def session(
             yield Outcome((after, left), f"id {record.id}")
 
 
-def session_expires(me: Me, member: Member, wire: Wire, group: Group, records: Records) -> Iterator[Outcome]:
+def session_expires(
+    me: MemberContext, member: Member, wire: Wire, group: Group, records: Records
+) -> Iterator[Outcome]:
     """The session of an owner that is dead, paused or gone."""
     yield from session(me, member, wire, group, records, at_work=False)
 
 
 def session_lost(
-    me: Me, budget: int, member: Member, wire: Wire, group: Group, records: Records
+    me: MemberContext, budget: int, member: Member, wire: Wire, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """The session of an owner that is at work: its heartbeats did not arrive."""
     for outcome in session(me, member, wire, group, records, at_work=True):
@@ -495,7 +531,7 @@ def session_lost(
 
 
 def _give_up(
-    me: Me, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
+    me: MemberContext, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
 ) -> Iterator[Outcome]:
     """The rebalance timeout passes for one member that did not come (join phase), or never synced."""
     for record in admitted(records):
@@ -509,7 +545,7 @@ def _give_up(
             yield Outcome((after, left), f"sync of id {record.id}", (seen,))
 
 
-def _sync_expires(me: Me, record: Record) -> bool:
+def _sync_expires(me: MemberContext, record: MemberRecord) -> bool:
     decisions = me.setup.coordinator
     if "no_pending_sync_expiry" in decisions:
         return False
@@ -517,14 +553,14 @@ def _sync_expires(me: Me, record: Record) -> bool:
 
 
 def rebalance_timeout(
-    me: Me, member: Member, wire: Wire, group: Group, records: Records
+    me: MemberContext, member: Member, wire: Wire, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """It passes for a member that cannot come."""
     yield from _give_up(me, member, wire, group, records, at_work=False)
 
 
 def too_slow(
-    me: Me, budget: int, member: Member, wire: Wire, group: Group, records: Records
+    me: MemberContext, budget: int, member: Member, wire: Wire, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """It passes for a member that is at work but slow."""
     for outcome in _give_up(me, member, wire, group, records, at_work=True):
@@ -577,7 +613,9 @@ def expire_group(budget: int, group: Group) -> Iterator[Outcome]:
         yield Outcome((budget - 1, Group()))
 
 
-def persist_replacement(join: Callable[..., Iterator[Outcome]], me: Me) -> Callable[..., Iterator[Outcome]]:
+def persist_replacement(
+    join: Callable[..., Iterator[Outcome]], me: MemberContext
+) -> Callable[..., Iterator[Outcome]]:
     """``join`` with static replacement written to the log (KAFKA-10284): the log's record gets the new id."""
 
     def run(*values: Any) -> Iterator[Outcome]:
@@ -596,18 +634,18 @@ def persist_replacement(join: Callable[..., Iterator[Outcome]], me: Me) -> Calla
 
 def actions(setup: Setup) -> tuple[Action, ...]:
     """All actions of the coordinator."""
-    mes = [Me(Slot(slot), setup) for slot in setup.slots]
+    mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
     all_of = {part: tuple(me.name(part) for me in mes) for part in ("record", "wire", "log")}
     logs = ("log", *all_of["log"]) if setup.keeps_log else ()
     wide = ("group", *all_of["record"], *all_of["wire"], *logs)
     listed = [
         Action(
-            "join phase ends",
-            NOBODY,
-            wide,
-            wide,
-            partial(join_phase_ends, setup),
-            _preparing,
+            name="join phase ends",
+            who=NOBODY,
+            reads=wide,
+            writes=wide,
+            run=partial(join_phase_ends, setup),
+            guard=_preparing,
             when=(When(("group", *all_of["record"]), lambda g, *r: _all_here(setup, g, r)),),
         ),
     ]
@@ -619,26 +657,51 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         if "append fails" in setup.faults:
             touched = ("budget", w, r)
             fails = partial(append_fails, me)
-            listed.append(Action("append fails", me.slot, touched, touched, fails, bool, True, Fairness.NONE))
-        for name, way, act in (("join request", w, run), ("abandoned join", s, late)):
+            listed.append(
+                Action(
+                    name="append fails",
+                    who=me.slot,
+                    reads=touched,
+                    writes=touched,
+                    run=fails,
+                    guard=bool,
+                    fault=True,
+                    fairness=Fairness.NONE,
+                )
+            )
+        for name, channel, act in (("join request", w, run), ("abandoned join", s, late)):
             if setup.keeps_log and me.static:
                 both = (*log, "log")
-                reads, writes = (way, "group", r, *both, *others), (way, "group", r, *both)
-                listed.append(Action(name, me.slot, reads, writes, persist_replacement(act, me), _is_join))
+                reads, writes = (channel, "group", r, *both, *others), (channel, "group", r, *both)
+                listed.append(
+                    Action(
+                        name=name,
+                        who=me.slot,
+                        reads=reads,
+                        writes=writes,
+                        run=persist_replacement(act, me),
+                        guard=_is_join,
+                    )
+                )
             else:
-                reads, writes = (way, "group", r, *log, *others), (way, "group", r)
-                listed.append(Action(name, me.slot, reads, writes, act, _is_join))
+                reads, writes = (channel, "group", r, *log, *others), (channel, "group", r)
+                listed.append(
+                    Action(name=name, who=me.slot, reads=reads, writes=writes, run=act, guard=_is_join)
+                )
         listed += [
-            Action("sync request", me.slot, (w, "group", r), (w, r), partial(sync_request, me), _is_sync),
-            Action("leader sync", me.slot, (w, *wide), wide,
-                   partial(leader_sync, setup, me.slot), _decides,
+            Action(name="sync request", who=me.slot, reads=(w, "group", r), writes=(w, r),
+                run=partial(sync_request, me), guard=_is_sync),
+            Action(name="leader sync", who=me.slot, reads=(w, *wide), writes=wide,
+                   run=partial(leader_sync, setup, me.slot), guard=_decides,
                    when=(When((w, "group"), partial(_in_time, me)),)),
-            Action("sync refused", me.slot, (w, "group"), (w,), partial(refuse_sync, me), _sync_parked),
-            Action("join refused", me.slot, (w, r), (w,), partial(refuse_join, me), _join_parked),
-            Action("session expires", me.slot, (r, m, w, "group"), ("group", r),
-                   lambda r, m, w, g, me=me: session_expires(me, m, w, g, r), bool),
-            Action("rebalance timeout", me.slot, (r, m, w, "group"), ("group", r),
-                   lambda r, m, w, g, me=me: rebalance_timeout(me, m, w, g, r), bool),
+            Action(name="sync refused", who=me.slot, reads=(w, "group"), writes=(w,),
+                run=partial(refuse_sync, me), guard=_sync_parked),
+            Action(name="join refused", who=me.slot, reads=(w, r), writes=(w,), run=partial(refuse_join, me),
+                guard=_join_parked),
+            Action(name="session expires", who=me.slot, reads=(r, m, w, "group"), writes=("group", r),
+                   run=lambda r, m, w, g, me=me: session_expires(me, m, w, g, r), guard=bool),
+            Action(name="rebalance timeout", who=me.slot, reads=(r, m, w, "group"), writes=("group", r),
+                   run=lambda r, m, w, g, me=me: rebalance_timeout(me, m, w, g, r), guard=bool),
         ]  # fmt: skip
         costly = {
             "session timeout": partial(session_lost, me),
@@ -646,14 +709,14 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         }
         listed += [
             Action(
-                name,
-                me.slot,
-                ("budget", m, w, "group", r),
-                ("budget", "group", r),
-                act,
-                bool,
-                True,
-                Fairness.NONE,
+                name=name,
+                who=me.slot,
+                reads=("budget", m, w, "group", r),
+                writes=("budget", "group", r),
+                run=act,
+                guard=bool,
+                fault=True,
+                fairness=Fairness.NONE,
             )
             for name, act in costly.items()
             if name in setup.faults
@@ -662,11 +725,31 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         reads = ("budget", "group", "log", *all_of["wire"], *all_of["log"], *all_of["record"])
         writes = ("budget", "group", *all_of["record"], *all_of["wire"])
         listed.append(
-            Action("failover", NOBODY, reads, writes, partial(failover, setup), bool, True, Fairness.NONE)
+            Action(
+                name="failover",
+                who=NOBODY,
+                reads=reads,
+                writes=writes,
+                run=partial(failover, setup),
+                guard=bool,
+                fault=True,
+                fairness=Fairness.NONE,
+            )
         )
     if "group expires" in setup.faults:
         both = ("budget", "group")
-        listed.append(Action("group expires", NOBODY, both, both, expire_group, bool, True, Fairness.NONE))
+        listed.append(
+            Action(
+                name="group expires",
+                who=NOBODY,
+                reads=both,
+                writes=both,
+                run=expire_group,
+                guard=bool,
+                fault=True,
+                fairness=Fairness.NONE,
+            )
+        )
     return tuple(listed)
 
 

@@ -1,17 +1,15 @@
-"""A run of the group told step by step: what happens in Kafka's words, callbacks, who owns what.
+"""What a group does, in Kafka's words: events, states, observations, steps, for everybody who shows them.
 
-Pure: from a setup and events alone. The run is replayed on the model without renaming anything, so the
-generations are those that the group would count.
+``description`` is what ``Machine.describe`` of a group is. Pure: from the setup and the values alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
-from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
-from rebalance.model.protocol.group import machine
+from rebalance.model.machine import NOBODY, Description, Event, State, StepOwner
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
     NONE,
@@ -19,11 +17,14 @@ from rebalance.model.protocol.state import (
     Call,
     Callback,
     Claimed,
+    Completed,
+    Decided,
     Expelled,
     Group,
     Join,
     JoinOk,
     JoinParked,
+    Left,
     Life,
     Member,
     Noted,
@@ -37,128 +38,72 @@ from rebalance.model.protocol.state import (
 )
 
 
-class CannotHappenError(ValueError):
-    """A step of a run that the model does not allow; ``number`` is its place, from 1."""
+def description(setup: Setup, components: tuple[str, ...]) -> Description:
+    """How the group of ``setup`` is described; ``components`` names the values of a state, in order."""
+    position = {name: index for index, name in enumerate(components)}
 
-    def __init__(self, number: int, event: Event, possible: Sequence[Event]) -> None:
-        said = ", ".join(tell(one) for one in possible[:12]) + (", ..." if len(possible) > 12 else "")
-        super().__init__(f"step {number}, {tell(event)!r}, cannot happen; possible are: {said or 'none'}")
-        self.number = number
+    def step(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> tuple[str, tuple[str, ...]]:
+        scene = _Scene(setup, position, event, before, after, seen)
+        return scene.what(), tuple(observation_text(setup, one) for one in seen if _adds(one))
 
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """One member after a step: ``life`` is empty while it is at work."""
-
-    name: str
-    life: str
-    generation: int | None
-    owns: tuple[str, ...]
+    return Description(
+        event=event_text,
+        state=partial(_caption, setup, position),
+        owners=lambda state: tuple(_owners(setup, position, state)),
+        observation=partial(observation_text, setup),
+        step=step,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step: what happens, what shows on the way (callbacks first of all), everybody afterwards.
-
-    ``fault`` is true of what the environment does.
-    """
-
-    number: int
-    event: Event
-    fault: bool
-    what: str
-    seen: tuple[str, ...]
-    owners: tuple[Owner, ...]
-
-
-def tell(event: Event) -> str:
+def event_text(event: Event) -> str:
     """An event as in a trace file.
 
-    >>> tell(Event("join", 0)), tell(Event("join phase ends", -1, "range, leader A"))
+    >>> event_text(Event("join", 0)), event_text(Event("join phase ends", -1, "range, leader A"))
     ('A join', 'join phase ends (range, leader A)')
     """
     who = "" if event.who == NOBODY else f"{letter(event.who)} "
     return f"{who}{event.action}{f' ({event.choice})' if event.choice else ''}"
 
 
-def happens(built: Machine, initial: State, events: Iterable[Event]) -> Iterator[tuple[State, Outcome]]:
-    """Each event's outcome, and the state after it.
-
-    Raises CannotHappenError when it comes to an event that is not enabled.
-    """
-    state = initial
-    for number, event in enumerate(events, 1):
-        found = built.outcome(state, event)
-        if found is None:
-            raise CannotHappenError(number, event, built.enabled(state))
-        state = built.apply(state, event, found)
-        yield state, found
-
-
-def steps(setup: Setup, events: Sequence[Event], built: Machine | None = None) -> tuple[Step, ...]:
-    """The run of ``events`` from the start. Raises CannotHappenError."""
-    built = built or machine(setup)
-    before = built.initial[0]
-    told = []
-    for number, (event, (after, outcome)) in enumerate(
-        zip(events, happens(built, before, events), strict=True), 1
-    ):
-        told.append(step(setup, built, number, event, before, after, outcome.seen))
-        before = after
-    return tuple(told)
-
-
-def step(
-    setup: Setup,
-    built: Machine,
-    number: int,
-    event: Event,
-    before: State,
-    after: State,
-    seen: tuple[Any, ...],
-) -> Step:
-    """One step of a run, told. ``seen`` is what its outcome showed."""
-    scene = _Scene(setup, built, event, before, after, seen)
-    fault = built.by_name[event.action, event.who].fault
-    owners = tuple(_owners(setup, built, after))
-    return Step(number, event, fault, scene.what(), tuple(scene.shown()), owners)
-
-
-def states(setup: Setup, built: Machine) -> Callable[[State], str]:
-    """A caption for a state in a graph: the group, then each member's state and what it owns."""
-
-    def caption(state: State) -> str:
-        group = cast(Group, state[built.position["group"]])
-        lines = [f"{group.state} {group.generation}"]
-        for slot in setup.slots:
-            me = cast(Member, state[built.position[f"member {letter(slot)}"]])
-            said = me.state if me.life is Life.UP else me.life
-            lines.append(f"{letter(slot)} {said} {setup.spell(me.owned)}")
-        return "\n".join(lines)
-
-    return caption
-
-
-def _owners(setup: Setup, built: Machine, state: State) -> Iterator[Owner]:
+def _caption(setup: Setup, position: Mapping[str, int], state: State) -> str:
+    """A state in a graph: the group, then each member's state and what it owns."""
+    group = cast(Group, state[position["group"]])
+    lines = [f"{group.state} {group.generation}"]
     for slot in setup.slots:
-        me = cast(Member, state[built.position[f"member {letter(slot)}"]])
+        me = cast(Member, state[position[f"member {letter(slot)}"]])
+        life = me.state if me.life is Life.UP else me.life
+        lines.append(f"{letter(slot)} {life} {setup.spell(me.owned)}")
+    return "\n".join(lines)
+
+
+def _owners(setup: Setup, position: Mapping[str, int], state: State) -> Iterator[StepOwner]:
+    for slot in setup.slots:
+        me = cast(Member, state[position[f"member {letter(slot)}"]])
         generation = None if me.generation == NONE else int(me.generation)
         life = "stuck" if me.stuck else "" if me.life is Life.UP else me.life.value
-        yield Owner(letter(slot), life, generation, tuple(setup.spell(me.owned).split()) if me.owned else ())
+        yield StepOwner(
+            letter(slot), life, generation, tuple(setup.spell(me.owned).split()) if me.owned else ()
+        )
 
 
 class _Scene:
     """One step with everything that its sentence may need."""
 
     def __init__(
-        self, setup: Setup, built: Machine, event: Event, before: State, after: State, seen: tuple[Any, ...]
+        self,
+        setup: Setup,
+        position: Mapping[str, int],
+        event: Event,
+        before: State,
+        after: State,
+        seen: tuple[Any, ...],
     ) -> None:
-        self.setup, self.built, self.event, self.seen = setup, built, event, seen
+        self.setup, self.position, self.event, self.seen = setup, position, event, seen
         self.before, self.after = before, after
         self.name = "" if event.who == NOBODY else letter(event.who)
 
     def _part(self, state: State, name: str) -> Any:
-        return state[self.built.position[name]]
+        return state[self.position[name]]
 
     def _me(self, state: State) -> Member:
         return cast(Member, self._part(state, f"member {self.name}"))
@@ -242,7 +187,7 @@ class _Scene:
             "refresh": lambda: f"{name}'s metadata now has {self.setup.spell(self._me(self.after).view)}",
             "bounce": self._bounce,
         }
-        return special[action]() if action in special else plain.get(action, tell(self.event))
+        return special[action]() if action in special else plain.get(action, event_text(self.event))
 
     def _start(self) -> str:
         me = self._me(self.after)
@@ -253,19 +198,21 @@ class _Scene:
 
     def _join(self) -> str:
         wire, me = self._wire(self.after), self._me(self.after)
-        said = f"{self.name} sends JoinGroup"
+        sentence = f"{self.name} sends JoinGroup"
         claim = next((one for one in self.seen if isinstance(one, Claimed)), None)
         if claim is not None:
-            said += f", claims {self.setup.spell(claim.parts)} of generation {claim.label}"
+            sentence += f", claims {self.setup.spell(claim.parts)} of generation {claim.label}"
         elif me.owned:
             claims = wire.meta.owned if isinstance(wire, Join) else self._claims(wire)
-            said += f", claims {self.setup.spell(claims)} of no generation" if claims else ", claims nothing"
+            sentence += (
+                f", claims {self.setup.spell(claims)} of no generation" if claims else ", claims nothing"
+            )
         if me.id != self._me(self.before).id and wire is None and me.id:
-            said += ", is given a member id"
+            sentence += ", is given a member id"
         elif isinstance(wire, JoinOk):
-            said += f": answered at once, generation {wire.generation}"
-            said += ", it leads" if wire.leader else ""
-        return said
+            sentence += f": answered at once, generation {wire.generation}"
+            sentence += ", it leads" if wire.leader else ""
+        return sentence
 
     def _claims(self, wire: Wire) -> Parts:
         """What the coordinator knows as the claim of the JoinGroup that it has just taken."""
@@ -282,7 +229,7 @@ class _Scene:
                 return f"{self.name} is assigned {self.setup.spell(parts) if parts else 'nothing'}"
             case Refused(api=api, error=error):
                 return f"{self.name}'s {_API[api]} is answered with {error}"
-        return tell(self.event)
+        return event_text(self.event)
 
     def _assign(self) -> str:
         wire = self._wire(self.before)
@@ -307,38 +254,55 @@ class _Scene:
         then = f"[{', '.join(stages[stage].assignors)}]" if self.setup.mixed else f"configuration {stage + 1}"
         return f"{self.name} is stopped, to start again with {then}"
 
-    # -- what shows on the way -------------------------------------------------------------------------
 
-    def shown(self) -> Iterator[str]:
-        """Callbacks, exceptions, what the coordinator does besides; one line each."""
-        for one in self.seen:
-            match one:
-                case Callback(call=call, who=who, parts=parts):
-                    named = f"{letter(who)}: {_CALLBACK[call]}({self.setup.spell(parts) if parts else ''})"
-                    yield named
-                case Threw(who=who, error="listener"):
-                    yield f"{letter(who)}: poll() throws what the listener threw"
-                case Threw(who=who, error=error):
-                    yield f"{letter(who)}: poll() throws {error}"
-                case Answered():
-                    yield from self._answered(one)
-                case Expelled(who=who, cause=cause):
-                    yield f"the coordinator removes {letter(who)}: {cause} timeout"
-                case Replaced(who=who, rebalances=rebalances):
-                    then = "the group rebalances" if rebalances else "no rebalance"
-                    yield f"the coordinator moves {letter(who)}'s place to its new member id, {then}"
-                case Noted(what=what) if what not in _PLAIN:
-                    yield f"({what})"
+# -- what shows on the way -----------------------------------------------------------------------------
 
-    def _answered(self, one: Answered) -> Iterator[str]:
-        if one.reset:
-            what = "gives up its membership" + (", keeps its member id" if one.keeps_id else "")
-        elif one.rejoin:
-            what = "will rejoin"
-        else:
-            what = "changes nothing"
-        older = "" if one.same else ", for an older generation"
-        yield f"{letter(one.who)} hears {_API.get(one.api, one.api)} {one.error}{older}: {what}"
+
+def observation_text(setup: Setup, one: Any) -> str:
+    """What a listener, a broker log or a test would have seen, as one line."""
+    match one:
+        case Callback(call=call, who=who, parts=parts):
+            return f"{letter(who)}: {_CALLBACK[call]}({setup.spell(parts) if parts else ''})"
+        case Threw(who=who, error="listener"):
+            return f"{letter(who)}: poll() throws what the listener threw"
+        case Threw(who=who, error=error):
+            return f"{letter(who)}: poll() throws {error}"
+        case Answered(who=who, api=api, error=error, same=same):
+            older = "" if same else ", for an older generation"
+            return f"{letter(who)} hears {_API.get(api, api)} {error}{older}: {_reaction(one)}"
+        case Completed(who=who, assigned=assigned, revoked=revoked, rejoin=rejoin):
+            then = (", rejoins" if rejoin else ", does not rejoin") if revoked else ""
+            return f"{letter(who)} was assigned {setup.spell(assigned) if assigned else 'nothing'}{then}"
+        case Decided(grants=grants):
+            given = (f"{letter(g.id.slot)}: {setup.spell(g.parts) if g.parts else 'nothing'}" for g in grants)
+            return "decided " + "; ".join(given)
+        case Claimed(who=who, parts=parts, label=label, own_gen=own):
+            claim = setup.spell(parts) if parts else "nothing"
+            return f"{letter(who)} claims {claim} of generation {label} (assigned in {own})"
+        case Left(who=who, sent=sent):
+            return f"{letter(who)} leaves, {'with' if sent else 'without'} LeaveGroup"
+        case Expelled(who=who, cause=cause):
+            return f"the coordinator removes {letter(who)}: {cause} timeout"
+        case Replaced(who=who, rebalances=rebalances):
+            then = "the group rebalances" if rebalances else "no rebalance"
+            return f"the coordinator moves {letter(who)}'s place to its new member id, {then}"
+        case Noted(what=what):
+            return f"({what})"
+    return str(one)
+
+
+def _reaction(one: Answered) -> str:
+    """What the member makes of an error."""
+    if one.reset:
+        return "gives up its membership" + (", keeps its member id" if one.keeps_id else "")
+    return "will rejoin" if one.rejoin else "changes nothing"
+
+
+def _adds(one: Any) -> bool:
+    """Whether it says what the sentence of its step does not."""
+    if isinstance(one, Noted):
+        return one.what not in _PLAIN
+    return isinstance(one, Callback | Threw | Answered | Expelled | Replaced)
 
 
 _API = {"join": "JoinGroup", "sync": "SyncGroup", "heartbeat": "Heartbeat", "commit": "OffsetCommit"}
@@ -352,20 +316,3 @@ _PLAIN = (
     "abandoned JoinGroup arrives", "late answer of an old generation",
 )  # fmt: skip
 """Notes that only say again what the sentence of the step says."""
-
-
-def to_json(step: Step) -> dict[str, Any]:
-    """A step for a trace file or a report."""
-    return {
-        "step": step.number,
-        "what": step.what,
-        "seen": list(step.seen),
-        "members": {
-            owner.name: {"generation": owner.generation, "owns": list(owner.owns)}
-            | ({"life": owner.life} if owner.life else {})
-            for owner in step.owners
-        },
-    }
-
-
-__all__ = ["CannotHappenError", "Owner", "Step", "happens", "states", "step", "steps", "tell", "to_json"]

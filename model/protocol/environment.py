@@ -8,36 +8,46 @@ from typing import Any
 
 from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value
 from rebalance.model.protocol.member import leave, works
-from rebalance.model.protocol.setup import Me, Setup, letter
-from rebalance.model.protocol.state import Cluster, Group, Member, Parts, Records, Slot, Stray, Wire, each
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
+from rebalance.model.protocol.state import (
+    ClusterState,
+    Group,
+    Member,
+    Parts,
+    Records,
+    Slot,
+    Stray,
+    Wire,
+    each,
+)
 
 
-def topic_grows(setup: Setup, budget: int, cluster: Cluster) -> Iterator[Outcome]:
+def topic_grows(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
     """A topic gets a partition more; also how a deleted topic comes back. Which number it has is a name."""
     for parts in setup.topics:
         for partition in each(parts & ~cluster.parts):
-            more = Cluster(Parts(cluster.parts | 1 << partition))
+            more = ClusterState(Parts(cluster.parts | 1 << partition))
             yield Outcome((budget - 1, more), str(setup.partition(partition)))
 
 
-def topic_shrinks(setup: Setup, budget: int, cluster: Cluster) -> Iterator[Outcome]:
+def topic_shrinks(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
     """A topic is deleted and created again with a partition less."""
     for parts in setup.topics:
         if len(each(parts & cluster.parts)) > 1:
             for partition in each(parts & cluster.parts):
-                less = Cluster(Parts(cluster.parts & ~(1 << partition)))
+                less = ClusterState(Parts(cluster.parts & ~(1 << partition)))
                 yield Outcome((budget - 1, less), str(setup.partition(partition)))
 
 
-def topic_deleted(setup: Setup, budget: int, cluster: Cluster) -> Iterator[Outcome]:
+def topic_deleted(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
     """A topic is deleted."""
     for topic, parts in enumerate(setup.topics):
         if parts & cluster.parts:
-            yield Outcome((budget - 1, Cluster(Parts(cluster.parts & ~parts))), f"topic {topic}")
+            yield Outcome((budget - 1, ClusterState(Parts(cluster.parts & ~parts))), f"topic {topic}")
 
 
 def bounce(
-    me: Me,
+    me: MemberContext,
     done: int,
     member: Member,
     wire: Wire,
@@ -72,12 +82,21 @@ def actions(setup: Setup) -> tuple[Action, ...]:
     both, none = ("budget", "cluster"), Fairness.NONE
     topics = {"topic grows": topic_grows, "topic shrinks": topic_shrinks, "topic deleted": topic_deleted}
     listed = [
-        Action(name, NOBODY, both, both, partial(run, setup), bool, True, none)
+        Action(
+            name=name,
+            who=NOBODY,
+            reads=both,
+            writes=both,
+            run=partial(run, setup),
+            guard=bool,
+            fault=True,
+            fairness=none,
+        )
         for name, run in topics.items()
         if name in setup.faults
     ]
     for slot in setup.slots:
-        me = Me(Slot(slot), setup)
+        me = MemberContext(Slot(slot), setup)
         if len(me.consumer.stages) > 1:
             own = tuple(me.name(part) for part in ("rollout", "member", "wire", "stray"))
             whole = (*own, "group", me.name("record"))
@@ -85,9 +104,20 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             static = [s for s in setup.slots if s != slot and setup.consumers[s].instance is not None]
             away = tuple(f"record {letter(s)}" for s in static)
             reads, run, guard = (*whole, *others, *away), partial(bounce, me), partial(_goes_on, me)
-            listed.append(Action("bounce", slot, reads, whole, run, guard, True, none))
+            listed.append(
+                Action(
+                    name="bounce",
+                    who=slot,
+                    reads=reads,
+                    writes=whole,
+                    run=run,
+                    guard=guard,
+                    fault=True,
+                    fairness=none,
+                )
+            )
     return tuple(listed)
 
 
-def _goes_on(me: Me, done: Value) -> bool:
+def _goes_on(me: MemberContext, done: Value) -> bool:
     return isinstance(done, int) and done < len(me.consumer.stages) - 1

@@ -10,11 +10,12 @@ from math import factorial, prod
 from rebalance.model.machine import Labels, Machine, Permutation, State, Value, View
 from rebalance.model.protocol import coordinator, environment, leader, member
 from rebalance.model.protocol.atomic import atomic
-from rebalance.model.protocol.setup import Me, Setup, letter
+from rebalance.model.protocol.describe import description
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
-    Cluster,
+    ClusterState,
     Group,
     GroupState,
     Late,
@@ -70,7 +71,7 @@ def machine(setup: Setup) -> Machine:
             f"ask an assignor under each of them (at most {MOST_NAMINGS:,}): fewer, or naming 'given'"
         )
     names = _components(setup)
-    mes = [Me(Slot(slot), setup) for slot in setup.slots]
+    mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
     actions = (
         *(action for me in mes for action in member.actions(me)),
         *coordinator.actions(setup),
@@ -86,6 +87,7 @@ def machine(setup: Setup) -> Machine:
         views=tuple(_views(setup, mes)),
         labels=Labels(generations, relabel),
         symmetries=tuple(_symmetries(setup, names)),
+        describe=description(setup, names),
     )
 
 
@@ -105,7 +107,7 @@ def _initial(setup: Setup, name: str) -> Value:
         return Group()
     values: dict[str, Value] = {
         "budget": setup.budget,
-        "cluster": Cluster(setup.exist),
+        "cluster": ClusterState(setup.exist),
         "rollout": 0,
         "member": Member(),
         "wire": None,
@@ -130,7 +132,7 @@ def held(me: Member, records: Records) -> Parts:
     return me.owned if participates(me, records) else Parts(0)
 
 
-def commits(me: Me, m: Member, stray: Stray, group: Group, records: Records) -> Parts:
+def commits(me: MemberContext, m: Member, stray: Stray, group: Group, records: Records) -> Parts:
     """The partitions for which an offset commit would be accepted: sent now, or on its way and arriving now.
 
     The client sends none unless it is STABLE; everything else is up to the coordinator.
@@ -165,7 +167,7 @@ def settled(setup: Setup, me: Member, wire: Wire, group: Group, records: Records
     return ""
 
 
-def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
+def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
     yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
     yield View("group", ("group",), lambda group: group.state)
     for me in mes:
@@ -184,9 +186,9 @@ def _views(setup: Setup, mes: list[Me]) -> Iterator[View]:
         )
 
 
-def _reads(me: Me, m: Member) -> tuple[bool, bool, Parts]:
+def _reads(me: MemberContext, m: Member) -> tuple[bool, bool, Parts]:
     """Whether an EAGER commit before revoking is under way, in order (eager, committing, still read)."""
-    return me.runs(m.stage).eager, m.committing, Parts(m.owned & ~m.unfetched)
+    return me.config(m.stage).eager, m.committing, Parts(m.owned & ~m.unfetched)
 
 
 def _share(setup: Setup, m: Member, records: Records) -> tuple[Parts, Parts, Parts, Parts, bool]:
@@ -237,11 +239,11 @@ def _orders(setup: Setup, parts: Parts) -> Iterator[tuple[int, ...]]:
 
 def _permutation(names: tuple[str, ...], slots: tuple[int, ...], numbers: dict[int, int]) -> Permutation:
     to = {letter(old): letter(new) for old, new in enumerate(slots)}
-    place = {name: i for i, name in enumerate(names)}
+    index = {name: i for i, name in enumerate(names)}
     columns = []
     for name in names:
         kind, _, who = name.partition(" ")
-        columns.append(place[f"{kind} {to[who]}"] if who else place[name])
+        columns.append(index[f"{kind} {to[who]}"] if who else index[name])
     bits = {1 << old: 1 << new for old, new in numbers.items()}
 
     def parts(value: int) -> Parts:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rebalance.model.machine import Action, Outcome
 from rebalance.model.protocol.member import Seen, joined, works
-from rebalance.model.protocol.setup import Me, Setup, letter
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     NONE,
     Decided,
@@ -67,11 +67,11 @@ Answer = tuple[Parts, ...] | Refusal
 @lru_cache(maxsize=1 << 18)
 def ask(setup: Setup, question: Question) -> Answer:
     """The assignor's answer under the given naming: members m0, m1 ... and partitions by number."""
-    assignor = setup.plug(question.protocol, question.switches)
+    assignor = setup.factory(question.protocol, question.switches)
     numbers, names = _numbering(setup, question.view)
     group = {
-        f"m{place}": _subscription(assignor, setup, question, place, names)
-        for place in range(len(question.metas))
+        f"m{number}": _subscription(assignor, setup, question, number, names)
+        for number in range(len(question.metas))
     }
     topics = {
         f"t{t}": tuple(setup.racks[p] if setup.racks else () for p in each(parts & question.view))
@@ -98,9 +98,9 @@ def _numbering(setup: Setup, view: int) -> tuple[dict[TopicPartition, int], dict
 
 
 def _subscription(
-    assignor: Any, setup: Setup, question: Question, place: int, names: dict[int, TopicPartition]
+    assignor: Any, setup: Setup, question: Question, number: int, names: dict[int, TopicPartition]
 ) -> Subscription:
-    meta = question.metas[place]
+    meta = question.metas[number]
     owned = tuple(sorted(names[p] for p in each(meta.owned)))
     last = tuple(sorted(names[p] for p in each(meta.last))) if question.protocol == "sticky" else owned
     tells = meta.tells or question.protocol == "sticky"
@@ -110,8 +110,8 @@ def _subscription(
         user_data=data,
         owned_partitions=owned,
         generation_id=meta.label if meta.version >= 2 else NO_GENERATION,
-        rack_id=question.racks[place],
-        group_instance_id=None if question.instances[place] is None else f"i{question.instances[place]}",
+        rack_id=question.racks[number],
+        group_instance_id=None if question.instances[number] is None else f"i{question.instances[number]}",
         version=meta.version,
     )
 
@@ -136,8 +136,8 @@ def answers(setup: Setup, question: Question) -> tuple[Answer, ...]:
         if not isinstance(answer, Refusal):
             back = {new: old for old, new in numbers.items()}
             shares = [Parts(0)] * len(order)
-            for place, member in enumerate(order):
-                shares[member] = _map(answer[place], back)
+            for number, member in enumerate(order):
+                shares[member] = _map(answer[number], back)
             answer = tuple(shares)
         found[answer] = None
     return tuple(sorted(found, key=repr))
@@ -169,7 +169,7 @@ def _namings(setup: Setup, members: int) -> tuple[tuple[tuple[int, ...], dict[in
 
 
 def question_of(
-    setup: Setup, me: Me, member: Member, group: Group, records: Sequence[Records]
+    setup: Setup, me: MemberContext, member: Member, group: Group, records: Sequence[Records]
 ) -> tuple[Question, list[Id], list[bool]]:
     """What the leader asks its assignor, the member ids in order, and which of them are silent."""
     members = [
@@ -180,24 +180,26 @@ def question_of(
     ]
     metas = [record.meta for _, record in members if record.meta is not None]
     ranks = sorted({g for meta in metas for g in (meta.label, meta.own_gen)} - {NONE})
-    rank = {NONE: NONE, **{g: Generation(place) for place, g in enumerate(ranks)}}
-    runs = me.runs(member.stage)
+    rank = {NONE: NONE, **{g: Generation(number) for number, g in enumerate(ranks)}}
+    config = me.config(member.stage)
     assert group.protocol is not None
     question = Question(
-        group.protocol,
-        runs.switches if group.protocol == "cooperative-sticky" else (),
-        member.view,
-        tuple(
+        protocol=group.protocol,
+        switches=config.switches if group.protocol == "cooperative-sticky" else (),
+        view=member.view,
+        metas=tuple(
             meta._replace(label=rank[meta.label], own_gen=rank[meta.own_gen], assignors=(), noise=0)
             for meta in metas
         ),
-        tuple(setup.consumers[i.slot].rack for i, _ in members),
-        tuple(setup.consumers[i.slot].instance for i, _ in members),
+        racks=tuple(setup.consumers[i.slot].rack for i, _ in members),
+        instances=tuple(setup.consumers[i.slot].instance for i, _ in members),
     )
     return question, [i for i, _ in members], [record.silent for _, record in members]
 
 
-def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) -> Iterator[Outcome]:
+def assign(
+    me: MemberContext, wire: Wire, member: Member, group: Group, *records: Records
+) -> Iterator[Outcome]:
     """onLeaderElected: the assignor's answers, each with the SyncGroup that carries it.
 
     If the group has moved on, the SyncGroup will be refused unread, and an empty one stands for it.
@@ -216,7 +218,7 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
         return
     setup = me.setup
     everything = union([record.meta.topics for some in records for record in some if record.meta is not None])
-    decisions = me.runs(member.stage).decisions
+    decisions = me.config(member.stage).decisions
     own = "leader_watches_own_topics" in decisions
     watched = Topics(member.topics if own else everything)
     after = after._replace(watch=Parts(member.view & setup.parts(watched)), watched=watched)
@@ -232,7 +234,7 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
     claims = _claims(setup, ids, records)
     threw: Refusal | None = None
     for answer in answers(setup, question):
-        if "validate_raw_claims" in decisions and not me.runs(member.stage).eager:
+        if "validate_raw_claims" in decisions and not me.config(member.stage).eager:
             answer = validated(question, answer)
         if isinstance(answer, Refusal):
             threw = threw or answer
@@ -241,7 +243,7 @@ def assign(me: Me, wire: Wire, member: Member, group: Group, *records: Records) 
         grants = tuple(Grant(i, share) for i, share in zip(ids, shares, strict=True))
         text = "; ".join(f"{letter(g.id.slot)}: {setup.spell(g.parts)}" for g in grants)
         seen: Seen = (
-            Decided(me.runs(member.stage).eager, claims, grants),
+            Decided(me.config(member.stage).eager, claims, grants),
             *_witnesses(setup, question, claims),
         )
         yield Outcome((after, Sync(wire.id, wire.generation, grants)), text, seen)
@@ -300,15 +302,15 @@ def _witnesses(
 def actions(setup: Setup) -> tuple[Action, ...]:
     """One action for each member that may lead."""
     records = tuple(f"record {letter(slot)}" for slot in setup.slots)
-    mes = [Me(Slot(slot), setup) for slot in setup.slots]
+    mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
     return tuple(
         Action(
-            "assign",
-            me.slot,
-            (me.name("wire"), me.name("member"), "group", *records),
-            (me.name("member"), me.name("wire")),
-            partial(assign, me),
-            _leads,
+            name="assign",
+            who=me.slot,
+            reads=(me.name("wire"), me.name("member"), "group", *records),
+            writes=(me.name("member"), me.name("wire")),
+            run=partial(assign, me),
+            guard=_leads,
         )
         for me in mes
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from rebalance.model.machine import Action, Fairness, Outcome
-from rebalance.model.protocol.setup import Me, Runs
+from rebalance.model.protocol.setup import ConsumerConfig, MemberContext
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
@@ -19,7 +19,7 @@ from rebalance.model.protocol.state import (
     Call,
     Callback,
     Claimed,
-    Cluster,
+    ClusterState,
     Completed,
     Error,
     Group,
@@ -55,7 +55,7 @@ def works(member: Member) -> bool:
     return member.life is Life.UP and not member.stuck
 
 
-def wants_to_join(me: Me, member: Member) -> bool:
+def wants_to_join(me: MemberContext, member: Member) -> bool:
     """``rejoinNeededOrPending``: asked for, other subscription, or other metadata at the leader."""
     if not member.topics:
         return False
@@ -74,51 +74,62 @@ def reset(member: Member, *, keep_id: bool = False) -> Member:
     )
 
 
-def remembers(runs: Runs) -> bool:
+def remembers(config: ConsumerConfig) -> bool:
     """Whether user data tells the generation of the last assignment even when nothing of it is left.
 
     CooperativeStickyAssignor does; since version 2 of the subscription nobody reads it there.
     """
-    told = runs.tells and runs.version < 2 and "cooperative-sticky" in runs.assignors
-    return told or "sticky" in runs.assignors
+    carried = config.tells and config.version < 2 and "cooperative-sticky" in config.assignors
+    return carried or "sticky" in config.assignors
 
 
-def drop(member: Member, runs: Runs, parts: int) -> Member:
+def drop(member: Member, config: ConsumerConfig, parts: int) -> Member:
     """``member`` without ``parts``."""
     owned = Parts(member.owned & ~parts)
-    known = member.own_gen if owned or remembers(runs) else NONE
+    known = member.own_gen if owned or remembers(config) else NONE
     return member._replace(owned=owned, own_gen=known, unfetched=Parts(member.unfetched & owned))
 
 
 # -- callbacks -----------------------------------------------------------------------------------------
 
 
-def give_up(me: Me, member: Member, call: Call, parts: Parts, *, midway: bool = False) -> tuple[Member, Seen]:
+def give_up(
+    me: MemberContext, member: Member, call: Call, parts: Parts, *, midway: bool = False
+) -> tuple[Member, Seen]:
     """Run onPartitionsRevoked or onPartitionsLost, then let go of ``parts``."""
-    runs = me.runs(member.stage)
+    config = me.config(member.stage)
     gone = member.generation == NONE or member.id == NO_ID
-    seen = Callback(call, me.slot, parts, runs.eager, gone, member.owned, member.told, midway=midway)
-    return drop(member, runs, parts)._replace(told=Parts(member.told & ~parts)), (seen,)
+    seen = Callback(
+        call=call,
+        who=me.slot,
+        parts=parts,
+        eager=config.eager,
+        reset=gone,
+        owned=member.owned,
+        believed=member.told,
+        midway=midway,
+    )
+    return drop(member, config, parts)._replace(told=Parts(member.told & ~parts)), (seen,)
 
 
-def join_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
+def join_prepare(me: MemberContext, member: Member) -> tuple[Member, Seen]:
     """onJoinPrepare: EAGER revokes everything, COOPERATIVE what left the subscription; lost after a reset."""
-    runs = me.runs(member.stage)
+    config = me.config(member.stage)
     member = member._replace(prepare=False)
     if member.generation == NONE or member.id == NO_ID:
-        call = Call.REVOKED if "lost_as_revoked" in runs.decisions else Call.LOST
+        call = Call.REVOKED if "lost_as_revoked" in config.decisions else Call.LOST
         return give_up(me, member, call, member.owned) if member.owned else (member, ())
-    if runs.eager and "protocol_flag_inconsistent" not in runs.decisions:
+    if config.eager and "protocol_flag_inconsistent" not in config.decisions:
         return give_up(me, member, Call.REVOKED, member.owned)
     unsubscribed = Parts(member.owned & ~me.setup.parts(member.topics))
     return give_up(me, member, Call.REVOKED, unsubscribed) if unsubscribed else (member, ())
 
 
-def leave_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
+def leave_prepare(me: MemberContext, member: Member) -> tuple[Member, Seen]:
     """onLeavePrepare: revoked if the membership stands, lost otherwise; nothing when nothing is owned."""
-    runs = me.runs(member.stage)
-    if "clear_before_leave_prepare" in runs.decisions:
-        return drop(member, runs, member.owned), ()
+    config = me.config(member.stage)
+    if "clear_before_leave_prepare" in config.decisions:
+        return drop(member, config, member.owned), ()
     if not member.owned:
         return member, ()
     rebalancing = member.state in (MemberState.PREPARING, MemberState.COMPLETING)
@@ -126,52 +137,86 @@ def leave_prepare(me: Me, member: Member) -> tuple[Member, Seen]:
     return give_up(me, member, Call.LOST if lost else Call.REVOKED, member.owned, midway=rebalancing)
 
 
-def join_complete(me: Me, member: Member, assigned: Parts, throws: bool = False) -> tuple[Member, Seen]:
+def join_complete(
+    me: MemberContext, member: Member, assigned: Parts, throws: bool = False
+) -> tuple[Member, Seen]:
     """onJoinComplete: revoke, ask for another rebalance if something was revoked, own, assign."""
-    runs = me.runs(member.stage)
-    eager = runs.eager
+    config = me.config(member.stage)
+    eager = config.eager
     member = member._replace(received=None, prepare=True)
     if assigned & ~me.setup.parts(member.topics):
         return member._replace(rejoin=True), (Noted("assignment of an old subscription ignored"),)
     seen: list[object] = []
-    before, told = member.owned, member.told
-    base = member.last if "eager_revoke_keeps_last_assigned" in runs.decisions else before
+    before, believed = member.owned, member.told
+    base = member.last if "eager_revoke_keeps_last_assigned" in config.decisions else before
     added, revoked = Parts(assigned & ~base), Parts(before & ~assigned)
-    current = "no_snapshot_before_callback" not in runs.decisions or member.generation != NONE
+    current = "no_snapshot_before_callback" not in config.decisions or member.generation != NONE
     rejoin = member.rejoin
     if revoked:
-        early = "assign_before_revoke_cb" in runs.decisions
-        updated = current and "metadata_after_revoke" not in runs.decisions
+        early = "assign_before_revoke_cb" in config.decisions
+        updated = current and "metadata_after_revoke" not in config.decisions
         owned = assigned if early else before
-        seen.append(Callback(Call.REVOKED, me.slot, revoked, eager, False, owned, told, current=updated))
-        told = Parts(told & ~revoked)
+        seen.append(
+            Callback(
+                call=Call.REVOKED,
+                who=me.slot,
+                parts=revoked,
+                eager=eager,
+                reset=False,
+                owned=owned,
+                believed=believed,
+                current=updated,
+            )
+        )
+        believed = Parts(believed & ~revoked)
         silent = eager or not {"no_rejoin_after_revoke", "protocol_flag_inconsistent"}.isdisjoint(
-            runs.decisions
+            config.decisions
         )
         rejoin = rejoin or not silent
         if rejoin:
             seen.append(Noted("follow-up rebalance"))
-        if throws and "abort_on_callback_exception" in runs.decisions:
+        if throws and "abort_on_callback_exception" in config.decisions:
             seen.append(Threw(me.slot, "listener"))
-            return member._replace(told=told, rejoin=rejoin), tuple(seen)
-    if "assigned_cb_repeated" in runs.decisions:
+            return member._replace(told=believed, rejoin=rejoin), tuple(seen)
+    if "assigned_cb_repeated" in config.decisions:
         added = assigned
-    if added or "skip_empty_assigned_cb" not in runs.decisions:
-        seen.append(Callback(Call.ASSIGNED, me.slot, added, eager, False, assigned, told, current=current))
-        told = Parts(told | added)
+    if added or "skip_empty_assigned_cb" not in config.decisions:
+        seen.append(
+            Callback(
+                call=Call.ASSIGNED,
+                who=me.slot,
+                parts=added,
+                eager=eager,
+                reset=False,
+                owned=assigned,
+                believed=believed,
+                current=current,
+            )
+        )
+        believed = Parts(believed | added)
     if throws:
         seen.append(Threw(me.slot, "listener"))
-    keeps_last = "sticky" in runs.assignors or "eager_revoke_keeps_last_assigned" in runs.decisions
+    keeps_last = "sticky" in config.assignors or "eager_revoke_keeps_last_assigned" in config.decisions
     member = member._replace(
         owned=assigned,
-        own_gen=member.generation if assigned or remembers(runs) else NONE,
+        own_gen=member.generation if assigned or remembers(config) else NONE,
         last=assigned if keeps_last else NOTHING,
-        told=told,
+        told=believed,
         rejoin=rejoin,
         unfetched=Parts(member.unfetched & assigned & ~added),
     )
-    seen.append(Completed(me.slot, assigned, member.owned, eager, bool(revoked), rejoin, told))
-    if not assigned and "leave_on_empty_assignment" in runs.decisions:
+    seen.append(
+        Completed(
+            who=me.slot,
+            assigned=assigned,
+            owned=member.owned,
+            eager=eager,
+            revoked=bool(revoked),
+            rejoin=rejoin,
+            believed=believed,
+        )
+    )
+    if not assigned and "leave_on_empty_assignment" in config.decisions:
         member = reset(member)._replace(stuck=True)
     return member, tuple(seen)
 
@@ -179,69 +224,69 @@ def join_complete(me: Me, member: Member, assigned: Parts, throws: bool = False)
 # -- joining -------------------------------------------------------------------------------------------
 
 
-def metadata(member: Member, runs: Runs) -> Metadata:
+def metadata(member: Member, config: ConsumerConfig) -> Metadata:
     """What the next JoinGroup says. As specified a claim is labelled with the generation that assigned it;
     Java writes the one last joined, which is another after a SyncGroup that failed."""
-    owned = NOTHING if runs.version < 1 or "claims_always_empty" in runs.decisions else member.owned
-    joined_last = not owned or "keep_owned_on_sync_rip" in runs.decisions
+    owned = NOTHING if config.version < 1 or "claims_always_empty" in config.decisions else member.owned
+    joined_last = not owned or "keep_owned_on_sync_rip" in config.decisions
     label = member.generation if joined_last else member.own_gen
     return Metadata(
-        runs.assignors,
-        member.topics,
-        owned,
-        label if runs.version >= 2 else NONE,
-        member.own_gen,
-        member.last if "sticky" in runs.assignors else NOTHING,
-        runs.version,
-        runs.tells,
-        member.noise,
+        assignors=config.assignors,
+        topics=member.topics,
+        owned=owned,
+        label=label if config.version >= 2 else NONE,
+        own_gen=member.own_gen,
+        last=member.last if "sticky" in config.assignors else NOTHING,
+        version=config.version,
+        tells=config.tells,
+        noise=member.noise,
     )
 
 
-def join(me: Me, member: Member, wire: Wire) -> Iterator[Outcome]:
+def join(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
     """onJoinPrepare where it is due, then JoinGroup."""
     if not _can_send(me, member, wire):
         return
-    runs = me.runs(member.stage)
+    config = me.config(member.stage)
     seen: Seen = ()
-    latched = member.rejoin or "rejoin_flag_not_latched" not in runs.decisions
+    latched = member.rejoin or "rejoin_flag_not_latched" not in config.decisions
     if member.prepare:
         member, seen = join_prepare(me, member)
-    if "unsorted_metadata" in runs.decisions:
+    if "unsorted_metadata" in config.decisions:
         member = member._replace(noise=1 - member.noise)
-    if "offset_fetch_not_resumed" in runs.decisions:
+    if "offset_fetch_not_resumed" in config.decisions:
         member = member._replace(unfetched=member.owned)
     member = member._replace(
         state=MemberState.PREPARING, rejoin=latched, joined_topics=member.topics, committing=False
     )
-    meta = metadata(member, runs)
+    meta = metadata(member, config)
     if meta.owned and meta.label != NONE:
         seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
     yield Outcome((member, Join(member.id, meta)), seen=seen)
 
 
-def _can_send(me: Me, member: Member, wire: Wire) -> bool:
+def _can_send(me: MemberContext, member: Member, wire: Wire) -> bool:
     ready = works(member) and wire is None and member.received is None
     return ready and not member.committing and wants_to_join(me, member)
 
 
-def slow_commit(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+def slow_commit(me: MemberContext, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
     """The commit of onJoinPrepare takes longer than a poll; EAGER stops fetching until it is through."""
-    runs = me.runs(member.stage)
+    config = me.config(member.stage)
     if _can_send(me, member, wire) and member.prepare and member.owned and member.generation != NONE:
-        pauses = runs.eager and "fetch_while_pending_revocation" not in runs.decisions
+        pauses = config.eager and "fetch_while_pending_revocation" not in config.decisions
         stopped = member.owned if pauses else NOTHING
         yield Outcome((budget - 1, member._replace(committing=True, unfetched=stopped)))
 
 
-def commit_done(me: Me, member: Member) -> Iterator[Outcome]:
+def commit_done(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """The commit of onJoinPrepare came back, or its timer ran out."""
-    again = "prepare_commit_never_done" in me.runs(member.stage).decisions and member.generation != NONE
+    again = "prepare_commit_never_done" in me.config(member.stage).decisions and member.generation != NONE
     if works(member) and member.committing and not again:
         yield Outcome((member._replace(committing=False, unfetched=NOTHING),))
 
 
-def receive(me: Me, member: Member, wire: Wire) -> Iterator[Outcome]:
+def receive(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
     """A follower's JoinGroup response, or any SyncGroup response, or an error of the two."""
     if not works(member):
         return
@@ -277,16 +322,16 @@ def joined(member: Member, wire: JoinOk) -> Member:
     )
 
 
-def complete(me: Me, member: Member) -> Iterator[Outcome]:
+def complete(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """The poll thread takes over what SyncGroup brought, unless a reset came between."""
     if not works(member) or member.received is None:
         return
-    runs = me.runs(member.stage)
+    config = me.config(member.stage)
     if member.state is not MemberState.STABLE or member.generation == NONE:
-        if "joinfuture_not_cleared" in runs.decisions:
+        if "joinfuture_not_cleared" in config.decisions:
             yield Outcome((member._replace(received=None, stuck=True),))
             return
-        if "no_snapshot_before_callback" not in runs.decisions:
+        if "no_snapshot_before_callback" not in config.decisions:
             after = reset(member)._replace(received=None)
             yield Outcome((after,), seen=(Noted("reset between SyncGroup and callback"),))
             return
@@ -294,14 +339,14 @@ def complete(me: Me, member: Member) -> Iterator[Outcome]:
     yield Outcome((member,), seen=seen)
 
 
-def complete_throwing(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+def complete_throwing(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
     """The same with a listener that throws: the steps all run, then poll throws."""
     if works(member) and member.received is not None and member.state is MemberState.STABLE:
         member, seen = join_complete(me, member, member.received, throws=True)
         yield Outcome((budget - 1, member), seen=seen)
 
 
-def fail(me: Me, member: Member, error: str) -> tuple[Member, Seen]:
+def fail(me: MemberContext, member: Member, error: str) -> tuple[Member, Seen]:
     """poll throws what the application cannot handle: it closes the consumer, which loses what it owned."""
     after, seen = leave_prepare(me, member)
     return Member(life=Life.FAILED, stage=after.stage), (Threw(me.slot, error), *seen)
@@ -310,12 +355,12 @@ def fail(me: Me, member: Member, error: str) -> tuple[Member, Seen]:
 # -- errors --------------------------------------------------------------------------------------------
 
 
-def refused(me: Me, member: Member, answer: Refused) -> tuple[Member, Seen]:
+def refused(me: MemberContext, member: Member, answer: Refused) -> tuple[Member, Seen]:
     """The error table of JoinGroup, SyncGroup, Heartbeat and OffsetCommit.
 
     An error for another generation than the present one does not touch the present one (KAFKA-9823).
     """
-    decisions = me.runs(member.stage).decisions
+    decisions = me.config(member.stage).decisions
     api, error = answer.api, answer.error
     same = member.id == answer.id and (api == "join" or member.generation == answer.generation)
     if api == "join":
@@ -325,7 +370,18 @@ def refused(me: Me, member: Member, answer: Refused) -> tuple[Member, Seen]:
     def answered(after: Member) -> tuple[Member, Seen]:
         was_reset = after.generation == NONE and (member.generation != NONE or member.id != after.id)
         kept = after.id == member.id
-        return after, (Answered(me.slot, api, error, member.state, same, was_reset, kept, after.rejoin),)
+        return after, (
+            Answered(
+                who=me.slot,
+                api=api,
+                error=error,
+                state=member.state,
+                same=same,
+                reset=was_reset,
+                keeps_id=kept,
+                rejoin=after.rejoin,
+            ),
+        )
 
     if error is Error.MEMBER_ID_REQUIRED:
         if not same:
@@ -370,7 +426,7 @@ def _late_commit_resets(member: Member, decisions: frozenset[str]) -> bool:
     return "late_commit_resets" in decisions and member.state is not MemberState.PREPARING
 
 
-def membership_error(me: Me, records: Records, member_id: int) -> Error | None:
+def membership_error(me: MemberContext, records: Records, member_id: int) -> Error | None:
     """Why the coordinator does not know a member id: it is gone, or its instance has another one now."""
     admitted = [record.id for record in records if record.meta is not None]
     if member_id in admitted:
@@ -379,7 +435,7 @@ def membership_error(me: Me, records: Records, member_id: int) -> Error | None:
 
 
 def answer_to(
-    me: Me, api: str, group: Group, records: Records, member_id: int, generation: int
+    me: MemberContext, api: str, group: Group, records: Records, member_id: int, generation: int
 ) -> Error | None:
     """What the coordinator answers to a heartbeat or a commit of ``member_id`` in ``generation``."""
     if group.state in (GroupState.DEAD, GroupState.EMPTY):
@@ -393,9 +449,9 @@ def answer_to(
     return Error.REBALANCE_IN_PROGRESS if group.state is refusing else None
 
 
-def heartbeat(me: Me, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
+def heartbeat(me: MemberContext, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
     """A heartbeat that is answered at once; those without an effect are not steps."""
-    mute = "no_heartbeat_in_completing" in me.runs(member.stage).decisions
+    mute = "no_heartbeat_in_completing" in me.config(member.stage).decisions
     if not _beats(member) or (mute and member.state is MemberState.COMPLETING):
         return
     error = answer_to(me, "heartbeat", group, records, member.id, member.generation)
@@ -415,7 +471,7 @@ def _beats(member: Member) -> bool:
     return member.state is MemberState.STABLE or member.state is MemberState.COMPLETING
 
 
-def send_late(me: Me, budget: int, member: Member, stray: Stray) -> Iterator[Outcome]:
+def send_late(me: MemberContext, budget: int, member: Member, stray: Stray) -> Iterator[Outcome]:
     """A heartbeat or a commit leaves and does not arrive yet."""
     if not _beats(member) or stray is not None:
         return
@@ -424,7 +480,7 @@ def send_late(me: Me, budget: int, member: Member, stray: Stray) -> Iterator[Out
         yield Outcome((budget - 1, Late("commit", member.id, member.generation, member.owned)), "commit")
 
 
-def late_arrives(me: Me, stray: Stray, group: Group, records: Records) -> Iterator[Outcome]:
+def late_arrives(me: MemberContext, stray: Stray, group: Group, records: Records) -> Iterator[Outcome]:
     """The coordinator answers it; an answer without an error has no effect."""
     if isinstance(stray, Late):
         error = answer_to(me, stray.api, group, records, stray.id, stray.generation)
@@ -432,7 +488,7 @@ def late_arrives(me: Me, stray: Stray, group: Group, records: Records) -> Iterat
         yield Outcome((answer,))
 
 
-def late_answer(me: Me, member: Member, stray: Stray) -> Iterator[Outcome]:
+def late_answer(me: MemberContext, member: Member, stray: Stray) -> Iterator[Outcome]:
     """The answer reaches the member, whatever that is by now."""
     if isinstance(stray, Refused) and member.life in (Life.UP, Life.HUNG):
         late = member.id != stray.id or member.generation != stray.generation
@@ -446,7 +502,7 @@ def late_answer(me: Me, member: Member, stray: Stray) -> Iterator[Outcome]:
 # -- what the application does -------------------------------------------------------------------------
 
 
-def enforce_rebalance(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+def enforce_rebalance(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
     """``enforceRebalance()`` (KIP-568): a flag that the next poll acts on.
 
     During a rebalance the SyncGroup under way clears it, the "no-op" of the KIP; outside a group it is no
@@ -460,7 +516,7 @@ def enforce_rebalance(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
         yield Outcome((budget - 1, member._replace(asked=True)))
 
 
-def resubscribe(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+def resubscribe(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
     """``subscribe()`` with other topics."""
     if works(member) and member.topics:
         for topics in me.consumer.subscriptions:
@@ -468,41 +524,48 @@ def resubscribe(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
                 yield Outcome((budget - 1, member._replace(topics=topics)), f"topics {topics}")
 
 
-def refresh(me: Me, member: Member, cluster: Cluster) -> Iterator[Outcome]:
+def refresh(me: MemberContext, member: Member, cluster: ClusterState) -> Iterator[Outcome]:
     """The metadata of the member becomes that of the cluster."""
     if member.life is Life.UP and member.view != cluster.parts:
         yield Outcome((member._replace(view=cluster.parts),))
 
 
 def leave(
-    me: Me, member: Member, wire: Wire, stray: Stray, group: Group, records: Records, *, close: bool
+    me: MemberContext,
+    member: Member,
+    wire: Wire,
+    stray: Stray,
+    group: Group,
+    records: Records,
+    *,
+    close: bool,
 ) -> tuple[Member, Wire, Stray, Group, Records, Seen]:
     """unsubscribe or close: onLeavePrepare, LeaveGroup of a dynamic member, full reset.
 
     Static members never send LeaveGroup. One that forgets its id leaves a JoinGroup behind that is still on
     its way; as specified it knows itself by its id until that is answered.
     """
-    runs = me.runs(member.stage)
+    config = me.config(member.stage)
     known = member.state is not MemberState.UNJOINED and member.id != NO_ID
     ought = known and not me.static
-    sends = ought and "no_leave_on_unsubscribe" not in runs.decisions
+    sends = ought and "no_leave_on_unsubscribe" not in config.decisions
     after, seen = leave_prepare(me, member)
     note = Left(me.slot, after.told, sends, ought)
     if sends:
         group, records = removed(me, group, records, member.id)
-    forgets = not me.static or "static_forgets_id" in runs.decisions
+    forgets = not me.static or "static_forgets_id" in config.decisions
     if forgets and me.static and stray is None and isinstance(wire, Join):
         stray = wire
     if close:
         after, stray = Member(stage=member.stage), stray if isinstance(stray, Join) else None
     else:
         kept = NO_ID if forgets else member.id
-        last_gen = member.own_gen if remembers(runs) else NONE
+        last_gen = member.own_gen if remembers(config) else NONE
         after = Member(Life.UP, member.stage, id=kept, own_gen=last_gen, view=member.view, last=member.last)
     return after, None, stray, group, records, (*seen, note)
 
 
-def removed(me: Me, group: Group, records: Records, member_id: int) -> tuple[Group, Records]:
+def removed(me: MemberContext, group: Group, records: Records, member_id: int) -> tuple[Group, Records]:
     """``removeMemberAndUpdateGroup``: out of the group, which rebalances if it was settled.
 
     Who leads after the leader is settled at the end of the join phase.
@@ -519,7 +582,7 @@ def removed(me: Me, group: Group, records: Records, member_id: int) -> tuple[Gro
 
 
 def unsubscribe(
-    me: Me, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
+    me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """``unsubscribe()``; the application may subscribe again."""
     if works(member) and member.topics:
@@ -527,25 +590,27 @@ def unsubscribe(
         yield Outcome((budget - 1, *after), seen=tuple(seen))
 
 
-def subscribe(me: Me, member: Member) -> Iterator[Outcome]:
+def subscribe(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """``subscribe()`` after an unsubscribe."""
     if works(member) and not member.topics:
         yield Outcome((member._replace(topics=me.consumer.subscriptions[0]),))
 
 
 def close(
-    me: Me, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
+    me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """``close()``; a restart may follow."""
     if works(member):
-        if member.received is not None and "assign_during_close_hangs" in me.runs(member.stage).decisions:
+        if member.received is not None and "assign_during_close_hangs" in me.config(member.stage).decisions:
             yield Outcome((budget - 1, member._replace(stuck=True), wire, stray, group, records))
             return
         *after, seen = leave(me, member, wire, stray, group, records, close=True)
         yield Outcome((budget - 1, *after), seen=tuple(seen))
 
 
-def poll_interval(me: Me, member: Member, wire: Wire, group: Group, records: Records) -> Iterator[Outcome]:
+def poll_interval(
+    me: MemberContext, member: Member, wire: Wire, group: Group, records: Records
+) -> Iterator[Outcome]:
     """max.poll.interval.ms passes for a member that hangs; one that hangs in assign() is left to the
     coordinator's timeout for those that do not sync."""
     inside = member.state is MemberState.COMPLETING and wire is None
@@ -555,16 +620,18 @@ def poll_interval(me: Me, member: Member, wire: Wire, group: Group, records: Rec
             yield Outcome(outcome.values[1:], seen=outcome.seen)
 
 
-def poll_too_late(me: Me, budget: int, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
+def poll_too_late(
+    me: MemberContext, budget: int, member: Member, group: Group, records: Records
+) -> Iterator[Outcome]:
     """max.poll.interval.ms exceeded: the heartbeat thread leaves and resets; lost at the next poll."""
     if member.life not in (Life.UP, Life.HUNG) or member.state not in (
         MemberState.COMPLETING,
         MemberState.STABLE,
     ):
         return
-    forgets = not me.static or "static_forgets_id" in me.runs(member.stage).decisions
+    forgets = not me.static or "static_forgets_id" in me.config(member.stage).decisions
     after = reset(member, keep_id=not forgets)
-    if "prepare_once_per_rebalance" in me.runs(member.stage).decisions:
+    if "prepare_once_per_rebalance" in me.config(member.stage).decisions:
         after = after._replace(prepare=member.prepare)
     if not me.static:
         group, records = removed(me, group, records, member.id)
@@ -574,7 +641,9 @@ def poll_too_late(me: Me, budget: int, member: Member, group: Group, records: Re
 # -- the process ---------------------------------------------------------------------------------------
 
 
-def start(me: Me, member: Member, wire: Wire, stray: Stray, cluster: Cluster) -> Iterator[Outcome]:
+def start(
+    me: MemberContext, member: Member, wire: Wire, stray: Stray, cluster: ClusterState
+) -> Iterator[Outcome]:
     """The process starts, for the first time or again; a static member presents its instance id.
 
     What the process before had sent has arrived by then or is lost.
@@ -585,7 +654,7 @@ def start(me: Me, member: Member, wire: Wire, stray: Stray, cluster: Cluster) ->
         yield Outcome((fresh, None, None))
 
 
-def crash(me: Me, budget: int, member: Member, wire: Wire, stray: Stray) -> Iterator[Outcome]:
+def crash(me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray) -> Iterator[Outcome]:
     """The process is killed. A request that left still arrives, its answer goes nowhere."""
     if member.life in (Life.UP, Life.PAUSED, Life.HUNG):
         note = (
@@ -596,19 +665,19 @@ def crash(me: Me, budget: int, member: Member, wire: Wire, stray: Stray) -> Iter
         yield Outcome((budget - 1, Member(stage=member.stage), under_way, left), seen=note)
 
 
-def pause(me: Me, budget: int, member: Member) -> Iterator[Outcome]:
+def pause(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
     """The process stops without noticing it, for as long as it takes."""
     if member.life is Life.UP:
         yield Outcome((budget - 1, member._replace(life=Life.PAUSED)))
 
 
-def resume(me: Me, member: Member) -> Iterator[Outcome]:
+def resume(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """It goes on where it stopped."""
     if member.life is Life.PAUSED:
         yield Outcome((member._replace(life=Life.UP),))
 
 
-def hang(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+def hang(me: MemberContext, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
     """The application's thread never comes back from a call, a leader's from assign(); heartbeats go on."""
     if not works(member):
         return
@@ -617,7 +686,7 @@ def hang(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
     yield Outcome((budget - 1, member._replace(life=Life.HUNG), wire))
 
 
-def disconnect(me: Me, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
+def disconnect(me: MemberContext, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
     """The connection breaks: the request or its response is lost, and the member is told so."""
     if wire is None or (isinstance(wire, Refused) and wire.error is Error.DISCONNECT):
         return
@@ -647,27 +716,86 @@ def _received(member: object) -> bool:
     return isinstance(member, Member) and member.received is not None
 
 
-def actions(me: Me) -> tuple[Action, ...]:
+def actions(me: MemberContext) -> tuple[Action, ...]:
     """All actions of this slot's member and of its process."""
     m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
     free = Fairness.NONE
     own = (
-        Action("join", me.slot, (m, w), (m, w), partial(join, me), _up),
-        Action("receive", me.slot, (w, m), (m, w), lambda w, m: receive(me, m, w), _answered),
-        Action("complete", me.slot, (m,), (m,), partial(complete, me), _received),
-        Action("heartbeat", me.slot, (m, "group", r), (m,), partial(heartbeat, me), _beating),
-        Action("commit done", me.slot, (m,), (m,), partial(commit_done, me), _up),
-        Action("refresh", me.slot, (m, "cluster"), (m,), partial(refresh, me), _up),
-        Action("resume", me.slot, (m,), (m,), partial(resume, me)),
-        Action("late request arrives", me.slot, (s, "group", r), (s,), partial(late_arrives, me), bool),
+        Action(name="join", who=me.slot, reads=(m, w), writes=(m, w), run=partial(join, me), guard=_up),
         Action(
-            "poll interval", me.slot, (m, w, "group", r), (m, "group", r), partial(poll_interval, me), _hung
+            name="receive",
+            who=me.slot,
+            reads=(w, m),
+            writes=(m, w),
+            run=lambda w, m: receive(me, m, w),
+            guard=_answered,
         ),
-        Action("late answer", me.slot, (s, m), (m, s), lambda s, m: late_answer(me, m, s), bool),
         Action(
-            "start", me.slot, (m, w, s, "cluster"), (m, w, s), partial(start, me), fault=True, fairness=free
+            name="complete", who=me.slot, reads=(m,), writes=(m,), run=partial(complete, me), guard=_received
         ),
-        Action("subscribe", me.slot, (m,), (m,), partial(subscribe, me), _up, fault=True, fairness=free),
+        Action(
+            name="heartbeat",
+            who=me.slot,
+            reads=(m, "group", r),
+            writes=(m,),
+            run=partial(heartbeat, me),
+            guard=_beating,
+        ),
+        Action(
+            name="commit done", who=me.slot, reads=(m,), writes=(m,), run=partial(commit_done, me), guard=_up
+        ),
+        Action(
+            name="refresh",
+            who=me.slot,
+            reads=(m, "cluster"),
+            writes=(m,),
+            run=partial(refresh, me),
+            guard=_up,
+        ),
+        Action(name="resume", who=me.slot, reads=(m,), writes=(m,), run=partial(resume, me)),
+        Action(
+            name="late request arrives",
+            who=me.slot,
+            reads=(s, "group", r),
+            writes=(s,),
+            run=partial(late_arrives, me),
+            guard=bool,
+        ),
+        Action(
+            name="poll interval",
+            who=me.slot,
+            reads=(m, w, "group", r),
+            writes=(m, "group", r),
+            run=partial(poll_interval, me),
+            guard=_hung,
+        ),
+        Action(
+            name="late answer",
+            who=me.slot,
+            reads=(s, m),
+            writes=(m, s),
+            run=lambda s, m: late_answer(me, m, s),
+            guard=bool,
+        ),
+        Action(
+            name="start",
+            who=me.slot,
+            reads=(m, w, s, "cluster"),
+            writes=(m, w, s),
+            run=partial(start, me),
+            fault=True,
+            fairness=free,
+        ),
+        Action(
+            name="subscribe",
+            who=me.slot,
+            reads=(m,),
+            writes=(m,),
+            run=partial(subscribe, me),
+            guard=_up,
+            fault=True,
+            fairness=free,
+        ),
     )
     whole = ("budget", m, w, s, "group", r)
     costly: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[..., Iterator[Outcome]]]] = {
@@ -685,7 +813,16 @@ def actions(me: Me) -> tuple[Action, ...]:
         "listener throws": (("budget", m), ("budget", m), complete_throwing),
     }
     faults = tuple(
-        Action(name, me.slot, reads, writes, partial(run, me), bool, fault=True, fairness=free)
+        Action(
+            name=name,
+            who=me.slot,
+            reads=reads,
+            writes=writes,
+            run=partial(run, me),
+            guard=bool,
+            fault=True,
+            fairness=free,
+        )
         for name, (reads, writes, run) in costly.items()
         if name in me.setup.faults
     )

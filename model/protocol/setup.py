@@ -11,18 +11,18 @@ from rebalance.model.assignors import reference
 from rebalance.model.protocol.state import Id, Parts, Slot, Topics, each, union
 from rebalance.model.values import RebalanceProtocol, TopicPartition
 
-Plug = Callable[[str, tuple[str, ...]], Assignor]
+AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``reference`` by default."""
 
 
-@dataclass(frozen=True)
-class Runs:
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig:
     """What a consumer runs as between two bounces: its assignor list and its release.
 
-    ``decisions`` are ids of ``model.decisions`` (member and leader), ``switches`` of ``model.switches``
-    (its assignor). ``version`` is the subscription version it writes; ``tells`` whether
-    CooperativeStickyAssignor's user data carries a generation. ``upgrade_from``: a Streams application with
-    that setting is EAGER whatever its assignor can do (KIP-429, upgrade path for Streams).
+    ``decisions`` are ids of ``model.bugs.decisions`` (member and leader), ``switches`` of
+    ``model.bugs.switches`` (its assignor). ``version`` is the subscription version it writes; ``tells``
+    whether CooperativeStickyAssignor's user data carries a generation. ``upgrade_from``: a Streams
+    application with that setting is EAGER whatever its assignor can do (KIP-429, upgrade path for Streams).
     """
 
     assignors: tuple[str, ...]
@@ -55,13 +55,13 @@ def _protocols(name: str) -> tuple[RebalanceProtocol, ...]:
 class Consumer:
     """One slot: the stages it is bounced through, and the subscriptions that it may change among."""
 
-    stages: tuple[Runs, ...]
+    stages: tuple[ConsumerConfig, ...]
     subscriptions: tuple[Topics, ...]
     instance: int | None = None
     rack: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Setup:
     """A scenario. ``topics[t]`` is the set of partitions that topic ``t`` can have, ``exist`` those at first.
 
@@ -81,7 +81,7 @@ class Setup:
     naming: str = "every"
     steps: str = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
-    plug: Plug = reference
+    factory: AssignorFactory = reference
 
     @property
     def slots(self) -> range:
@@ -117,14 +117,14 @@ class Setup:
     def spell(self, parts: int | None) -> str:
         """A set of partitions as text.
 
-        >>> Setup((), (Parts(0b11),), Parts(0b11)).spell(0b11)
+        >>> Setup(consumers=(), topics=(Parts(0b11),), exist=Parts(0b11)).spell(0b11)
         't-0 t-1'
         """
         return " ".join(str(self.partition(p)) for p in each(parts or 0)) or "-"
 
 
 @dataclass(frozen=True)
-class Me:
+class MemberContext:
     """One slot of a setup: what a member's actions know besides the state."""
 
     slot: Slot
@@ -138,7 +138,7 @@ class Me:
     def static(self) -> bool:
         return self.consumer.instance is not None
 
-    def runs(self, stage: int) -> Runs:
+    def config(self, stage: int) -> ConsumerConfig:
         return self.consumer.stages[stage]
 
     def name(self, component: str) -> str:

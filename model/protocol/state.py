@@ -226,7 +226,7 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
-class Record(NamedTuple):
+class MemberRecord(NamedTuple):
     """What the coordinator knows of one member id. ``meta`` is None while the id is only pending (KIP-394).
 
     ``joined``: its JoinGroup is parked. ``synced``: its SyncGroup of this generation came. ``silent``: a
@@ -245,7 +245,7 @@ class Record(NamedTuple):
     new: bool = False
 
 
-Records = tuple[Record, ...]
+Records = tuple[MemberRecord, ...]
 """Of one slot, by incarnation: usually none or one; ids left behind are ghosts."""
 
 
@@ -259,7 +259,7 @@ class Group(NamedTuple):
     first: bool = False
 
 
-class Cluster(NamedTuple):
+class ClusterState(NamedTuple):
     """The partitions that exist."""
 
     parts: Parts
@@ -280,8 +280,8 @@ class Callback(NamedTuple):
     """One listener callback: the set it receives and the circumstances that decide whether it is right.
 
     ``reset``: generation or member id were reset. ``owned``: what the consumer owned while it ran.
-    ``told``: what the listener believed before. ``current``: the group metadata showed the generation that
-    the callback belongs to. ``midway``: the member leaves in the middle of a rebalance.
+    ``believed``: what the listener believed before. ``current``: the group metadata showed the generation
+    that the callback belongs to. ``midway``: the member leaves in the middle of a rebalance.
     """
 
     call: Call
@@ -290,7 +290,7 @@ class Callback(NamedTuple):
     eager: bool
     reset: bool
     owned: Parts
-    told: Parts
+    believed: Parts
     current: bool = True
     midway: bool = False
 
@@ -304,14 +304,14 @@ class Completed(NamedTuple):
     eager: bool
     revoked: bool
     rejoin: bool
-    told: Parts
+    believed: Parts
 
 
 class Left(NamedTuple):
-    """unsubscribe or close; ``told`` is what the listener still believes to hold, ``sent`` LeaveGroup."""
+    """unsubscribe or close; ``believed`` is what the listener still believes to hold, ``sent`` LeaveGroup."""
 
     who: Slot
-    told: Parts
+    believed: Parts
     sent: bool
     ought: bool
 
