@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, wraps
+from typing import NamedTuple, TypeVar
 
 from rebalance.model.values import (
     Cluster,
@@ -59,27 +59,41 @@ class Asker(NamedTuple):
     topics: tuple[str, ...]
 
 
+class UserDataQuestion(NamedTuple):
+    """What does a member write as user data that was last assigned ``owned`` in ``generation``? ``asker`` is
+    None where nobody in particular asks."""
+
+    owned: Partitions
+    generation: int
+    asker: Asker | None = None
+
+
 Reply = Answer | Failure
 Ask = Callable[[RebalanceProtocol, Cluster, GroupSubscription], Reply]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class StatedClaim:
     """What a member says it holds, as often as it says it, and the generation it says it for."""
 
     partitions: Partitions
     generation: int
 
 
-@dataclass(frozen=True)
-class Call:
+@dataclass(frozen=True, kw_only=True)
+class AssignorCall:
     """One answered call with the claims that the judge knows to be in it."""
 
     protocol: RebalanceProtocol
     cluster: Cluster
     group: GroupSubscription
-    claims: Mapping[str, Claim]
+    claims: Mapping[str, StatedClaim]
     assignment: GroupAssignment
+
+    @cached_property
+    def existing(self) -> frozenset[TopicPartition]:
+        """The partitions that the leader knows."""
+        return frozenset(self.cluster.partitions())
 
     @cached_property
     def claimants(self) -> dict[TopicPartition, dict[str, int]]:
@@ -94,7 +108,7 @@ class Call:
     def holders(self) -> dict[TopicPartition, tuple[str, ...]]:
         """Partition -> the members whose claim is the newest; more than one is a tie (KIP-792)."""
         return {
-            partition: tuple(m for m, g in claims.items() if g == max(claims.values()))
+            partition: tuple(claims) if len(claims) == 1 else _newest(claims)
             for partition, claims in self.claimants.items()
         }
 
@@ -105,63 +119,90 @@ class Call:
             partition: holders[0]
             for partition, holders in self.holders.items()
             if len(holders) == 1
-            and partition in self.cluster
+            and partition in self.existing
             and partition.topic in self.group[holders[0]].topics
         }
 
     @cached_property
     def granted(self) -> dict[TopicPartition, tuple[str, ...]]:
         """Partition -> the members that were given it, once per mention."""
-        found: dict[TopicPartition, list[str]] = {}
+        found: dict[TopicPartition, tuple[str, ...]] = {}
         for member, partitions in self.assignment.items():
+            alone = (member,)
             for partition in partitions:
-                found.setdefault(partition, []).append(member)
-        return {partition: tuple(members) for partition, members in found.items()}
+                found[partition] = found[partition] + alone if partition in found else alone
+        return found
 
     @cached_property
     def subscribers(self) -> dict[str, tuple[str, ...]]:
         """Topic known to the leader -> members subscribed to it, in the order of the group."""
-        found: dict[str, list[str]] = {}
+        known, found = self.cluster.topics, dict[str, list[str]]()
         for member, subscription in self.group.items():
             for topic in dict.fromkeys(subscription.topics):
-                if topic in self.cluster.topics:
+                if topic in known:
                     found.setdefault(topic, []).append(member)
         return {topic: tuple(members) for topic, members in found.items()}
 
     @cached_property
     def withheld(self) -> tuple[TopicPartition, ...]:
         """Existing partitions with a subscriber that nobody was given, sorted."""
-        return tuple(
-            TopicPartition(topic, index)
-            for topic in sorted(self.subscribers)
-            for index in range(self.cluster.partition_count(topic))
-            if TopicPartition(topic, index) not in self.granted
-        )
+        missing = self.existing - self.granted.keys()
+        return tuple(sorted([partition for partition in missing if partition.topic in self.subscribers]))
 
     @cached_property
     def loads(self) -> dict[str, int]:
         """Member -> number of partitions it was given; what is only given back to it does not count."""
+        given = {member: self.assignment.get(member, ()) for member in self.group}
+        if self.granted.keys() <= self.existing:
+            return {member: len(partitions) for member, partitions in given.items()}
         return {
-            member: sum(partition in self.cluster for partition in self.assignment.get(member, ()))
-            for member in self.group
+            member: sum(partition in self.existing for partition in partitions)
+            for member, partitions in given.items()
         }
 
     @cached_property
     def revoked(self) -> dict[str, Partitions]:
         """Member -> what it claims and was not given back; it revokes these and rejoins (KIP-429)."""
-        lost = {
-            member: tuple(sorted(set(claim.partitions) - set(self.assignment.get(member, ()))))
-            for member, claim in self.claims.items()
-        }
-        return {member: partitions for member, partitions in lost.items() if partitions}
+        revoked = {}
+        for member, claim in self.claims.items():
+            if lost := set(claim.partitions).difference(self.assignment.get(member, ())):
+                revoked[member] = tuple(sorted(lost))
+        return revoked
 
     @cached_property
     def kept(self) -> int:
         """Number of valid claims that were honoured."""
-        return sum(1 for p, m in self.valid.items() if m in self.granted.get(p, ()))
+        granted = self.granted
+        return sum([member in granted.get(partition, ()) for partition, member in self.valid.items()])
 
     @cached_property
     def equal_subscriptions(self) -> bool:
         """Whether all members subscribe to the same of the topics that the leader knows."""
-        known = frozenset(self.cluster.topics)
-        return len({frozenset(s.topics) & known for s in self.group.values()}) <= 1
+        subscribed = {subscription.topics for subscription in self.group.values()}
+        if len(subscribed) <= 1:
+            return True
+        known = self.cluster.topics.keys()
+        return len({frozenset(known & topics) for topics in subscribed}) <= 1
+
+
+def _newest(claims: Mapping[str, int]) -> tuple[str, ...]:
+    newest = max(claims.values())
+    return tuple([member for member, generation in claims.items() if generation == newest])
+
+
+_T = TypeVar("_T")
+
+
+def once(ask: Callable[[AssignorCall], _T]) -> Callable[[AssignorCall], _T]:
+    """Keep with each call what ``ask`` finds in it: several clauses want to know the same."""
+    key = f"{ask.__module__}.{ask.__qualname__}"
+
+    @wraps(ask)
+    def kept(call: AssignorCall) -> _T:
+        found = call.__dict__
+        if key not in found:
+            found[key] = ask(call)
+        known: _T = found[key]
+        return known
+
+    return kept

@@ -17,20 +17,21 @@ from typing import Any
 
 from rebalance.model.assignor import Promise
 from rebalance.model.values import GroupAssignment, RebalanceProtocol, TopicPartition
-from rebalance.properties import oracles
-from rebalance.properties.calls import Answer, Ask, Call, Claim, Failure, FailureKind
-from rebalance.properties.scenarios import Scenario
+from rebalance.properties.assignors import oracles
+from rebalance.properties.assignors.calls import (
+    Answer,
+    Ask,
+    AssignorCall,
+    Failure,
+    FailureKind,
+    StatedClaim,
+    once,
+)
+from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.verdict import Level
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 BOTH = (EAGER, COOPERATIVE)
-
-
-class Level(StrEnum):
-    """How bad a breach is; the first two fail a build by default."""
-
-    SAFETY = "safety"
-    LIVENESS = "liveness"
-    QUALITY = "quality"
 
 
 class Scope(StrEnum):
@@ -43,7 +44,7 @@ class Scope(StrEnum):
     HISTORY = "history"  # all calls of a scenario, the undisturbed ones at its end included
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
     """One way in which a clause does not hold; ``partitions`` are those to look at in a chart."""
 
@@ -60,13 +61,13 @@ class Breach:
 class History:
     """All calls of one scenario; those from ``settling`` on are undisturbed."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[AssignorCall, ...]
     settling: int
     settled: int | None
     """Index of the first undisturbed call after which nobody has to revoke; ``None``: never."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
     """One sentence that must hold of an assignor.
 
@@ -106,8 +107,8 @@ class Violation(AssertionError):
 
 @cache
 def _violation_type(clause_id: str) -> type[Violation]:
-    words = clause_id.replace("/", " ").title().replace(" ", "")
-    return type(f"{words}Violation", (Violation,), {"__module__": __name__})
+    prefix = clause_id.replace("/", " ").title().replace(" ", "")
+    return type(f"{prefix}Violation", (Violation,), {"__module__": __name__})
 
 
 def violation(clause: Clause, breach: Breach, scenario: Scenario) -> Violation:
@@ -118,49 +119,60 @@ def violation(clause: Clause, breach: Breach, scenario: Scenario) -> Violation:
 # --- one call -------------------------------------------------------------------------------------
 
 
-def exclusive(call: Call) -> Breach | None:
+@once
+def exclusive(call: AssignorCall) -> Breach | None:
+    if len(call.granted) == sum(map(len, call.assignment.values())):
+        return None
     for partition, members in sorted(call.granted.items()):
         if len(members) > 1:
             who = " and ".join(members) if len(set(members)) > 1 else f"{members[0]} twice"
             return Breach(
-                f"{partition} is assigned to {who}",
-                (f"assign() returned {_grants(call, set(members))}",),
-                f"{partition} with one member",
-                f"{partition} listed {len(members)} times",
-                (partition,),
+                summary=f"{partition} is assigned to {who}",
+                because=(f"assign() returned {_grants(call, set(members))}",),
+                expected=f"{partition} with one member",
+                actual=f"{partition} listed {len(members)} times",
+                partitions=(partition,),
             )
     return None
 
 
-def only_to_subscribers(call: Call) -> Breach | None:
+@once
+def only_to_subscribers(call: AssignorCall) -> Breach | None:
     for member, partitions in sorted(call.assignment.items()):
         if member not in call.group:
             if not partitions:
                 continue  # the broker ignores it
             return Breach(
-                f"{member!r} is assigned {_count(len(partitions), 'partition')} and is not in the group",
-                (f"the group is {_names(call.group)}",),
-                f"only {_names(call.group)}",
-                f"an assignment for {member!r}",
-                partitions[:1],
+                summary=f"{member!r} is assigned {_count(len(partitions), 'partition')} and is not in the "
+                f"group",
+                because=(f"the group is {_names(call.group)}",),
+                expected=f"only {_names(call.group)}",
+                actual=f"an assignment for {member!r}",
+                partitions=partitions[:1],
             )
         topics = call.group[member].topics
+        if {topic for topic, _ in partitions}.issubset(topics):
+            continue
         for partition in sorted(partitions):
             if partition.topic not in topics:
                 return Breach(
-                    f"{partition} is assigned to {member}, which does not subscribe to {partition.topic}",
-                    (f"{member} subscribes to {_names(topics, 'nothing')}",),
-                    f"{partition} with {_names(call.subscribers.get(partition.topic, ()))}",
-                    f"{member}: {partition}",
-                    (partition,),
+                    summary=f"{partition} is assigned to {member}, which does not subscribe to "
+                    f"{partition.topic}",
+                    because=(f"{member} subscribes to {_names(topics, 'nothing')}",),
+                    expected=f"{partition} with {_names(call.subscribers.get(partition.topic, ()))}",
+                    actual=f"{member}: {partition}",
+                    partitions=(partition,),
                 )
     return None
 
 
-def only_existing(call: Call) -> Breach | None:
+@once
+def only_existing(call: AssignorCall) -> Breach | None:
+    if call.granted.keys() <= call.existing:
+        return None
     for member, partitions in sorted(call.assignment.items()):
         for partition in sorted(partitions):
-            if partition in call.cluster:
+            if partition in call.existing:
                 continue
             count = call.cluster.partition_count(partition.topic)
             # KIP-429, leader 2.6: what is claimed of a topic that the leader does not know may be given
@@ -169,88 +181,94 @@ def only_existing(call: Call) -> Breach | None:
             if partition.topic not in call.cluster.topics and member in call.holders.get(partition, ()):
                 continue
             return Breach(
-                f"{partition} is assigned to {member} and does not exist",
-                (f"the leader knows {_count(count, 'partition')} of {partition.topic}",),
-                "only partitions that the leader has metadata for",
-                f"{member}: {partition}",
-                (partition,),
+                summary=f"{partition} is assigned to {member} and does not exist",
+                because=(f"the leader knows {_count(count, 'partition')} of {partition.topic}",),
+                expected="only partitions that the leader has metadata for",
+                actual=f"{member}: {partition}",
+                partitions=(partition,),
             )
     return None
 
 
-def answered(call: Call) -> Breach | None:
+def answered(call: AssignorCall) -> Breach | None:
     left_out = [member for member in call.group if member not in call.assignment]
     if not left_out:
         return None
     return Breach(
-        f"{_names(left_out)} left out of the answer",
-        (
+        summary=f"{_names(left_out)} left out of the answer",
+        because=(
             "the broker sends empty bytes to a member that the leader does not mention",
             "the Java client cannot read these: IllegalStateException in the member's poll()",
         ),
-        "an assignment for every member of the group, possibly an empty one",
-        f"assignments for {_names(sorted(call.assignment))}",
+        expected="an assignment for every member of the group, possibly an empty one",
+        actual=f"assignments for {_names(sorted(call.assignment))}",
     )
 
 
-def complete(call: Call) -> Breach | None:
+@once
+def complete(call: AssignorCall) -> Breach | None:
     for partition in call.withheld:
         claims = call.claimants.get(partition, {}) if call.protocol is COOPERATIVE else {}
         if not claims:
             return Breach(
-                f"{partition} is assigned to nobody, and nobody has to revoke it first",
-                (
+                summary=f"{partition} is assigned to nobody, and nobody has to revoke it first",
+                because=(
                     f"subscribers of {partition.topic}: {_names(call.subscribers[partition.topic])}",
                     f"no member claims {partition}",
                 ),
-                f"{partition} with one of {_names(call.subscribers[partition.topic])}",
-                f"{partition} withheld",
-                (partition,),
+                expected=f"{partition} with one of {_names(call.subscribers[partition.topic])}",
+                actual=f"{partition} withheld",
+                partitions=(partition,),
             )
     return None
 
 
-def revoke_first(call: Call) -> Breach | None:
+def revoke_first(call: AssignorCall) -> Breach | None:
     # A grant to one of several members with the newest claim is left alone: they may both own it
     # already, nobody can tell who does, and no owner is added.
-    for partition, members in sorted(call.granted.items()):
-        claims = call.claimants.get(partition, {})
-        for member in members:
-            if claims and member not in claims:
+    for partition in _granted_and_claimed(call):
+        claims = call.claimants[partition]
+        for member in call.granted[partition]:
+            if member not in claims:
                 holders = _names(call.holders[partition])
                 own = "still owns" if len(call.holders[partition]) == 1 else "still own"
                 return Breach(
-                    f"{partition} is granted to {member} while {holders} {own} it",
-                    (
+                    summary=f"{partition} is granted to {member} while {holders} {own} it",
+                    because=(
                         *_claims_of(call, partition),
                         f"assign() returned {_grants(call, {member, *call.holders[partition]})}",
                         f"no revocation of {partition} by {holders} comes before it: two owners from here",
                     ),
-                    f"{member} without {partition}; a second rebalance gives it",
-                    f"{member}: {partition}",
-                    (partition,),
+                    expected=f"{member} without {partition}; a second rebalance gives it",
+                    actual=f"{member}: {partition}",
+                    partitions=(partition,),
                 )
     return None
 
 
-def newest_claim_wins(call: Call) -> Breach | None:
-    for partition, members in sorted(call.granted.items()):
-        claims = call.claimants.get(partition, {})
-        for member in members:
+def _granted_and_claimed(call: AssignorCall) -> list[TopicPartition]:
+    return sorted(call.granted.keys() & call.claimants.keys())
+
+
+def newest_claim_wins(call: AssignorCall) -> Breach | None:
+    for partition in _granted_and_claimed(call):
+        claims = call.claimants[partition]
+        for member in call.granted[partition]:
             if member in claims and member not in call.holders[partition]:
                 holders = _names(call.holders[partition])
                 return Breach(
-                    f"{partition} is granted to {member}, whose claim is of {_label(claims[member])}, "
+                    summary=f"{partition} is granted to {member}, whose claim is of "
+                    f"{_label(claims[member])}, "
                     f"over the newer claim of {holders}",
-                    (*_claims_of(call, partition), f"assign() returned {_grants(call, {member})}"),
-                    f"{partition} with {holders}, or with nobody until it is revoked",
-                    f"{member}: {partition}",
-                    (partition,),
+                    because=(*_claims_of(call, partition), f"assign() returned {_grants(call, {member})}"),
+                    expected=f"{partition} with {holders}, or with nobody until it is revoked",
+                    actual=f"{member}: {partition}",
+                    partitions=(partition,),
                 )
     return None
 
 
-def balanced(call: Call) -> Breach | None:
+def balanced(call: AssignorCall) -> Breach | None:
     if not _final(call):
         return None
     move = oracles.transferable(call)
@@ -258,34 +276,34 @@ def balanced(call: Call) -> Breach | None:
         return None
     giver, taker, topic = move
     return Breach(
-        f"{giver} has {call.loads[giver]} partitions and {taker}, which could take one of {topic}, "
+        summary=f"{giver} has {call.loads[giver]} partitions and {taker}, which could take one of {topic}, "
         f"{call.loads[taker]}",
-        (f"{giver} and {taker} both subscribe to {topic}", f"loads are {_loads(call)}"),
-        "no member that could hand a partition to one with two fewer",
-        _loads(call),
+        because=(f"{giver} and {taker} both subscribe to {topic}", f"loads are {_loads(call)}"),
+        expected="no member that could hand a partition to one with two fewer",
+        actual=_loads(call),
     )
 
 
-def balanced_equal(call: Call) -> Breach | None:
+def balanced_equal(call: AssignorCall) -> Breach | None:
     return balanced(call) if call.equal_subscriptions else None
 
 
-def balanced_per_topic(call: Call) -> Breach | None:
+def balanced_per_topic(call: AssignorCall) -> Breach | None:
     if not _final(call):
         return None
     for topic, members in sorted(call.subscribers.items()):
         counts = {m: sum(p.topic == topic for p in call.assignment.get(m, ())) for m in members}
         if max(counts.values()) - min(counts.values()) > 1:
             return Breach(
-                f"{topic} is spread {_pairs(counts)}",
-                (f"{topic} has {call.cluster.partition_count(topic)} partitions",),
-                "numbers that differ by at most one",
-                _pairs(counts),
+                summary=f"{topic} is spread {_pairs(counts)}",
+                because=(f"{topic} has {call.cluster.partition_count(topic)} partitions",),
+                expected="numbers that differ by at most one",
+                actual=_pairs(counts),
             )
     return None
 
 
-def co_partitioned(call: Call) -> Breach | None:
+def co_partitioned(call: AssignorCall) -> Breach | None:
     if not _final(call):
         return None
     alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
@@ -297,49 +315,49 @@ def co_partitioned(call: Call) -> Breach | None:
             if len(set(owners.values())) > 1:
                 one, other = sorted(owners, key=lambda t: (owners[t], t))[:: len(owners) - 1]
                 return Breach(
-                    f"{one}-{index} and {other}-{index} are with {_names(owners[one])} and "
+                    summary=f"{one}-{index} and {other}-{index} are with {_names(owners[one])} and "
                     f"{_names(owners[other])}",
-                    (f"{_names(topics)} have equal partition counts and equal subscribers",),
-                    "equal indexes of co-partitioned topics with one member",
-                    _pairs({f"{t}-{index}": _names(m) for t, m in owners.items()}),
-                    (TopicPartition(one, index), TopicPartition(other, index)),
+                    because=(f"{_names(topics)} have equal partition counts and equal subscribers",),
+                    expected="equal indexes of co-partitioned topics with one member",
+                    actual=_pairs({f"{t}-{index}": _names(m) for t, m in owners.items()}),
+                    partitions=(TopicPartition(one, index), TopicPartition(other, index)),
                 )
     return None
 
 
-def sticky(call: Call) -> Breach | None:
+def sticky(call: AssignorCall) -> Breach | None:
     if call.kept == len(call.valid) or not _well_placed(call):
         return None
     best = oracles.optimum(call)
     if call.kept >= best.kept:
         return None
     return Breach(
-        f"{_count(best.kept - call.kept, 'partition')} moved more than needed: {call.kept} of "
+        summary=f"{_count(best.kept - call.kept, 'partition')} moved more than needed: {call.kept} of "
         f"{len(call.valid)} valid claims kept, {best.kept} possible",
-        (
+        because=(
             f"loads are {_loads(call)}, the best possible are {', '.join(map(str, best.loads))}",
             f"moved: {_names(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))}",
         ),
-        f"{best.kept} claims kept under the best balance",
-        f"{call.kept} kept",
+        expected=f"{best.kept} claims kept under the best balance",
+        actual=f"{call.kept} kept",
         gap=best.kept - call.kept,
     )
 
 
-def rack_aligned(call: Call) -> Breach | None:
+def rack_aligned(call: AssignorCall) -> Breach | None:
     if not _final(call) or not oracles.rack_matters(call):
         return None
     found = oracles.matched(call)
-    if found == sum(call.loads.values()):
+    if found == oracles.matchable(call) or oracles.best_matched(call):
         return None
     best = oracles.optimum(call)
     if tuple(sorted(call.loads.values(), reverse=True)) != best.loads or found >= best.matched:
         return None  # an uneven assignment can match more racks than the best balance allows
     return Breach(
-        f"{found} partitions are with a member in a replica's rack, {best.matched} could be",
-        (f"racks are {_pairs({m: s.rack_id for m, s in call.group.items()})}",),
-        f"{best.matched} matches at the same balance",
-        f"{found} matches",
+        summary=f"{found} partitions are with a member in a replica's rack, {best.matched} could be",
+        because=(f"racks are {_pairs({m: s.rack_id for m, s in call.group.items()})}",),
+        expected=f"{best.matched} matches at the same balance",
+        actual=f"{found} matches",
         gap=best.matched - found,
     )
 
@@ -352,10 +370,10 @@ def total(reply: Answer | Failure) -> Breach | None:
         return None
     lines = reply.detail.strip().splitlines()
     return Breach(
-        f"{_FAILED[reply.kind]}: {reply.message}",
-        tuple(_telling(reply.kind, lines)),
-        "an assignment, for every well-formed input, within its time and memory",
-        str(reply.kind),
+        summary=f"{_FAILED[reply.kind]}: {reply.message}",
+        because=tuple(_telling(reply.kind, lines)),
+        expected="an assignment, for every well-formed input, within its time and memory",
+        actual=str(reply.kind),
     )
 
 
@@ -381,10 +399,10 @@ _FAILED = {
 def input_untouched(reply: Answer | Failure) -> Breach | None:
     if isinstance(reply, Answer) and reply.mutated:
         return Breach(
-            f"assign() changes its input: {reply.mutated}",
-            (),
-            "the input as it was before the call",
-            reply.mutated,
+            summary=f"assign() changes its input: {reply.mutated}",
+            because=(),
+            expected="the input as it was before the call",
+            actual=reply.mutated,
         )
     return None
 
@@ -392,14 +410,14 @@ def input_untouched(reply: Answer | Failure) -> Breach | None:
 # --- a call and further questions -----------------------------------------------------------------
 
 
-def deterministic(call: Call, ask: Ask) -> Breach | None:
+def deterministic(call: AssignorCall, ask: Ask) -> Breach | None:
     again = ask(call.protocol, call.cluster, call.group)
     if not isinstance(again, Answer) or _same(again.assignment, call.assignment):
         return None
     return _differs(call, again.assignment, "asked the same of two processes")
 
 
-def indifferent_to_order(call: Call, ask: Ask) -> Breach | None:
+def indifferent_to_order(call: AssignorCall, ask: Ask) -> Breach | None:
     group = {
         member: replace(
             subscription,
@@ -415,7 +433,7 @@ def indifferent_to_order(call: Call, ask: Ask) -> Breach | None:
     return _differs(call, other.assignment, "asked with members, topics and claims in reverse order")
 
 
-def stale_claims_ignored(call: Call, ask: Ask) -> Breach | None:
+def stale_claims_ignored(call: AssignorCall, ask: Ask) -> Breach | None:
     stale = {
         (m, p)
         for p, claims in call.claimants.items()
@@ -429,27 +447,29 @@ def stale_claims_ignored(call: Call, ask: Ask) -> Breach | None:
         for m, s in call.group.items()
     }
     claims = {
-        m: Claim(tuple(p for p in c.partitions if (m, p) not in stale), c.generation)
+        m: StatedClaim(tuple(p for p in c.partitions if (m, p) not in stale), c.generation)
         for m, c in call.claims.items()
     }
     answer = ask(call.protocol, call.cluster, group)
     if not isinstance(answer, Answer):
         return None
-    without = Call(call.protocol, call.cluster, group, claims, answer.assignment)
+    without = AssignorCall(
+        protocol=call.protocol, cluster=call.cluster, group=group, claims=claims, assignment=answer.assignment
+    )
     lost = max(0, without.kept - call.kept)
     delayed = max(0, len(call.withheld) - len(without.withheld))
     if not lost and not delayed:
         return None
     return Breach(
-        f"superseded claims cost {lost} valid ones and withhold {delayed} more partitions",
-        (
+        summary=f"superseded claims cost {lost} valid ones and withhold {delayed} more partitions",
+        because=(
             f"superseded: {_names(f'{m}: {p}' for m, p in sorted(stale))}",
             f"with them {_all(call.assignment)}",
             f"without them {_all(answer.assignment)}",
         ),
-        "the same claims kept with and without superseded ones",
-        f"{call.kept} kept instead of {without.kept}",
-        tuple(p for _, p in sorted(stale)),
+        expected="the same claims kept with and without superseded ones",
+        actual=f"{call.kept} kept instead of {without.kept}",
+        partitions=tuple(p for _, p in sorted(stale)),
     )
 
 
@@ -468,7 +488,7 @@ def bound(history: History) -> int:
     return rounds + _hides(history.calls[history.settling :])
 
 
-def _hides(calls: Sequence[Call]) -> bool:
+def _hides(calls: Sequence[AssignorCall]) -> bool:
     """Whether a member claims nothing although the call before gave it something."""
     return any(
         before.assignment.get(member) and not claim.partitions
@@ -484,11 +504,11 @@ def settles(history: History) -> Breach | None:
         if not last.withheld:
             return None
         return Breach(
-            f"the group settles with {_names(last.withheld)} assigned to nobody",
-            ("nobody revokes anything in that round, so no rebalance follows it",),
-            "every partition of a subscribed topic owned",
-            f"{_count(len(last.withheld), 'partition')} stranded",
-            last.withheld,
+            summary=f"the group settles with {_names(last.withheld)} assigned to nobody",
+            because=("nobody revokes anything in that round, so no rebalance follows it",),
+            expected="every partition of a subscribed topic owned",
+            actual=f"{_count(len(last.withheld), 'partition')} stranded",
+            partitions=last.withheld,
         )
     return _still_revokes(history, rounds)
 
@@ -497,16 +517,16 @@ def _still_revokes(history: History, rounds: int) -> Breach:
     undisturbed = history.calls[history.settling :]
     moved = tuple(sorted({p for c in undisturbed[rounds - 1 :] for ps in c.revoked.values() for p in ps}))
     return Breach(
-        f"the group still revokes in undisturbed round {rounds}: {_names(moved)}",
-        tuple(
+        summary=f"the group still revokes in undisturbed round {rounds}: {_names(moved)}",
+        because=tuple(
             f"round {number}: " + ("; ".join(f"{m} revokes {_names(r)}" for m, r in c.revoked.items()) or "-")
             for number, c in enumerate(undisturbed, 1)
         ),
-        f"nothing left to revoke in round {rounds}",
-        "settled in round " + str(history.settled - history.settling + 1)
+        expected=f"nothing left to revoke in round {rounds}",
+        actual="settled in round " + str(history.settled - history.settling + 1)
         if history.settled is not None
         else f"not settled in {len(undisturbed)} rounds",
-        moved,
+        partitions=moved,
     )
 
 
@@ -530,15 +550,15 @@ def withheld_in_vain(history: History) -> Breach | None:
             holder = before.valid.get(partition)
             if holder is not None and after.granted.get(partition) == (holder,):
                 return Breach(
-                    f"{partition} is taken from {holder} and given back in the next round",
-                    (
+                    summary=f"{partition} is taken from {holder} and given back in the next round",
+                    because=(
                         *_claims_of(before, partition),
                         f"assign() returned {_grants(before, {holder})}",
                         f"and after the revocation {_grants(after, {holder})}",
                     ),
-                    f"{partition} with {holder} in both rounds",
-                    f"{partition} revoked for nobody",
-                    (partition,),
+                    expected=f"{partition} with {holder} in both rounds",
+                    actual=f"{partition} revoked for nobody",
+                    partitions=(partition,),
                 )
     return None
 
@@ -556,29 +576,30 @@ def settles_in_two(history: History) -> Breach | None:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _well_placed(call: Call) -> bool:
+def _well_placed(call: AssignorCall) -> bool:
     """Quality is measured on sound assignments only; an unsound one is reported as that."""
     return not (exclusive(call) or only_to_subscribers(call) or only_existing(call) or complete(call))
 
 
-def _final(call: Call) -> bool:
+def _final(call: AssignorCall) -> bool:
     """Whether the result is to be judged: nothing withheld (else the round after it is), and sound."""
     return not call.withheld and _well_placed(call)
 
 
 def _same(one: GroupAssignment, other: GroupAssignment) -> bool:
-    return all(Counter(one.get(m, ())) == Counter(other.get(m, ())) for m in one.keys() | other.keys())
+    members = one.keys() | other.keys()
+    return one == other or all(Counter(one.get(m, ())) == Counter(other.get(m, ())) for m in members)
 
 
-def _differs(call: Call, other: GroupAssignment, how: str) -> Breach:
+def _differs(call: AssignorCall, other: GroupAssignment, how: str) -> Breach:
     here, there = _holders(call.assignment), _holders(other)
     changed = tuple(sorted(p for p in here.keys() | there.keys() if here.get(p) != there.get(p)))
     return Breach(
-        f"{_count(len(changed), 'partition')} with another owner ({_names(changed)}): {how}",
-        (f"once {_all(other)}", f"once {_all(call.assignment)}"),
-        "the same assignment",
-        _count(len(changed), "difference"),
-        changed,
+        summary=f"{_count(len(changed), 'partition')} with another owner ({_names(changed)}): {how}",
+        because=(f"once {_all(other)}", f"once {_all(call.assignment)}"),
+        expected="the same assignment",
+        actual=_count(len(changed), "difference"),
+        partitions=changed,
     )
 
 
@@ -590,7 +611,7 @@ def _holders(assignment: GroupAssignment) -> dict[TopicPartition, tuple[str, ...
     return {p: tuple(m) for p, m in found.items()}
 
 
-def _claims_of(call: Call, partition: TopicPartition) -> Iterator[str]:
+def _claims_of(call: AssignorCall, partition: TopicPartition) -> Iterator[str]:
     for member, generation in sorted(call.claimants[partition].items()):
         yield f"{member} joined claiming {partition}, {_label(generation)}"
 
@@ -599,7 +620,7 @@ def _label(generation: int) -> str:
     return f"generation {generation}" if generation >= 0 else "no generation"
 
 
-def _grants(call: Call, members: Iterable[str]) -> str:
+def _grants(call: AssignorCall, members: Iterable[str]) -> str:
     return "  ".join(f"{m}: {{{_names(sorted(call.assignment.get(m, ())), '')}}}" for m in sorted(members))
 
 
@@ -621,7 +642,7 @@ def _pairs(values: Mapping[str, Any]) -> str:
     return _names(f"{key} {value}" for key, value in sorted(values.items()))
 
 
-def _loads(call: Call) -> str:
+def _loads(call: AssignorCall) -> str:
     return _pairs(call.loads)
 
 
@@ -637,115 +658,121 @@ ONLY_COOPERATIVE = (COOPERATIVE,)
 
 TABLE: tuple[Clause, ...] = (
     Clause(
-        "assign/1", Level.SAFETY, Scope.CALL,
-        "a partition is assigned to at most one member, and once",
-        "ConsumerPartitionAssignor.assign", ASSIGNOR, exclusive,
+        id="assign/1", level=Level.SAFETY, scope=Scope.CALL,
+        sentence="a partition is assigned to at most one member, and once",
+        rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=exclusive,
     ),
     Clause(
-        "assign/2", Level.SAFETY, Scope.CALL,
-        "a partition is assigned only to a member of the group that subscribes to its topic",
-        "ConsumerPartitionAssignor.assign", ASSIGNOR, only_to_subscribers,
+        id="assign/2", level=Level.SAFETY, scope=Scope.CALL,
+        sentence="a partition is assigned only to a member of the group that subscribes to its topic",
+        rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=only_to_subscribers,
     ),
     Clause(
-        "assign/3", Level.LIVENESS, Scope.CALL,
-        "only partitions that exist are assigned; those of unknown topics may be given back to their owner",
-        "KIP-429, leader 2.6", KIP_429, only_existing,
+        id="assign/3", level=Level.LIVENESS, scope=Scope.CALL,
+        sentence="only partitions that exist are assigned; those of unknown topics may be given back to "
+        "their owner",
+        rule="KIP-429, leader 2.6", link=KIP_429, check=only_existing,
     ),
     Clause(
-        "assign/4", Level.LIVENESS, Scope.REPLY,
-        "an assignment comes back for every well-formed input, within its time and memory",
-        "KIP-429, leader 2.2", KIP_429, total,
+        id="assign/4", level=Level.LIVENESS, scope=Scope.REPLY,
+        sentence="an assignment comes back for every well-formed input, within its time and memory",
+        rule="KIP-429, leader 2.2", link=KIP_429, check=total,
     ),
     Clause(
-        "assign/5", Level.SAFETY, Scope.REPLY,
-        "subscriptions and metadata are left as they were",
-        "ConsumerPartitionAssignor.assign", ASSIGNOR, input_untouched,
+        id="assign/5", level=Level.SAFETY, scope=Scope.REPLY,
+        sentence="subscriptions and metadata are left as they were",
+        rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=input_untouched,
     ),
     Clause(
-        "assign/6", Level.QUALITY, Scope.REPEAT,
-        "the same input gives the same assignment, in any process and whatever was asked before",
-        "KIP-54, algorithm", KIP_54, deterministic,
+        id="assign/6", level=Level.QUALITY, scope=Scope.REPEAT,
+        sentence="the same input gives the same assignment, in any process and whatever was asked before",
+        rule="KIP-54, algorithm", link=KIP_54, check=deterministic,
     ),
     Clause(
-        "assign/7", Level.QUALITY, Scope.RELATION,
-        "the order of members, topics and claims changes nothing",
-        "KIP-54, algorithm", KIP_54, indifferent_to_order,
+        id="assign/7", level=Level.QUALITY, scope=Scope.RELATION,
+        sentence="the order of members, topics and claims changes nothing",
+        rule="KIP-54, algorithm", link=KIP_54, check=indifferent_to_order,
     ),
     Clause(
-        "assign/8", Level.LIVENESS, Scope.CALL,
-        "every member of the group gets an assignment, possibly an empty one",
-        "ConsumerCoordinator.onJoinComplete", ASSIGNOR, answered,
+        id="assign/8", level=Level.LIVENESS, scope=Scope.CALL,
+        sentence="every member of the group gets an assignment, possibly an empty one",
+        rule="ConsumerCoordinator.onJoinComplete", link=ASSIGNOR, check=answered,
     ),
     Clause(
-        "kip429/leader/3", Level.QUALITY, Scope.HISTORY,
-        "only a partition that changes owner is withheld",
-        "KIP-429, leader 2.3", KIP_429, withheld_in_vain, ONLY_COOPERATIVE,
+        id="kip429/leader/3", level=Level.QUALITY, scope=Scope.HISTORY,
+        sentence="only a partition that changes owner is withheld",
+        rule="KIP-429, leader 2.3", link=KIP_429, check=withheld_in_vain, protocols=ONLY_COOPERATIVE,
     ),
     Clause(
-        "kip429/leader/4", Level.SAFETY, Scope.CALL,
-        "a partition whose owner changes is withheld until the old owner has revoked it",
-        "KIP-429, leader 2.4", KIP_429, revoke_first, ONLY_COOPERATIVE,
+        id="kip429/leader/4", level=Level.SAFETY, scope=Scope.CALL,
+        sentence="a partition whose owner changes is withheld until the old owner has revoked it",
+        rule="KIP-429, leader 2.4", link=KIP_429, check=revoke_first, protocols=ONLY_COOPERATIVE,
     ),
     Clause(
-        "kip429/leader/5", Level.LIVENESS, Scope.CALL,
-        "a partition that nobody has to revoke is assigned at once",
-        "KIP-429, leader 2.5", KIP_429, complete,
+        id="kip429/leader/5", level=Level.LIVENESS, scope=Scope.CALL,
+        sentence="a partition that nobody has to revoke is assigned at once",
+        rule="KIP-429, leader 2.5", link=KIP_429, check=complete,
     ),
     Clause(
-        "kip792/claim/1", Level.SAFETY, Scope.CALL,
-        "of two claims to one partition the newer generation wins",
-        "KIP-792, proposed changes", KIP_792, newest_claim_wins, ONLY_COOPERATIVE,
+        id="kip792/claim/1", level=Level.SAFETY, scope=Scope.CALL,
+        sentence="of two claims to one partition the newer generation wins",
+        rule="KIP-792, proposed changes", link=KIP_792, check=newest_claim_wins, protocols=ONLY_COOPERATIVE,
     ),
     Clause(
-        "kip792/claim/2", Level.QUALITY, Scope.RELATION,
-        "superseded claims cost nobody a valid one and delay nothing",
-        "KIP-792, proposed changes", KIP_792, stale_claims_ignored, ONLY_COOPERATIVE,
+        id="kip792/claim/2", level=Level.QUALITY, scope=Scope.RELATION,
+        sentence="superseded claims cost nobody a valid one and delay nothing",
+        rule="KIP-792, proposed changes", link=KIP_792, check=stale_claims_ignored,
+        protocols=ONLY_COOPERATIVE,
     ),
     Clause(
-        "kip429/converge/1", Level.LIVENESS, Scope.HISTORY,
-        "left alone, the group settles: in 2 rounds, 3 if unequal or racked, one more beside EAGER members",
-        "KIP-429, member 3.3", KIP_429, settles, ONLY_COOPERATIVE,
+        id="kip429/converge/1", level=Level.LIVENESS, scope=Scope.HISTORY,
+        sentence="left alone, the group settles: in 2 rounds, 3 if unequal or racked, one more beside "
+        "EAGER members",
+        rule="KIP-429, member 3.3", link=KIP_429, check=settles, protocols=ONLY_COOPERATIVE,
     ),
     Clause(
-        "kip429/converge/2", Level.LIVENESS, Scope.HISTORY,
-        "once settled, a further rebalance changes nothing",
-        "KIP-429, member 3.3", KIP_429, settled_is_final, ONLY_COOPERATIVE,
+        id="kip429/converge/2", level=Level.LIVENESS, scope=Scope.HISTORY,
+        sentence="once settled, a further rebalance changes nothing",
+        rule="KIP-429, member 3.3", link=KIP_429, check=settled_is_final, protocols=ONLY_COOPERATIVE,
     ),
     Clause(
-        "kip429/converge/3", Level.QUALITY, Scope.HISTORY,
-        "left alone, the group settles in two rounds, also with unequal subscriptions and racks",
-        "KIP-429, leader 2.4", KIP_429, settles_in_two, ONLY_COOPERATIVE,
+        id="kip429/converge/3", level=Level.QUALITY, scope=Scope.HISTORY,
+        sentence="left alone, the group settles in two rounds, also with unequal subscriptions and racks",
+        rule="KIP-429, leader 2.4", link=KIP_429, check=settles_in_two, protocols=ONLY_COOPERATIVE,
     ),
     Clause(
-        "kip54/balance/1", Level.QUALITY, Scope.CALL,
-        "no member could hand a partition to one that has two fewer",
-        "KIP-54, balance", KIP_54, balanced, promises=frozenset({Promise.BALANCED}),
+        id="kip54/balance/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="no member could hand a partition to one that has two fewer",
+        rule="KIP-54, balance", link=KIP_54, check=balanced, promises=frozenset({Promise.BALANCED}),
     ),
     Clause(
-        "kip54/sticky/1", Level.QUALITY, Scope.CALL,
-        "as many valid claims are kept as the best balance allows",
-        "KIP-54, stickiness", KIP_54, sticky, promises=frozenset({Promise.STICKY}),
+        id="kip54/sticky/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="as many valid claims are kept as the best balance allows",
+        rule="KIP-54, stickiness", link=KIP_54, check=sticky, promises=frozenset({Promise.STICKY}),
     ),
     Clause(
-        "kip881/rack/1", Level.QUALITY, Scope.CALL,
-        "as many partitions are with a member in a replica's rack as the balance allows",
-        "KIP-881, proposed changes", KIP_881, rack_aligned,
+        id="kip881/rack/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="as many partitions are with a member in a replica's rack as the balance allows",
+        rule="KIP-881, proposed changes", link=KIP_881, check=rack_aligned,
         promises=frozenset({Promise.BALANCED, Promise.RACK_AWARE}),
     ),
     Clause(
-        "range/balance/1", Level.QUALITY, Scope.CALL,
-        "the numbers of partitions of one topic differ by at most one between its subscribers",
-        "RangeAssignor", ASSIGNOR, balanced_per_topic, promises=frozenset({Promise.BALANCED_PER_TOPIC}),
+        id="range/balance/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="the numbers of partitions of one topic differ by at most one between its subscribers",
+        rule="RangeAssignor", link=ASSIGNOR, check=balanced_per_topic,
+        promises=frozenset({Promise.BALANCED_PER_TOPIC}),
     ),
     Clause(
-        "range/copartition/1", Level.QUALITY, Scope.CALL,
-        "equal indexes of topics with equal sizes and subscribers go to one member",
-        "KIP-881, range", KIP_881, co_partitioned, promises=frozenset({Promise.CO_PARTITIONED}),
+        id="range/copartition/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="equal indexes of topics with equal sizes and subscribers go to one member",
+        rule="KIP-881, range", link=KIP_881, check=co_partitioned,
+        promises=frozenset({Promise.CO_PARTITIONED}),
     ),
     Clause(
-        "roundrobin/balance/1", Level.QUALITY, Scope.CALL,
-        "with equal subscriptions the numbers of partitions differ by at most one",
-        "RoundRobinAssignor", ASSIGNOR, balanced_equal, promises=frozenset({Promise.BALANCED_EQUAL}),
+        id="roundrobin/balance/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="with equal subscriptions the numbers of partitions differ by at most one",
+        rule="RoundRobinAssignor", link=ASSIGNOR, check=balanced_equal,
+        promises=frozenset({Promise.BALANCED_EQUAL}),
     ),
 )  # fmt: skip
 

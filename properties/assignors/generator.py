@@ -2,7 +2,7 @@
 
 Every choice goes through ``Draw``, one bounded integer at a time, smallest meaning simplest. So the
 same code serves a seeded ``random.Random`` (the gate, millions of scenarios) and Hypothesis
-(``rebalance.properties.strategies``), which shrinks what it draws.
+(``rebalance.properties.assignors.strategies``), which shrinks what it draws.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from rebalance.model.values import NO_GENERATION, Partitions, Racks, RebalanceProtocol, TopicPartition
-from rebalance.properties.scenarios import (
-    Event,
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
     Round,
     Scenario,
+    ScenarioEvent,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
@@ -65,7 +65,7 @@ LARGE = Size(members=24, topics=8, partitions=60, rounds=3)
 RACKS = ("r1", "r2", "r3")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Plan:
     """A scenario while its dimensions are drawn one after the other."""
 
@@ -73,8 +73,8 @@ class _Plan:
     size: Size
     protocol: RebalanceProtocol
     topics: dict[str, tuple[Racks, ...]]
-    members: list[Member]
-    rounds: list[list[Event]] = field(default_factory=lambda: [[]])
+    members: list[ScenarioMember]
+    rounds: list[list[ScenarioEvent]] = field(default_factory=lambda: [[]])
     generation: int = 5
     racks: bool = False
 
@@ -89,22 +89,23 @@ class _Plan:
 
     def ids(self) -> list[str]:
         """Everybody who is or will be in the group."""
-        joined = [e.member.id for r in self.rounds for e in r if isinstance(e, Join)]
+        joined = [e.member.id for r in self.rounds for e in r if isinstance(e, AddMember)]
         return [m.id for m in self.members] + joined
 
     def partitions(self) -> Partitions:
         return tuple(TopicPartition(t, i) for t, ps in self.topics.items() for i in range(len(ps)))
 
-    def round(self) -> list[Event]:
+    def round(self) -> list[ScenarioEvent]:
         """The events of a rebalance after the first, a new one while there is room."""
         if len(self.rounds) == 1 or (len(self.rounds) <= self.size.rounds and self.chance(2)):
             self.rounds.append([])
         return self.rounds[self.draw.integer(1, len(self.rounds) - 1)]
 
-    def each_member(self, change: Callable[[Member], Member]) -> None:
+    def each_member(self, change: Callable[[ScenarioMember], ScenarioMember]) -> None:
         self.members = [change(m) for m in self.members]
         self.rounds = [
-            [Join(change(e.member)) if isinstance(e, Join) else e for e in events] for events in self.rounds
+            [AddMember(change(e.member)) if isinstance(e, AddMember) else e for e in events]
+            for events in self.rounds
         ]
 
 
@@ -112,7 +113,7 @@ def _unequal(plan: _Plan) -> None:
     """Members subscribe to different topics."""
     names = tuple(plan.topics)
 
-    def change(member: Member) -> Member:
+    def change(member: ScenarioMember) -> ScenarioMember:
         # A pattern that matches no topic is a subscription to nothing.
         topics = plan.some(names) or (() if plan.chance(4) else (plan.pick(names),))
         return replace(member, topics=topics)
@@ -257,7 +258,7 @@ def _membership(plan: _Plan) -> None:
                 generation=NO_GENERATION,
                 instance=None,
             )
-            plan.round().append(Join(newcomer))
+            plan.round().append(AddMember(newcomer))
         else:
             plan.round().append(Leave(plan.pick(plan.members).id))
 
@@ -361,13 +362,21 @@ def generate(
     counts = [draw.integer(0, size.partitions) for _ in range(draw.integer(1, size.topics))]
     topics: dict[str, tuple[Racks, ...]] = {f"t{i}": ((),) * count for i, count in enumerate(counts)}
     ids = [_name(i) for i in range(draw.integer(1, size.members))]
-    plan = _Plan(draw, size, protocol, topics, [Member(i, tuple(topics)) for i in ids])
+    plan = _Plan(
+        draw=draw,
+        size=size,
+        protocol=protocol,
+        topics=topics,
+        members=[ScenarioMember(id=i, topics=tuple(topics)) for i in ids],
+    )
     chosen = [d for d in DIMENSIONS if d.name in wanted and protocol in d.protocols]
     for dimension in chosen:
         dimension.apply(plan)
     rounds: tuple[Round, ...] = tuple(tuple(events) for events in plan.rounds)
     names = tuple(d.name for d in chosen)
-    return Scenario(protocol, plan.topics, tuple(plan.members), rounds, names)
+    return Scenario(
+        protocol=protocol, topics=plan.topics, members=tuple(plan.members), rounds=rounds, dimensions=names
+    )
 
 
 def _name(index: int) -> str:

@@ -8,7 +8,7 @@ SyncGroup that fails, a JoinGroup response that is lost, a member that stays sil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rebalance.model import wire
@@ -17,22 +17,31 @@ from rebalance.model.values import (
     NO_GENERATION,
     Cluster,
     Partitions,
-    Racks,
     RebalanceProtocol,
     Subscription,
     TopicPartition,
 )
-from rebalance.properties import oracles
-from rebalance.properties.calls import Answer, Ask, Asker, Call, Claim, Failure, FailureKind, Reply
-from rebalance.properties.clauses import Breach, Clause, History, Scope
-from rebalance.properties.scenarios import (
-    Event,
+from rebalance.properties.assignors import oracles
+from rebalance.properties.assignors.calls import (
+    Answer,
+    Ask,
+    Asker,
+    AssignorCall,
+    Failure,
+    FailureKind,
+    Reply,
+    StatedClaim,
+    UserDataQuestion,
+)
+from rebalance.properties.assignors.clauses import Breach, Clause, History, Scope
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
     Scenario,
+    ScenarioEvent,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
@@ -43,14 +52,11 @@ EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
 
-WriteUserData = Callable[[Partitions, int], bytes | Failure | None]
-"""The target's own subscriptionUserData for (last assignment, its generation)."""
-
-WriteFor = Callable[[Asker], WriteUserData]
-"""The same as a member of a history asks it of its own assignor, which may remember more than that."""
+WriteUserData = Callable[[Sequence[UserDataQuestion]], Sequence[bytes | Failure | None]]
+"""The target's own subscriptionUserData of some members, in order; nothing follows the first Failure."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
     """What members of the target's kind write into userData, and what can be read from it.
 
@@ -65,17 +71,20 @@ class Writer:
     tells_claims: bool
     tells_generation: bool
     sticky_too: bool
-    write_for: WriteFor | None = None
-    """Asked instead of ``write`` where it is known which member asks."""
 
     @classmethod
-    def of(cls, write: WriteUserData, write_for: WriteFor | None = None) -> Writer:
+    def of(cls, write: WriteUserData) -> Writer:
         """Find out by asking for the userData of two members that differ in what they owned."""
         owned = (TopicPartition("t", 0),)
-        some, none = write(owned, 1), write((), 1)
+        [some], [none] = write([UserDataQuestion(owned, 1)]), write([UserDataQuestion((), 1)])
         generation = wire.encode_cooperative_user_data(1)
         known = (None, generation, wire.encode_sticky_user_data(owned, 1))
-        return cls(write, some != none, some == generation, some in known, write_for)
+        return cls(
+            write=write,
+            tells_claims=some != none,
+            tells_generation=some == generation,
+            sticky_too=some in known,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +96,17 @@ class Found:
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedHistory:
     """What playing one scenario showed. ``found`` has at most one entry per clause, the first."""
 
     scenario: Scenario
-    calls: tuple[Call, ...]
+    calls: tuple[AssignorCall, ...]
     found: tuple[Found, ...]
     witnesses: frozenset[str]
     skipped: str | None = None
     """Why the target declined, if it did; such a scenario judges nothing."""
-    asked: int = 0
+    questions: int = 0
     claims: int = 0
     """Claims that could be kept, in all calls that stickiness was measured on; ``Breach.gap`` were not."""
     failure: Failure | None = None
@@ -108,22 +117,22 @@ class Record:
         return next((f for f in self.found if f.clause.id == clause_id), None)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _State:
     """One member while a scenario is played; ``joined`` and ``since`` are its two generations."""
 
-    member: Member
+    member: ScenarioMember
     owned: Partitions
     joined: int  # of the last JoinGroup response it saw: the label of its claims (KIP-792)
     since: int  # in which ``last`` was assigned: what its assignor's userData says
     last: Partitions  # the last assignment its assignor was told of, kept when the member is not
-    stored: tuple[Subscription, Claim] | None = None  # what the coordinator remembers of it
+    stored: tuple[Subscription, StatedClaim] | None = None  # what the coordinator remembers of it
 
 
 @dataclass(slots=True)
 class _Group:
     scenario: Scenario
-    topics: dict[str, tuple[Racks, ...]]
+    cluster: Cluster
     members: dict[str, _State] = field(default_factory=dict)
     generation: int = 0
 
@@ -136,7 +145,7 @@ def play(
     promises: Iterable[Promise],
     *,
     again: Ask | None = None,
-) -> Record:
+) -> PlayedHistory:
     """Play ``scenario`` against a target and judge every answer.
 
     ``ask`` puts one question to the target, ``again`` puts it to another process of the same target
@@ -145,10 +154,10 @@ def play(
     promised = frozenset(promises)
     asked_for = [c for c in clauses if c.applies(scenario.protocol, promised)]
     judge = _Judge(asked_for, ask, again or ask)
-    group = _Group(scenario, dict(scenario.topics))
+    group = _Group(scenario, Cluster(dict(scenario.topics)))
     for member in scenario.members:
         _join(group, member)
-    calls: list[Call] = []
+    calls: list[AssignorCall] = []
     failure: Failure | None = None
     try:
         for events in scenario.rounds:
@@ -173,25 +182,32 @@ def play(
         failure = stop.failure
         judge.witnesses.add(f"no answer: {failure.kind}")
         if failure.kind is FailureKind.SKIPPED:
-            return Record(scenario, tuple(calls), (), frozenset(), failure.message, judge.asked)
-    return Record(
-        scenario,
-        tuple(calls),
-        tuple(judge.found.values()),
-        frozenset(judge.witnesses),
-        None,
-        judge.asked,
-        judge.claims,
-        failure,
+            return PlayedHistory(
+                scenario=scenario,
+                calls=tuple(calls),
+                found=(),
+                witnesses=frozenset(),
+                skipped=failure.message,
+                questions=judge.questions,
+            )
+    return PlayedHistory(
+        scenario=scenario,
+        calls=tuple(calls),
+        found=tuple(judge.found.values()),
+        witnesses=frozenset(judge.witnesses),
+        skipped=None,
+        questions=judge.questions,
+        claims=judge.claims,
+        failure=failure,
     )
 
 
-def from_round(record: Record, number: int) -> Scenario:
+def from_round(record: PlayedHistory, number: int) -> Scenario:
     """The scenario that begins where the ``number``-th call of ``record`` (from 1) was made: what its
     members claimed there are the claims they arrive with. A shorter story of the same breach, if it
     still shows it."""
     scenario, call = record.scenario, record.calls[number - 1]
-    joined = (e.member for events in scenario.rounds for e in events if isinstance(e, Join))
+    joined = (e.member for events in scenario.rounds for e in events if isinstance(e, AddMember))
     known = {m.id: m for m in (*scenario.members, *joined)}
     members = tuple(
         replace(
@@ -224,10 +240,10 @@ class _Judge:
         self._ask, self._again = ask, again
         self.found: dict[str, Found] = {}
         self.witnesses: set[str] = set()
-        self.asked = self.round = self.claims = 0
+        self.questions = self.round = self.claims = 0
 
     def reply(self, reply: Reply) -> Answer:
-        self.asked += 1
+        self.questions += 1
         for clause in self.by_scope[Scope.REPLY]:
             self._note(clause, clause.check(reply))
         if isinstance(reply, Failure):
@@ -242,8 +258,10 @@ class _Judge:
     ) -> Answer:
         return self.reply(self._again(protocol, cluster, group))
 
-    def call(self, call: Call, disturbed: bool) -> None:
-        self.witnesses |= _witnesses(call)
+    def call(self, call: AssignorCall, disturbed: bool) -> None:
+        for name, shows in SITUATIONS.items():
+            if name not in self.witnesses and shows(call):
+                self.witnesses.add(name)
         for clause in self.by_scope[Scope.CALL]:
             if clause.id not in self.found:
                 breach = clause.check(call)
@@ -254,7 +272,7 @@ class _Judge:
             if clause.id not in self.found:
                 self._note(clause, clause.check(call, self.ask))
 
-    def repeat(self, call: Call) -> None:
+    def repeat(self, call: AssignorCall) -> None:
         """Put one question of a history again, to a process that was not asked the others."""
         for clause in self.by_scope[Scope.REPEAT]:
             self._note(clause, clause.check(call, self.again))
@@ -269,23 +287,23 @@ class _Judge:
             self.found[clause.id] = Found(clause, breach, self.round)
 
 
-def _join(group: _Group, member: Member) -> None:
+def _join(group: _Group, member: ScenarioMember) -> None:
     group.members[member.id] = _State(
-        member,
-        () if _eager(group, member) else member.owned,
-        member.generation,
-        member.generation,
-        member.owned,
+        member=member,
+        owned=() if _eager(group, member) else member.owned,
+        joined=member.generation,
+        since=member.generation,
+        last=member.owned,
     )
     group.generation = max(group.generation, member.generation)
 
 
-def _eager(group: _Group, member: Member) -> bool:
+def _eager(group: _Group, member: ScenarioMember) -> bool:
     """Whether it gives up all before joining; so does who cannot even say what it owns (version 0)."""
     return member.eager or member.version == 0 or group.scenario.protocol is EAGER
 
 
-def _apply(group: _Group, events: Sequence[Event]) -> dict[str, FaultKind]:
+def _apply(group: _Group, events: Sequence[ScenarioEvent]) -> dict[str, FaultKind]:
     """Carry out what happens before a rebalance; what goes wrong in it is returned.
 
     Events about members that are not there do nothing, so that minimising may drop a member first
@@ -294,7 +312,7 @@ def _apply(group: _Group, events: Sequence[Event]) -> dict[str, FaultKind]:
     faults: dict[str, FaultKind] = {}
     for event in events:
         match event:
-            case Join(member) if member.id not in group.members:
+            case AddMember(member) if member.id not in group.members:
                 _join(group, member)
             case Leave(member_id):
                 group.members.pop(member_id, None)
@@ -304,9 +322,10 @@ def _apply(group: _Group, events: Sequence[Event]) -> dict[str, FaultKind]:
                 # KIP-429, client 1.1: what is no longer subscribed is revoked before joining.
                 state.owned = tuple(p for p in state.owned if p.topic in topics)
             case SetTopic(topic, partitions):
-                group.topics.pop(topic, None)
+                topics_now = {t: racks for t, racks in group.cluster.topics.items() if t != topic}
                 if partitions is not None:
-                    group.topics[topic] = partitions
+                    topics_now[topic] = partitions
+                group.cluster = Cluster(topics_now)
             case Fault(kind, member_id) if member_id in group.members:
                 faults[member_id] = kind
             case _:
@@ -319,29 +338,39 @@ def _rebalance(
     faults: Mapping[str, FaultKind],
     judge: _Judge,
     writer: Writer | None,
-    calls: list[Call],
+    calls: list[AssignorCall],
     disturbed: bool,
 ) -> bool:
     """One rebalance, from JoinGroup to SyncGroup; whether there was anybody to take part."""
-    subscriptions: dict[str, Subscription] = {}
-    claims: dict[str, Claim] = {}
     judge.round = len(calls) + 1
+    present: list[_State] = []
+    joining: list[_State] = []
     for member_id, state in group.members.items():
-        fault = faults.get(member_id)
-        if fault in (FaultKind.SILENT, FaultKind.GHOST):
-            if state.member.instance is None or state.stored is None:
-                continue
-            # KIP-345: a static member that misses the join phase is kept as it last presented itself.
+        if faults.get(member_id) not in (FaultKind.SILENT, FaultKind.GHOST):
+            joining.append(state)
+        elif state.member.instance is None or state.stored is None:
+            continue
+        else:  # KIP-345: a static member that misses the join phase is kept as it last presented itself.
             judge.witnesses.add("silent static member")
-        else:
-            state.stored = _present(group, state, writer, judge)
-        subscriptions[member_id], claims[member_id] = state.stored
-    if not subscriptions:
+        present.append(state)
+    if not present:
         return False
+    for state, (user_data, since) in zip(joining, _user_data(group, joining, writer, judge), strict=True):
+        state.stored = _presented(group, state, writer, user_data, since)
+    subscriptions: dict[str, Subscription] = {}
+    claims: dict[str, StatedClaim] = {}
+    for state in present:
+        assert state.stored
+        subscriptions[state.member.id], claims[state.member.id] = state.stored
     group.generation += 1
-    cluster = Cluster(dict(group.topics))
-    answer = judge.ask(group.scenario.protocol, cluster, subscriptions)
-    call = Call(group.scenario.protocol, cluster, subscriptions, claims, answer.assignment)
+    answer = judge.ask(group.scenario.protocol, group.cluster, subscriptions)
+    call = AssignorCall(
+        protocol=group.scenario.protocol,
+        cluster=group.cluster,
+        group=subscriptions,
+        claims=claims,
+        assignment=answer.assignment,
+    )
     calls.append(call)
     judge.call(call, disturbed)
     for member_id, state in group.members.items():
@@ -349,50 +378,68 @@ def _rebalance(
     return True
 
 
-def _present(
-    group: _Group, state: _State, writer: Writer | None, judge: _Judge
-) -> tuple[Subscription, Claim]:
-    """The member's JoinGroup metadata as the leader reads it, and the claim that is in it."""
+def _presented(
+    group: _Group, state: _State, writer: Writer | None, user_data: bytes | None, since: int
+) -> tuple[Subscription, StatedClaim]:
+    """The member's JoinGroup metadata as the leader reads it, and the claim that is in it. ``since`` is the
+    generation that can be in its ``user_data``."""
     member = state.member
-    user_data, since = _user_data(group, state, writer, judge)
     sent = Subscription(
-        member.topics,
-        user_data,
-        state.owned,
-        state.joined if member.version >= 2 else NO_GENERATION,
-        member.rack if member.version >= 3 else None,
-        member.instance,
-        member.version,
+        topics=member.topics,
+        user_data=user_data,
+        owned_partitions=state.owned,
+        generation_id=state.joined if member.version >= 2 else NO_GENERATION,
+        rack_id=member.rack if member.version >= 3 else None,
+        group_instance_id=member.instance,
+        version=member.version,
     )
     if group.scenario.protocol is EAGER:
         if user_data is None or writer is None or not writer.tells_claims:
-            return sent, Claim((), NO_GENERATION)
-        return sent, Claim(state.last, max(since, NO_GENERATION))
+            return sent, StatedClaim((), NO_GENERATION)
+        return sent, StatedClaim(state.last, max(since, NO_GENERATION))
     generation = sent.generation_id
     own = member.user_data is UserData.OWN
     if generation < 0 and own and writer is not None and writer.tells_generation:
         generation = since  # before KIP-792 the cooperative assignor wrote it into its userData
-    return sent, Claim(sent.owned_partitions, max(generation, NO_GENERATION))
+    return sent, StatedClaim(sent.owned_partitions, max(generation, NO_GENERATION))
 
 
 def _user_data(
-    group: _Group, state: _State, writer: Writer | None, judge: _Judge
-) -> tuple[bytes | None, int]:
-    """The userData a member writes - its own client's, none, or that of another client's assignor - and
-    the generation that can be in it."""
-    kind, protocol = state.member.user_data, group.scenario.protocol
-    if writer is None or kind is UserData.NONE:
-        return None, NO_GENERATION
-    if kind is not UserData.OWN and writer.sticky_too and (protocol is COOPERATIVE or writer.tells_claims):
-        since = None if kind is UserData.STICKY_V0 else state.since
-        return wire.encode_sticky_user_data(state.last, since), NO_GENERATION if since is None else since
-    asker = Asker(state.member.id, state.member.topics)
-    write = writer.write_for(asker) if writer.write_for else writer.write
-    written = write(state.last, state.since)
-    if isinstance(written, Failure):
-        judge.reply(written)
-        raise _NoAnswer(written)
-    return written, state.since
+    group: _Group, joining: Sequence[_State], writer: Writer | None, judge: _Judge
+) -> list[tuple[bytes | None, int]]:
+    """The userData that members write - their own client's, none, or that of another client's assignor -
+    and the generation that can be in it."""
+    if writer is None:
+        return [(None, NO_GENERATION)] * len(joining)
+    sticky_too = writer.sticky_too and (group.scenario.protocol is COOPERATIVE or writer.tells_claims)
+    others = (UserData.NONE, UserData.STICKY_V0, UserData.STICKY_V1) if sticky_too else (UserData.NONE,)
+    own = [state for state in joining if state.member.user_data not in others]
+    answers = iter(_written(own, writer, judge) if own else ())
+    found: list[tuple[bytes | None, int]] = []
+    for state in joining:
+        kind, since = state.member.user_data, state.since
+        if kind not in others:
+            found.append((next(answers), since))
+        elif kind is UserData.NONE:
+            found.append((None, NO_GENERATION))
+        elif kind is UserData.STICKY_V0:
+            found.append((wire.encode_sticky_user_data(state.last, None), NO_GENERATION))
+        else:
+            found.append((wire.encode_sticky_user_data(state.last, since), since))
+    return found
+
+
+def _written(members: Sequence[_State], writer: Writer, judge: _Judge) -> Iterator[bytes | None]:
+    """What the target's own code writes for ``members``."""
+    questions = [
+        UserDataQuestion(state.last, state.since, Asker(state.member.id, state.member.topics))
+        for state in members
+    ]
+    for answer in writer.write(questions):
+        if isinstance(answer, Failure):
+            judge.reply(answer)
+            raise _NoAnswer(answer)
+        yield answer
 
 
 def _learn(
@@ -417,29 +464,24 @@ def _learn(
         state.owned = ()  # revoked before every JoinGroup
 
 
-def _witnesses(call: Call) -> frozenset[str]:
-    """Which of the situations that matter this call is one of."""
-    seen = set()
-    if call.withheld:
-        seen.add("partition withheld")
-    if not call.equal_subscriptions:
-        seen.add("unequal subscriptions")
-    if any(len(claims) > len(call.holders[p]) for p, claims in call.claimants.items()):
-        seen.add("stale claim")
-    if any(len(holders) > 1 for holders in call.holders.values()):
-        seen.add("tied claims")
-    if any(len(set(c.partitions)) < len(c.partitions) for c in call.claims.values()):
-        seen.add("claim listed twice")
-    if any(p not in call.cluster for p in call.claimants):
-        seen.add("claim to unknown partition")
-    if any(p.topic not in call.group[m].topics for m, c in call.claims.items() for p in c.partitions):
-        seen.add("claim to unsubscribed topic")
-    if any(t not in call.cluster.topics for s in call.group.values() for t in s.topics):
-        seen.add("topic without metadata")
-    if len({s.version for s in call.group.values()}) > 1:
-        seen.add("mixed versions")
-    if oracles.rack_matters(call):
-        seen.add("racks")
-    if len({bool(c.partitions) for c in call.claims.values()}) > 1:
-        seen.add("claims beside none")
-    return frozenset(seen)
+SITUATIONS: dict[str, Callable[[AssignorCall], bool]] = {
+    "partition withheld": lambda call: bool(call.withheld),
+    "unequal subscriptions": lambda call: not call.equal_subscriptions,
+    "stale claim": lambda call: any(len(c) > len(call.holders[p]) for p, c in call.claimants.items()),
+    "tied claims": lambda call: any(len(holders) > 1 for holders in call.holders.values()),
+    "claim listed twice": lambda call: any(
+        len(set(c.partitions)) < len(c.partitions) for c in call.claims.values()
+    ),
+    "claim to unknown partition": lambda call: not call.claimants.keys() <= call.existing,
+    "claim to unsubscribed topic": lambda call: any(
+        not {topic for topic, _ in c.partitions}.issubset(call.group[m].topics)
+        for m, c in call.claims.items()
+    ),
+    "topic without metadata": lambda call: any(
+        not call.cluster.topics.keys() >= set(s.topics) for s in call.group.values()
+    ),
+    "mixed versions": lambda call: len({s.version for s in call.group.values()}) > 1,
+    "racks": oracles.rack_matters,
+    "claims beside none": lambda call: len({bool(c.partitions) for c in call.claims.values()}) > 1,
+}
+"""Situations that matter, by what is said of the scenarios that reach them: is this call one of them?"""

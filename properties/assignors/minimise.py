@@ -13,13 +13,13 @@ from dataclasses import replace
 from itertools import islice
 
 from rebalance.model.values import NO_GENERATION, Racks, TopicPartition
-from rebalance.properties.scenarios import (
-    Event,
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
-    Join,
     Leave,
-    Member,
     Scenario,
+    ScenarioEvent,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
@@ -52,17 +52,17 @@ def _exhaust(
 ) -> Scenario:
     """Apply one kind of reduction while it helps. After a success go on at the same place: what comes
     before it has just been tried, on a scenario that differs in one thing only."""
-    place = 0
+    index = 0
     progress = True
     while progress:
         progress = False
-        for candidate in islice(reduce(scenario), place, None):
+        for candidate in islice(reduce(scenario), index, None):
             if not may_go_on():
                 return scenario
             if breaks(candidate):
                 scenario, progress = candidate, True
                 break
-            place += 1
+            index += 1
     return scenario
 
 
@@ -83,7 +83,7 @@ def _fewer_events(s: Scenario) -> Iterator[Scenario]:
         for index, event in enumerate(events):
             rest = events[:index] + events[index + 1 :]
             yield replace(s, rounds=(*s.rounds[:number], rest, *s.rounds[number + 1 :]))
-            if isinstance(event, Join) and number == 0:  # there from the start
+            if isinstance(event, AddMember) and number == 0:  # there from the start
                 yield replace(s, members=(*s.members, event.member), rounds=(rest, *s.rounds[1:]))
 
 
@@ -108,7 +108,7 @@ def _smaller_group(s: Scenario) -> Iterator[Scenario]:
 
 
 def _without_events_of(s: Scenario, gone: set[str]) -> Scenario:
-    def about(event: Event) -> bool:
+    def about(event: ScenarioEvent) -> bool:
         return isinstance(event, Leave | Subscribe | Fault) and event.id in gone
 
     return replace(s, rounds=tuple(tuple(e for e in events if not about(e)) for events in s.rounds))
@@ -169,7 +169,7 @@ def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
     yield from _changed_events(s, _shorter)
 
 
-def _shorter(event: Event) -> Iterator[Event]:
+def _shorter(event: ScenarioEvent) -> Iterator[ScenarioEvent]:
     if isinstance(event, SetTopic) and event.partitions:
         yield replace(event, partitions=event.partitions[:-1])
 
@@ -197,7 +197,7 @@ def _fewer_claims(s: Scenario) -> Iterator[Scenario]:
     yield from _changed_members(s, _claiming_less)
 
 
-def _claiming_less(member: Member) -> Iterator[Member]:
+def _claiming_less(member: ScenarioMember) -> Iterator[ScenarioMember]:
     if member.owned:
         yield replace(member, owned=())
     for position in range(len(member.owned)):
@@ -209,14 +209,14 @@ def _plainer_members(s: Scenario) -> Iterator[Scenario]:
     yield from _changed_events(s, _narrower)
 
 
-def _narrower(event: Event) -> Iterator[Event]:
+def _narrower(event: ScenarioEvent) -> Iterator[ScenarioEvent]:
     if isinstance(event, Subscribe) and len(event.topics) > 1:
         for topic in event.topics:
             yield replace(event, topics=tuple(t for t in event.topics if t != topic))
 
 
-def _plainer(member: Member) -> Iterator[Member]:
-    plain = Member(member.id, member.topics)
+def _plainer(member: ScenarioMember) -> Iterator[ScenarioMember]:
+    plain = ScenarioMember(id=member.id, topics=member.topics)
     for name in ("rack", "instance", "eager", "user_data", "version"):
         if getattr(member, name) != getattr(plain, name):
             yield replace(member, **{name: getattr(plain, name)})
@@ -250,19 +250,25 @@ def _plainer_topics(s: Scenario) -> Iterator[Scenario]:
                     yield replace(s, topics={**s.topics, topic: changed})
 
 
-def _everybody(s: Scenario) -> list[Member]:
-    return [*s.members, *(e.member for events in s.rounds for e in events if isinstance(e, Join))]
+def _everybody(s: Scenario) -> list[ScenarioMember]:
+    return [*s.members, *(e.member for events in s.rounds for e in events if isinstance(e, AddMember))]
 
 
-def _changed_members(s: Scenario, changes: Callable[[Member], Iterator[Member]]) -> Iterator[Scenario]:
+def _changed_members(
+    s: Scenario, changes: Callable[[ScenarioMember], Iterator[ScenarioMember]]
+) -> Iterator[Scenario]:
     """One member changed at a time, those that join later included."""
     for index, member in enumerate(s.members):
         for changed in changes(member):
             yield replace(s, members=(*s.members[:index], changed, *s.members[index + 1 :]))
-    yield from _changed_events(s, lambda e: map(Join, changes(e.member)) if isinstance(e, Join) else iter(()))
+    yield from _changed_events(
+        s, lambda e: map(AddMember, changes(e.member)) if isinstance(e, AddMember) else iter(())
+    )
 
 
-def _changed_events(s: Scenario, changes: Callable[[Event], Iterator[Event]]) -> Iterator[Scenario]:
+def _changed_events(
+    s: Scenario, changes: Callable[[ScenarioEvent], Iterator[ScenarioEvent]]
+) -> Iterator[Scenario]:
     """One event changed at a time."""
     for number, events in enumerate(s.rounds):
         for index, event in enumerate(events):
@@ -271,12 +277,13 @@ def _changed_events(s: Scenario, changes: Callable[[Event], Iterator[Event]]) ->
                 yield replace(s, rounds=(*s.rounds[:number], edited, *s.rounds[number + 1 :]))
 
 
-def _each_member(s: Scenario, change: Callable[[Member], Member]) -> Scenario:
+def _each_member(s: Scenario, change: Callable[[ScenarioMember], ScenarioMember]) -> Scenario:
     return replace(
         s,
         members=tuple(change(m) for m in s.members),
         rounds=tuple(
-            tuple(Join(change(e.member)) if isinstance(e, Join) else e for e in events) for events in s.rounds
+            tuple(AddMember(change(e.member)) if isinstance(e, AddMember) else e for e in events)
+            for events in s.rounds
         ),
     )
 
@@ -300,7 +307,7 @@ def _renamed(s: Scenario) -> Scenario:
     members = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
     topics = {old: f"t{i}" for i, old in enumerate(_topics_named(s))}
 
-    def member(m: Member) -> Member:
+    def member(m: ScenarioMember) -> ScenarioMember:
         return replace(
             m,
             id=members[m.id],
@@ -309,10 +316,10 @@ def _renamed(s: Scenario) -> Scenario:
             instance=m.instance and f"i-{members[m.id]}",
         )
 
-    def event(e: Event) -> Event:
+    def event(e: ScenarioEvent) -> ScenarioEvent:
         match e:
-            case Join(m):
-                return Join(member(m))
+            case AddMember(m):
+                return AddMember(member(m))
             case Subscribe(who, names):
                 return Subscribe(members.get(who, who), tuple(topics.get(t, t) for t in names))
             case SetTopic(name, partitions):

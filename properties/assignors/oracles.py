@@ -14,7 +14,7 @@ from heapq import heapify, heapreplace
 
 import networkx as nx
 from rebalance.model.values import Racks
-from rebalance.properties.calls import Call
+from rebalance.properties.assignors.calls import AssignorCall, once
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,16 @@ class Optimum:
     kept: int
 
 
-def rack_matters(call: Call) -> bool:
+@once
+def rack_matters(call: AssignorCall) -> bool:
     """Whether racks can make a difference: a member has one, and some replica's rack is known."""
     racks = {subscription.rack_id for subscription in call.group.values()} - {None}
-    return bool(racks) and any(racks & set(r) for t in call.subscribers for r in call.cluster.topics[t])
+    return bool(racks) and any(
+        not racks.isdisjoint(here) for topic in call.subscribers for here in call.cluster.topics[topic]
+    )
 
 
-def matched(call: Call) -> int:
+def matched(call: AssignorCall) -> int:
     """Placements of existing partitions whose member sits in the rack of a replica."""
     return sum(
         1
@@ -44,8 +47,71 @@ def matched(call: Call) -> int:
     )
 
 
-def optimum(call: Call) -> Optimum:
-    """The best placement of everything that ``call`` could have placed.
+def matchable(call: AssignorCall) -> int:
+    """Partitions with a subscriber in the rack of a replica: no placement matches more."""
+    total = 0
+    for topic, members in call.subscribers.items():
+        racks = {call.group[member].rack_id for member in members}
+        total += sum(not racks.isdisjoint(here) for here in call.cluster.topics[topic])
+    return total
+
+
+MOST_MEMBERS = 32
+"""Up to which a search for a better placement is quicker than a flow."""
+
+
+def best_matched(call: AssignorCall) -> bool:
+    """Whether a sound ``call``, with nothing withheld, surely has the best balance and for it the most rack
+    matches; false where it has not, or the group is large.
+
+    A flow is of least cost exactly when its residual graph has no negative cycle. Seen from the members:
+    moving a partition from one to another costs the match that is lost, and ending a chain of moves at
+    one member and not at another costs the difference of their loads, which outweighs all matches.
+    """
+    ids = list(call.group)
+    if len(ids) > MOST_MEMBERS:
+        return False
+    loads, racks = [call.loads[m] for m in ids], [call.group[m].rack_id for m in ids]
+    heaviest = sum(loads) + 1
+    cost = [[heaviest * (fuller + 1 - emptier) for emptier in loads] for fuller in loads]
+    takers = {t: [n for n, m in enumerate(ids) if m in members] for t, members in call.subscribers.items()}
+    replicas = call.cluster.topics
+    for giver, member in enumerate(ids):
+        given = call.existing.intersection(call.assignment.get(member, ()))
+        for topic, here in {(topic, replicas[topic][index]) for topic, index in given}:
+            lost = racks[giver] in here
+            for taker in takers[topic]:
+                cost[giver][taker] = min(cost[giver][taker], lost - (racks[taker] in here))
+    least = [0] * len(ids)
+    for _ in ids:  # Bellman and Ford: one round for each edge of a path
+        before = list(least)
+        for start, costs in zip(before, cost, strict=True):
+            least = [min(known, start + step) for known, step in zip(least, costs, strict=True)]
+        if least == before:
+            return True
+    return False
+
+
+def optimum(call: AssignorCall) -> Optimum:
+    """The best placement of everything that ``call`` could have placed."""
+    if call.equal_subscriptions and not rack_matters(call):
+        return _even(call)
+    return _by_flow(call)
+
+
+def _even(call: AssignorCall) -> Optimum:
+    """Equal subscriptions, no racks: everybody gets the average, rounded down or up. Those who claim more
+    than that keep as much, as far as there are parts rounded up."""
+    total = sum(call.cluster.partition_count(topic) for topic in call.subscribers)
+    floor, larger = divmod(total, max(1, len(call.group)))
+    claims = Counter(call.valid.values()).values()
+    kept = sum(min(claimed, floor) for claimed in claims)
+    kept += min(larger, sum(claimed > floor for claimed in claims))
+    return Optimum((floor + 1,) * larger + (floor,) * (len(call.group) - larger), 0, kept)
+
+
+def _by_flow(call: AssignorCall) -> Optimum:
+    """The general case, as a flow of least cost.
 
     Partitions of one topic with equal racks are one node; a member's n-th partition costs n, which
     makes the sum of costs least exactly when the load vector is best.
@@ -92,7 +158,7 @@ def optimum(call: Call) -> Optimum:
     return Optimum(tuple(vector), hits, kept)
 
 
-def _some_greatest_load(call: Call, units: Counter[tuple[str, Racks]]) -> int:
+def _some_greatest_load(call: AssignorCall, units: Counter[tuple[str, Racks]]) -> int:
     """The greatest load of a placement that is easy to find; the best one has none above it."""
     loads = dict.fromkeys(call.group, 0)
     for (topic, _), count in units.items():
@@ -105,12 +171,14 @@ def _some_greatest_load(call: Call, units: Counter[tuple[str, Racks]]) -> int:
     return max(loads.values(), default=0)
 
 
-def transferable(call: Call) -> tuple[str, str, str] | None:
+def transferable(call: AssignorCall) -> tuple[str, str, str] | None:
     """A move that evens out the loads, as (from, to, topic), or ``None``: the balance of KIP-54.
 
     KIP-54 calls an assignment balanced when no member could hand a partition to one that subscribes
     to its topic and has at least two fewer.
     """
+    if max(call.loads.values(), default=0) - min(call.loads.values(), default=0) < 2:
+        return None
     for topic, subscribers in sorted(call.subscribers.items()):
         poorest = min(subscribers, key=lambda m: (call.loads[m], m))
         givers = [m for m in subscribers if any(p.topic == topic for p in call.assignment.get(m, ()))]

@@ -1,7 +1,7 @@
 """A scenario: everything that a history of rebalances is played from, as plain data.
 
 A scenario holds no claim that the target's own answers could produce: those follow from playing it
-(``rebalance.properties.histories``). What it does hold are the claims members arrive with, the
+(``rebalance.properties.assignors.histories``). What it does hold are the claims members arrive with, the
 events before each rebalance and the faults during it. It is what is generated, minimised, saved in
 a trace and replayed.
 """
@@ -33,8 +33,8 @@ class UserData(StrEnum):
     STICKY_V1 = "sticky-v1"  # StickyAssignor since KIP-341; librdkafka sends it on cooperative-sticky too
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioMember:
     """A member as it arrives: what it subscribes to, and what it believes to own since ``generation``."""
 
     id: str
@@ -49,10 +49,10 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class AddMember:
     """A new member joins before this rebalance."""
 
-    member: Member
+    member: ScenarioMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ class Fault:
     id: str
 
 
-Event = Join | Leave | Subscribe | SetTopic | Fault
-Round = tuple[Event, ...]
+ScenarioEvent = AddMember | Leave | Subscribe | SetTopic | Fault
+Round = tuple[ScenarioEvent, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """``members`` join the first rebalance; each round is one rebalance, with its events before it.
 
@@ -109,14 +109,14 @@ class Scenario:
 
     protocol: RebalanceProtocol
     topics: Mapping[str, tuple[Racks, ...]]
-    members: tuple[Member, ...]
+    members: tuple[ScenarioMember, ...]
     rounds: tuple[Round, ...] = ((),)
     dimensions: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def size(self) -> tuple[int, int, int, int]:
         """Members, partitions, claims, events: smaller is simpler, in this order."""
-        joined = [e.member for r in self.rounds for e in r if isinstance(e, Join)]
+        joined = [e.member for r in self.rounds for e in r if isinstance(e, AddMember)]
         everyone = [*self.members, *joined]
         created = [len(e.partitions or ()) for r in self.rounds for e in r if isinstance(e, SetTopic)]
         return (
@@ -132,8 +132,8 @@ def uniform(counts: Mapping[str, int]) -> dict[str, tuple[Racks, ...]]:
     return dict(Cluster.of(counts).topics)
 
 
-_EVENTS: dict[str, type[Event]] = {
-    "join": Join,
+_EVENTS: dict[str, type[ScenarioEvent]] = {
+    "join": AddMember,
     "leave": Leave,
     "subscribe": Subscribe,
     "topic": SetTopic,
@@ -167,7 +167,13 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     ids = [m.id for m in members]
     if len(set(ids)) < len(ids):
         raise ValueError(f"scenario: member ids are not unique: {', '.join(ids)}")
-    return Scenario(protocol, topics, members, rounds, tuple(data.get("dimensions", ())))
+    return Scenario(
+        protocol=protocol,
+        topics=topics,
+        members=members,
+        rounds=rounds,
+        dimensions=tuple(data.get("dimensions", ())),
+    )
 
 
 def _racks_out(partitions: tuple[Racks, ...]) -> Any:
@@ -182,24 +188,24 @@ def _racks_in(data: Any) -> tuple[Racks, ...]:
     return tuple(tuple(sorted(str(rack) for rack in racks)) for racks in data)
 
 
-def _member_out(member: Member) -> dict[str, Any]:
+def _member_out(member: ScenarioMember) -> dict[str, Any]:
     data: dict[str, Any] = {"id": member.id, "topics": list(member.topics)}
-    for f in fields(Member):
+    for f in fields(ScenarioMember):
         value = getattr(member, f.name)
         if f.name not in data and value != f.default:
             data[f.name] = [str(p) for p in value] if f.name == "owned" else value
     return data
 
 
-def _member_in(data: Mapping[str, Any]) -> Member:
-    known = {f.name for f in fields(Member)}
+def _member_in(data: Mapping[str, Any]) -> ScenarioMember:
+    known = {f.name for f in fields(ScenarioMember)}
     if unknown := sorted(set(data) - known):
         raise ValueError(f"scenario: member {data.get('id')!r}: unknown field {unknown[0]!r}")
     values = dict(data)
     values["topics"] = _topics_in(data["topics"])
     values["owned"] = tuple(_partition_in(p) for p in data.get("owned", ()))
     values["user_data"] = _one_of(UserData, data.get("user_data", UserData.OWN), "user_data")
-    member = Member(**values)
+    member = ScenarioMember(**values)
     for name, kind in _PLAIN.items():
         value = getattr(member, name)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -242,10 +248,10 @@ def _partition_in(text: str) -> TopicPartition:
     return TopicPartition(topic, int(index))
 
 
-def _event_out(event: Event) -> dict[str, Any]:
+def _event_out(event: ScenarioEvent) -> dict[str, Any]:
     name = _NAMES[type(event)]
     match event:
-        case Join(member):
+        case AddMember(member):
             return {name: _member_out(member)}
         case Leave(member_id):
             return {name: member_id}
@@ -257,12 +263,12 @@ def _event_out(event: Event) -> dict[str, Any]:
             return {name: kind.value, "member": member_id}
 
 
-def _event_in(data: Mapping[str, Any]) -> Event:
+def _event_in(data: Mapping[str, Any]) -> ScenarioEvent:
     name = next((n for n in _EVENTS if n in data), None)
     value = data.get(name or "")
     match name:
         case "join":
-            return Join(_member_in(data["join"]))
+            return AddMember(_member_in(data["join"]))
         case "leave":
             return Leave(str(value))
         case "subscribe":

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from hypothesis import strategies as st
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.generator import DIMENSIONS, SMALL, Size, generate
-from rebalance.properties.scenarios import Scenario
+from rebalance.properties.assignors.generator import DIMENSIONS, SMALL, Size, generate
+from rebalance.properties.assignors.scenarios import Scenario
 
 
 class _Drawn:

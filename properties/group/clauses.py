@@ -35,15 +35,15 @@ from rebalance.model.protocol.state import (
     Replaced,
     Threw,
 )
-from rebalance.properties.clauses import Level
-from rebalance.properties.rules import Always, Bounded, EachStep, Finally, Rules, Sometimes
+from rebalance.properties.group.rules import Always, Bounded, EachStep, Finally, Rules, Sometimes
+from rebalance.properties.verdict import Level
 
 Seen = tuple[Hashable, ...]
 Check = Callable[[Setup, Seen], str | None]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolClause:
     """One sentence that must hold of every run of a group; ``source`` is where it comes from."""
 
@@ -79,11 +79,11 @@ def _instance(a: str, size: int) -> str | None:
     return f"{size} members of the group have the instance id of {a}" if size > 1 else None
 
 
-def _told(setup: Setup, a: str, view: tuple[Parts, Parts, Life]) -> str | None:
-    told, owned, life = view
-    if told == owned:
+def _listener(setup: Setup, a: str, view: tuple[Parts, Parts, Life]) -> str | None:
+    believed, owned, life = view
+    if believed == owned:
         return None
-    return f"{a} ({life}) owns {setup.spell(owned)}, its listener was told of {setup.spell(told)}"
+    return f"{a} ({life}) owns {setup.spell(owned)}, its listener was told of {setup.spell(believed)}"
 
 
 def _fetch(setup: Setup, a: str, view: tuple[bool, bool, Parts]) -> str | None:
@@ -102,7 +102,7 @@ def _always(setup: Setup) -> Iterator[Always]:
     for slot, a in enumerate(slots):
         if setup.consumers[slot].instance is not None:
             yield Always("group/instance", (f"ids {a}",), partial(_instance, a))
-        yield Always("callback/told", (f"listener {a}",), partial(_told, setup, a))
+        yield Always("callback/told", (f"listener {a}",), partial(_listener, setup, a))
         yield Always("callback/fetch", (f"reads {a}",), partial(_fetch, setup, a))
 
 
@@ -177,12 +177,13 @@ def _revoked(setup: Setup, seen: Seen) -> str | None:
             continue
         if not call.eager and not call.parts:
             return f"COOPERATIVE {letter(call.who)}: onPartitionsRevoked of nothing"
-        if call.eager and call.parts != call.told:
-            return f"EAGER {letter(call.who)} revokes {setup.spell(call.parts)} of {setup.spell(call.told)}"
-        if call.parts & ~call.told:
+        if call.eager and call.parts != call.believed:
             return (
-                f"{letter(call.who)} revokes {setup.spell(call.parts & ~call.told)}, which it was never given"
+                f"EAGER {letter(call.who)} revokes {setup.spell(call.parts)} of {setup.spell(call.believed)}"
             )
+        if call.parts & ~call.believed:
+            surplus = setup.spell(call.parts & ~call.believed)
+            return f"{letter(call.who)} revokes {surplus}, which it was never given"
     return None
 
 
@@ -206,8 +207,8 @@ def _while_owned(setup: Setup, seen: Seen) -> str | None:
 def _assigned(setup: Setup, seen: Seen) -> str | None:
     calls = [call for call in _of(seen, Callback) if call.call is Call.ASSIGNED]
     for call in calls:
-        if call.parts & call.told:
-            return f"{letter(call.who)} is assigned {setup.spell(call.parts & call.told)} a second time"
+        if call.parts & call.believed:
+            return f"{letter(call.who)} is assigned {setup.spell(call.parts & call.believed)} a second time"
     completed = next(_of(seen, Completed), None)
     thrown = any(threw.error == "listener" for threw in _of(seen, Threw))
     if (completed is not None or thrown) and not calls:
@@ -241,8 +242,10 @@ def _rejoin(setup: Setup, seen: Seen) -> str | None:
 
 def _leave(setup: Setup, seen: Seen) -> str | None:
     for left in _of(seen, Left):
-        if left.told:
-            return f"{letter(left.who)} leaves, its listener still believes to have {setup.spell(left.told)}"
+        if left.believed:
+            return (
+                f"{letter(left.who)} leaves, its listener still believes to have {setup.spell(left.believed)}"
+            )
     return None
 
 
@@ -351,7 +354,7 @@ def _keep(setup: Setup, seen: Seen) -> str | None:
 
 
 _STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
-    (ProtocolClause(name, level, "always", sentence, source), check)
+    (ProtocolClause(id=name, level=level, kind="always", sentence=sentence, source=source), check)
     for name, level, check, source, sentence in (
         ("leader/stale", Level.SAFETY, _stale, "KIP-792",
          "a claim never wins over a newer claim on the same partition"),
@@ -444,12 +447,14 @@ def _round(event: Event) -> bool:
 
 
 CONVERGES = ProtocolClause(
-    "group/converges", Level.LIVENESS, "eventually",
-    "once nothing goes wrong any more the group settles, and every subscribed partition is owned", "KIP-429",
+    id="group/converges", level=Level.LIVENESS, kind="eventually",
+    sentence="once nothing goes wrong any more the group settles, and every subscribed partition is owned",
+    source="KIP-429",
 )  # fmt: skip
 ROUNDS = ProtocolClause(
-    "group/rounds", Level.LIVENESS, "eventually",
-    "once nothing goes wrong any more the group settles within a bounded number of rebalances", "KIP-429",
+    id="group/rounds", level=Level.LIVENESS, kind="eventually",
+    sentence="once nothing goes wrong any more the group settles within a bounded number of rebalances",
+    source="KIP-429",
 )  # fmt: skip
 
 WITNESSES = (
@@ -484,7 +489,7 @@ def _at_step(check: Check, setup: Setup, event: Event, seen: Seen) -> str | None
 
 
 _STATES = tuple(
-    ProtocolClause(name, Level.SAFETY, "always", sentence, source)
+    ProtocolClause(id=name, level=Level.SAFETY, kind="always", sentence=sentence, source=source)
     for name, sentence, source in (
         ("group/owner", "no two members of the group own the same partition", "KIP-429"),
         (
@@ -513,7 +518,8 @@ def most_rounds(setup: Setup) -> int:
     a member id whose removal starts one, a member that comes back and starts one, and in COOPERATIVE one
     that moves partitions again. Equal and unequal subscriptions, racks and static members change nothing
     in this: the assignor settles who gets what in one round (``model/assignors/flow.py``), and the round
-    after it only hands over. The bound is met in small groups (``tests/explore/test_named_scenarios.py``).
+    after it only hands over. The bound is met in small groups
+    (``tests/explore/groups/test_named_scenarios.py``).
     """
     members, partitions = len(setup.consumers), sum(setup.topics).bit_count()
     if all(stage.eager for consumer in setup.consumers for stage in consumer.stages):

@@ -20,7 +20,7 @@ from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
     Call,
     Callback,
-    Cluster,
+    ClusterState,
     Group,
     GroupState,
     Life,
@@ -49,7 +49,7 @@ class Callbacks:
         self.partitions += partitions
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Metrics:
     """The metrics of one member over all its restarts, or of the group: all members together.
 
@@ -75,7 +75,7 @@ class Metrics:
         return self.rebalance_latency_total / self.rebalance_total if self.rebalance_total else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Figures:
     """What a run cost.
 
@@ -136,7 +136,15 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
     for metrics, last in zip(members, ended, strict=True):
         metrics.last = None if last is None else len(events) - 1 - last
     steps = max(0, len(events) - since)
-    return Figures(steps, rebalances, rebalancing, paused, idle, tuple(members), _together(members))
+    return Figures(
+        steps=steps,
+        rebalances=rebalances,
+        rebalancing=rebalancing,
+        paused=paused,
+        idle=idle,
+        members=tuple(members),
+        group=_together(members),
+    )
 
 
 def _outcome(group: Machine, state: State, event: Event) -> Outcome:
@@ -163,8 +171,8 @@ def _request(group: Machine, before: State, after: State, event: Event, slot: in
     if event.who != slot or event.action in _ENDS:
         return None
     was, now = _member(group, before, slot), _member(group, after, slot)
-    place = group.position[f"wire {letter(slot)}"]
-    if after[place] is not None or (before[place] is None and event.action not in _SENDS):
+    index = group.position[f"wire {letter(slot)}"]
+    if after[index] is not None or (before[index] is None and event.action not in _SENDS):
         return None
     if was.state is MemberState.COMPLETING and now.state is not MemberState.COMPLETING:
         return now.state is MemberState.STABLE or now.stuck
@@ -182,7 +190,7 @@ def _count_callbacks(members: Sequence[Metrics], outcome: Outcome) -> None:
 def _unread(setup: Setup, group: Machine, state: State) -> Parts:
     """The partitions that exist, are subscribed to by a process that runs, and are read by nobody."""
     cluster = state[group.position["cluster"]]
-    assert isinstance(cluster, Cluster)
+    assert isinstance(cluster, ClusterState)
     wanted = read = 0
     for slot in setup.slots:
         member = _member(group, state, slot)

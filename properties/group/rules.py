@@ -1,8 +1,8 @@
 """What must hold of a machine's runs: always, at a step, at some time, in the end.
 
-Rules are clauses of ``properties.clauses`` applied to one machine: plain functions that return None, or
-a sentence that says what is wrong. They see views and observations, never an engine's representation,
-so every engine, the Hypothesis machine and the replay of a trace ask the same functions.
+Rules are clauses of ``properties.assignors.clauses`` applied to one machine: plain functions that return
+None, or a sentence that says what is wrong. They see views and observations, never an engine's
+representation, so every engine, the Hypothesis machine and the replay of a trace ask the same functions.
 """
 
 from __future__ import annotations

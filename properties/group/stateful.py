@@ -2,7 +2,7 @@
 
 Three ways in. ``runs`` is a strategy of whole runs, for tests with ``@given``. ``find`` searches with it,
 deterministic under its seed, and gives back the smallest run that Hypothesis came to. ``group_machine`` is
-the same game as a state machine for ``run_state_machine_as_test`` or as a test case; it is slower, since
+the same group as a state machine for ``run_state_machine_as_test`` or as a test case; it is slower, since
 Hypothesis keeps books at every step.
 """
 
@@ -16,10 +16,20 @@ from hypothesis import strategies as st
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from rebalance.model.protocol.group import FAULTS
-from rebalance.model.protocol.setup import Consumer, Runs, Setup
+from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
-from rebalance.properties import protocol
-from rebalance.properties.swarm import DENSITIES, TEMPERS, Game, Mood, Play, RulesOf, Run, game, mood
+from rebalance.properties.group import clauses
+from rebalance.properties.group.swarm import (
+    DENSITIES,
+    SWARM_SEEDS,
+    PlayedRun,
+    RandomRun,
+    RulesOf,
+    RunContext,
+    SwarmConfig,
+    run_context,
+    swarm_config,
+)
 
 STEPS = 60
 """How many numbers are drawn for one run at most, where nothing else is said."""
@@ -29,25 +39,25 @@ EXAMPLES = 5_000
 """How many examples ``find`` plays at most, where nothing else is said: up to some fifteen seconds."""
 
 
-class Finding(NamedTuple):
+class StatefulFinding(NamedTuple):
     """The smallest run that breaks a clause, and how many examples were played until the first did."""
 
-    run: Run
+    run: PlayedRun
     examples: int
 
 
 class BreachError(AssertionError):
     """A run breaks a clause; its text says which, how, and after which events."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: PlayedRun) -> None:
         super().__init__(str(run))
         self.run = run
 
 
 @st.composite
-def moods(draw: st.DrawFn, game: Game) -> Mood:
-    """How one run of ``game`` is drawn; the simplest has every fault, and nothing is put off."""
-    return mood(game, draw(st.sampled_from(DENSITIES)), draw(st.integers(0, TEMPERS)))
+def swarm_configs(draw: st.DrawFn, context: RunContext) -> SwarmConfig:
+    """How one run of ``context`` is drawn; the simplest has every fault, and nothing is put off."""
+    return swarm_config(context, draw(st.sampled_from(DENSITIES)), draw(st.integers(0, SWARM_SEEDS)))
 
 
 class _Played(st.SearchStrategy[None]):
@@ -60,16 +70,16 @@ class _Played(st.SearchStrategy[None]):
     ``do_draw``, which is not documented: nothing public draws several values as one.
     """
 
-    def __init__(self, play: Play, steps: int) -> None:
+    def __init__(self, random_run: RandomRun, steps: int) -> None:
         super().__init__()
-        self.play, self.steps = play, steps
+        self.random_run, self.steps = random_run, steps
 
     def do_draw(self, data: ConjectureData) -> None:
-        play, before = self.play, 1
-        top = play.top
+        random_run, before = self.random_run, 1
+        top = random_run.top
         for _ in range(self.steps):
             number = data.draw_integer(0, top)
-            if play.broken or number == before == 0 or (number and not play.step(number)):
+            if random_run.broken or number == before == 0 or (number and not random_run.step(number)):
                 return
             before = number
 
@@ -80,17 +90,17 @@ def runs(
     setup: Setup | st.SearchStrategy[Setup],
     steps: int = STEPS,
     clause: str | None = None,
-    rules_of: RulesOf = protocol.rules,
-) -> Run:
+    rules_of: RulesOf = clauses.rules,
+) -> PlayedRun:
     """Whole runs of at most ``steps`` drawn events, judged; with ``clause`` by that one only.
 
     A run ends with its first breach, and else after the group was left alone for as long as it needed.
     """
-    table = game(setup if isinstance(setup, Setup) else draw(setup), rules_of, clause)
-    play = Play(table, draw(moods(table)))
-    draw(_Played(play, steps))
-    play.settle()
-    return play.run
+    context = run_context(setup if isinstance(setup, Setup) else draw(setup), rules_of, clause)
+    random_run = RandomRun(context, draw(swarm_configs(context)))
+    draw(_Played(random_run, steps))
+    random_run.settle()
+    return random_run.run
 
 
 def find(
@@ -100,14 +110,14 @@ def find(
     seed: int = 0,
     max_examples: int = EXAMPLES,
     steps: int = STEPS,
-    rules_of: RulesOf = protocol.rules,
-) -> Finding | None:
+    rules_of: RulesOf = clauses.rules,
+) -> StatefulFinding | None:
     """Search for a run that breaks ``clause``, or any; None when no example does.
 
     The same under the same arguments, unless shrinking takes so long that Hypothesis gives up on it (some
-    minutes). ``Run.events`` of what is found replay on ``machine(setup)`` from its initial state.
+    minutes). ``PlayedRun.events`` of what is found replay on ``machine(setup)`` from its initial state.
     """
-    smallest: list[Run] = []
+    smallest: list[PlayedRun] = []
     played = [0, 0]  # until the first breach, in all
 
     @settings(
@@ -116,7 +126,7 @@ def find(
         report_multiple_bugs=False, verbosity=Verbosity.quiet,
     )  # fmt: skip
     @given(runs(setup, steps, clause, rules_of))
-    def test(run: Run) -> None:
+    def test(run: PlayedRun) -> None:
         played[1] += 1
         if run.clause:
             played[0] = played[0] or played[1]
@@ -126,7 +136,7 @@ def find(
     try:
         _seeded(seed, test)()
     except BreachError:
-        return Finding(smallest[-1], played[0])
+        return StatefulFinding(smallest[-1], played[0])
     return None
 
 
@@ -136,7 +146,7 @@ def _seeded(number: int, test: Callable[[], None]) -> Callable[[], None]:
 
 
 def group_machine(
-    setup: Setup | st.SearchStrategy[Setup], clause: str | None = None, rules_of: RulesOf = protocol.rules
+    setup: Setup | st.SearchStrategy[Setup], clause: str | None = None, rules_of: RulesOf = clauses.rules
 ) -> type[RuleBasedStateMachine]:
     """The group as a Hypothesis state machine; ``settings.stateful_step_count`` is the length of its runs.
 
@@ -145,33 +155,33 @@ def group_machine(
     setups = st.just(setup) if isinstance(setup, Setup) else setup
 
     class GroupMachine(RuleBasedStateMachine):
-        play: Play | None = None
+        random_run: RandomRun | None = None
 
         @initialize(setup=setups, data=st.data())
         def begin(self, setup: Setup, data: st.DataObject) -> None:
-            table = game(setup, rules_of, clause)
-            self.play = Play(table, data.draw(moods(table), "mood"))
+            context = run_context(setup, rules_of, clause)
+            self.random_run = RandomRun(context, data.draw(swarm_configs(context), "mood"))
 
         @rule(number=st.runner().flatmap(lambda self: st.integers(1, self.top)))
         def step(self, number: int) -> None:
-            assert self.play is not None
-            self.play.step(number)
+            assert self.random_run is not None
+            self.random_run.step(number)
             self._judge()
 
         @property
         def top(self) -> int:
-            assert self.play is not None
-            return self.play.top
+            assert self.random_run is not None
+            return self.random_run.top
 
         def teardown(self) -> None:
-            if self.play is not None and not self.play.broken:
-                self.play.settle()
+            if self.random_run is not None and not self.random_run.broken:
+                self.random_run.settle()
                 self._judge()
 
         def _judge(self) -> None:
-            assert self.play is not None
-            if self.play.broken:
-                raise BreachError(self.play.run)
+            assert self.random_run is not None
+            if self.random_run.broken:
+                raise BreachError(self.random_run.run)
 
     return GroupMachine
 
@@ -198,7 +208,7 @@ def setups(
         some = draw(choices)
         consumers.append(
             Consumer(
-                (Runs((names,)),),
+                (ConsumerConfig(assignors=(names,)),),
                 tuple(Topics(t) for t in (some or [every])),
                 instance=slot if draw(st.integers(0, 3)) == 3 else None,
             )
@@ -209,6 +219,7 @@ def setups(
         first += size
     everything = Parts((1 << first) - 1)
     return Setup(
-        tuple(consumers), tuple(parts), everything, faults, draw(st.integers(0, 24)),
+        consumers=tuple(consumers), topics=tuple(parts), exist=everything, faults=faults,
+        budget=draw(st.integers(0, 24)),
         naming="given", steps=draw(st.sampled_from(("atomic", "fine"))),
     )  # fmt: skip

@@ -1,13 +1,13 @@
-"""One run of a group, driven by numbers: which step comes next, and in which mood.
+"""One run of a group, driven by numbers: which step comes next, and in which configuration.
 
 A number stands for an action and one of its outcomes; where that action cannot happen, for the next one of
 the run's order that can. So every number is a step, and a run stays much the same when one of its numbers
 is left out. That is what makes runs shrink.
 
-Swarm: a run has its mood, drawn once, which makes some runs of the group far more likely than a fair coin
-would: which kinds of faults may happen, how many and how densely; in which order actions come first; and
-which steps are put off as long as anything else can happen, drawn anew after each fault (Groce and others,
-"Swarm testing", 2012; Burckhardt and others, "A randomized scheduler", 2010).
+Swarm: a run has its configuration, drawn once, which makes some runs of the group far more likely than a fair
+coin would: which kinds of faults may happen, how many and how densely; in which order actions come first;
+and which steps are put off as long as anything else can happen, drawn anew after each fault (Groce and
+others, "Swarm testing", 2012; Burckhardt and others, "A randomized scheduler", 2010).
 
 When the numbers end, faults stop, and the rest of the run follows from the state alone: all actions take
 turns, which is fair, until the run ends or comes back to where it was. That decides ``Finally`` for this
@@ -22,10 +22,11 @@ from random import Random
 from typing import NamedTuple
 
 from rebalance.model.machine import Action, Event, Fairness, Machine, Outcome, State, Value
+from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.properties import protocol
-from rebalance.properties.rules import Rules
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.group import clauses
+from rebalance.properties.group.rules import Rules
 
 CHOICES = 16
 """How many outcomes of one action a number can tell apart; of more, every sixteenth is the same."""
@@ -33,17 +34,17 @@ CHOICES = 16
 DENSITIES = (16, 4, 64)
 """Of 128 numbers, how many stand for faults; drawn once for a run."""
 
-TEMPERS = 1 << 16
-"""How many moods there are, for each density."""
+SWARM_SEEDS = 1 << 16
+"""How many configurations there are, for each density."""
 
 ODDS = (0, 1, 2, 4)
-"""How many of eight kinds of faults a mood leaves out, and of eight steps it puts off."""
+"""How many of eight kinds of faults a configuration leaves out, and of eight steps it puts off."""
 
 STRICT = (0, 8, 14)
-"""How many of sixteen actions give way to the first of a mood's order."""
+"""How many of sixteen actions give way to the first of its order."""
 
 MEMORY = 100_000
-"""For how many values of what an action reads a ``Game`` remembers its outcomes."""
+"""For how many values of what an action reads a ``RunContext`` remembers its outcomes."""
 
 BOUND = 100
 """How many steps a group may take to settle, for each of its actions."""
@@ -54,7 +55,7 @@ Some = frozenset[tuple[str, int]]
 RulesOf = Callable[[Setup], Rules]
 
 
-class Run(NamedTuple):
+class PlayedRun(NamedTuple):
     """What was played: the first ``drawn`` events by number, the others when no fault happened any more.
 
     A clause that is broken is broken by the last event, or in the state after it; where the last ``cycle``
@@ -75,11 +76,11 @@ class Run(NamedTuple):
         lines = [f"{self.clause}: {self.sentence}" if self.clause else "nothing is broken"]
         for number, event in enumerate(self.events, 1):
             again = "  <- from here again and again" if number == len(self.events) - self.cycle + 1 else ""
-            lines.append(f"{number:4} {tell(event)}{again}")
+            lines.append(f"{number:4} {event_text(event)}{again}")
         return "\n".join(lines)
 
 
-class Mood(NamedTuple):
+class SwarmConfig(NamedTuple):
     """How the numbers of a run are read.
 
     At most so many ``faults`` happen, of the ``kinds``, for which ``density`` of 128 numbers stand.
@@ -95,16 +96,6 @@ class Mood(NamedTuple):
     strict: int
     late: tuple[Some, ...]
     never: tuple[Some, ...]
-
-
-def tell(event: Event) -> str:
-    """An event as text.
-
-    >>> tell(Event("join", 0)), tell(Event("join phase ends", -1, "range, leader A"))
-    ('A: join', 'join phase ends (range, leader A)')
-    """
-    who = "" if event.who < 0 else f"{letter(event.who)}: "
-    return f"{who}{event.action}{f' ({event.choice})' if event.choice else ''}"
 
 
 def only(rules: Rules, clause: str | None) -> Rules:
@@ -126,7 +117,7 @@ def only(rules: Rules, clause: str | None) -> Rules:
     return found
 
 
-class Game:
+class RunContext:
     """What all runs of one setup share: the machine, the rules, and what is known of both."""
 
     def __init__(self, setup: Setup, rules: Rules) -> None:
@@ -140,7 +131,7 @@ class Game:
             for name in self.machine.components
         }
         """Component -> the views that read it."""
-        self.asked = {
+        self.rules_about = {
             view.name: tuple(n for n, rule in enumerate(rules.always) if view.name in rule.views)
             for view in self.machine.views
         }
@@ -167,28 +158,44 @@ def costs(action: Action) -> bool:
 
 
 @lru_cache(maxsize=16)
-def game(setup: Setup, rules_of: RulesOf = protocol.rules, clause: str | None = None) -> Game:
-    """The game of ``setup``, asked ``clause`` only where one is given."""
-    return Game(setup, only(rules_of(setup), clause))
+def run_context(setup: Setup, rules_of: RulesOf = clauses.rules, clause: str | None = None) -> RunContext:
+    """What the runs of ``setup`` share, asked ``clause`` only where one is given."""
+    return RunContext(setup, only(rules_of(setup), clause))
 
 
-def mood(game: Game, density: int, temper: int) -> Mood:
-    """The mood number ``temper``; 0 is the one of all faults, the machine's order, and nothing put off."""
-    budget = game.setup.budget
-    if temper == 0:
-        return Mood(budget, game.faults, density, game.steps, 0, (frozenset(),), (frozenset(),))
-    random = Random(temper)
+def swarm_config(context: RunContext, density: int, swarm_seed: int) -> SwarmConfig:
+    """Configuration ``swarm_seed``; 0 is the one of all faults, the machine's order, and nothing put off."""
+    budget = context.setup.budget
+    if swarm_seed == 0:
+        return SwarmConfig(
+            faults=budget,
+            kinds=context.faults,
+            density=density,
+            order=context.steps,
+            strict=0,
+            late=(frozenset(),),
+            never=(frozenset(),),
+        )
+    random = Random(swarm_seed)
     faults = 1 + random.randrange(budget) if budget else 0
     odds = random.choice(ODDS)
-    off = {kind for kind in dict.fromkeys(a.name for a in game.faults) if random.randrange(8) < odds}
-    kinds, order = [a for a in game.faults if a.name not in off], list(game.steps)
+    off = {kind for kind in dict.fromkeys(a.name for a in context.faults) if random.randrange(8) < odds}
+    kinds, order = [a for a in context.faults if a.name not in off], list(context.steps)
     random.shuffle(kinds)
     random.shuffle(order)
     strict = random.choice(STRICT)
-    late = [_some(game.steps, random) for _ in range(faults + 1)]
-    free = [action for action in game.steps if action.fault]
+    late = [_some(context.steps, random) for _ in range(faults + 1)]
+    free = [action for action in context.steps if action.fault]
     never = [_some(free, random) if random.randrange(2) else frozenset() for _ in range(faults + 1)]
-    return Mood(faults, tuple(kinds), density, tuple(order), strict, tuple(late), tuple(never))
+    return SwarmConfig(
+        faults=faults,
+        kinds=tuple(kinds),
+        density=density,
+        order=tuple(order),
+        strict=strict,
+        late=tuple(late),
+        never=tuple(never),
+    )
 
 
 def _some(actions: Sequence[Action], random: Random) -> Some:
@@ -196,71 +203,73 @@ def _some(actions: Sequence[Action], random: Random) -> Some:
     return frozenset((action.name, action.who) for action in actions if random.randrange(8) < odds)
 
 
-class Play:
+class RandomRun:
     """One run as it goes. ``broken`` is what it breaks first, clause and sentence."""
 
-    def __init__(self, game: Game, mood: Mood) -> None:
-        self.game, self.mood = game, mood
-        self.state: State = game.machine.initial[0]
+    def __init__(self, context: RunContext, config: SwarmConfig) -> None:
+        self.context, self.config = context, config
+        self.state: State = context.machine.initial[0]
         self.events: list[Event] = []
         self.broken: tuple[str, str] | None = None
         self._cycle = 0
         self._drawn: int | None = None
-        self._left = min(mood.faults, game.setup.budget)
+        self._left = min(config.faults, context.setup.budget)
         self._shown: set[str] = set()
-        self._counts = [0] * len(game.rules.bounded)
+        self._counts = [0] * len(context.rules.bounded)
         self._views: dict[str, Value] = {}
-        self._ask(range(len(game.rules.always)))
+        self._ask(range(len(context.rules.always)))
 
     @property
     def top(self) -> int:
         """The greatest number with a meaning of its own; they start with 1."""
-        steps = len(self.game.steps) * CHOICES
-        return steps + steps * self.mood.density // (128 - self.mood.density)
+        steps = len(self.context.steps) * CHOICES
+        return steps + steps * self.config.density // (128 - self.config.density)
 
     @property
-    def run(self) -> Run:
+    def run(self) -> PlayedRun:
         """What was played so far."""
         drawn = len(self.events) if self._drawn is None else self._drawn
         shown = frozenset(self._shown)
-        return Run(self.game.setup, tuple(self.events), drawn, *(self.broken or ("", "")), self._cycle, shown)
+        return PlayedRun(
+            self.context.setup, tuple(self.events), drawn, *(self.broken or ("", "")), self._cycle, shown
+        )
 
     def step(self, number: int) -> bool:
         """Take the step that ``number`` stands for; False where nothing can happen, or after a breach."""
         if self.broken:
             return False
-        mood, found = self.mood, None
-        steps, faults = len(mood.order) * CHOICES, max(1, len(mood.kinds) * CHOICES)
+        config, found = self.config, None
+        steps, faults = len(config.order) * CHOICES, max(1, len(config.kinds) * CHOICES)
         if number > steps and self._left:
-            found = self._first(mood.kinds, (number - steps - 1) % faults)
+            found = self._first(config.kinds, (number - steps - 1) % faults)
         if found is None:
-            place = (number - 1) % steps
-            if place // CHOICES % 16 < mood.strict:
-                place %= CHOICES
-            found = self._first(mood.order, place)
+            index = (number - 1) % steps
+            if index // CHOICES % 16 < config.strict:
+                index %= CHOICES
+            found = self._first(config.order, index)
         if found is None and self._left:
-            found = self._first(mood.kinds, (number - 1) % faults)
+            found = self._first(config.kinds, (number - 1) % faults)
         if found is not None:
             self._take(*found)
         return found is not None
 
     def settle(self) -> None:
         """No faults any more: fair turns until the run has shown whether the goal is reached and kept."""
-        game = self.game
-        if self.broken or not (game.rules.finally_ or game.rules.bounded):
+        context = self.context
+        if self.broken or not (context.rules.finally_ or context.rules.bounded):
             return
         self._drawn = len(self.events)
-        states = [game.machine.normal(self.state)]  # after so many fair steps
+        states = [context.machine.normal(self.state)]  # after so many fair steps
         met = {states[0]: 0}
-        while len(states) <= BOUND * len(game.fair):
+        while len(states) <= BOUND * len(context.fair):
             before = len(states)
-            for action in game.fair:
-                for outcome in game.possible(self.state, action)[:1]:
+            for action in context.fair:
+                for outcome in context.possible(self.state, action)[:1]:
                     self._take(action, outcome)
                     states.append(self.state)
                     if self.broken:
                         return
-            self.state = states[-1] = game.machine.normal(self.state)
+            self.state = states[-1] = context.machine.normal(self.state)
             start = met.setdefault(states[-1], len(states) - 1)
             if start < len(states) - 1 or before == len(states):
                 self._close(states[start:])
@@ -279,23 +288,23 @@ class Play:
 
     def _fail(self, sentence: str, state: State | None = None) -> None:
         """Break the first goal that does not hold in ``state``; in none given, the first of all."""
-        look = self.game.machine.look
-        for rule in self.game.rules.finally_:
+        look = self.context.machine.look
+        for rule in self.context.rules.finally_:
             if state is None or not rule.holds(*[look(state, view) for view in rule.views]):
                 self._break(rule.clause, sentence)
 
-    def _first(self, actions: Sequence[Action], place: int) -> tuple[Action, Outcome] | None:
-        """The action and outcome at ``place``, or of the next action that can happen, late ones last."""
-        start, choice = divmod(place, CHOICES)
-        phase = min(len(self.mood.late) - 1, self.mood.faults - self._left)
-        late, never = self.mood.late[phase], self.mood.never[phase]
+    def _first(self, actions: Sequence[Action], index: int) -> tuple[Action, Outcome] | None:
+        """The action and outcome at ``index``, or of the next action that can happen, late ones last."""
+        start, choice = divmod(index, CHOICES)
+        phase = min(len(self.config.late) - 1, self.config.faults - self._left)
+        late, never = self.config.late[phase], self.config.never[phase]
         second: tuple[Action, Outcome] | None = None
         for action in (*actions[start:], *actions[:start]):
             name = (action.name, action.who)
             waits = name in late
             if (waits and second) or name in never:
                 continue
-            outcomes = self.game.possible(self.state, action)
+            outcomes = self.context.possible(self.state, action)
             if outcomes:
                 second = action, outcomes[choice % len(outcomes)]
                 if not waits:
@@ -303,39 +312,39 @@ class Play:
         return second
 
     def _take(self, action: Action, outcome: Outcome) -> None:
-        game, event = self.game, Event(action.name, action.who, outcome.choice)
-        before, self.state = self.state, game.machine.apply(self.state, event, outcome)
+        context, event = self.context, Event(action.name, action.who, outcome.choice)
+        before, self.state = self.state, context.machine.apply(self.state, event, outcome)
         self.events.append(event)
         if action.fault:
             self._left -= costs(action)
             self._counts = [0] * len(self._counts)
-        for place, rule in enumerate(game.rules.bounded):
-            self._counts[place] += rule.counts(event)
-            if self._counts[place] > rule.most:
-                self._break(rule.clause, f"{self._counts[place]} steps count, {rule.most} may")
+        for index, rule in enumerate(context.rules.bounded):
+            self._counts[index] += rule.counts(event)
+            if self._counts[index] > rule.most:
+                self._break(rule.clause, f"{self._counts[index]} steps count, {rule.most} may")
         if outcome.seen:
-            for step in game.rules.each_step:
+            for step in context.rules.each_step:
                 self._break(step.clause, step.breach(event, outcome.seen))
-            self._shown.update(r.clause for r in game.rules.sometimes if r.shows(event, outcome.seen))
+            self._shown.update(r.clause for r in context.rules.sometimes if r.shows(event, outcome.seen))
         self._ask(self._changed(before, action))
 
     def _changed(self, before: State, action: Action) -> list[int]:
         """The numbers of the ``Always`` rules about views that ``action`` changed."""
-        game, rules, forgotten = self.game, set[int](), dict[str, Value]()
+        context, rules, forgotten = self.context, set[int](), dict[str, Value]()
         for name in action.writes:
-            place = game.machine.position[name]
-            if self.state[place] is not before[place]:
-                for view in game.views_of[name]:
+            index = context.machine.position[name]
+            if self.state[index] is not before[index]:
+                for view in context.views_of[name]:
                     if view in self._views:
                         forgotten[view] = self._views.pop(view)
         for view, value in forgotten.items():
-            if game.asked[view] and self._look(view) != value:
-                rules.update(game.asked[view])
+            if context.rules_about[view] and self._look(view) != value:
+                rules.update(context.rules_about[view])
         return sorted(rules)
 
     def _ask(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            rule = self.game.rules.always[number]
+            rule = self.context.rules.always[number]
             self._break(rule.clause, rule.breach(*[self._look(view) for view in rule.views]))
 
     def _break(self, clause: str, sentence: str | None) -> None:
@@ -344,5 +353,5 @@ class Play:
 
     def _look(self, view: str) -> Value:
         if view not in self._views:
-            self._views[view] = self.game.machine.look(self.state, view)
+            self._views[view] = self.context.machine.look(self.state, view)
         return self._views[view]

@@ -1,0 +1,1 @@
+"""What an assignor has to keep: its clauses, the scenarios that they are asked on, the oracles."""
