@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 
-from rebalance.explore.search import Trace
+from rebalance.explore.engine.search import ModelTrace
 from rebalance.model.machine import Event, Machine, State
 
 Shows = Callable[[Event, tuple[Hashable, ...]], bool]
@@ -18,7 +18,7 @@ Shows = Callable[[Event, tuple[Hashable, ...]], bool]
 
 def unfold(
     machine: Machine, depth: int, on_way: Callable[[State, int], bool], shows: Shows | None
-) -> Iterator[Trace]:
+) -> Iterator[ModelTrace]:
     """Every run of ``depth`` steps through states that are ``on_way`` at their depth.
 
     The last state must be on the way too, or the last step must be one that ``shows``.
@@ -27,7 +27,7 @@ def unfold(
         if not on_way(initial, 0):
             continue
         if depth == 0:
-            yield Trace(initial, ())
+            yield ModelTrace(initial, ())
             continue
         events: list[Event] = []
         branches = [_steps(machine, initial, 0, depth, on_way, shows)]
@@ -38,7 +38,7 @@ def unfold(
                 if events:
                     events.pop()
             elif len(branches) == depth:
-                yield Trace(initial, (*events, step[0]))
+                yield ModelTrace(initial, (*events, step[0]))
             else:
                 events.append(step[0])
                 branches.append(_steps(machine, step[1], len(events), depth, on_way, shows))

@@ -6,20 +6,35 @@ none but your own.
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
-from rebalance.explore.memo import Columns
-from rebalance.explore.space import Space
-from rebalance.explore.tally import Tally
+from rebalance.explore.engine.memo import Columns
+from rebalance.explore.engine.space import Space
+from rebalance.explore.engine.tally import Tally
 from rebalance.model.machine import Value
 
-VERSION = 1
+VERSION = 2
+"""Raised when values are pickled under other names of modules or classes."""
 
 
-@dataclass(frozen=True)
+def fingerprint(searched: str, packages: Sequence[ModuleType]) -> str:
+    """Names a search in a checkpoint: what is searched, as text, and the code that it is searched with.
+
+    What a checkpoint of other code says is not true.
+    """
+    digest = hashlib.sha256(searched.encode())
+    for package in packages:
+        for path in sorted(Path(package.__path__[0]).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """What a search needs to go on: of each component the first ``sizes`` of ``values``, which may have
     grown since; the levels; the counts; the processor time so far."""
@@ -34,7 +49,13 @@ class Snapshot:
     def of(cls, space: Space, levels: Sequence[Columns], tally: Tally, cpu: float) -> Snapshot:
         """The search as it stands; later steps of it do not show."""
         values = [column.values for column in space.columns]
-        return cls(values, tuple(len(known) for known in values), list(levels), tally.copy(), cpu)
+        return cls(
+            values=values,
+            sizes=tuple(len(known) for known in values),
+            levels=list(levels),
+            tally=tally.copy(),
+            cpu=cpu,
+        )
 
     def known(self) -> list[list[Value]]:
         """The values of each component, in order of their numbers."""
@@ -56,7 +77,13 @@ class Checkpoint:
 
     def save(self, snapshot: Snapshot, fingerprint: str) -> None:
         """Write ``snapshot``; a file that is there is replaced when the new one is whole."""
-        whole = Snapshot(snapshot.known(), snapshot.sizes, snapshot.levels, snapshot.tally, snapshot.cpu)
+        whole = Snapshot(
+            values=snapshot.known(),
+            sizes=snapshot.sizes,
+            levels=snapshot.levels,
+            tally=snapshot.tally,
+            cpu=snapshot.cpu,
+        )
         beside = self.path.with_name(self.path.name + ".part")
         with beside.open("wb") as file:
             pickle.dump((VERSION, fingerprint), file, protocol=5)

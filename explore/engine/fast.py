@@ -1,7 +1,7 @@
 """The fast engine: whole levels as columns of numbers, every action called once per distinct footprint.
 
 A successor that is known already is dropped by its hash before any of its columns exist
-(``rebalance.explore.space``). What remains is built, given its normal form, and looked up again. Two
+(``rebalance.explore.engine.space``). What remains is built, given its normal form, and looked up again. Two
 different states have the same hash with probability 2^-64; the result says what that comes to for all of
 them together, and ``exact`` compares the states themselves.
 
@@ -15,17 +15,17 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.checkpoint import Checkpoint, Snapshot
-from rebalance.explore.history import LevelHistory
-from rebalance.explore.memo import Columns
-from rebalance.explore.memory import resident
-from rebalance.explore.search import Exploration, Limits, Progress, Stop
-from rebalance.explore.space import BLOCK, Candidates, Space
-from rebalance.explore.tables import Growing, narrow
-from rebalance.explore.tally import Tally
-from rebalance.explore.visited import Hashes, Index, Visited, firsts, grouped
+from rebalance.explore.engine.checkpoint import Checkpoint, Snapshot
+from rebalance.explore.engine.history import LevelHistory
+from rebalance.explore.engine.memo import Columns
+from rebalance.explore.engine.memory import resident
+from rebalance.explore.engine.search import Exploration, Limits, Progress, Stop
+from rebalance.explore.engine.space import BLOCK, Candidates, Space
+from rebalance.explore.engine.tables import Growing, narrow
+from rebalance.explore.engine.tally import Tally
+from rebalance.explore.engine.visited import Hashes, Index, Visited, firsts, grouped
 from rebalance.model.machine import Machine
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 NO_LIMITS = Limits()
 
@@ -52,10 +52,10 @@ class Known:
             for column, ids in zip(self.columns, states, strict=True):
                 column.extend(ids)
 
-    def new(self, hashes: Hashes, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ``places``, in rising order, that hold the first of a hash that is not known."""
-        places = places[~self.visited.contains(hashes[places])]
-        return np.sort(places[firsts(hashes[places])[1]])
+    def new(self, hashes: Hashes, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of ``rows``, in rising order, that hold the first of a hash that is not known."""
+        rows = rows[~self.visited.contains(hashes[rows])]
+        return np.sort(rows[firsts(hashes[rows])[1]])
 
     def compare(self, states: Columns, hashes: Hashes) -> None:
         """Raise Collision when a state differs from another of the same hash, here or known."""
@@ -237,7 +237,15 @@ def explore(
             if progress is not None:
                 t = search.tally
                 seconds = time.monotonic() - clock
-                progress(Progress(len(t.levels) - 1, search.frontier, t.distinct, t.generated, seconds))
+                progress(
+                    Progress(
+                        depth=len(t.levels) - 1,
+                        frontier=search.frontier,
+                        distinct=t.distinct,
+                        generated=t.generated,
+                        seconds=seconds,
+                    )
+                )
             before = here()
     except KeyboardInterrupt:
         stop = Stop.INTERRUPTED

@@ -6,21 +6,21 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.backtrace import unfold
-from rebalance.explore.memo import Columns, Remark
-from rebalance.explore.search import DEADLOCK, Graph, Trace
-from rebalance.explore.space import BLOCK, Candidates, Space
-from rebalance.explore.visited import Hashes, Index
+from rebalance.explore.engine.backtrace import unfold
+from rebalance.explore.engine.memo import Columns, Remark
+from rebalance.explore.engine.search import DEADLOCK, Graph, ModelTrace
+from rebalance.explore.engine.space import BLOCK, Candidates, Space
+from rebalance.explore.engine.visited import Hashes, Index
 from rebalance.model.machine import Event, State
 
 
 class LevelHistory:
-    """The levels of a search, and the questions that can be asked of them (``search.History``)."""
+    """The levels of a search, and the questions that can be asked of them (``search.SearchHistory``)."""
 
     def __init__(self, space: Space, levels: Sequence[Columns]) -> None:
         self.space, self.levels = space, levels
 
-    def traces(self, clause: str, depth: int) -> Iterator[Trace]:
+    def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
         """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
         goals = np.zeros(0, np.uint64)
         if depth < len(self.levels):
@@ -30,10 +30,10 @@ class LevelHistory:
             goals = np.sort(np.concatenate(parts))
         return self._traces(goals, depth, clause)
 
-    def traces_to(self, index: int) -> Iterator[Trace]:
+    def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Every shortest trace to the state with this index."""
-        depth, place = self._place(index)
-        goal = self.space.hashes([ids[place : place + 1] for ids in self.levels[depth]])
+        depth, row = self._locate(index)
+        goal = self.space.hashes([ids[row : row + 1] for ids in self.levels[depth]])
         return self._traces(goal, depth, "")
 
     def graph(self) -> Graph:
@@ -63,13 +63,15 @@ class LevelHistory:
                 base += len(hashes)
         source, target, action = (np.concatenate(part) for part in zip(*parts, strict=True))
         sizes = tuple(len(level[0]) for level in self.levels)
-        return Graph(total, source, target, action, sizes, self._state)
+        return Graph(
+            states=total, source=source, target=target, action=action, sizes=sizes, state=self._state
+        )
 
     def _state(self, index: int) -> State:
-        depth, place = self._place(index)
-        return self.space.state(self.levels[depth], place)
+        depth, row = self._locate(index)
+        return self.space.state(self.levels[depth], row)
 
-    def _place(self, index: int) -> tuple[int, int]:
+    def _locate(self, index: int) -> tuple[int, int]:
         for depth, level in enumerate(self.levels):
             if index < len(level[0]):
                 return depth, index
@@ -82,7 +84,7 @@ class LevelHistory:
             states = [ids[start : start + BLOCK] for ids in level]
             yield states, self.space.hashes(states)
 
-    def _traces(self, goals: Hashes, depth: int, clause: str) -> Iterator[Trace]:
+    def _traces(self, goals: Hashes, depth: int, clause: str) -> Iterator[ModelTrace]:
         ways = [goals]
         for here in reversed(range(depth)):
             last = clause if here == depth - 1 else ""
@@ -121,7 +123,7 @@ def leading(
     return leads
 
 
-def follow(space: Space, ways: Sequence[Hashes], clause: str) -> Iterator[Trace]:
+def follow(space: Space, ways: Sequence[Hashes], clause: str) -> Iterator[ModelTrace]:
     """Every trace through states whose hashes are in ``ways``, sorted, for each depth; the last step may
     break or show ``clause`` instead."""
     rules = space.rules

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.tables import Array, Column, Growing, Lookup
+from rebalance.explore.engine.tables import Array, Column, Growing, Lookup
 from rebalance.model.machine import Action, Event, Machine, Value, When
-from rebalance.properties.rules import Always, Rules
+from rebalance.properties.group.rules import Always, Rules
 
 Columns = list[Array]
 """States as a struct of arrays: for each component the numbers of its values."""
@@ -62,10 +62,10 @@ class ActionTable:
         self.reads = [machine.position[name] for name in action.reads]
         self.writes = [machine.position[name] for name in action.writes]
         # What is written without being read: its old value is not known to the memory.
-        self.blind = [place for place in self.writes if place not in self.reads]
+        self.blind = [position for position in self.writes if position not in self.reads]
         # An action that reads nothing is looked up by some column, and called without it.
         self.keyed = self.reads or [0]
-        self.lookup = Lookup([columns[place] for place in self.keyed], self._ask)
+        self.lookup = Lookup([columns[position] for position in self.keyed], self._ask)
         self.conditions = [self._condition(when, machine) for when in action.when]
         self.allowed: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.start, self.count = Growing(np.int64), Growing(np.int32)
@@ -82,9 +82,9 @@ class ActionTable:
         """What the action does in each of ``states``; None when it does nothing in any."""
         chosen = self._chosen(states)
         if chosen is None:
-            ids = [states[place] for place in self.keyed]
+            ids = [states[position] for position in self.keyed]
         elif chosen.size:
-            ids = [states[place][chosen] for place in self.keyed]
+            ids = [states[position][chosen] for position in self.keyed]
         else:
             return None
         rows = self.lookup.find(ids)
@@ -106,8 +106,8 @@ class ActionTable:
     def change(self, states: Columns, steps: Steps) -> NDArray[np.uint64]:
         """By how much each step changes the hash of the state."""
         delta: NDArray[np.uint64] = self.delta.room[steps.outcome]
-        for place in self.blind:
-            delta -= self.columns[place].random[states[place][steps.source]]
+        for position in self.blind:
+            delta -= self.columns[position].random[states[position][steps.source]]
         return delta
 
     def remarked(self, steps: Steps) -> list[tuple[Remark, int]]:
@@ -128,16 +128,16 @@ class ActionTable:
                 new = np.array([bool(guard(value)) for value in values[known:]], np.bool_)
                 self.allowed = np.concatenate((self.allowed, new))
             chosen = np.flatnonzero(self.allowed[states[first]])
-        for places, lookup in self.conditions:
+        for positions, lookup in self.conditions:
             if chosen is None:
-                chosen = np.flatnonzero(lookup.find([states[place] for place in places]))
+                chosen = np.flatnonzero(lookup.find([states[position] for position in positions]))
             elif chosen.size:
-                chosen = chosen[lookup.find([states[place][chosen] for place in places]) > 0]
+                chosen = chosen[lookup.find([states[position][chosen] for position in positions]) > 0]
         return chosen
 
     def _condition(self, when: When, machine: Machine) -> tuple[list[int], Lookup]:
-        places = [machine.position[name] for name in when.reads]
-        columns = [self.columns[place] for place in places]
+        positions = [machine.position[name] for name in when.reads]
+        columns = [self.columns[position] for position in positions]
 
         def ask(tuples: list[list[int]]) -> list[int]:
             return [
@@ -145,17 +145,17 @@ class ActionTable:
                 for ids in tuples
             ]
 
-        return places, Lookup(columns, ask)
+        return positions, Lookup(columns, ask)
 
     def _ask(self, tuples: list[list[int]]) -> list[int]:
         """Call the action for new values of what it reads; the answers are rows."""
         action, known = self.action, self.known
-        reads = [self.columns[place].values for place in self.reads]
-        old_at = [self.reads.index(place) if place in self.reads else -1 for place in self.writes]
+        reads = [self.columns[position].values for position in self.reads]
+        old_at = [self.reads.index(position) if position in self.reads else -1 for position in self.writes]
         into: list[list[int]] = [[] for _ in self.writes]
         writes = [
-            (self.columns[place].id, old, new.append)
-            for place, old, new in zip(self.writes, old_at, into, strict=True)
+            (self.columns[position].id, old, new.append)
+            for position, old, new in zip(self.writes, old_at, into, strict=True)
         ]
         rows: list[int] = []
         counts: list[int] = []
@@ -196,9 +196,9 @@ class ActionTable:
         self.count.extend(each)
         ids = np.repeat(np.array(tuples)[np.array(rows) > 0], each, axis=0)
         delta = np.zeros(len(ids), np.uint64)
-        for place, new, old, growing in zip(self.writes, written, old_at, self.written, strict=True):
+        for position, new, old, growing in zip(self.writes, written, old_at, self.written, strict=True):
             growing.extend(new)
-            random = self.columns[place].random
+            random = self.columns[position].random
             delta += random[new]
             if old >= 0:
                 delta -= random[ids[:, old]]
@@ -222,9 +222,9 @@ class AlwaysTable:
         used = dict.fromkeys(view for rule in rules.always for view in rule.views)
         for name in used:
             numbers = self.values[name] = Numbered()
-            places = [machine.position[read] for read in machine.view[name].reads] or [0]
-            look = Lookup([columns[place] for place in places], self._look(name, numbers))
-            self.views[name] = places, look
+            positions = [machine.position[read] for read in machine.view[name].reads] or [0]
+            look = Lookup([columns[position] for position in positions], self._look(name, numbers))
+            self.views[name] = positions, look
         for views, rules_ in groupby(sorted(rules.always, key=_views), key=_views):
             verdicts = Numbered(())
             judge = self._judge(tuple(rules_), verdicts)
@@ -233,7 +233,9 @@ class AlwaysTable:
 
     def breaches(self, states: Columns) -> list[tuple[str, str, NDArray[np.int64]]]:
         """Clause, sentence and the places of the states, for each way in which some of them break a rule."""
-        seen = {name: look.find([states[p] for p in places]) for name, (places, look) in self.views.items()}
+        seen = {
+            name: look.find([states[p] for p in positions]) for name, (positions, look) in self.views.items()
+        }
         found = []
         for views, verdicts, lookup in self.groups:
             verdict = lookup.find([seen[view] for view in views] or [states[0]])

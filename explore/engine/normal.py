@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.memo import Columns
-from rebalance.explore.tables import Array, Column
+from rebalance.explore.engine.memo import Columns
+from rebalance.explore.engine.tables import Array, Column
 from rebalance.model.machine import Labels, dense
 
 ONE = np.uint64(1)
@@ -42,7 +42,7 @@ class Relabeller:
         return gaps
 
     def _rename(self, mask: int, column: Column, ids: Array) -> Array:
-        known = self.renamed.get((mask, column.place), np.zeros(0, np.int64))
+        known = self.renamed.get((mask, column.position), np.zeros(0, np.int64))
         if len(known) < len(column):
             known = np.concatenate((known, np.full(len(column) - len(known), -1)))
         unknown = np.flatnonzero(known[ids] < 0)
@@ -50,6 +50,6 @@ class Relabeller:
             names = dense(mask)
             for old in np.unique(ids[unknown]).tolist():
                 known[old] = column.id(self.labels.relabel(column.values[old], names))
-        self.renamed[mask, column.place] = known
+        self.renamed[mask, column.position] = known
         renamed: Array = known[ids]
         return renamed

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.memo import Columns
-from rebalance.explore.tables import Array, Column
+from rebalance.explore.engine.memo import Columns
+from rebalance.explore.engine.tables import Array, Column
 from rebalance.model.machine import Machine, Value
 
 ORBIT_ROWS = 2048
@@ -46,15 +46,15 @@ class Orbits:
     def represent(self, states: Columns) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """For each state the hash of the one that stands for its orbit, the symmetry that leads there, and
         how many states the orbit has."""
-        for place, ids in enumerate(states):
-            self._learn(place, ids)
+        for position, ids in enumerate(states):
+            self._learn(position, ids)
         # The symmetries with the least key, often several that lead to the same state. Where they do not,
         # the least hash decides, which is that of the state anyway.
-        places = [np.zeros(0, np.int64)]
+        found = [np.zeros(0, np.int64)]
         for number, keys in enumerate(self._keys(states)):
             least = keys[np.arange(len(keys)), keys.argmin(axis=1)]
-            places.append(np.flatnonzero(keys == least[:, None]) + number * ORBIT_ROWS * self.order)
-        row, by = np.divmod(np.concatenate(places), self.order)
+            found.append(np.flatnonzero(keys == least[:, None]) + number * ORBIT_ROWS * self.order)
+        row, by = np.divmod(np.concatenate(found), self.order)
         hashes = np.zeros(len(row), np.uint64)
         for table, ids in zip(self.hashes, states, strict=True):
             hashes += table.ravel()[ids[row].astype(np.int64) * self.order + by]
@@ -93,8 +93,8 @@ class Orbits:
         matrix = np.array(states)
         rows = np.arange(len(by))
         after = []
-        for place in range(len(states)):
-            source = self.sources[by, place]
+        for position in range(len(states)):
+            source = self.sources[by, position]
             ids = matrix[source, rows]
             moved = np.empty(len(by), np.uint32)
             for origin in range(len(states)):
@@ -104,56 +104,56 @@ class Orbits:
             after.append(moved)
         return after
 
-    def _learn(self, place: int, ids: Array) -> None:
+    def _learn(self, position: int, ids: Array) -> None:
         """Rename the values that are met for the first time."""
-        column = self.columns[place]
-        self._room(place, len(column))
-        new = np.flatnonzero(~self.known[place][ids])
+        column = self.columns[position]
+        self._room(position, len(column))
+        new = np.flatnonzero(~self.known[position][ids])
         if not new.size:
             return
         for number in np.unique(ids[new]).tolist():
-            if not self.known[place][number]:
+            if not self.known[position][number]:
                 self._orbit(column, number)
 
-    def _room(self, place: int, size: int) -> None:
-        more = 2 * size - len(self.known[place])
+    def _room(self, position: int, size: int) -> None:
+        more = 2 * size - len(self.known[position])
         if more > size:
-            self.known[place] = np.concatenate((self.known[place], np.zeros(more, np.bool_)))
+            self.known[position] = np.concatenate((self.known[position], np.zeros(more, np.bool_)))
             images = np.zeros((more, self.order), np.uint32)
-            self.images[place] = np.concatenate((self.images[place], images))
+            self.images[position] = np.concatenate((self.images[position], images))
             hashes = np.zeros((more, self.order), np.uint64)
-            self.hashes[place] = np.concatenate((self.hashes[place], hashes))
-            self.keys[place] = np.concatenate((self.keys[place], hashes))
+            self.hashes[position] = np.concatenate((self.hashes[position], hashes))
+            self.keys[position] = np.concatenate((self.keys[position], hashes))
 
     def _orbit(self, column: Column, number: int) -> None:
         """Rename one value by every symmetry, and so, as they are a group, each value that comes out."""
         value, symmetries = column.values[number], self.machine.symmetries
         values = [symmetry.rename(value) for symmetry in symmetries]
-        targets = [self.columns[symmetry.columns[column.place]] for symmetry in symmetries]
+        targets = [self.columns[symmetry.columns[column.position]] for symmetry in symmetries]
         images = np.array([target.id(image) for target, image in zip(targets, values, strict=True)])
         hashes = np.array([c.random[i] for c, i in zip(targets, images.tolist(), strict=True)], np.uint64)
         for target, image in zip(targets, images.tolist(), strict=True):
             if target.used[image] != column.used[number]:
                 raise ValueError(f"a symmetry changes the labels of {value!r}")
         if self.after is None:
-            self._room(column.place, len(column))
-            self._set(column.place, number, images, hashes)
+            self._room(column.position, len(column))
+            self._set(column.position, number, images, hashes)
             self._distinguish(value, values)
             return
-        points = dict.fromkeys((t.place, i) for t, i in zip(targets, images.tolist(), strict=True))
-        for place in dict.fromkeys(place for place, _ in points):
-            self._room(place, len(self.columns[place]))
+        points = dict.fromkeys((t.position, i) for t, i in zip(targets, images.tolist(), strict=True))
+        for position in dict.fromkeys(position for position, _ in points):
+            self._room(position, len(self.columns[position]))
         for h, (target, image) in enumerate(zip(targets, images.tolist(), strict=True)):
-            if not self.known[target.place][image]:
-                self._set(target.place, image, images[self.after[:, h]], hashes[self.after[:, h]])
+            if not self.known[target.position][image]:
+                self._set(target.position, image, images[self.after[:, h]], hashes[self.after[:, h]])
 
-    def _set(self, place: int, number: int, images: Array, hashes: Array) -> None:
-        self.images[place][number] = images
-        self.hashes[place][number] = hashes
-        self.keys[place][number] = hashes >> np.uint64(64 - LOW_BITS)
-        if place in self.first:
-            self.keys[place][number] += hashes & HIGH
-        self.known[place][number] = True
+    def _set(self, position: int, number: int, images: Array, hashes: Array) -> None:
+        self.images[position][number] = images
+        self.hashes[position][number] = hashes
+        self.keys[position][number] = hashes >> np.uint64(64 - LOW_BITS)
+        if position in self.first:
+            self.keys[position][number] += hashes & HIGH
+        self.known[position][number] = True
 
     def _distinguish(self, value: Value, renamed: list[Value]) -> None:
         """Find out which symmetry is one after another, once there are values that tell all of them apart.
@@ -172,7 +172,7 @@ class Orbits:
         for h, first in enumerate(symmetries):
             once = [first.rename(example) for example in self.examples]
             for g, second in enumerate(symmetries):
-                columns = tuple(second.columns[place] for place in first.columns)
+                columns = tuple(second.columns[position] for position in first.columns)
                 kind = (columns, *(second.rename(image) for image in once))
                 if kind not in numbers:
                     raise ValueError("the symmetries are no group: one after another is none of them")
@@ -183,11 +183,14 @@ def read_together(machine: Machine) -> frozenset[int]:
     """The components that no symmetry moves, and of those that are moved among each other the ones of which
     most actions read several."""
     moved = [
-        frozenset(s.columns[place] for s in machine.symmetries) for place in range(len(machine.components))
+        frozenset(s.columns[position] for s in machine.symmetries)
+        for position in range(len(machine.components))
     ]
     reads = [{machine.position[name] for name in action.reads} for action in machine.actions]
     together = [sum(len(some & kin) > 1 for some in reads) for kin in moved]
     most = max(together)
     return frozenset(
-        place for place, kin in enumerate(moved) if len(kin) == 1 or together[place] == most or not most
+        position
+        for position, kin in enumerate(moved)
+        if len(kin) == 1 or together[position] == most or not most
     )

@@ -9,12 +9,12 @@ import time
 from collections.abc import Hashable, Iterator
 
 import numpy as np
-from rebalance.explore.backtrace import Shows, unfold
-from rebalance.explore.memory import resident
-from rebalance.explore.search import DEADLOCK, Exploration, Graph, Limits, Stop, Trace
-from rebalance.explore.tally import Tally
+from rebalance.explore.engine.backtrace import Shows, unfold
+from rebalance.explore.engine.memory import resident
+from rebalance.explore.engine.search import DEADLOCK, Exploration, Graph, Limits, ModelTrace, Stop
+from rebalance.explore.engine.tally import Tally
 from rebalance.model.machine import Event, Machine, State
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 NO_LIMITS = Limits()
 
@@ -55,7 +55,7 @@ def _next_level(
 ) -> list[State]:
     """The states one step further that are not in ``seen``, which they are added to."""
     found: list[State] = []
-    number = {(action.name, action.who): place for place, action in enumerate(machine.actions)}
+    number = {(action.name, action.who): index for index, action in enumerate(machine.actions)}
     for state in frontier:
         outcomes = list(machine.outcomes(state))
         tally.expand(1, len(outcomes), len(outcomes), len(outcomes), not outcomes, depth - 1)
@@ -86,12 +86,12 @@ def _check(machine: Machine, rules: Rules, states: list[State], tally: Tally, de
 
 
 class PlainHistory:
-    """The levels of a search, and the questions that can be asked of them (``search.History``)."""
+    """The levels of a search, and the questions that can be asked of them (``search.SearchHistory``)."""
 
     def __init__(self, machine: Machine, rules: Rules, levels: list[list[State]]) -> None:
         self.machine, self.rules, self.levels = machine, rules, levels
 
-    def traces(self, clause: str, depth: int) -> Iterator[Trace]:
+    def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
         """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
         machine, always = self.machine, [rule for rule in self.rules.always if rule.clause == clause]
 
@@ -108,7 +108,7 @@ class PlainHistory:
         last = self.levels[depth] if depth < len(self.levels) else []
         return self._traces({state for state in last if goal(state)}, depth, shows)
 
-    def traces_to(self, index: int) -> Iterator[Trace]:
+    def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Every shortest trace to the state with this index."""
         depth = 0
         while index >= len(self.levels[depth]):
@@ -116,7 +116,7 @@ class PlainHistory:
             depth += 1
         return self._traces({self.levels[depth][index]}, depth, lambda event, seen: False)
 
-    def _traces(self, goals: set[State], depth: int, shows: Shows) -> Iterator[Trace]:
+    def _traces(self, goals: set[State], depth: int, shows: Shows) -> Iterator[ModelTrace]:
         machine, ways = self.machine, [goals]
         for level in reversed(self.levels[:depth]):
             first = len(ways) == 1
@@ -137,17 +137,24 @@ class PlainHistory:
     def graph(self) -> Graph:
         """The steps that are no faults."""
         machine, states = self.machine, [state for level in self.levels for state in level]
-        index = {state: place for place, state in enumerate(states)}
-        number = {(action.name, action.who): place for place, action in enumerate(machine.actions)}
+        index = {state: origin for origin, state in enumerate(states)}
+        number = {(action.name, action.who): index for index, action in enumerate(machine.actions)}
         edges = [
             (
-                place,
+                origin,
                 index[machine.normal(machine.apply(state, event, outcome))],
                 number[event.action, event.who],
             )
-            for place, state in enumerate(states)
+            for origin, state in enumerate(states)
             for event, outcome in machine.outcomes(state, faults=False)
         ]
         source, target, action = np.array(edges, dtype=np.int64).reshape(-1, 3).T
         sizes = tuple(len(level) for level in self.levels)
-        return Graph(len(states), source, target, action, sizes, states.__getitem__)
+        return Graph(
+            states=len(states),
+            source=source,
+            target=target,
+            action=action,
+            sizes=sizes,
+            state=states.__getitem__,
+        )

@@ -1,8 +1,8 @@
 """What every engine is given and gives back: limits, progress, the result, the graph.
 
 The engines differ in how they search, never in what they say: ``distinct``, ``generated``, ``depth``, the
-sizes of the levels, coverage, breaches and witnesses are equal, whichever ran. ``rebalance.explore.plain``
-is the one to read, ``rebalance.explore.fast`` the one to run.
+sizes of the levels, coverage, breaches and witnesses are equal, whichever ran.
+``rebalance.explore.engine.plain`` is the one to read, ``rebalance.explore.engine.fast`` the one to run.
 
 Depth counts steps: an initial state has depth 0, a step out of a state of depth d arrives at depth d + 1,
 and what is wrong with the step is found at depth d + 1 too. So the depth of a breach is the length of its
@@ -53,7 +53,7 @@ class Stop(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-class Trace(NamedTuple):
+class ModelTrace(NamedTuple):
     """A run: an initial state of the machine, as given there, and the events that follow."""
 
     initial: State
@@ -61,7 +61,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Breach:
+class ExplorationBreach:
     """A clause that does not hold.
 
     ``depth`` is the length of the shortest traces that break it, ``sentence`` the least (as a string) of
@@ -109,7 +109,7 @@ class Progress(NamedTuple):
         return self.distinct / self.seconds if self.seconds else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Graph:
     """The steps that are no faults, over all reachable states; a state's index is its order of discovery.
 
@@ -130,20 +130,20 @@ class Graph:
         return bisect_right(list(accumulate(self.sizes)), index)
 
 
-class History(Protocol):
+class SearchHistory(Protocol):
     """What an engine keeps of a search, so that questions can be asked afterwards."""
 
-    def traces(self, clause: str, depth: int) -> Iterator[Trace]:
+    def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
         """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
 
-    def traces_to(self, index: int) -> Iterator[Trace]:
+    def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Every shortest trace to the state with this index."""
 
     def graph(self) -> Graph:
         """The steps that are no faults. Raises ValueError when states are merged by symmetry."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Exploration:
     """What a search found.
 
@@ -165,12 +165,12 @@ class Exploration:
     deadlock_depth: int
     taken: Mapping[tuple[str, int], Taken]
     witnesses: tuple[Witness, ...]
-    breaches: tuple[Breach, ...]
+    breaches: tuple[ExplorationBreach, ...]
     unreduced: int
     collision: float
     memory: int
     cpu: float
-    history: History = field(repr=False, compare=False)
+    history: SearchHistory = field(repr=False, compare=False)
 
     @property
     def depth(self) -> int:
@@ -211,7 +211,7 @@ class Exploration:
             *(dict(self.taken), self.witnesses, self.breaches),
         )
 
-    def traces(self, clause: str) -> Iterator[Trace]:
+    def traces(self, clause: str) -> Iterator[ModelTrace]:
         """Every shortest trace that breaks (or, for a witness, shows) ``clause``, or ends in a deadlock.
 
         They are found as they are asked for: take one with ``next`` or some with ``itertools.islice``.
@@ -225,11 +225,11 @@ class Exploration:
             raise ValueError(f"{clause} was not met; met were {sorted(depths)}")
         return self.history.traces(clause, depths[clause])
 
-    def trace(self, clause: str) -> Trace:
+    def trace(self, clause: str) -> ModelTrace:
         """One of ``traces``."""
         return next(self.traces(clause))
 
-    def traces_to(self, index: int) -> Iterator[Trace]:
+    def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Every shortest trace to the state with this index (see ``Graph``)."""
         return self.history.traces_to(index)
 
@@ -243,7 +243,7 @@ class Exploration:
         return self.history.graph()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Coverage:
     """What several searches covered together."""
 
@@ -269,8 +269,12 @@ def covered(exploration: Exploration) -> Coverage:
     """The coverage of one search."""
     witnesses = {witness.clause: witness.count for witness in exploration.witnesses}
     return Coverage(
-        *(1, exploration.distinct, exploration.generated, exploration.depth),
-        *(exploration.taken, witnesses),
+        runs=1,
+        distinct=exploration.distinct,
+        generated=exploration.generated,
+        depth=exploration.depth,
+        taken=exploration.taken,
+        witnesses=witnesses,
     )
 
 
@@ -287,4 +291,6 @@ def merge(coverages: Iterable[Coverage]) -> Coverage:
             taken[action] = Taken(so_far.states + more.states, so_far.outcomes + more.outcomes)
         for clause, count in one.witnesses.items():
             witnesses[clause] = witnesses.get(clause, 0) + count
-    return Coverage(runs, distinct, generated, depth, taken, witnesses)
+    return Coverage(
+        runs=runs, distinct=distinct, generated=generated, depth=depth, taken=taken, witnesses=witnesses
+    )

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.memo import ActionTable, AlwaysTable, Columns, Steps
-from rebalance.explore.normal import Relabeller
-from rebalance.explore.orbits import Orbits
-from rebalance.explore.tables import Column
-from rebalance.explore.visited import Hashes, grouped
+from rebalance.explore.engine.memo import ActionTable, AlwaysTable, Columns, Steps
+from rebalance.explore.engine.normal import Relabeller
+from rebalance.explore.engine.orbits import Orbits
+from rebalance.explore.engine.tables import Column
+from rebalance.explore.engine.visited import Hashes, grouped
 from rebalance.model.machine import Machine, State, Value
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 BLOCK = 1 << 16
 """States that are expanded at a time."""
@@ -59,7 +59,7 @@ class Space:
     ) -> None:
         given = values or [()] * len(machine.components)
         self.machine, self.rules = machine, rules
-        self.columns = [column(place, machine.labels, known) for place, known in enumerate(given)]
+        self.columns = [column(position, machine.labels, known) for position, known in enumerate(given)]
         self.tables = [ActionTable(action, machine, self.columns, rules) for action in machine.actions]
         self.always = AlwaysTable(machine, self.columns, rules)
         self.relabeller = Relabeller(machine.labels, self.columns) if machine.labels else None
@@ -68,13 +68,13 @@ class Space:
     def intern(self, states: Sequence[State]) -> Columns:
         """States as columns."""
         return [
-            np.array([column.id(state[place]) for state in states], np.uint32)
-            for place, column in enumerate(self.columns)
+            np.array([column.id(state[position]) for state in states], np.uint32)
+            for position, column in enumerate(self.columns)
         ]
 
-    def state(self, states: Columns, place: int) -> State:
+    def state(self, states: Columns, row: int) -> State:
         """One state as values."""
-        return tuple(column.values[int(ids[place])] for column, ids in zip(self.columns, states, strict=True))
+        return tuple(column.values[int(ids[row])] for column, ids in zip(self.columns, states, strict=True))
 
     def hashes(self, states: Columns) -> Hashes:
         """The hash of each state."""
@@ -97,12 +97,12 @@ class Space:
         if not found:
             return None
         return Candidates(
-            [table for table, _ in found],
-            [steps for _, steps in found],
-            np.cumsum([0, *(len(change) for change in after)]),
-            np.concatenate([steps.source for _, steps in found]),
-            np.concatenate([steps.outcome for _, steps in found]),
-            np.concatenate(after),
+            tables=[table for table, _ in found],
+            steps=[steps for _, steps in found],
+            bounds=np.cumsum([0, *(len(change) for change in after)]),
+            source=np.concatenate([steps.source for _, steps in found]),
+            outcome=np.concatenate([steps.outcome for _, steps in found]),
+            hashes=np.concatenate(after),
         )
 
     def build(self, states: Columns, candidates: Candidates, pick: NDArray[np.int64]) -> Columns:
@@ -112,8 +112,8 @@ class Space:
         outcome = candidates.outcome[pick]
         bounds = np.searchsorted(pick, candidates.bounds)
         for table, start, end in zip(candidates.tables, bounds[:-1], bounds[1:], strict=True):
-            for place, written in zip(table.writes, table.written, strict=True):
-                after[place][start:end] = written.room[outcome[start:end]]
+            for position, written in zip(table.writes, table.written, strict=True):
+                after[position][start:end] = written.room[outcome[start:end]]
         return after
 
     def settle(self, states: Columns, hashes: Hashes) -> Settled:

@@ -61,8 +61,8 @@ class Column:
     labels. Both arrays are longer than the column, and are replaced when it grows.
     """
 
-    def __init__(self, place: int, labels: Labels | None, values: Iterable[Value] = ()) -> None:
-        self.place, self.labels = place, labels
+    def __init__(self, position: int, labels: Labels | None, values: Iterable[Value] = ()) -> None:
+        self.position, self.labels = position, labels
         self.values: list[Value] = []
         self.ids: dict[Value, int] = {}
         self.random: NDArray[np.uint64] = np.zeros(0, np.uint64)
@@ -94,7 +94,7 @@ class Column:
 
     def _grow(self) -> None:
         size = max(64, 2 * len(self.random))
-        start = np.uint64(self.place << 40)
+        start = np.uint64(self.position << 40)
         self.random = splitmix64(start + np.arange(size, dtype=np.uint64))
         used = np.zeros(size, np.uint64)
         used[: len(self.used)] = self.used

@@ -6,19 +6,27 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from rebalance.explore.search import Breach, Exploration, History, Limits, Stop, Taken, Witness
+from rebalance.explore.engine.search import (
+    Exploration,
+    ExplorationBreach,
+    Limits,
+    SearchHistory,
+    Stop,
+    Taken,
+    Witness,
+)
 from rebalance.model.machine import Machine
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Tally:
     """Counts at some moment of a search. ``taken`` holds states and outcomes per action of the machine."""
 
     machine_actions: tuple[tuple[str, int], ...]
     witnesses: dict[str, Witness]
     taken: list[tuple[int, int]]
-    breaches: dict[str, Breach] = field(default_factory=dict)
+    breaches: dict[str, ExplorationBreach] = field(default_factory=dict)
     levels: list[int] = field(default_factory=list)
     generated: int = 0
     expanded: int = 0
@@ -34,9 +42,9 @@ class Tally:
     def of(cls, machine: Machine, rules: Rules) -> Tally:
         """Nothing counted yet."""
         return cls(
-            tuple((action.name, action.who) for action in machine.actions),
-            {rule.clause: Witness(rule.clause, -1, 0) for rule in rules.sometimes},
-            [(0, 0)] * len(machine.actions),
+            machine_actions=tuple((action.name, action.who) for action in machine.actions),
+            witnesses={rule.clause: Witness(rule.clause, -1, 0) for rule in rules.sometimes},
+            taken=[(0, 0)] * len(machine.actions),
         )
 
     def copy(self) -> Tally:
@@ -70,10 +78,10 @@ class Tally:
 
     def breach(self, clause: str, sentence: str, depth: int, count: int = 1) -> None:
         """A clause is broken ``count`` times at ``depth``; the depths must not fall."""
-        before = self.breaches.get(clause, Breach(clause, sentence, depth, 0))
+        before = self.breaches.get(clause, ExplorationBreach(clause, sentence, depth, 0))
         if before.depth == depth and sentence < before.sentence:
-            before = Breach(clause, sentence, depth, before.count)
-        self.breaches[clause] = Breach(clause, before.sentence, before.depth, before.count + count)
+            before = ExplorationBreach(clause, sentence, depth, before.count)
+        self.breaches[clause] = ExplorationBreach(clause, before.sentence, before.depth, before.count + count)
 
     def witness(self, clause: str, depth: int, count: int = 1) -> None:
         """A ``Sometimes`` clause shows ``count`` times at ``depth``; the depths must not fall."""
@@ -94,7 +102,7 @@ class Tally:
             return Stop.STATES
         return None
 
-    def result(self, stop: Stop, history: History, cpu: float, collision: float = 0.0) -> Exploration:
+    def result(self, stop: Stop, history: SearchHistory, cpu: float, collision: float = 0.0) -> Exploration:
         """The counts as a result."""
         return Exploration(
             distinct=self.distinct,
@@ -117,6 +125,6 @@ class Tally:
         )
 
 
-def in_order(breaches: Sequence[Breach]) -> tuple[Breach, ...]:
+def in_order(breaches: Sequence[ExplorationBreach]) -> tuple[ExplorationBreach, ...]:
     """Breaches by depth, then clause."""
     return tuple(sorted(breaches, key=lambda breach: (breach.depth, breach.clause)))

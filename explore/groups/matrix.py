@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from rebalance.explore import fast, liveness
-from rebalance.explore.bugs import LASSO, SHOWN, Shown
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.explore.search import Limits, Stop
-from rebalance.model.decisions import DECISIONS
-from rebalance.model.profiles import AS_SPECIFIED, BROKERS, CLIENTS, Profile
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits, Stop
+from rebalance.explore.groups.bugs import LASSO, SHOWN, Shown
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.explore.liveness import liveness
+from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
-from rebalance.properties.protocol import rules
+from rebalance.properties.group.clauses import rules
 
 STATES = 400_000
 """Most states that one cell may take; the smallest groups that show the bugs have far fewer."""
@@ -38,7 +39,7 @@ class Cell:
     """One release in the group that shows one switch; ``expected`` is what the catalogue says."""
 
     switch: str
-    profile: Profile
+    profile: ReleaseProfile
     mark: Mark
     expected: bool
 
@@ -48,7 +49,7 @@ class Cell:
         return (self.mark is Mark.BREAKS) is self.expected or self.mark in (Mark.OTHERWISE, Mark.UNKNOWN)
 
 
-def concerns(shown: Shown, profile: Profile) -> bool:
+def concerns(shown: Shown, profile: ReleaseProfile) -> bool:
     """Whether the switch is about this kind of program: a broker decides as coordinator, a client else."""
     decision = DECISIONS.get(shown.switch)
     coordinator = decision is not None and decision.where == "coordinator"
@@ -65,7 +66,7 @@ def cells(switches: Sequence[str] = (), profiles: Sequence[str] = ()) -> Iterato
                 yield cell(SHOWN[switch], profile)
 
 
-def cell(shown: Shown, profile: Profile) -> Cell:
+def cell(shown: Shown, profile: ReleaseProfile) -> Cell:
     """One cell, by exploring at most two groups."""
     expected = shown.switch in profile.decisions or shown.switch in profile.switches
     group = _group(shown, profile)
@@ -81,8 +82,8 @@ def breaks(group: Setup, clause: str) -> bool | None:
 
     Raises KeyboardInterrupt when the search was interrupted.
     """
-    built, asked = machine(group), rules(group)
-    search = fast.explore(built, asked, Limits(states=STATES, go_on=True))
+    built, clauses = machine(group), rules(group)
+    search = fast.explore(built, clauses, Limits(states=STATES, go_on=True))
     if any(breach.clause == clause for breach in search.breaches):
         return True
     if search.stop is Stop.INTERRUPTED:
@@ -91,12 +92,12 @@ def breaks(group: Setup, clause: str) -> bool | None:
         return None
     if clause != LASSO:
         return False
-    return any(settling.lasso for settling in liveness.judge(built, asked, search).settling)
+    return any(settling.lasso for settling in liveness.judge(built, clauses, search).settling)
 
 
-def _group(shown: Shown, profile: Profile) -> Setup:
+def _group(shown: Shown, profile: ReleaseProfile) -> Setup:
     broker = profile.kind == "broker"
-    size = Size(
+    size = ScenarioSize(
         members=shown.members,
         partitions=shown.partitions,
         profiles=(AS_SPECIFIED if broker else profile.name,),

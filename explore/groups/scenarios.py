@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rebalance.model.assignors import reference
-from rebalance.model.decisions import DECISIONS
-from rebalance.model.profiles import AS_SPECIFIED, broker, client
+from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
+from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.protocol.group import FAULTS
-from rebalance.model.protocol.setup import Consumer, Plug, Runs, Setup
+from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
-from rebalance.model.switches import SWITCHES
 
 COOPERATIVE = ("cooperative-sticky",)
 BOTH = ("range", "cooperative-sticky")
@@ -31,13 +31,13 @@ class ScenarioError(ValueError):
     """Parameters that no setup follows from; the text says which and what would do."""
 
 
-@dataclass(frozen=True)
-class Size:
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSize:
     """What the caller may choose. None: what the scenario has by default.
 
     ``profiles`` are client releases, given to the members in turn; ``faults`` kinds of faults, of which
     ``budget`` may happen in all. ``switches`` are further decisions and assignor switches for everybody
-    whom they concern. ``naming`` and ``steps`` as in ``Setup``; ``plug`` is the assignor's place.
+    whom they concern. ``naming`` and ``steps`` as in ``Setup``; ``factory`` is the assignor's place.
     """
 
     members: int | None = None
@@ -49,11 +49,11 @@ class Size:
     switches: tuple[str, ...] = ()
     naming: str = "every"
     steps: str = "atomic"
-    plug: Plug = reference
+    factory: AssignorFactory = reference
 
 
-@dataclass(frozen=True)
-class Scenario:
+@dataclass(frozen=True, kw_only=True)
+class NamedScenario:
     """One kind of group. ``lists[i]`` are the assignor lists of member ``i`` (the last one for all that
     follow), stage by stage; ``topics`` how many topics there are, ``spare`` how many partitions may grow."""
 
@@ -72,7 +72,7 @@ class Scenario:
     crowded: int = 0
     """How many members more than ``group.max.size`` there are."""
 
-    def setup(self, size: Size = Size()) -> Setup:
+    def setup(self, size: ScenarioSize = ScenarioSize()) -> Setup:
         """The setup of this scenario in the given size.
 
         Raises ScenarioError for what does not fit, naming it.
@@ -102,10 +102,10 @@ class Scenario:
             max_size=max(1, members - self.crowded) if self.crowded else None,
             naming=size.naming,
             steps=size.steps,
-            plug=size.plug,
+            factory=size.factory,
         )
 
-    def _consumer(self, member: int, size: Size, topics: int) -> Consumer:
+    def _consumer(self, member: int, size: ScenarioSize, topics: int) -> Consumer:
         profile = size.profiles[member % len(size.profiles)]
         lists = self.lists[min(member, len(self.lists) - 1)]
         everything = Topics((1 << topics) - 1)
@@ -122,13 +122,13 @@ class Scenario:
         )
 
 
-def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = ()) -> Runs:
+def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = ()) -> ConsumerConfig:
     """A consumer of release ``profile`` with the assignor list ``assignors`` and further ``switches``.
 
     Raises ScenarioError for a switch that does not exist.
     """
     release = client(profile)
-    return Runs(
+    return ConsumerConfig(
         assignors=assignors,
         decisions=release.decisions | _decisions(switches, "member", "leader", "coordinator"),
         switches=release.switches + tuple(s for s in switches if s in SWITCHES and s not in DECISIONS),
@@ -159,41 +159,48 @@ def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...]
 _STATIC_FAULTS = ("crash", "pause", "close", "disconnect", "slow member")
 
 _TABLE = (
-    Scenario("dynamic", "dynamic COOPERATIVE members of one topic, every kind of fault but a failover"),
-    Scenario("failover", "the same with a coordinator that fails over", 2, 2,
-             faults=(*ALWAYS_POSSIBLE, "failover")),
-    Scenario("eager", "EAGER members with the range assignor", lists=((EAGER,),)),
-    Scenario("sticky", "EAGER members with the sticky assignor, which claims in user data", 2, 2,
-             lists=((("sticky",),),)),
-    Scenario("mixed", "one EAGER member [range, cooperative-sticky] among COOPERATIVE ones, in mid-upgrade",
-             lists=((BOTH,), (COOPERATIVE,))),
-    Scenario("default", "members with the default list [range, cooperative-sticky]", 2, 2, lists=((BOTH,),)),
-    Scenario("static", "static members, which keep their place while they are away", 2, 2,
-             static=True, faults=(*_STATIC_FAULTS, "unsubscribe", "slow network")),
-    Scenario("static-failover", "static members and a coordinator that fails over", 2, 1, budget=2,
-             static=True, faults=("crash", "failover")),
-    Scenario("topics", "two topics; members change their subscriptions, topics grow, shrink and go", 2, 2,
-             topics=2, spare=1, faults=("resubscribe", *TOPIC_FAULTS, "disconnect", "crash")),
-    Scenario("apart", "two topics, each member subscribes to another one at first", 2, 2,
-             topics=2, spare=1, apart=True, faults=("resubscribe", *TOPIC_FAULTS, "disconnect", "crash")),
-    Scenario("growing", "one topic that grows, shrinks and goes", 2, 1,
-             spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
-    Scenario("growing-eager", "the same for EAGER members", 2, 1, lists=((EAGER,),),
-             spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
-    Scenario("crowded", "one member more than group.max.size", 3, 2, crowded=1),
-    Scenario("static-topics", "static members of two topics", 2, 2, topics=2, static=True, budget=2,
-             faults=("crash", "resubscribe")),
-    Scenario("mixed-failover", "an upgrade half done and a coordinator that fails over", 2, 1,
-             lists=((BOTH,), (COOPERATIVE,)), faults=("failover", "crash")),
-    Scenario("downgrade", "a member that lists cooperative-sticky first, and one with range only", 2, 2,
-             lists=((("cooperative-sticky", "range"),), (EAGER,)), faults=("crash",)),
+    NamedScenario(name="dynamic",
+        sentence="dynamic COOPERATIVE members of one topic, every kind of fault but a failover"),
+    NamedScenario(name="failover", sentence="the same with a coordinator that fails over", members=2,
+        partitions=2, faults=(*ALWAYS_POSSIBLE, "failover")),
+    NamedScenario(name="eager", sentence="EAGER members with the range assignor", lists=((EAGER,),)),
+    NamedScenario(name="sticky", sentence="EAGER members with the sticky assignor, which claims in user data",
+        members=2, partitions=2, lists=((("sticky",),),)),
+    NamedScenario(name="mixed",
+        sentence="one EAGER member [range, cooperative-sticky] among COOPERATIVE ones, in mid-upgrade",
+        lists=((BOTH,), (COOPERATIVE,))),
+    NamedScenario(name="default", sentence="members with the default list [range, cooperative-sticky]",
+        members=2, partitions=2, lists=((BOTH,),)),
+    NamedScenario(name="static", sentence="static members, which keep their place while they are away",
+        members=2, partitions=2, static=True, faults=(*_STATIC_FAULTS, "unsubscribe", "slow network")),
+    NamedScenario(name="static-failover", sentence="static members and a coordinator that fails over",
+        members=2, partitions=1, budget=2, static=True, faults=("crash", "failover")),
+    NamedScenario(name="topics",
+        sentence="two topics; members change their subscriptions, topics grow, shrink and go", members=2,
+        partitions=2, topics=2, spare=1, faults=("resubscribe", *TOPIC_FAULTS, "disconnect", "crash")),
+    NamedScenario(name="apart", sentence="two topics, each member subscribes to another one at first",
+        members=2, partitions=2, topics=2, spare=1, apart=True,
+        faults=("resubscribe", *TOPIC_FAULTS, "disconnect", "crash")),
+    NamedScenario(name="growing", sentence="one topic that grows, shrinks and goes", members=2, partitions=1,
+        spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
+    NamedScenario(name="growing-eager", sentence="the same for EAGER members", members=2, partitions=1,
+        lists=((EAGER,),), spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
+    NamedScenario(name="crowded", sentence="one member more than group.max.size", members=3, partitions=2,
+        crowded=1),
+    NamedScenario(name="static-topics", sentence="static members of two topics", members=2, partitions=2,
+        topics=2, static=True, budget=2, faults=("crash", "resubscribe")),
+    NamedScenario(name="mixed-failover", sentence="an upgrade half done and a coordinator that fails over",
+        members=2, partitions=1, lists=((BOTH,), (COOPERATIVE,)), faults=("failover", "crash")),
+    NamedScenario(name="downgrade",
+        sentence="a member that lists cooperative-sticky first, and one with range only", members=2,
+        partitions=2, lists=((("cooperative-sticky", "range"),), (EAGER,)), faults=("crash",)),
 )  # fmt: skip
 
-SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _TABLE}
+SCENARIOS: Mapping[str, NamedScenario] = {scenario.name: scenario for scenario in _TABLE}
 """All scenarios by name."""
 
 
-def scenario(name: str) -> Scenario:
+def scenario(name: str) -> NamedScenario:
     """The scenario ``name``. Raises ScenarioError, which lists all, when there is none."""
     if name not in SCENARIOS:
         raise ScenarioError(f"no scenario {name!r}; there are: {', '.join(SCENARIOS)}")

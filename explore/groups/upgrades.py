@@ -10,17 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rebalance.explore import fast, liveness
-from rebalance.explore.lasso import Lasso
-from rebalance.explore.scenarios import BOTH, COOPERATIVE, ScenarioError, runs
-from rebalance.explore.search import Exploration, Limits, Trace
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Exploration, Limits, ModelTrace
+from rebalance.explore.groups.scenarios import BOTH, COOPERATIVE, ScenarioError, runs
+from rebalance.explore.liveness import liveness
+from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.assignors import NAMES
+from rebalance.model.bugs.profiles import AS_SPECIFIED, broker
 from rebalance.model.machine import Event, Machine, State
-from rebalance.model.profiles import AS_SPECIFIED, broker
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Consumer, Runs, Setup, letter
+from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Error, Parts, Topics
-from rebalance.properties.protocol import CONVERGES, rules
+from rebalance.properties.group.clauses import CONVERGES, rules
 
 STREAMS = "streams"
 """A Kafka Streams application: one assignor name for ever, EAGER before 2.4 and COOPERATIVE after."""
@@ -29,7 +30,7 @@ CHOICES = (*NAMES, "default", STREAMS)
 """What ``rebalance upgrade`` takes for ``--from`` and ``--to``; ``default`` is the list since 3.0."""
 
 
-class Verdict(StrEnum):
+class UpgradeVerdict(StrEnum):
     """What came of a path."""
 
     SAFE = "safe"
@@ -45,12 +46,12 @@ class Path:
 
     name: str
     sentence: str
-    stages: tuple[Runs, ...]
+    stages: tuple[ConsumerConfig, ...]
     plan: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, kw_only=True)
+class UpgradeOutcome:
     """The verdict on a path. ``clause`` is the one that broke, ``trace`` the shortest run that breaks it.
 
     ``rebalances`` and ``pauses`` are of one quiet run that bounces the members one after the other:
@@ -59,11 +60,11 @@ class Outcome:
 
     path: Path
     setup: Setup
-    verdict: Verdict
+    verdict: UpgradeVerdict
     search: Exploration
     clause: str | None = None
     sentence: str = ""
-    trace: Trace | Lasso | None = None
+    trace: ModelTrace | Lasso | None = None
     rebalances: int = 0
     pauses: int = 0
 
@@ -112,7 +113,9 @@ def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
     )
 
 
-def _double(name: str, start: Runs, middle: Runs, end: Runs, order: str) -> Path:
+def _double(
+    name: str, start: ConsumerConfig, middle: ConsumerConfig, end: ConsumerConfig, order: str
+) -> Path:
     return Path(
         name,
         f"through a list with both, {order}",
@@ -127,9 +130,11 @@ def _double(name: str, start: Runs, middle: Runs, end: Runs, order: str) -> Path
 
 def _streams(profile: str) -> tuple[Path, ...]:
     """KIP-429's path for Streams. Before 2.4 its assignor did not withhold what a member still owns."""
-    old = Runs(COOPERATIVE, switches=("no_withhold",), version=1, tells=False, upgrade_from=True)
+    old = ConsumerConfig(
+        assignors=COOPERATIVE, switches=("no_withhold",), version=1, tells=False, upgrade_from=True
+    )
     new = runs(profile, COOPERATIVE)
-    careful = Runs(**{**vars(new), "upgrade_from": True})
+    careful = ConsumerConfig(**{**vars(new), "upgrade_from": True})
     return (
         Path(
             "upgrade.from",
@@ -163,41 +168,57 @@ def setup(
     consumer = Consumer(path.stages, (Topics(1),))
     topic = Parts((1 << partitions) - 1)
     return Setup(
-        (consumer,) * members,
-        (topic,),
-        topic,
+        consumers=(consumer,) * members,
+        topics=(topic,),
+        exist=topic,
         faults=faults,
         budget=budget,
         coordinator=broker(broker_profile).decisions,
     )
 
 
-def judge(path: Path, group: Setup, limits: Limits | None = None) -> Outcome:
+def judge(path: Path, group: Setup, limits: Limits | None = None) -> UpgradeOutcome:
     """Explore every interleaving of ``path`` in ``group`` and give the verdict.
 
     A member that is turned away with INCONSISTENT_GROUP_PROTOCOL makes the path refused, which is safe but
     stops the member; anything else that breaks a safety clause makes it unsafe.
     """
-    built, asked = machine(group), rules(group)
-    search = fast.explore(built, asked, limits or Limits(go_on=True))
+    built, clauses = machine(group), rules(group)
+    search = fast.explore(built, clauses, limits or Limits(go_on=True))
     rebalances, pauses = cost(built, group)
     broken = sorted(search.breaches, key=lambda breach: (breach.clause == "poll/throws", breach.depth))
     if broken:
         first = broken[0]
         refused = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
-        return Outcome(
-            path, group, Verdict.REFUSED if refused else Verdict.UNSAFE, search,
-            first.clause, first.sentence, search.trace(first.clause), rebalances, pauses,
+        return UpgradeOutcome(
+            path=path, setup=group, verdict=UpgradeVerdict.REFUSED if refused else UpgradeVerdict.UNSAFE,
+            search=search, clause=first.clause, sentence=first.sentence, trace=search.trace(first.clause),
+            rebalances=rebalances, pauses=pauses,
         )  # fmt: skip
     if not search.complete:
-        return Outcome(path, group, Verdict.UNKNOWN, search, rebalances=rebalances, pauses=pauses)
-    for settling in liveness.judge(built, asked, search).settling:
+        return UpgradeOutcome(
+            path=path,
+            setup=group,
+            verdict=UpgradeVerdict.UNKNOWN,
+            search=search,
+            rebalances=rebalances,
+            pauses=pauses,
+        )
+    for settling in liveness.judge(built, clauses, search).settling:
         if settling.lasso is not None:
-            return Outcome(
-                path, group, Verdict.STALLS, search, CONVERGES.id, CONVERGES.sentence, settling.lasso,
-                rebalances, pauses,
+            return UpgradeOutcome(
+                path=path, setup=group, verdict=UpgradeVerdict.STALLS, search=search, clause=CONVERGES.id,
+                sentence=CONVERGES.sentence, trace=settling.lasso,
+                rebalances=rebalances, pauses=pauses,
             )  # fmt: skip
-    return Outcome(path, group, Verdict.SAFE, search, rebalances=rebalances, pauses=pauses)
+    return UpgradeOutcome(
+        path=path,
+        setup=group,
+        verdict=UpgradeVerdict.SAFE,
+        search=search,
+        rebalances=rebalances,
+        pauses=pauses,
+    )
 
 
 def cost(built: Machine, group: Setup) -> tuple[int, int]:

@@ -27,8 +27,8 @@ class Rows(NamedTuple):
         begin = self.first[nodes]
         count = self.first[nodes + 1] - begin
         before = np.cumsum(count) - count
-        places: Ints = np.arange(int(count.sum())) + np.repeat(begin - before, count)
-        edges: Ints = self.edge[places]
+        offsets: Ints = np.arange(int(count.sum())) + np.repeat(begin - before, count)
+        edges: Ints = self.edge[offsets]
         return edges
 
 
@@ -72,11 +72,11 @@ def core(nodes: int, source: Ints, target: Ints) -> Flags:
 
 
 def induced(source: Ints, target: Ints, keep: Flags) -> tuple[Ints, Ints, Ints, Ints]:
-    """The graph on the nodes ``keep``: its nodes' old names, its edges' old places, new source, target."""
+    """The graph on the nodes ``keep``: its nodes' old names, its edges' old numbers, new source, target."""
     names = np.flatnonzero(keep)
-    places = np.flatnonzero(keep[source] & keep[target])
+    kept = np.flatnonzero(keep[source] & keep[target])
     renamed = np.cumsum(keep) - 1
-    return names, places, renamed[source[places]], renamed[target[places]]
+    return names, kept, renamed[source[kept]], renamed[target[kept]]
 
 
 def components(nodes: int, source: Ints, target: Ints) -> Ints:
@@ -87,7 +87,7 @@ def components(nodes: int, source: Ints, target: Ints) -> Ints:
     out = rows(nodes, source)
     first: list[int] = out.first.tolist()
     heads: list[int] = target[out.edge].tolist()
-    place = first[:-1]  # a copy: the next edge to look at, per node
+    cursor = first[:-1]  # a copy: the next edge to look at, per node
     number = [0] * nodes  # order of discovery, from 1; 0: not yet seen
     low = [0] * nodes
     label = [-1] * nodes
@@ -102,9 +102,9 @@ def components(nodes: int, source: Ints, target: Ints) -> Ints:
         stack.append(root)
         while path:
             node = path[-1]
-            edge = place[node]
+            edge = cursor[node]
             if edge < first[node + 1]:
-                place[node] = edge + 1
+                cursor[node] = edge + 1
                 head = heads[edge]
                 if not number[head]:
                     clock += 1

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from rebalance.explore.digraph import Flags, Ints, Rows, components, core, induced, reach, rows
+from rebalance.explore.liveness.digraph import Flags, Ints, Rows, components, core, induced, reach, rows
 
 
-class Steps(NamedTuple):
+class ActionGraph(NamedTuple):
     """A graph with actions on its edges. ``weak`` and ``strong`` say what each action is."""
 
     nodes: int
@@ -39,7 +39,7 @@ class Round(NamedTuple):
     least: bool
 
 
-def winding(steps: Steps, marks: Flags, left: Flags) -> Flags:
+def winding(steps: ActionGraph, marks: Flags, left: Flags) -> Flags:
     """Which nodes of ``left`` may lie on a cycle through a marked node: a superset, by trimming alone.
 
     Drops what is not between two cycles, then what is not between two marked nodes, and again until
@@ -59,7 +59,7 @@ def winding(steps: Steps, marks: Flags, left: Flags) -> Flags:
         left[names[keep]] = True
 
 
-def fair_parts(steps: Steps, marks: Marks, left: Flags) -> list[Ints]:
+def fair_parts(steps: ActionGraph, marks: Marks, left: Flags) -> list[Ints]:
     """The greatest sets of nodes among ``left`` in which a fair run with a mark can go round for ever.
 
     Every fair cycle with a mark lies in one of them, and in each some fair cycle with a mark visits all
@@ -73,10 +73,10 @@ def fair_parts(steps: Steps, marks: Marks, left: Flags) -> list[Ints]:
     pair_node, pair_action = np.divmod(pairs, kinds)
     found: list[Ints] = []
     while left.any():
-        names, places, source, target = induced(steps.source, steps.target, left)
+        names, kept, source, target = induced(steps.source, steps.target, left)
         part = components(len(names), source, target)
         inner = part[source] == part[target]
-        action = steps.action[places[inner]]
+        action = steps.action[kept[inner]]
         size = np.bincount(part)
         alive = np.bincount(part[source[inner]], minlength=len(size)) > 0
         marked = np.bincount(part[marks.nodes[names]], minlength=len(size))
@@ -95,7 +95,7 @@ def fair_parts(steps: Steps, marks: Marks, left: Flags) -> list[Ints]:
         again[owner[steps.strong[what]]] = True
         good = np.flatnonzero(alive & ~again)
         members = rows(len(size), part)
-        found += [names[members.of(good[place : place + 1])] for place in range(len(good))]
+        found += [names[members.of(good[index : index + 1])] for index in range(len(good))]
         left = np.zeros(steps.nodes, np.bool_)
         left[names[(alive & again)[part]]] = True
         refused = inside & np.isin(here * kinds + pair_action, key[steps.strong[what]])
@@ -104,7 +104,7 @@ def fair_parts(steps: Steps, marks: Marks, left: Flags) -> list[Ints]:
 
 
 def round_trip(
-    steps: Steps, marks: Marks, parts: list[Ints], depth: Ints, *, below: int | None = None, effort: int
+    steps: ActionGraph, marks: Marks, parts: list[Ints], depth: Ints, *, below: int | None = None, effort: int
 ) -> Round | None:
     """The fair cycle with a mark for which depth of entry + length is least, inside ``parts``.
 
@@ -143,7 +143,7 @@ class _Trips:
     enabled in some state and not taken, the next the strongly fair ones taken; the bit above is the mark.
     """
 
-    def __init__(self, steps: Steps, marks: Marks, parts: list[Ints], depth: Ints) -> None:
+    def __init__(self, steps: ActionGraph, marks: Marks, parts: list[Ints], depth: Ints) -> None:
         self._steps, self._marks = steps, marks
         self._out: Rows = rows(steps.nodes, steps.source)
         self._part = np.full(steps.nodes, -1)
@@ -260,10 +260,10 @@ class _Trips:
 Key = TypeVar("Key")
 
 
-def _back(came: dict[Key, tuple[Key, int] | None], place: Key) -> Iterator[int]:
-    """The edges that led to ``place``, first to last."""
+def _back(came: dict[Key, tuple[Key, int] | None], node: Key) -> Iterator[int]:
+    """The edges that led to ``node``, first to last."""
     edges = []
-    step = came[place]
+    step = came[node]
     while step is not None:
         edges.append(step[1])
         step = came[step[0]]

@@ -1,16 +1,17 @@
 """A run that never ends, written down: a stem, then a cycle for ever; and the replay that confirms it.
 
 ``confirm`` knows the machine and the definition of fairness in ``rebalance.model.machine``, and shares no
-code with the search in ``rebalance.explore.liveness``: what the search claims is looked at from scratch.
+code with the search in ``rebalance.explore.liveness.liveness``: what the search claims is looked at from
+scratch.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from rebalance.explore.search import Trace
+from rebalance.explore.engine.search import ModelTrace
 from rebalance.model.machine import Event, Fairness, Machine, State
-from rebalance.properties.rules import Bounded, Finally
+from rebalance.properties.group.rules import Bounded, Finally
 
 
 class Lasso(NamedTuple):
@@ -24,9 +25,9 @@ class Lasso(NamedTuple):
     cycle: tuple[Event, ...]
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> ModelTrace:
         """The stem and the cycle once."""
-        return Trace(self.initial, self.stem + self.cycle)
+        return ModelTrace(self.initial, self.stem + self.cycle)
 
 
 def confirm(machine: Machine, rule: Finally | Bounded, lasso: Lasso) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from rebalance.explore.digraph import Flags, Ints, components, core, induced, rows
-from rebalance.explore.fairness import Marks, Steps, fair_parts, round_trip, winding
-from rebalance.explore.lasso import Lasso
-from rebalance.explore.search import Exploration, Graph, Trace
+from rebalance.explore.engine.search import Exploration, Graph, ModelTrace
+from rebalance.explore.liveness.digraph import Flags, Ints, components, core, induced, rows
+from rebalance.explore.liveness.fairness import ActionGraph, Marks, fair_parts, round_trip, winding
+from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.machine import Event, Fairness, Machine, State, Value
-from rebalance.properties.rules import Bounded, Finally, Rules
+from rebalance.properties.group.rules import Bounded, Finally, Rules
 
 EFFORT = 300_000
 """How many (state, debts) the search for a least cycle may look at: some seconds."""
@@ -28,7 +28,7 @@ EFFORT = 300_000
 class Settling(NamedTuple):
     """The verdict on ``Finally``. It holds when there is no lasso.
 
-    ``asked``: of how many states the goal had to be asked. ``left``: how many were left to the search for
+    ``checked``: of how many states the goal had to be asked. ``left``: how many were left to the search for
     cycles after trimming. ``stuck``: in how many a run can stay though the goal fails. ``parts``: in how
     many separate regions a fair run can go round and leave the goal. ``least``: no fair lasso has fewer
     steps (stem and cycle together); when false, the search for the shortest was cut short.
@@ -37,7 +37,7 @@ class Settling(NamedTuple):
     clause: str
     lasso: Lasso | None
     least: bool
-    asked: int
+    checked: int
     left: int
     stuck: int
     parts: int
@@ -59,7 +59,7 @@ class Count(NamedTuple):
     clause: str
     most: int
     reached: int | None
-    trace: Trace | None
+    trace: ModelTrace | None
     faulty: int
     lasso: Lasso | None
     fair: bool = False
@@ -74,7 +74,7 @@ class DeadEnds(NamedTuple):
     """How many ``states`` there are that no step but a fault changes, and a shortest trace to one, if any."""
 
     states: int
-    nearest: Trace | None
+    nearest: ModelTrace | None
 
 
 class Liveness(NamedTuple):
@@ -125,26 +125,32 @@ def settles(
     moves = np.flatnonzero(fair | (graph.source != graph.target))
     steps = steps._replace(source=graph.source[moves], target=graph.target[moves], action=graph.action[moves])
     cyclic = core(graph.states, steps.source, steps.target)
-    asked = np.flatnonzero(resting | cyclic)
+    checked = np.flatnonzero(resting | cyclic)
     fails = np.zeros(graph.states, np.bool_)
-    fails[asked] = ~_holds(machine, rule, graph, asked)
+    fails[checked] = ~_holds(machine, rule, graph, checked)
     stuck = np.flatnonzero(resting & fails)
     marks = Marks(fails, np.zeros(len(steps.weak), np.bool_))
     left = winding(steps, fails, cyclic)
-    places = moves[left[steps.source]]
-    inner = steps._replace(
-        source=graph.source[places], target=graph.target[places], action=graph.action[places]
-    )
+    kept = moves[left[steps.source]]
+    inner = steps._replace(source=graph.source[kept], target=graph.target[kept], action=graph.action[kept])
     parts = fair_parts(inner, marks, left)
     below = int(depth[stuck[0]]) if len(stuck) else None
     trip = round_trip(inner, marks, parts, depth, below=below, effort=effort)
     lasso = None
     if trip is not None:
-        lasso = _lasso(machine, search, graph, trip.entry, places[list(trip.edges)])
+        lasso = _lasso(machine, search, graph, trip.entry, kept[list(trip.edges)])
     elif len(stuck):
-        lasso = _lasso(machine, search, graph, int(stuck[0]), places[:0])
+        lasso = _lasso(machine, search, graph, int(stuck[0]), kept[:0])
     least = lasso is not None and (trip is None or trip.least)
-    return Settling(rule.clause, lasso, least, len(asked), int(left.sum()), len(stuck), len(parts))
+    return Settling(
+        clause=rule.clause,
+        lasso=lasso,
+        least=least,
+        checked=len(checked),
+        left=int(left.sum()),
+        stuck=len(stuck),
+        parts=len(parts),
+    )
 
 
 def counts(
@@ -167,15 +173,30 @@ def counts(
     if forever.any():
         where = np.isin(part, part[graph.source[forever]])
         lasso, fair = _for_ever(machine, search, graph, counting, where, effort)
-        return Count(rule.clause, rule.most, None, None, len(lasso.stem), lasso, fair)
+        return Count(
+            clause=rule.clause,
+            most=rule.most,
+            reached=None,
+            trace=None,
+            faulty=len(lasso.stem),
+            lasso=lasso,
+            fair=fair,
+        )
     best = _heaviest(part, graph, counting)[part]
     start = int(np.argmax(best))
     trace = next(search.traces_to(start))
     events = _along(machine, graph, _end(machine, trace), _tight(graph, counting, best, start))
     if sum(map(rule.counts, events)) != best[start]:
         raise ValueError(f"{rule.clause} counts steps by their choice; only action and member are known here")
-    whole = Trace(trace.initial, trace.events + events)
-    return Count(rule.clause, rule.most, int(best[start]), whole, len(trace.events), None)
+    whole = ModelTrace(trace.initial, trace.events + events)
+    return Count(
+        clause=rule.clause,
+        most=rule.most,
+        reached=int(best[start]),
+        trace=whole,
+        faulty=len(trace.events),
+        lasso=None,
+    )
 
 
 def _for_ever(
@@ -185,11 +206,11 @@ def _for_ever(
     steps = _steps(machine, graph)
     nobody = np.zeros(len(counting), np.bool_)
     marks = Marks(np.zeros(graph.states, np.bool_), counting)
-    for asked in (steps, steps._replace(weak=nobody, strong=nobody)):
-        parts = fair_parts(asked, marks, where)
-        trip = round_trip(asked, marks, parts, _depths(graph), effort=effort)
+    for variant in (steps, steps._replace(weak=nobody, strong=nobody)):
+        parts = fair_parts(variant, marks, where)
+        trip = round_trip(variant, marks, parts, _depths(graph), effort=effort)
         if trip is not None:
-            return _lasso(machine, search, graph, trip.entry, np.array(trip.edges)), asked is steps
+            return _lasso(machine, search, graph, trip.entry, np.array(trip.edges)), variant is steps
     raise AssertionError("a counting step within a strong component is on a cycle")
 
 
@@ -218,26 +239,33 @@ def _depths(graph: Graph) -> Ints:
     return np.repeat(np.arange(len(graph.sizes)), graph.sizes)
 
 
-def _steps(machine: Machine, graph: Graph) -> Steps:
+def _steps(machine: Machine, graph: Graph) -> ActionGraph:
     """The graph with what is assumed of its actions."""
     weak, strong = (
         np.array([action.fairness is kind and not action.fault for action in machine.actions], np.bool_)
         for kind in (Fairness.WEAK, Fairness.STRONG)
     )
-    return Steps(graph.states, graph.source, graph.target, graph.action, weak, strong)
+    return ActionGraph(
+        nodes=graph.states,
+        source=graph.source,
+        target=graph.target,
+        action=graph.action,
+        weak=weak,
+        strong=strong,
+    )
 
 
 def _holds(machine: Machine, rule: Finally, graph: Graph, states: Ints) -> Flags:
     """In which of ``states`` the goal holds; asked once per value of what its views read."""
-    places = sorted({machine.position[name] for view in rule.views for name in machine.view[view].reads})
+    positions = sorted({machine.position[name] for view in rule.views for name in machine.view[view].reads})
     known: dict[tuple[Value, ...], bool] = {}
     answers = np.zeros(len(states), np.bool_)
-    for place, index in enumerate(states.tolist()):
+    for row, index in enumerate(states.tolist()):
         state = graph.state(index)
-        key = tuple([state[position] for position in places])
+        key = tuple([state[position] for position in positions])
         if key not in known:
             known[key] = rule.holds(*[machine.look(state, view) for view in rule.views])
-        answers[place] = known[key]
+        answers[row] = known[key]
     return answers
 
 
@@ -292,7 +320,7 @@ def _tight(graph: Graph, counting: Flags, best: Ints, start: int) -> Ints:
     return np.array(path[::-1], np.int64)
 
 
-def _end(machine: Machine, trace: Trace) -> State:
+def _end(machine: Machine, trace: ModelTrace) -> State:
     state = trace.initial
     for event in trace.events:
         state = machine.step(state, event)

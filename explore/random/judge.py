@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance.model.machine import Event, Machine, Outcome, State, Value
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 
 class Broken(NamedTuple):
@@ -21,7 +21,7 @@ class Judge:
 
     States are asked once per value of what the views of a rule read. ``only``: the clause to ask, else all.
     ``Finally`` is broken by a run that ends in a state that no step but a fault changes, the goal failing;
-    what goes round for ever is for ``rebalance.explore.liveness``.
+    what goes round for ever is for ``rebalance.explore.liveness.liveness``.
     """
 
     def __init__(self, machine: Machine, rules: Rules, only: str | None = None) -> None:
@@ -31,7 +31,7 @@ class Judge:
         self._finally = [rule for rule in rules.finally_ if only in (None, rule.clause)]
         self.bounded = [rule for rule in rules.bounded if only in (None, rule.clause)]
         self._known: dict[tuple[int, tuple[Value, ...]], str | None] = {}
-        self._places = [self._read(rule.views) for rule in self._always]
+        self._positions = [self._read(rule.views) for rule in self._always]
 
     def _read(self, views: Sequence[str]) -> tuple[int, ...]:
         machine = self.machine
@@ -40,7 +40,7 @@ class Judge:
     def state(self, state: State) -> Iterator[Broken]:
         """The ``Always`` rules that do not hold in ``state``."""
         for number, rule in enumerate(self._always):
-            key = (number, tuple([state[place] for place in self._places[number]]))
+            key = (number, tuple([state[position] for position in self._positions[number]]))
             if key not in self._known:
                 self._known[key] = rule.breach(*[self.machine.look(state, view) for view in rule.views])
             sentence = self._known[key]
@@ -96,7 +96,7 @@ def attempt(machine: Machine, state: State, event: Event, *, loose: bool = False
 
 def quiet(machine: Machine, events: Sequence[Event]) -> Sequence[Event]:
     """The events after the last fault."""
-    place = len(events)
-    while place and not machine.by_name[events[place - 1].action, events[place - 1].who].fault:
-        place -= 1
-    return events[place:]
+    start = len(events)
+    while start and not machine.by_name[events[start - 1].action, events[start - 1].who].fault:
+        start -= 1
+    return events[start:]

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rebalance.explore.judge import Judge, attempt, quiet
-from rebalance.explore.search import Trace
+from rebalance.explore.engine.search import ModelTrace
+from rebalance.explore.random.judge import Judge, attempt, quiet
 from rebalance.model.machine import Event, Machine, Outcome, State
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 STATES = 2_000
 """How many states the search from one state of the trace may know; the one from the start, ten times that."""
@@ -26,7 +26,7 @@ STATES = 2_000
 class Minimal(NamedTuple):
     """A trace that breaks the clause with its last event. ``shortest``: no trace breaks it with fewer."""
 
-    trace: Trace
+    trace: ModelTrace
     shortest: bool
 
 
@@ -34,7 +34,7 @@ def minimise(
     machine: Machine,
     rules: Rules,
     clause: str,
-    trace: Trace,
+    trace: ModelTrace,
     *,
     states: int = STATES,
     may_go_on: Callable[[], bool] = lambda: True,
@@ -48,7 +48,7 @@ def minimise(
     events = run.broken_by(trace.initial, trace.events, strict=True)
     if events is None:
         raise ValueError(f"the trace does not break {clause}")
-    best, shortest = Trace(trace.initial, events), False
+    best, shortest = ModelTrace(trace.initial, events), False
     while may_go_on():
         best = _dropped(run, best, may_go_on)
         shorter, shortest = _cut_short(run, best, states, may_go_on)
@@ -102,7 +102,7 @@ class _Run:
         """Whether ``state``, a normal form, breaks the clause, or a run that ends there does."""
         return any(self.judge.state(state)) or any(self.judge.rest(state, self.machine.outcomes(state)))
 
-    def states(self, trace: Trace) -> list[State]:
+    def states(self, trace: ModelTrace) -> list[State]:
         """The normal forms of the states of ``trace``, all of whose events can happen."""
         states = [self.machine.normal(trace.initial)]
         for event in trace.events:
@@ -112,46 +112,50 @@ class _Run:
         return states
 
 
-def _dropped(run: _Run, trace: Trace, may_go_on: Callable[[], bool]) -> Trace:
+def _dropped(run: _Run, trace: ModelTrace, may_go_on: Callable[[], bool]) -> ModelTrace:
     """``trace`` without chunks of events that the breach does not need; no single one can go in the end."""
     size = max(1, len(trace.events) // 2)
     while size and may_go_on():
-        place, helped = 0, False
-        while place < len(trace.events) and may_go_on():
-            rest = trace.events[:place] + trace.events[place + size :]
+        position, helped = 0, False
+        while position < len(trace.events) and may_go_on():
+            rest = trace.events[:position] + trace.events[position + size :]
             shorter = run.broken_by(trace.initial, rest) or run.broken_by(trace.initial, rest, loose=True)
             if shorter is None:
-                place += size
+                position += size
             else:
-                trace, helped = Trace(trace.initial, shorter), True
+                trace, helped = ModelTrace(trace.initial, shorter), True
         if size > 1 or not helped:
             size //= 2
     return trace
 
 
-def _cut_short(run: _Run, trace: Trace, states: int, may_go_on: Callable[[], bool]) -> tuple[Trace, bool]:
+def _cut_short(
+    run: _Run, trace: ModelTrace, states: int, may_go_on: Callable[[], bool]
+) -> tuple[ModelTrace, bool]:
     """``trace`` by the best quicker way from each of its states in turn, and whether it is a shortest one."""
     trace, _ = _quicker(run, trace, 0, 10 * states, _cast(run.machine, trace))
-    place = 0
-    while place < len(trace.events) and may_go_on():
-        shorter, shortest = _quicker(run, trace, place, states if place else 10 * states, run.machine)
+    position = 0
+    while position < len(trace.events) and may_go_on():
+        shorter, shortest = _quicker(run, trace, position, states if position else 10 * states, run.machine)
         if shortest:
             return shorter, True
-        place += shorter == trace
+        position += shorter == trace
         trace = shorter
     return trace, not trace.events
 
 
-def _cast(machine: Machine, trace: Trace) -> Machine:
+def _cast(machine: Machine, trace: ModelTrace) -> Machine:
     """The machine with only those actions that occur in ``trace``: its space is far smaller."""
     names = {(event.action, event.who) for event in trace.events}
     return replace(machine, actions=tuple(a for a in machine.actions if (a.name, a.who) in names))
 
 
-def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine) -> tuple[Trace, bool]:
-    """``trace`` by the way from its state at ``place`` that saves most, or itself; and if it is a shortest.
+def _quicker(
+    run: _Run, trace: ModelTrace, position: int, states: int, allowed: Machine
+) -> tuple[ModelTrace, bool]:
+    """``trace`` by the way from its state at ``position`` that saves most, or itself; and if it is shortest.
 
-    From place 0 the search begins in all initial states. It goes level by level and ends at the first
+    From position 0 the search begins in all initial states. It goes level by level and ends at the first
     breach: no way over a later state of the trace can be quicker than that. ``allowed``: the machine, or
     less of it to search in, and to be shortest in.
     """
@@ -160,21 +164,21 @@ def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine)
     spot = {state: number for number, state in enumerate(visited)}
     given = {machine.normal(state): state for state in reversed(machine.initial)}
     came: dict[State, tuple[State, Event] | None] = dict.fromkeys(
-        given if place == 0 else visited[place:][:1]
+        given if position == 0 else visited[position:][:1]
     )
 
-    def over(events: tuple[Event, ...], root: State, onward: int) -> Trace:
+    def over(events: tuple[Event, ...], root: State, onward: int) -> ModelTrace:
         """The trace by ``events`` from ``root``, and as before from its state number ``onward``."""
-        initial = trace.initial if place or root == visited[0] else given[root]
-        return Trace(initial, trace.events[:place] + events + trace.events[onward:])
+        initial = trace.initial if position or root == visited[0] else given[root]
+        return ModelTrace(initial, trace.events[:position] + events + trace.events[onward:])
 
     best, end = trace, len(trace.events)
     for root in came:
-        if place == 0 and run.state_broken(root):
+        if position == 0 and run.state_broken(root):
             return over((), root, end), True
         best = _better(run, best, over((), root, spot[root]) if root in spot else best)
     frontier, distance = list(came), 0
-    while frontier and place + distance + 1 < end:
+    while frontier and position + distance + 1 < end:
         distance += 1
         beyond = []
         for state in frontier:
@@ -186,7 +190,7 @@ def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine)
                 came.setdefault(after, (state, event))
                 if wrong or run.state_broken(after):
                     root, path = _path(came, state)
-                    return over((*path, event), root, end), place == 0
+                    return over((*path, event), root, end), position == 0
                 beyond.append(after)
                 if after in spot:
                     root, path = _path(came, state)
@@ -194,7 +198,7 @@ def _quicker(run: _Run, trace: Trace, place: int, states: int, allowed: Machine)
             if len(came) > states:
                 return best, False
         frontier = beyond
-    return best, place == 0 and not judge.bounded and best == trace
+    return best, position == 0 and not judge.bounded and best == trace
 
 
 def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[State, tuple[Event, ...]]:
@@ -206,9 +210,9 @@ def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[
     return state, tuple(reversed(events))
 
 
-def _better(run: _Run, best: Trace, other: Trace) -> Trace:
+def _better(run: _Run, best: ModelTrace, other: ModelTrace) -> ModelTrace:
     """The shorter one, if it breaks the clause: what is counted depends on the way, not on the state."""
     if len(other.events) >= len(best.events):
         return best
     events = run.broken_by(other.initial, other.events)
-    return best if events is None or len(events) >= len(best.events) else Trace(other.initial, events)
+    return best if events is None or len(events) >= len(best.events) else ModelTrace(other.initial, events)

@@ -1,7 +1,7 @@
 """Search without a memory of everything: random walks, and depth first to a bound.
 
 For machines too large for breadth-first search. What they find is a long trace;
-``rebalance.explore.minimise`` makes it short. A walk follows from its seed alone.
+``rebalance.explore.random.minimise`` makes it short. A walk follows from its seed alone.
 
 Swarm: each walk has its own mood, a random set of actions that it would rather not take. One that is put
 off again and again for a whole walk meets states that a fair coin never meets (Groce and others, "Swarm
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from rebalance.explore.judge import Broken, Judge, quiet
-from rebalance.explore.search import Coverage, Taken, Trace, merge
+from rebalance.explore.engine.search import Coverage, ModelTrace, Taken, merge
+from rebalance.explore.random.judge import Broken, Judge, quiet
 from rebalance.model.machine import Event, Machine, Outcome, State
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 ODDS = (0, 1, 2, 4)
 """How many of eight actions a mood puts off, drawn for steps and for faults apart."""
@@ -30,7 +30,7 @@ class Walk(NamedTuple):
     seen by two of them counts twice. ``coverage.taken`` is what could be taken in the states visited.
     """
 
-    trace: Trace
+    trace: ModelTrace
     broken: tuple[Broken, ...]
     coverage: Coverage
 
@@ -100,7 +100,7 @@ def depth_first(
                 if len(events) < depth and not broken:
                     above.append(_onward(judge, sight, state, outcomes, list(events)))
             if broken:
-                yield Walk(Trace(first, tuple(events)), broken, sight.coverage())
+                yield Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
             step = None
             while above and (step := next(above[-1], None)) is None:
                 above.pop()
@@ -145,7 +145,7 @@ def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, s
         state = machine.normal(machine.apply(state, event, outcome))
         run = quiet(machine, events) if judge.bounded else ()
         broken = (*judge.step(event, outcome.seen), *judge.state(state), *judge.run(run))
-    return Walk(Trace(first, tuple(events)), broken, sight.coverage())
+    return Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
 
 
 def _mood(machine: Machine, random: Random) -> set[tuple[str, int]]:
@@ -185,4 +185,11 @@ class _Sight:
     def coverage(self) -> Coverage:
         """All of it."""
         taken = {action: Taken(*counts) for action, counts in self._taken.items()}
-        return Coverage(1, self.distinct, self._generated, self._depth, taken, dict(self._witnesses))
+        return Coverage(
+            runs=1,
+            distinct=self.distinct,
+            generated=self._generated,
+            depth=self._depth,
+            taken=taken,
+            witnesses=dict(self._witnesses),
+        )

@@ -1,0 +1,1 @@
+"""Named groups to explore, rolling upgrades, and the group that shows each bug."""

@@ -1,0 +1,289 @@
+"""One exploration from end to end: search, liveness, witnesses, and the verdict that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from itertools import islice
+from typing import Any, NamedTuple
+
+from rebalance.explore.engine import fast, plain
+from rebalance.explore.engine.checkpoint import Checkpoint
+from rebalance.explore.engine.search import Coverage, Exploration, Limits, ModelTrace, Progress, Stop, merge
+from rebalance.explore.groups.floors import due
+from rebalance.explore.groups.runs import SavedRun, of_lasso, play
+from rebalance.explore.liveness import liveness
+from rebalance.explore.liveness.lasso import Lasso
+from rebalance.explore.liveness.liveness import Liveness
+from rebalance.explore.random import walks
+from rebalance.explore.random.minimise import minimise
+from rebalance.model.machine import Machine
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
+from rebalance.properties.group.rules import Rules
+from rebalance.properties.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplorationPlan:
+    """What to explore and how. ``origin`` goes into the traces.
+
+    ``strategy`` is "breadth" (the engines), "depth" or "swarm" (``rebalance.explore.random.walks``). ``most``
+    is how many shortest traces of a clause are wanted; ``walks`` and ``steps`` are for the last two of these.
+    ``engine`` is "fast", "plain", or the name of an engine that is handed in.
+    """
+
+    setup: Setup
+    origin: Mapping[str, Any]
+    engine: str = "fast"
+    symmetry: bool = False
+    exact: bool = False
+    limits: Limits = field(default_factory=Limits)
+    asks_liveness: bool = True
+    most: int = 1
+    strategy: str = "breadth"
+    seed: int = 0
+    walks: int = 1_000
+    steps: int = 200
+
+
+ReportSearch = Callable[[Progress], None]
+
+
+class OtherEngine(NamedTuple):
+    """An engine that is not of this package. ``search`` is a block, in which the answers can be asked.
+
+    ``kept`` says what an unfinished search can be gone on with. Of more than ``collected`` states the graph
+    is not gathered in this process, so liveness is not asked.
+    """
+
+    search: Callable[[ExplorationPlan, ReportSearch | None], AbstractContextManager[Exploration]]
+    kept: str
+    collected: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplorationViolation:
+    """A broken clause with its traces, the shortest first. ``shortest``: nothing shorter breaks it.
+
+    ``count`` is how many states or steps break it, 0 where they were not counted.
+    """
+
+    clause: str
+    sentence: str
+    runs: tuple[SavedRun, ...]
+    shortest: bool
+    count: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explored:
+    """What came of it. ``search`` is None for walks, ``lively`` where liveness was not asked or could not be;
+    ``unasked`` says why. ``missed`` are the witnesses that were due, ``checkpoint`` is where an unfinished
+    search can be gone on from."""
+
+    plan: ExplorationPlan
+    built: Machine
+    coverage: Coverage
+    violations: tuple[ExplorationViolation, ...]
+    search: Exploration | None = None
+    lively: Liveness | None = None
+    unasked: str = ""
+    missed: tuple[str, ...] = ()
+    checkpoint: str = ""
+    shown: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.search is not None and self.search.stop is Stop.INTERRUPTED
+
+    @property
+    def verdict(self) -> Verdict:
+        """Broken clauses first; then whether all was seen that had to be."""
+        if self.violations:
+            return Verdict.VIOLATION
+        complete = self.search is not None and self.search.complete
+        return Verdict.CONFORMANT if complete and not self.missed else Verdict.INCONCLUSIVE
+
+    @property
+    def clause_count(self) -> int:
+        """How many clauses were asked."""
+        required = rules(self.plan.setup)
+        names = [rule.clause for rule in required.always] + [rule.clause for rule in required.each_step]
+        if self.lively is not None:
+            names += [CONVERGES.id, ROUNDS.id]
+        return len(set(names))
+
+
+def run_exploration(
+    plan: ExplorationPlan,
+    *,
+    report_progress: ReportSearch | None = None,
+    checkpoint: Checkpoint | None = None,
+    other: OtherEngine | None = None,
+) -> Explored:
+    """Run ``plan``, on the engine ``other`` if one is given.
+
+    ``checkpoint``: what an unfinished search of the fast engine is saved to, and goes on from.
+    """
+    built, required = machine(plan.setup), rules(plan.setup)
+    if plan.strategy != "breadth":
+        return _walked(plan, built, required, report_progress)
+    if other is not None:
+        with other.search(plan, report_progress) as search:
+            whole = search.stop in (Stop.COMPLETE, Stop.BREACH)
+            kept, unasked = "" if whole else other.kept, _unasked(plan, search, other.collected)
+            return _judged(plan, built, required, search, kept, unasked)
+    if plan.engine == "plain":
+        search = plain.explore(built, required, plan.limits)
+    else:
+        search = fast.explore(
+            built,
+            required,
+            plan.limits,
+            symmetry=plan.symmetry,
+            exact=plan.exact,
+            progress=report_progress,
+            checkpoint=checkpoint,
+        )
+    kept = str(checkpoint.path) if checkpoint is not None and checkpoint.path.exists() else ""
+    return _judged(plan, built, required, search, kept, _unasked(plan, search))
+
+
+def _judged(
+    plan: ExplorationPlan, built: Machine, required: Rules, search: Exploration, kept: str, unasked: str
+) -> Explored:
+    """Traces, liveness and witnesses of a search."""
+    violations = [
+        ExplorationViolation(
+            clause=breach.clause,
+            sentence=breach.sentence,
+            runs=tuple(
+                saved_run(plan.setup, plan.origin, breach.clause, trace)
+                for trace in islice(search.traces(breach.clause), plan.most)
+            ),
+            shortest=True,
+            count=breach.count,
+        )
+        for breach in search.breaches
+    ]
+    lively = None if unasked else liveness.judge(built, required, search)
+    if lively is not None:
+        violations += list(_unsettled(plan, lively))
+    missed = [w for w in due(plan.setup) if w in search.missed] if search.complete else []
+    return Explored(
+        plan=plan,
+        built=built,
+        coverage=Coverage(
+            runs=1, distinct=search.distinct, generated=search.generated, depth=search.depth,
+            taken=search.taken,
+            witnesses={w.clause: w.count for w in search.witnesses},
+        ),
+        violations=tuple(violations),
+        search=search,
+        lively=lively,
+        unasked=unasked,
+        missed=tuple(missed),
+        checkpoint=kept,
+        shown={w.clause: w.depth for w in search.witnesses if w.count},
+    )  # fmt: skip
+
+
+def _unasked(plan: ExplorationPlan, search: Exploration, collected: int | None = None) -> str:
+    """Why liveness cannot be asked; empty when it can. Of at most ``collected`` states the graph is here."""
+    if not plan.asks_liveness:
+        return "not asked (--no-liveness)"
+    if plan.symmetry:
+        return "not asked: symmetry merges states, and a cycle of those need not be a cycle"
+    if not search.complete:
+        return f"not asked: the search ended before its end ({search.stop})"
+    if collected is not None and search.distinct > collected:
+        return f"not asked: it needs the whole graph here, and there are over {collected:,} states"
+    return ""
+
+
+def _unsettled(plan: ExplorationPlan, lively: Liveness) -> Iterator[ExplorationViolation]:
+    for settling in lively.settling:
+        if settling.lasso is not None:
+            run = saved_run(plan.setup, plan.origin, settling.clause, settling.lasso)
+            yield ExplorationViolation(
+                clause=settling.clause,
+                sentence=CONVERGES.sentence,
+                runs=(run,),
+                shortest=settling.least,
+                count=settling.stuck,
+            )
+    for counted in lively.counts:
+        if counted.lasso is not None:
+            if any(one.lasso is not None for one in lively.settling):
+                continue  # who rebalances for ever does not settle, which has been said
+            run = saved_run(plan.setup, plan.origin, counted.clause, counted.lasso)
+            yield ExplorationViolation(
+                clause=counted.clause, sentence=run.sentence, runs=(run,), shortest=False
+            )
+        elif not counted.holds and counted.trace is not None:
+            run = saved_run(plan.setup, plan.origin, counted.clause, counted.trace)
+            yield ExplorationViolation(
+                clause=counted.clause, sentence=run.sentence, runs=(run,), shortest=False
+            )
+
+
+def saved_run(setup: Setup, origin: Mapping[str, Any], clause: str, trace: ModelTrace | Lasso) -> SavedRun:
+    """The trace as it will be written; its sentence names the generations of this very run."""
+    if isinstance(trace, Lasso):
+        run = of_lasso(setup, trace, clause)
+    elif clause == CONVERGES.id:
+        run = of_lasso(setup, Lasso(trace.initial, trace.events, ()))
+    else:
+        run = SavedRun(setup=setup, clause=clause, events=trace.events)
+        run = replace(run, sentence=play(run).sentence or "")
+    return replace(run, origin=origin, suite_version=version("rebalance-verifier"))
+
+
+def _walked(
+    plan: ExplorationPlan, built: Machine, required: Rules, report_progress: ReportSearch | None
+) -> Explored:
+    """Walks, until the first that breaks something (or all of them with ``go_on``), then made short."""
+    last: list[Coverage] = []
+
+    def note(coverage: Coverage) -> None:
+        last[:] = [coverage]
+        if report_progress is not None:
+            report_progress(
+                Progress(
+                    depth=coverage.depth,
+                    frontier=0,
+                    distinct=coverage.distinct,
+                    generated=coverage.generated,
+                    seconds=0.0,
+                )
+            )
+
+    if plan.strategy == "depth":
+        found = walks.depth_first(built, required, plan.steps, states=plan.limits.states, progress=note)
+    else:
+        found = walks.swarm(built, required, plan.seed, walks=plan.walks, steps=plan.steps, progress=note)
+    first: dict[str, ModelTrace] = {}
+    for walk in found:
+        for broken in walk.broken:
+            known = first.get(broken.clause)
+            if known is None or len(walk.trace.events) < len(known.events):
+                first[broken.clause] = walk.trace
+        last[:] = last or [walk.coverage]
+        if not plan.limits.go_on:
+            last[:] = [walk.coverage] if plan.strategy == "depth" else last
+            break
+    violations = []
+    for clause in sorted(first):
+        small = minimise(built, required, clause, first[clause])
+        run = saved_run(plan.setup, plan.origin, clause, small.trace)
+        violations.append(
+            ExplorationViolation(clause=clause, sentence=run.sentence, runs=(run,), shortest=small.shortest)
+        )
+    coverage = last[0] if last else merge(())
+    why = "not asked: walks see no cycles, only runs that end"
+    return Explored(plan=plan, built=built, coverage=coverage, violations=tuple(violations), unasked=why)

@@ -1,0 +1,90 @@
+"""A run of a group that breaks a clause: what it is, and playing it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rebalance.explore.liveness.lasso import Lasso, confirm
+from rebalance.explore.random.judge import Judge, quiet
+from rebalance.model.machine import Event
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
+
+FOR_EVER = {
+    CONVERGES.id: "nothing goes wrong any more, and the group does not settle",
+    ROUNDS.id: "nothing goes wrong any more, and the group rebalances again and again",
+}
+"""What a run with a loop does wrong, by its clause."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedRun:
+    """One run. ``loop``: after how many events those begin that come again and again; None where it ends.
+
+    ``origin`` says where it came from: scenario, size, how it was searched for; ``path`` where it was read.
+    """
+
+    setup: Setup
+    clause: str
+    events: tuple[Event, ...]
+    loop: int | None = None
+    sentence: str = ""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    suite_version: str = ""
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a run: the ``sentence`` that says how it breaks its clause, after how many events.
+
+    None: it does not break it, and ``why`` may say what is wrong with the loop.
+    """
+
+    sentence: str | None
+    after: int = 0
+    why: str = ""
+
+
+def of_lasso(setup: Setup, lasso: Lasso, clause: str = CONVERGES.id) -> SavedRun:
+    """The run that never settles, or rebalances for ever."""
+    return SavedRun(
+        setup=setup,
+        clause=clause,
+        events=lasso.stem + lasso.cycle,
+        loop=len(lasso.stem),
+        sentence=FOR_EVER[clause],
+    )
+
+
+def play(run: SavedRun) -> Played:
+    """Replay ``run`` on the model, step by step, and ask its clause.
+
+    Raises CannotHappenError when the model does not allow an event.
+    """
+    built, required = machine(run.setup), rules(run.setup)
+    if run.loop is not None:
+        for _ in built.replay(run.events):
+            pass
+        rule = required.finally_[0] if run.clause == CONVERGES.id else required.bounded[0]
+        try:
+            confirm(built, rule, Lasso(built.initial[0], run.events[: run.loop], run.events[run.loop :]))
+        except ValueError as error:
+            return Played(None, why=str(error))
+        return Played(FOR_EVER[run.clause], len(run.events))
+    judge = Judge(built, required, run.clause)
+    state, after = built.initial[0], 0
+    for after, (reached, outcome) in enumerate(built.replay(run.events), 1):
+        state = reached
+        since = quiet(built, run.events[:after]) if judge.bounded else ()
+        step = judge.step(run.events[after - 1], outcome.seen)
+        for broken in (*step, *judge.state(state), *judge.run(since)):
+            return Played(broken.sentence, after)
+    normal = built.normal(state)
+    for broken in judge.rest(normal, built.outcomes(normal)):
+        return Played(broken.sentence, after)
+    return Played(None)

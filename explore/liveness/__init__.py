@@ -1,0 +1,1 @@
+"""What must happen once faults stop: fair cycles, and the lassos that show them."""

@@ -1,0 +1,1 @@
+"""Walks through a machine, and their traces made short."""
