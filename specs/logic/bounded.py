@@ -14,12 +14,12 @@ from itertools import product
 from typing import Any
 
 import z3
-from rebalance.specs.limit import check
-from rebalance.specs.logic import NEXT, OPEN, Action, Symbol, Term, symbols_of
-from rebalance.specs.protocol import Specification
-from rebalance.specs.universe import Structure, Universe, Value
+from rebalance.specs.logic.language import NEXT, OPEN, SpecAction, Symbol, Term, symbols_of
+from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.logic.universe import Structure, Universe, Value
 
-Finite = Universe | Mapping[str, int] | None
+SortSizes = Universe | Mapping[str, int] | None
 """How many elements each unbounded sort has: a universe, which also fixes the fixed symbols; sizes only, the
 fixed symbols being anything that the axioms allow; or None, any number."""
 
@@ -28,7 +28,7 @@ LIMIT = 60.0
 
 
 @dataclass(frozen=True)
-class Run:
+class SpecRun:
     """States, and the steps between them: action, parameters, state after."""
 
     universe: Universe
@@ -37,20 +37,20 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchAnswer:
     """``verdict`` is "run", "none" or, when the time was up, "unknown"."""
 
     verdict: str
-    run: Run | None = None
+    run: SpecRun | None = None
 
 
 def follow(
     spec: Specification,
     path: Iterable[str],
-    finite: Finite = None,
+    finite: SortSizes = None,
     goal: Term | None = None,
     limit: float = LIMIT,
-) -> Answer:
+) -> SearchAnswer:
     """Is there a run by exactly these actions, that ends in a state with ``goal``?
 
     A step is an action with names for its parameters, ``"join_with_given_id(c, m)"``, or without them. The
@@ -68,8 +68,8 @@ def follow(
 
 
 def reach(
-    spec: Specification, goal: Term, depth: int, finite: Finite, limit: float = LIMIT
-) -> tuple[Answer, int]:
+    spec: Specification, goal: Term, depth: int, finite: SortSizes, limit: float = LIMIT
+) -> tuple[SearchAnswer, int]:
     """A shortest run to a state with ``goal`` of up to ``depth`` steps, by any actions; and its length.
 
     "none" says that there is none of up to ``depth`` steps. "unknown" says that there is none shorter than
@@ -104,7 +104,7 @@ def k_induction(
     ``given`` is known to be true of every reachable state. Paths are searched backwards from the action
     that breaks the formula; most actions break nothing, so few paths are ever made.
     """
-    steps = Steps(spec, None)
+    steps = StepRelations(spec, None)
     broken = z3.Not(spec.vocabulary.close(formula))
 
     def possible(
@@ -139,10 +139,10 @@ def k_induction(
     return Induction("open" if paths else "proved", k, tuple(paths))
 
 
-class Steps:
+class StepRelations:
     """The steps of a specification, each as a relation between a state and the next, marked ``NEXT``."""
 
-    def __init__(self, spec: Specification, finite: Finite) -> None:
+    def __init__(self, spec: Specification, finite: SortSizes) -> None:
         self.spec = spec
         self.vocabulary = spec.vocabulary
         self.universe = finite if isinstance(finite, Universe) else None
@@ -174,9 +174,9 @@ class Steps:
         for symbol in self.vocabulary.symbols.values():
             yield from self.closed(symbol)
             if self.universe and symbol.fixed:
-                for place, i in self.universe.places[symbol.name].items():
+                for arguments, i in self.universe.places[symbol.name].items():
                     here = symbol.of()(
-                        *(self._element(*pair) for pair in zip(symbol.arguments, place, strict=True))
+                        *(self._element(*pair) for pair in zip(symbol.arguments, arguments, strict=True))
                     )
                     yield here == self._element(symbol.value, self.universe.tables[symbol.name][i])
         for axiom in self.spec.axioms.values():
@@ -185,8 +185,8 @@ class Steps:
     def closed(self, symbol: Symbol, mark: str = "") -> Iterator[Term]:
         """The values of a symbol are elements."""
         if self._listed(symbol.value):
-            for place in product(*(self.elements[sort.name()] for sort in symbol.arguments)):
-                yield self.an_element(symbol.of(mark)(*place))
+            for arguments in product(*(self.elements[sort.name()] for sort in symbol.arguments)):
+                yield self.an_element(symbol.of(mark)(*arguments))
 
     def an_element(self, term: Term) -> Term:
         """``term`` is one of the elements, if they are finitely many."""
@@ -199,7 +199,7 @@ class Steps:
         formula = self.vocabulary.close(formula)
         return self._ground(formula) if self.elements else formula
 
-    def relation(self, action: Action) -> Term:
+    def relation(self, action: SpecAction) -> Term:
         """The step between two states, but for what it leaves alone."""
         if action.name not in self._relations:
             parts = [action.guard, action.where_]
@@ -269,9 +269,9 @@ class Steps:
 class Unrolling:
     """A run of unknown states, one step after the other."""
 
-    def __init__(self, spec: Specification, finite: Finite, steps: Steps | None = None) -> None:
+    def __init__(self, spec: Specification, finite: SortSizes, steps: StepRelations | None = None) -> None:
         self.spec = spec
-        self.steps = steps or Steps(spec, finite)
+        self.steps = steps or StepRelations(spec, finite)
         self.solver = z3.Solver()
         self.solver.set("random_seed", 0)
         self.solver.add(*self.steps.facts())
@@ -284,7 +284,7 @@ class Unrolling:
         """All of these hold of the last state, for all of their capital letters."""
         self.solver.add(*(self._now(self.steps.stated(formula)) for formula in formulas))
 
-    def step(self, action: Action, names: Sequence[str] = ()) -> None:
+    def step(self, action: SpecAction, names: Sequence[str] = ()) -> None:
         """That action follows; ``names`` of its parameters, new ones if there are none."""
         step = len(self.taken)
         names = names or [f"{parameter}@{step}" for parameter in action.parameters]
@@ -320,7 +320,7 @@ class Unrolling:
         """What the solver says: ``z3.sat``, ``z3.unsat`` or ``z3.unknown``."""
         return check(self.solver, limit)
 
-    def answer(self, limit: float, goal: Term | None = None) -> Answer:
+    def answer(self, limit: float, goal: Term | None = None) -> SearchAnswer:
         """Whether there is such a run, whose last state has ``goal``."""
         self.solver.push()
         if goal is not None:
@@ -328,7 +328,7 @@ class Unrolling:
         verdict = self.check(limit)
         run = self._run(self.solver.model()) if verdict == z3.sat else None
         self.solver.pop()
-        return Answer("run" if run else "none" if verdict == z3.unsat else "unknown", run)
+        return SearchAnswer("run" if run else "none" if verdict == z3.unsat else "unknown", run)
 
     def _advance(self, relation: Term, assigned: Iterable[str]) -> None:
         step = len(self.taken)
@@ -348,7 +348,7 @@ class Unrolling:
 
     # -- what the solver found ---------------------------------------------------------------------------
 
-    def _run(self, model: Any) -> Run:
+    def _run(self, model: Any) -> SpecRun:
         found = _Found(self.steps, model)
         states = [
             tuple(found.entry(symbol, marks[symbol.name]) for symbol in self.spec.vocabulary.mutable)
@@ -360,14 +360,15 @@ class Unrolling:
                 item for item in taken.items() if z3.is_true(model.eval(item[1][0], model_completion=True))
             )
             steps.append((name, tuple(map(found.value, parameters)), state))
-        return Run(found.universe, states[0], tuple(steps))
+        return SpecRun(found.universe, states[0], tuple(steps))
 
 
 class _Found:
     """The elements of a solver's model, numbered."""
 
-    def __init__(self, steps: Steps, model: Any) -> None:
+    def __init__(self, steps: StepRelations, model: Any) -> None:
         self._model = model
+        self._entries: dict[tuple[str, str], tuple[Value, ...]] = {}
         self._numbers: dict[str, dict[int, int]] = {}
         self._elements: dict[str, list[Term]] = {}
         vocabulary = steps.vocabulary
@@ -385,9 +386,14 @@ class _Found:
         )
 
     def entry(self, symbol: Symbol, mark: str = "") -> tuple[Value, ...]:
+        known = self._entries.get((symbol.name, mark))
+        if known is not None:  # most states share most of their entries
+            return known
         declared = symbol.of(mark)
         places = product(*(self._elements[sort.name()] for sort in symbol.arguments))
-        return tuple(self.value(declared(*place)) for place in places)
+        found = tuple(self.value(declared(*arguments)) for arguments in places)
+        self._entries[symbol.name, mark] = found
+        return found
 
     def value(self, term: Term) -> Value:
         value = self._evaluated(term)
@@ -406,10 +412,10 @@ class _Found:
 
 def _renamed(symbol: Symbol, old: str, new: str) -> tuple[Any, Term]:
     """For ``substitute_funs``."""
-    return symbol.of(old), symbol.of(new)(*(z3.Var(i, sort) for i, sort in enumerate(symbol.arguments)))
+    return symbol.of(old), symbol.anywhere(new)
 
 
-def _parsed(spec: Specification, step: str) -> tuple[Action, list[str]]:
+def _parsed(spec: Specification, step: str) -> tuple[SpecAction, list[str]]:
     name, _, rest = step.partition("(")
     action = {action.name: action for action in spec.actions}[name.strip()]
     names = [part.strip() for part in rest.rstrip(") ").split(",") if part.strip()]

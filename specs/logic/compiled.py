@@ -15,8 +15,8 @@ from math import prod
 from typing import Any
 
 import z3
-from rebalance.specs.logic import Term
-from rebalance.specs.universe import Universe, Value
+from rebalance.specs.logic.language import Term
+from rebalance.specs.logic.universe import Universe, Value
 
 WRITTEN_OUT = 80
 """Cost up to which a quantifier is written out for all elements rather than looped over."""
@@ -33,7 +33,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class SymbolLookup:
     """A symbol's value. ``state`` is the number of the state it is read in, None for a fixed symbol."""
 
     symbol: str
@@ -79,7 +79,7 @@ class Exists:
     body: Node
 
 
-Node = Literal | Variable | Lookup | Not | And | Or | Equal | Choice | Exists
+Node = Literal | Variable | SymbolLookup | Not | And | Or | Equal | Choice | Exists
 Binding = tuple[str, tuple[Value, ...]]
 TRUE, FALSE = Literal(True), Literal(False)
 
@@ -187,9 +187,9 @@ def _determined(name: str, part: Node) -> Node | None:
 
 def lookup(symbol: str, state: int | None, arguments: tuple[Node, ...], universe: Universe) -> Node:
     if state is None and all(isinstance(argument, Literal) for argument in arguments):
-        place = tuple(argument.value for argument in arguments if isinstance(argument, Literal))
-        return Literal(universe.tables[symbol][universe.places[symbol][place]])
-    return Lookup(symbol, state, arguments)
+        values = tuple(argument.value for argument in arguments if isinstance(argument, Literal))
+        return Literal(universe.tables[symbol][universe.places[symbol][values]])
+    return SymbolLookup(symbol, state, arguments)
 
 
 def substitute(node: Node, values: Mapping[str, Node], universe: Universe) -> Node:
@@ -201,7 +201,7 @@ def substitute(node: Node, values: Mapping[str, Node], universe: Universe) -> No
     match node:
         case Variable(name):
             return values.get(name, node)
-        case Lookup(symbol, state, arguments):
+        case SymbolLookup(symbol, state, arguments):
             return lookup(symbol, state, tuple(map(inside, arguments)), universe)
         case Not(of):
             return negation(inside(of))
@@ -220,7 +220,7 @@ def substitute(node: Node, values: Mapping[str, Node], universe: Universe) -> No
 
 def children(node: Node) -> tuple[Node, ...]:
     match node:
-        case Lookup(arguments=inner) | And(inner) | Or(inner):
+        case SymbolLookup(arguments=inner) | And(inner) | Or(inner):
             return inner
         case Not(of) | Exists(body=of):
             return (of,)
@@ -265,7 +265,7 @@ def translate(term: Term, universe: Universe, marks: Sequence[str], names: Itera
         for state, mark in enumerate(marks):
             base = name.removesuffix(mark) if name.endswith(mark) else name
             if base + mark == name and base in symbols and not symbols[base].fixed:
-                return Lookup(base, state, arguments)
+                return SymbolLookup(base, state, arguments)
         raise ValueError(f"{name} is neither a symbol nor bound, in: {shown(term)}")
 
     def node(term: Term, bound: tuple[str, ...]) -> Node:
@@ -321,7 +321,7 @@ def shown(term: Term) -> str:
     return " ".join(str(term).split())
 
 
-class Writer:
+class FunctionWriter:
     """Writes one Python function of ``states`` and of variables."""
 
     def __init__(self, universe: Universe) -> None:
@@ -352,7 +352,7 @@ class Writer:
                 return repr(value)
             case Variable(name):
                 return self.variable(name)
-            case Lookup(symbol, state, arguments):
+            case SymbolLookup(symbol, state, arguments):
                 return f"{self._entry(symbol, state)}[{self.offset(symbol, arguments)}]"
             case Not(Equal(left, right)):
                 return f"({self.expression(left)} != {self.expression(right)})"

@@ -1,4 +1,4 @@
-"""A state machine of ``specs.logic`` executed on finite structures, in plain Python.
+"""A state machine of ``specs.logic.language`` executed on finite structures, in plain Python.
 
 The ``Stepper`` answers three questions about one step: is it allowed, where does it lead, what else could
 happen. It is what holds the logic against runs of the model and against TLC, so it shares nothing with the
@@ -14,21 +14,21 @@ from itertools import product
 from typing import Any
 
 import z3
-from rebalance.specs.compiled import (
+from rebalance.specs.logic.compiled import (
     Binding,
     Exists,
+    FunctionWriter,
     Node,
     Not,
-    Writer,
     conjuncts,
     negation,
     shown,
     translate,
 )
-from rebalance.specs.logic import ANY, NEXT, Action, Term, free, leaves
-from rebalance.specs.universe import Sparse, Structure, Universe, Value, call
+from rebalance.specs.logic.language import ANY, NEXT, SpecAction, Term, free, leaves
+from rebalance.specs.logic.universe import Sparse, Structure, Universe, Value, call
 
-__all__ = ["Breach", "Counts", "Sparse", "Stepper", "Structure", "Universe", "Value", "explore"]
+__all__ = ["Counts", "InvariantBreach", "Sparse", "Stepper", "Structure", "Universe", "Value", "explore"]
 
 Parameters = tuple[Value, ...]
 
@@ -41,12 +41,12 @@ class _Check:
     variables: tuple[Binding, ...]
 
 
-@dataclass(frozen=True)
-class _Rule:
+@dataclass(frozen=True, kw_only=True)
+class _CompiledAction:
     """An action, compiled. The functions take the state before, for ``effect`` and ``where`` also the one
     after, and the parameters."""
 
-    action: Action
+    action: SpecAction
     names: tuple[str, ...]
     """Of the parameters."""
     enabled: Callable[[Structure], list[Parameters]]
@@ -67,10 +67,10 @@ class Stepper:
     outside ``where``.
     """
 
-    def __init__(self, universe: Universe, actions: Iterable[Action]) -> None:
+    def __init__(self, universe: Universe, actions: Iterable[SpecAction]) -> None:
         self.universe = universe
         self.actions = {action.name: action for action in actions}
-        self._rules: dict[str, _Rule] = {}
+        self._rules: dict[str, _CompiledAction] = {}
         # Compiled formulas by z3's id, which is theirs as long as they live: so they are kept.
         self._closed: dict[int, tuple[Term, Callable[..., Any]]] = {}
         self._breaches: dict[tuple[int, tuple[str, ...]], tuple[Term, Callable[..., Any]]] = {}
@@ -87,9 +87,9 @@ class Stepper:
             return self._failed(rule, before, parameters)
         expected = rule.effect(before, after, *parameters)
         if expected != after:
-            symbol, place, right, wrong = next(self.universe.differences(expected, after))
-            old = self.universe.read(before, symbol, *place)
-            where = f"{call(name, parameters)}: {call(symbol, place)}"
+            symbol, arguments, right, wrong = next(self.universe.differences(expected, after))
+            old = self.universe.read(before, symbol, *arguments)
+            where = f"{call(name, parameters)}: {call(symbol, arguments)}"
             return f"{where} was {old}, is {wrong}, should be {right}"
         if not rule.where(before, after, *parameters):
             return self._violated(rule, before, after, parameters)
@@ -112,9 +112,9 @@ class Stepper:
             for key, value in values.items()
         }
         for symbol, i in sorted(given.keys() ^ set(open_.holes)):
-            place = list(self.universe.places[symbol])[i]
+            arguments = list(self.universe.places[symbol])[i]
             problem = "is not open" if (symbol, i) in given else "is open and not given"
-            raise ValueError(f"{call(name, parameters)}: {call(symbol, place)} {problem}")
+            raise ValueError(f"{call(name, parameters)}: {call(symbol, arguments)} {problem}")
         for (symbol, i), value in given.items():
             open_.fill((symbol, i), self.universe.element(symbol, value))
         after = open_.complete()
@@ -150,7 +150,7 @@ class Stepper:
         names = tuple(str(letter) for letter in letters)
         key = (formula.get_id(), names)
         if key not in self._breaches:
-            writer, node = Writer(self.universe), translate(formula, self.universe, ("",), names)
+            writer, node = FunctionWriter(self.universe), translate(formula, self.universe, ("",), names)
             loops = writer.loops(self._bindings(letters), negation(node))
             found = f"next(({_tuple(names)} {loops}), None)"
             self._breaches[key] = formula, writer.function(1, (), found)
@@ -159,29 +159,29 @@ class Stepper:
 
     # -- compiling ---------------------------------------------------------------------------------------
 
-    def _rule(self, name: str) -> _Rule:
+    def _rule(self, name: str) -> _CompiledAction:
         if name not in self._rules:
             if name not in self.actions:
                 raise ValueError(f"no action {name!r}")
             self._rules[name] = self._compile(self.actions[name])
         return self._rules[name]
 
-    def _compile(self, action: Action) -> _Rule:
+    def _compile(self, action: SpecAction) -> _CompiledAction:
         variables = self._bindings(action.parameters)
         names = tuple(name for name, _ in variables)
         guard = translate(action.guard, self.universe, ("",), names)
         where = translate(action.where_, self.universe, ("", NEXT), names)
-        writer = Writer(self.universe)
+        writer = FunctionWriter(self.universe)
         enabled = writer.function(1, (), f"[{_tuple(names)} {writer.loops(variables, guard)}]")
-        return _Rule(
-            action,
-            names,
-            enabled,
-            self._written(guard, 1, names),
-            self._effect(action, names),
-            self._written(where, 2, names),
-            tuple(self._check(part, 2, names) for part in conjuncts(where)),
-            tuple(
+        return _CompiledAction(
+            action=action,
+            names=names,
+            enabled=enabled,
+            guard=self._written(guard, 1, names),
+            effect=self._effect(action, names),
+            where=self._written(where, 2, names),
+            checks=tuple(self._check(part, 2, names) for part in conjuncts(where)),
+            open=tuple(
                 symbol for symbol, parts in action.assigned.items() if any(value is ANY for _, value in parts)
             ),
         )
@@ -193,8 +193,8 @@ class Stepper:
             variables, condition = condition.of.variables, negation(condition.of.body)
         return _Check(self._written(condition, states, (*names, *(name for name, _ in variables))), variables)
 
-    def _effect(self, action: Action, names: tuple[str, ...]) -> Callable[..., Structure]:
-        writer, lines = Writer(self.universe), ["after = list(s0)"]
+    def _effect(self, action: SpecAction, names: tuple[str, ...]) -> Callable[..., Structure]:
+        writer, lines = FunctionWriter(self.universe), ["after = list(s0)"]
         for symbol, parts in action.assigned.items():
             position = self.universe.positions[symbol]
             lines.append(f"new = list(s0[{position}])")
@@ -204,7 +204,7 @@ class Stepper:
         return writer.function(2, names, "tuple(after)", lines)
 
     def _assignment(
-        self, writer: Writer, names: tuple[str, ...], symbol: str, key: tuple[Term, ...], value: Any
+        self, writer: FunctionWriter, names: tuple[str, ...], symbol: str, key: tuple[Term, ...], value: Any
     ) -> Iterator[str]:
         """``new[key] = value`` for all of the letters in the key."""
         letters = [term for term in key if any(term is a for a in self.universe.vocabulary.letters.values())]
@@ -212,7 +212,7 @@ class Stepper:
         bound = tuple(name for name, _ in variables)
         if len(set(bound)) < len(bound):
             raise ValueError(f"{symbol}: a letter occurs twice in the key {key}")
-        for term in key:  # Action.updates would not bind the letter there
+        for term in key:  # SpecAction.updates would not bind the letter there
             if str(term) not in bound and set(bound) & {str(leaf) for leaf in leaves(term)}:
                 raise ValueError(f"{symbol}: {shown(term)} in the key depends on a letter of the key")
         margin = ""
@@ -229,7 +229,7 @@ class Stepper:
         yield f"{margin}new[{offset}] = {source}"
 
     def _written(self, node: Node, states: int, names: Sequence[str]) -> Callable[..., Any]:
-        writer = Writer(self.universe)
+        writer = FunctionWriter(self.universe)
         return writer.function(states, names, writer.expression(node))
 
     def _function(self, formula: Term, marks: Sequence[str], names: Sequence[str]) -> Callable[..., Any]:
@@ -240,7 +240,9 @@ class Stepper:
 
     # -- what is open ------------------------------------------------------------------------------------
 
-    def _afters(self, rule: _Rule, before: Structure, parameters: Parameters) -> Iterator[Structure]:
+    def _afters(
+        self, rule: _CompiledAction, before: Structure, parameters: Parameters
+    ) -> Iterator[Structure]:
         if not rule.open:
             whole = rule.effect(before, None, *parameters)
             if rule.where(before, whole, *parameters):
@@ -249,20 +251,27 @@ class Stepper:
         after = self._open(rule, before, parameters)
         yield from after.completions(_instances(rule.checks, before, after.entries, *parameters))
 
-    def _open(self, rule: _Rule, before: Structure, parameters: Parameters) -> _Partial:
+    def _open(self, rule: _CompiledAction, before: Structure, parameters: Parameters) -> _Partial:
         return _Partial(self.universe, rule.open, rule.effect(before, _ANYTHING, *parameters))
 
     # -- why not -----------------------------------------------------------------------------------------
 
-    def _failed(self, rule: _Rule, before: Structure, parameters: Parameters) -> str:
+    def _failed(self, rule: _CompiledAction, before: Structure, parameters: Parameters) -> str:
         return self._reason(rule, rule.action.guards, "needs", parameters, before)
 
-    def _violated(self, rule: _Rule, before: Structure, after: Structure, parameters: Parameters) -> str:
+    def _violated(
+        self, rule: _CompiledAction, before: Structure, after: Structure, parameters: Parameters
+    ) -> str:
         conditions = rule.action.where_.children() or [rule.action.where_]
         return self._reason(rule, conditions, "has to lead to", parameters, before, after)
 
     def _reason(
-        self, rule: _Rule, conditions: Iterable[Term], verb: str, parameters: Parameters, *states: Structure
+        self,
+        rule: _CompiledAction,
+        conditions: Iterable[Term],
+        verb: str,
+        parameters: Parameters,
+        *states: Structure,
     ) -> str:
         """The first of the conditions that does not hold. Searches ask this as often as they ask for steps,
         and z3 is slow in printing: the texts are kept."""
@@ -282,7 +291,7 @@ class Stepper:
 
 def _tuple(names: Sequence[str]) -> str:
     """Python source of the tuple of these variables."""
-    return f"({''.join(f'{Writer.variable(name)}, ' for name in names)})"
+    return f"({''.join(f'{FunctionWriter.variable(name)}, ' for name in names)})"
 
 
 def _instances(checks: Iterable[_Check], *arguments: Any) -> list[Callable[[], bool]]:
@@ -400,7 +409,7 @@ def _undecided(waiting: _Waiting, filled: Hole | None) -> _Waiting | None:
 
 
 @dataclass(frozen=True)
-class Breach:
+class InvariantBreach:
     """An invariant that does not hold, for these letters, after these steps from an initial state."""
 
     invariant: str
@@ -409,7 +418,7 @@ class Breach:
     steps: tuple[tuple[str, Parameters, Structure], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counts:
     """What a search saw, counted as TLC counts: initial states are generated too, and have depth 1."""
 
@@ -420,7 +429,7 @@ class Counts:
     """For each action: new states, steps."""
     end: str
     """"complete", "limit", or "breach"."""
-    breach: Breach | None = None
+    breach: InvariantBreach | None = None
 
 
 def explore(
@@ -436,21 +445,23 @@ def explore(
     new, taken = dict.fromkeys(stepper.actions, 0), dict.fromkeys(stepper.actions, 0)
     generated = depth = 0
     letters = stepper.universe.vocabulary.letters.values()
-    asked = {name: (formula, free(formula, letters)) for name, formula in (invariants or {}).items()}
+    checked = {name: (formula, free(formula, letters)) for name, formula in (invariants or {}).items()}
 
-    def counts(end: str, breach: Breach | None = None) -> Counts:
+    def counts(end: str, breach: InvariantBreach | None = None) -> Counts:
         actions = {name: (new[name], taken[name]) for name in stepper.actions}
-        return Counts(len(origins), generated, depth, actions, end, breach)
+        return Counts(
+            distinct=len(origins), generated=generated, depth=depth, actions=actions, end=end, breach=breach
+        )
 
-    def broken(state: Structure) -> Breach | None:
-        for name, (formula, among) in asked.items():
+    def broken(state: Structure) -> InvariantBreach | None:
+        for name, (formula, among) in checked.items():
             values = stepper.breach(formula, among, state)
             if values is not None:
                 steps = []
                 while (origin := origins[state]) is not None:
                     steps.append((*origin[1:], state))
                     state = origin[0]
-                return Breach(name, values, state, tuple(reversed(steps)))
+                return InvariantBreach(name, values, state, tuple(reversed(steps)))
         return None
 
     def steps() -> Iterator[tuple[Structure, tuple[Structure, str, Parameters] | None]]:

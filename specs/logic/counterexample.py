@@ -13,8 +13,8 @@ from string import ascii_uppercase
 from typing import Any
 
 import z3
-from rebalance.specs.finite import Finite, Model, Preference
-from rebalance.specs.logic import Action, Term, Vocabulary
+from rebalance.specs.logic.finite import Finite, Model, Preference
+from rebalance.specs.logic.language import SpecAction, Term, Vocabulary
 
 SIZES = {"Generation": 4}
 MOST = 3
@@ -26,8 +26,8 @@ TOGETHER = {"Consumer": "Member"}
 PREFER: Mapping[str, Preference] = {
     "none": lambda _: (0,),
     "zero": lambda _: (1,),
-    "lt": lambda place: (int(place[0] < place[1]),),
-    "of": lambda place: place,
+    "lt": lambda arguments: (int(arguments[0] < arguments[1]),),
+    "of": lambda arguments: arguments,
     "honest": lambda _: (1,),
     "cooperative": lambda _: (1,),
     "life": lambda _: (1,),
@@ -52,7 +52,7 @@ class Fact:
     """It goes without saying."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counterexample:
     """``elements`` by sort. ``broken`` says for which elements the goal does not hold. Without an action
     there is no state after."""
@@ -76,7 +76,7 @@ def counterexample(
     hypotheses: Iterable[Term],
     name: str,
     goal: Term,
-    action: Action | None,
+    action: SpecAction | None,
     until: float,
 ) -> Counterexample | None:
     """The plainest group in which the hypotheses hold and the goal does not.
@@ -93,41 +93,43 @@ def counterexample(
     order = [symbol.name() for symbol in shown]
     together = {one: other for one, other in TOGETHER.items() if {one, other} <= {*vocabulary.sorts}}
     model = finite.plainest(until, together=together, prefer=PREFER, first=order)
-    return None if model is None else _told(model, name, goal, action)
+    return None if model is None else _as_counterexample(model, name, goal, action)
 
 
-def _told(model: Model, name: str, goal: Term, action: Action | None) -> Counterexample:
+def _as_counterexample(model: Model, name: str, goal: Term, action: SpecAction | None) -> Counterexample:
     vocabulary = model.finite.vocabulary
     names = _names(model)
     fixed = [symbol.name for symbol in vocabulary.symbols.values() if symbol.fixed]
     mutable = [symbol.name for symbol in vocabulary.mutable]
     return Counterexample(
-        {sort: tuple(names[sort]) for sort in model.finite.most},
-        action.name if action else "",
-        {str(c): names[c.sort().name()][model.value(c)] for c in action.parameters} if action else {},
-        tuple(_facts(model, names, fixed, None)),
-        tuple(_facts(model, names, mutable, None)),
-        tuple(_facts(model, names, mutable, action)) if action else (),
-        name,
-        _instance(model, names, goal),
+        elements={sort: tuple(names[sort]) for sort in model.finite.most},
+        action=action.name if action else "",
+        parameters={str(c): names[c.sort().name()][model.value(c)] for c in action.parameters}
+        if action
+        else {},
+        fixed=tuple(_facts(model, names, fixed, None)),
+        before=tuple(_facts(model, names, mutable, None)),
+        after=tuple(_facts(model, names, mutable, action)) if action else (),
+        goal=name,
+        broken=_instance(model, names, goal),
     )
 
 
 def _facts(
-    model: Model, names: Mapping[str, Sequence[str]], symbols: Iterable[str], action: Action | None
+    model: Model, names: Mapping[str, Sequence[str]], symbols: Iterable[str], action: SpecAction | None
 ) -> Iterator[Fact]:
     """The values of ``symbols``, after ``action`` if there is one."""
     vocabulary = model.finite.vocabulary
     for name in symbols:
         symbol = vocabulary.symbols[name]
         sort = symbol.value.name()
-        for place in model.places(symbol.arguments):
-            here = symbol.of()(*model.at(symbol.arguments, place))
+        for arguments in model.places(symbol.arguments):
+            here = symbol.of()(*model.at(symbol.arguments, arguments))
             value = model.value(action.after(vocabulary, here) if action else here)
-            of = tuple(names[s.name()][i] for s, i in zip(symbol.arguments, place, strict=True))
+            of = tuple(names[s.name()][i] for s, i in zip(symbol.arguments, arguments, strict=True))
             first = names[sort][0] if sort in vocabulary.values else "none"
-            said = bool(value) if sort == "Bool" else names[sort][value]
-            yield Fact(name, of, said, said in (False, first) and name not in SHOWN)
+            shown = bool(value) if sort == "Bool" else names[sort][value]
+            yield Fact(name, of, shown, shown in (False, first) and name not in SHOWN)
 
 
 def _instance(model: Model, names: Mapping[str, Sequence[str]], goal: Term) -> dict[str, str]:
@@ -136,9 +138,9 @@ def _instance(model: Model, names: Mapping[str, Sequence[str]], goal: Term) -> d
         return {}
     letters = [(goal.var_name(i), goal.var_sort(i)) for i in range(goal.num_vars())]
     sorts = [sort for _, sort in letters]
-    for place in model.places(sorts):
-        if not model.value(z3.substitute_vars(goal.body(), *reversed(model.at(sorts, place)))):
-            pairs = zip(letters, place, strict=True)
+    for arguments in model.places(sorts):
+        if not model.value(z3.substitute_vars(goal.body(), *reversed(model.at(sorts, arguments)))):
+            pairs = zip(letters, arguments, strict=True)
             return {letter: names[sort.name()][i] for (letter, sort), i in pairs}
     return {}
 
@@ -173,11 +175,11 @@ def _names(model: Model) -> dict[str, list[str]]:
     return names
 
 
-def _counted(words: Sequence[str], *, every: bool = False) -> list[str]:
+def _counted(names: Sequence[str], *, every: bool = False) -> list[str]:
     """Equal words told apart by a number, ``every`` one with a number."""
     return [
-        f"{word}{words[: i + 1].count(word)}" if every or words.count(word) > 1 else word
-        for i, word in enumerate(words)
+        f"{name}{names[: i + 1].count(name)}" if every or names.count(name) > 1 else name
+        for i, name in enumerate(names)
     ]
 
 
@@ -186,8 +188,8 @@ def _counted(words: Sequence[str], *, every: bool = False) -> list[str]:
 
 def lines(found: Counterexample) -> Iterator[tuple[str, str]]:
     """The group in words: each line with a label, or with an empty one if it goes on."""
-    said = [f"{sort.lower()}s {', '.join(names)}" for sort, names in found.elements.items()]
-    yield "group", "; ".join(said)
+    elements = [f"{sort.lower()}s {', '.join(names)}" for sort, names in found.elements.items()]
+    yield "group", "; ".join(elements)
     label = "before"
     fixed = (fact for fact in found.fixed if fact.symbol not in UNSAID)
     for owner, facts in _by_owner((*fixed, *found.before)):
@@ -209,23 +211,23 @@ def lines(found: Counterexample) -> Iterator[tuple[str, str]]:
 
 def _by_owner(facts: Iterable[Fact]) -> Iterator[tuple[str, str]]:
     """What is worth telling, by the first element that it is of."""
-    told: dict[str, list[str]] = {}
+    phrases: dict[str, list[str]] = {}
     for fact in facts:
         if not fact.plain:
             owner = fact.of[0] if fact.of else "all"
-            told.setdefault(owner, []).append(_phrase(fact))
-    for owner in sorted(told, key=lambda owner: (owner != "all", owner)):
-        yield owner, ", ".join(told[owner])
+            phrases.setdefault(owner, []).append(_phrase(fact))
+    for owner in sorted(phrases, key=lambda owner: (owner != "all", owner)):
+        yield owner, ", ".join(phrases[owner])
 
 
 def _phrase(fact: Fact) -> str:
     rest = " ".join(fact.of[1:])
-    words = [fact.symbol, rest] if fact.value is True else [fact.symbol, rest, str(fact.value)]
-    return " ".join(filter(None, words))
+    parts = [fact.symbol, rest] if fact.value is True else [fact.symbol, rest, str(fact.value)]
+    return " ".join(filter(None, parts))
 
 
 def _change(before: Fact, after: Fact) -> str:
-    place = f"{before.symbol}({', '.join(before.of)})" if before.of else before.symbol
+    subject = f"{before.symbol}({', '.join(before.of)})" if before.of else before.symbol
     if isinstance(after.value, bool):
-        return place if after.value else f"not {place}"
-    return f"{place}: {before.value} -> {after.value}"
+        return subject if after.value else f"not {subject}"
+    return f"{subject}: {before.value} -> {after.value}"

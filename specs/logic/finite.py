@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any
 
 import z3
-from rebalance.specs.limit import check
-from rebalance.specs.logic import Term, Vocabulary, parts
+from rebalance.specs.logic.language import Term, Vocabulary, parts
+from rebalance.specs.logic.limit import check
 
 Preference = Callable[[tuple[int, ...]], Sequence[int]]
 """At these arguments (numbers of elements), which values to try first. A truth value is 0 or 1."""
@@ -41,9 +41,9 @@ class Model:
         """All tuples of elements of these sorts, as numbers."""
         return product(*(range(len(self.elements[sort.name()])) for sort in sorts))
 
-    def at(self, sorts: Sequence[Any], place: tuple[int, ...]) -> list[Term]:
+    def at(self, sorts: Sequence[Any], indices: tuple[int, ...]) -> list[Term]:
         """The elements of these numbers."""
-        return [self.elements[sort.name()][i] for sort, i in zip(sorts, place, strict=True)]
+        return [self.elements[sort.name()][i] for sort, i in zip(sorts, indices, strict=True)]
 
 
 class Finite:
@@ -81,8 +81,8 @@ class Finite:
             return
         self.symbols[symbol.name()] = symbol
         if symbol.range().name() in self.most:
-            for place in product(*(self.elements[sort.name()] for sort in _arguments(symbol))):
-                here = symbol(*place)
+            for arguments in product(*(self.elements[sort.name()] for sort in _arguments(symbol))):
+                here = symbol(*arguments)
                 self.solver.add(z3.Or([here == e for e in self.elements[symbol.range().name()]]))
 
     @contextlib.contextmanager
@@ -193,9 +193,9 @@ class Finite:
         for name in [*order, *(name for name in self.symbols if name not in order)]:
             symbol = self.symbols[name]
             sorts = _arguments(symbol)
-            for place in product(*(range(len(elements[sort.name()])) for sort in sorts)):
-                here = symbol(*(elements[sort.name()][i] for sort, i in zip(sorts, place, strict=True)))
-                self._pin(here, elements, list(prefer.get(name, _as_listed)(place)), until)
+            for indices in product(*(range(len(elements[sort.name()])) for sort in sorts)):
+                here = symbol(*(elements[sort.name()][i] for sort, i in zip(sorts, indices, strict=True)))
+                self._pin(here, elements, list(prefer.get(name, _as_listed)(indices)), until)
 
     def _pin(
         self, here: Term, elements: Mapping[str, tuple[Term, ...]], values: list[int], until: float
@@ -209,7 +209,7 @@ class Finite:
                 return
 
 
-def _as_listed(place: tuple[int, ...]) -> Sequence[int]:
+def _as_listed(indices: tuple[int, ...]) -> Sequence[int]:
     return ()
 
 

@@ -30,7 +30,7 @@ ANY = object()
 """The value of what an action leaves open."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Symbol:
     """One relation or function. ``value`` is the sort of its values, Bool for a relation.
 
@@ -45,7 +45,26 @@ class Symbol:
 
     def of(self, mark: str = "") -> Any:
         """Its z3 declaration; ``mark`` tells apart copies in different states."""
-        return z3.Function(self.name + mark, *self.arguments, self.value)
+        if mark not in self._copies:
+            self._copies[mark] = z3.Function(self.name + mark, *self.arguments, self.value)
+        return self._copies[mark]
+
+    def anywhere(self, mark: str = "") -> Term:
+        """Its value at z3's variables 0, 1, 2 ..., as ``substitute_funs`` takes a function."""
+        if mark not in self._functions:
+            places = (z3.Var(i, sort) for i, sort in enumerate(self.arguments))
+            self._functions[mark] = self.of(mark)(*places)
+        return self._functions[mark]
+
+    # z3 takes its time for each of these, and they are asked for at every step.
+
+    @cached_property
+    def _copies(self) -> dict[str, Any]:
+        return {}
+
+    @cached_property
+    def _functions(self) -> dict[str, Term]:
+        return {}
 
 
 class Vocabulary:
@@ -76,17 +95,25 @@ class Vocabulary:
 
     def fixed(self, name: str, *arguments: Any, value: Any = None, meaning: str = "") -> Any:
         """A relation (or function, given ``value``) that is the same in every state; usable at once."""
-        symbol = Symbol(name, arguments, z3.BoolSort() if value is None else value, True, meaning)
+        symbol = Symbol(
+            name=name,
+            arguments=arguments,
+            value=z3.BoolSort() if value is None else value,
+            fixed=True,
+            meaning=meaning,
+        )
         self.symbols[name] = symbol
         return symbol.of()() if not arguments else symbol.of()
 
     def relation(self, name: str, *arguments: Any, meaning: str = "") -> None:
         """A relation of a state."""
-        self.symbols[name] = Symbol(name, arguments, z3.BoolSort(), False, meaning)
+        self.symbols[name] = Symbol(
+            name=name, arguments=arguments, value=z3.BoolSort(), fixed=False, meaning=meaning
+        )
 
     def function(self, name: str, *arguments: Any, value: Any, meaning: str = "") -> None:
         """A function of a state; without arguments a constant of it."""
-        self.symbols[name] = Symbol(name, arguments, value, False, meaning)
+        self.symbols[name] = Symbol(name=name, arguments=arguments, value=value, fixed=False, meaning=meaning)
 
     @property
     def mutable(self) -> list[Symbol]:
@@ -109,7 +136,7 @@ class Vocabulary:
         letters = free(formula, self.letters.values())
         return z3.ForAll(letters, formula) if letters else formula
 
-    def action(self, effect: Callable[..., None], *, fault: bool = False, name: str = "") -> Action:
+    def action(self, effect: Callable[..., None], *, fault: bool = False, name: str = "") -> SpecAction:
         """The action that ``effect`` describes: a function of (s, t, parameters...).
 
         A parameter's sort is that of its first letter as a capital. Raises ValueError for a letter that is
@@ -119,16 +146,16 @@ class Vocabulary:
         parameters = tuple(self.parameter(letter) for letter in names)
         after = After(self)
         effect(self.state(), after, *parameters)
-        return Action(
-            name or effect.__name__,
-            parameters,
-            z3.And([*after._guards]) if after._guards else z3.BoolVal(True),
-            {name: self._update(name, parts) for name, parts in after._assigned.items()},
-            z3.And([*after._wheres]) if after._wheres else z3.BoolVal(True),
-            fault,
-            inspect.cleandoc(effect.__doc__ or ""),
-            tuple(after._guards),
-            {name: tuple(parts) for name, parts in after._assigned.items()},
+        return SpecAction(
+            name=name or effect.__name__,
+            parameters=parameters,
+            guard=z3.And([*after._guards]) if after._guards else z3.BoolVal(True),
+            updates={name: self._update(name, parts) for name, parts in after._assigned.items()},
+            where_=z3.And([*after._wheres]) if after._wheres else z3.BoolVal(True),
+            fault=fault,
+            text=inspect.cleandoc(effect.__doc__ or ""),
+            guards=tuple(after._guards),
+            assigned={name: tuple(parts) for name, parts in after._assigned.items()},
         )
 
     def parameter(self, name: str) -> Any:
@@ -147,11 +174,11 @@ class Vocabulary:
             if len(key) != len(places):
                 raise ValueError(f"{name} takes {len(places)} arguments, not {len(key)}")
             fixed, bound = [], []
-            for place, term in zip(places, key, strict=True):
+            for placeholder, term in zip(places, key, strict=True):
                 if any(term is letter for letter in self.letters.values()):
-                    bound.append((term, place))
+                    bound.append((term, placeholder))
                 else:
-                    fixed.append(place == term)
+                    fixed.append(placeholder == term)
             if value is ANY:
                 value, open_ = symbol.of(OPEN)(*places), True
             elif not z3.is_expr(value):
@@ -242,12 +269,13 @@ class Update:
     @cached_property
     def _function(self) -> Term:
         return z3.substitute(
-            self.body, *[(place, z3.Var(i, place.sort())) for i, place in enumerate(self.places)]
+            self.body,
+            *[(placeholder, z3.Var(i, placeholder.sort())) for i, placeholder in enumerate(self.places)],
         )
 
 
-@dataclass(frozen=True)
-class Action:
+@dataclass(frozen=True, kw_only=True)
+class SpecAction:
     """One kind of step: when it is possible for these parameters, and what it changes.
 
     ``guards`` and ``assigned`` are the same as written, for those who print it.
@@ -266,10 +294,9 @@ class Action:
     def after(self, vocabulary: Vocabulary, formula: Term) -> Term:
         """``formula``, of the state before or marked ``NEXT``, as a formula of the state before that says
         that it will hold after this action."""
-        pairs = []
-        for name, update in self.updates.items():
-            symbol, body = vocabulary.symbols[name], update.as_function()
-            pairs += [(symbol.of(), body)]
+        pairs = [
+            (vocabulary.symbols[name].of(), update.as_function()) for name, update in self.updates.items()
+        ]
         return z3.substitute_funs(formula, *pairs) if pairs else formula
 
     def where(self, vocabulary: Vocabulary) -> Term:
@@ -279,14 +306,15 @@ class Action:
     def across(self, vocabulary: Vocabulary, formula: Term) -> Term:
         """``formula`` of two states, the one before and the one marked ``NEXT``, for this action: over the
         state before and the open symbols."""
-        pairs = []
-        for symbol in vocabulary.mutable:
-            if symbol.name in self.updates:
-                pairs.append((symbol.of(NEXT), self.updates[symbol.name].as_function()))
-            else:
-                places = [z3.Var(i, sort) for i, sort in enumerate(symbol.arguments)]
-                pairs.append((symbol.of(NEXT), symbol.of()(*places)))
-        return z3.substitute_funs(formula, *pairs)
+        return across(
+            vocabulary, formula, {name: update.as_function() for name, update in self.updates.items()}
+        )
+
+
+def across(vocabulary: Vocabulary, formula: Term, updates: Mapping[str, Term]) -> Term:
+    """``formula`` of two states over the state before, in a step that ``updates`` these symbols only."""
+    pairs = [(symbol.of(NEXT), updates.get(symbol.name, symbol.anywhere())) for symbol in vocabulary.mutable]
+    return z3.substitute_funs(formula, *pairs)
 
 
 def free(formula: Term, among: Iterable[Term]) -> list[Term]:

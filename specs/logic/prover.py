@@ -5,7 +5,7 @@ which process asked. In order of what it costs, until one way succeeds or the ti
 
 1. the facts and what is ``near`` the goal, for most goals the invariant itself before the step;
 2. all hypotheses;
-3. a small group that fulfils them and not the goal, which refutes it: ``specs.counterexample``;
+3. a small group that fulfils them and not the goal, which refutes it: ``specs.logic.counterexample``;
 4. all hypotheses again, alone and with other seeds.
 """
 
@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import z3
-from rebalance.specs.counterexample import MOST, SIZES, Counterexample, counterexample
-from rebalance.specs.finite import Finite
-from rebalance.specs.limit import check
-from rebalance.specs.logic import Term, Vocabulary
-from rebalance.specs.parallel import spread
-from rebalance.specs.theorems import Case, Theorem
+from rebalance.specs.logic.counterexample import MOST, SIZES, Counterexample, counterexample
+from rebalance.specs.logic.finite import Finite
+from rebalance.specs.logic.language import Term, Vocabulary
+from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.parallel import spread
+from rebalance.specs.logic.specification import ProofCase, Theorem
 
 LIMIT = 10.0
 """Seconds for one obligation."""
@@ -36,7 +37,28 @@ SOON = 2.0
 SEEDS = (0, 1, 2)
 
 
-class Verdict(StrEnum):
+T = TypeVar("T")
+
+
+class Spread(Protocol):
+    """How a piece of work is done many times: by other processes, or here (``in_turn``)."""
+
+    def __call__(
+        self, work: Callable[[int], T], count: int, jobs: int | None = None
+    ) -> Iterator[tuple[int, T | None]]:
+        """``work(i)`` for i from 0 to ``count``, each with its number, as they finish; None if it was lost.
+
+        ``jobs`` at a time, by default as many as there are processors.
+        """
+        ...
+
+
+def in_turn(work: Callable[[int], T], count: int, jobs: int | None = None) -> Iterator[tuple[int, T | None]]:
+    """One after the other, in this process: where z3 now and then swallows a Ctrl-C."""
+    return ((number, work(number)) for number in range(count))
+
+
+class ProofVerdict(StrEnum):
     """What became of an obligation, or of a theorem."""
 
     PROVED = "proved"
@@ -44,15 +66,15 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, kw_only=True)
+class ProofOutcome:
     """What became of one obligation. ``hypotheses``: how many were used; ``seconds`` of a processor."""
 
     theorem: str
     kind: str
     case: str
     goal: str
-    verdict: Verdict
+    verdict: ProofVerdict
     seconds: float
     hypotheses: int
     counterexample: Counterexample | None = None
@@ -64,15 +86,16 @@ def prove(
     limit: float = LIMIT,
     jobs: int | None = None,
     smt2: Path | None = None,
-) -> Iterator[tuple[Outcome, ...]]:
+    spread: Spread = spread,
+) -> Iterator[tuple[ProofOutcome, ...]]:
     """The outcomes case by case, as they come; ``arranged`` brings them into order.
 
     ``limit``: seconds for one obligation; ``smt2``: a directory into which each is written, as it was
-    proved or could not be.
+    proved or could not be; ``spread`` does the work.
     """
     cases = [(theorem, case) for theorem in theorems for case in theorem.cases]
 
-    def work(number: int) -> tuple[Outcome, ...]:
+    def work(number: int) -> tuple[ProofOutcome, ...]:
         theorem, case = cases[number]
         outcomes = []
         for answer in discharge(theorem.vocabulary, case, limit):
@@ -85,11 +108,11 @@ def prove(
 
     for number, outcomes in spread(work, len(cases), jobs):
         theorem, case = cases[number]
-        lost = (Answer(goal, Verdict.UNKNOWN) for goal in case.goals)
+        lost = (GoalAnswer(goal=goal, verdict=ProofVerdict.UNKNOWN) for goal in case.goals)
         yield outcomes or tuple(_outcome(theorem, case, answer) for answer in lost)
 
 
-def arranged(theorems: Sequence[Theorem], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+def arranged(theorems: Sequence[Theorem], outcomes: Sequence[ProofOutcome]) -> tuple[ProofOutcome, ...]:
     """The outcomes in the order of the obligations, whichever came first."""
     keys = [
         (theorem.name, case.kind, case.name, goal)
@@ -101,10 +124,12 @@ def arranged(theorems: Sequence[Theorem], outcomes: Sequence[Outcome]) -> tuple[
     return tuple(known[key] for key in keys if key in known)
 
 
-def verdict(outcomes: Sequence[Outcome]) -> Verdict:
+def verdict(outcomes: Sequence[ProofOutcome]) -> ProofVerdict:
     """Of all of them together: refuted if one is, proved if all are."""
     found = {outcome.verdict for outcome in outcomes}
-    return next((one for one in (Verdict.REFUTED, Verdict.UNKNOWN) if one in found), Verdict.PROVED)
+    return next(
+        (one for one in (ProofVerdict.REFUTED, ProofVerdict.UNKNOWN) if one in found), ProofVerdict.PROVED
+    )
 
 
 def solver_version() -> str:
@@ -115,19 +140,19 @@ def solver_version() -> str:
 # -- one case ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Answer:
+@dataclass(frozen=True, kw_only=True)
+class GoalAnswer:
     """What is known of one goal, and the formulas that it was asked with. ``used``: the hypotheses."""
 
     goal: str
-    verdict: Verdict
+    verdict: ProofVerdict
     formula: Term = None
     used: Mapping[str, Term] = field(default_factory=dict)
     counterexample: Counterexample | None = None
     seconds: float = 0.0
 
 
-def discharge(vocabulary: Vocabulary, case: Case, limit: float = LIMIT) -> Iterator[Answer]:
+def discharge(vocabulary: Vocabulary, case: ProofCase, limit: float = LIMIT) -> Iterator[GoalAnswer]:
     """The obligations of one case, in their order."""
     one = _Possible(vocabulary, case) if case.possible else _Following(vocabulary, case)
     for name in case.goals:
@@ -139,7 +164,7 @@ def discharge(vocabulary: Vocabulary, case: Case, limit: float = LIMIT) -> Itera
 class _Following:
     """Goals that are to follow from the hypotheses."""
 
-    def __init__(self, vocabulary: Vocabulary, case: Case) -> None:
+    def __init__(self, vocabulary: Vocabulary, case: ProofCase) -> None:
         self.vocabulary = vocabulary
         self.case = case
 
@@ -160,53 +185,57 @@ class _Following:
     def knows_everything(self) -> _Solver:
         return _Solver(self.every)
 
-    def answer(self, name: str, until: float) -> Answer:
+    def answer(self, name: str, until: float) -> GoalAnswer:
         """What becomes of the goal of that name until then."""
         case, goal = self.case, self.case.goals[name]()
         near = {other: case.given[other] for other in case.near.get(name, ()) if other in case.given}
-        if near and self.knows_facts.shows(goal, _soon(until), near) is Verdict.PROVED:
-            return Answer(name, Verdict.PROVED, goal, {**self.facts, **near})
-        answer = Answer(name, self.knows_everything.shows(goal, _soon(until)), goal, self.every)
-        if answer.verdict is Verdict.PROVED:
+        if near and self.knows_facts.shows(goal, _soon(until), near) is ProofVerdict.PROVED:
+            return GoalAnswer(
+                goal=name, verdict=ProofVerdict.PROVED, formula=goal, used={**self.facts, **near}
+            )
+        answer = GoalAnswer(
+            goal=name, verdict=self.knows_everything.shows(goal, _soon(until)), formula=goal, used=self.every
+        )
+        if answer.verdict is ProofVerdict.PROVED:
             return answer
         half = (time.monotonic() + until) / 2
         if found := counterexample(self.vocabulary, self.every.values(), name, goal, case.action, half):
-            return replace(answer, verdict=Verdict.REFUTED, counterexample=found)
-        if answer.verdict is Verdict.UNKNOWN:
+            return replace(answer, verdict=ProofVerdict.REFUTED, counterexample=found)
+        if answer.verdict is ProofVerdict.UNKNOWN:
             answer = replace(answer, verdict=self._alone(goal, until))
         return answer
 
-    def _alone(self, goal: Term, until: float) -> Verdict:
+    def _alone(self, goal: Term, until: float) -> ProofVerdict:
         for turn, seed in enumerate(SEEDS):
             now = time.monotonic()
             share = (until - now) / (len(SEEDS) - turn)
             answer = _Solver(self.every, seed).shows(goal, now + share)
-            if answer is not Verdict.UNKNOWN:
+            if answer is not ProofVerdict.UNKNOWN:
                 return answer
-        return Verdict.UNKNOWN
+        return ProofVerdict.UNKNOWN
 
 
 class _Possible:
     """Goals that are to be consistent with the hypotheses: a small group shows it."""
 
-    def __init__(self, vocabulary: Vocabulary, case: Case) -> None:
+    def __init__(self, vocabulary: Vocabulary, case: ProofCase) -> None:
         self.vocabulary = vocabulary
         self.case = case
         self.every = {**case.facts(), **case.given}
         self.finite = Finite(vocabulary, {sort: SIZES.get(sort, MOST) for sort in vocabulary.sorts})
         self.finite.add(*self.every.values())
 
-    def answer(self, name: str, until: float) -> Answer:
+    def answer(self, name: str, until: float) -> GoalAnswer:
         """What becomes of the goal of that name until then."""
         goal = self.case.goals[name]()
-        answer = Answer(name, Verdict.PROVED, goal, self.every)
+        answer = GoalAnswer(goal=name, verdict=ProofVerdict.PROVED, formula=goal, used=self.every)
         with self.finite.supposing(goal):
             if self.finite.possible((time.monotonic() + until) / 2):
                 return answer
         # It contradicts them in groups of any size, or nobody knows.
         shown = _Solver({**self.every, name: goal}).shows(z3.BoolVal(False), until)
-        contradicts = shown is Verdict.PROVED
-        return replace(answer, verdict=Verdict.REFUTED if contradicts else Verdict.UNKNOWN)
+        contradicts = shown is ProofVerdict.PROVED
+        return replace(answer, verdict=ProofVerdict.REFUTED if contradicts else ProofVerdict.UNKNOWN)
 
 
 class _Solver:
@@ -219,20 +248,20 @@ class _Solver:
         self.solver.set("ctrl_c", False)  # or Ctrl-C would be an unknown
         self._add(hypotheses.values())
 
-    def shows(self, goal: Term, until: float, more: Mapping[str, Term] | None = None) -> Verdict:
+    def shows(self, goal: Term, until: float, more: Mapping[str, Term] | None = None) -> ProofVerdict:
         """Whether the goal follows, with ``more`` hypotheses; unknown when ``time.monotonic()`` is there."""
         left = until - time.monotonic()
         if left <= 0:
-            return Verdict.UNKNOWN
+            return ProofVerdict.UNKNOWN
         self.solver.push()
         try:
             self._add([*(more or {}).values(), z3.Not(goal)])
-            said = check(self.solver, left)
+            result = check(self.solver, left)
         finally:
             self.solver.pop()
-        if said == z3.unsat:
-            return Verdict.PROVED
-        return Verdict.REFUTED if said == z3.sat else Verdict.UNKNOWN
+        if result == z3.unsat:
+            return ProofVerdict.PROVED
+        return ProofVerdict.REFUTED if result == z3.sat else ProofVerdict.UNKNOWN
 
     def _add(self, formulas: Iterable[Term]) -> None:
         self.solver.add(*(formula.translate(self.context) for formula in formulas))
@@ -245,19 +274,19 @@ def _soon(until: float) -> float:
 # -- written out ---------------------------------------------------------------------------------------
 
 
-def file_name(theorem: Theorem, case: Case, goal: str) -> Path:
+def file_name(theorem: Theorem, case: ProofCase, goal: str) -> Path:
     """Where an obligation is written to, below some directory; the same in every run."""
-    words = " ".join(filter(None, (case.kind, case.name, goal)))
-    return Path(_slug(theorem.name)) / f"{_slug(words)}.smt2"
+    text = " ".join(filter(None, (case.kind, case.name, goal)))
+    return Path(_slug(theorem.name)) / f"{_slug(text)}.smt2"
 
 
-def written(theorem: Theorem, case: Case, answer: Answer) -> str:
+def written(theorem: Theorem, case: ProofCase, answer: GoalAnswer) -> str:
     """One obligation in SMT-LIB 2, with the hypotheses that were used."""
     status = "sat" if case.possible else "unsat"
-    asked = answer.formula if case.possible else z3.Not(answer.formula)
+    assertion = answer.formula if case.possible else z3.Not(answer.formula)
     context = z3.Context()  # of its own, so that the names in it are the same each time
     solver = z3.Solver(ctx=context)
-    solver.add(*(formula.translate(context) for formula in (*answer.used.values(), asked)))
+    solver.add(*(formula.translate(context) for formula in (*answer.used.values(), assertion)))
     wanted = "the goal is consistent with them" if case.possible else "the goal, negated here, follows"
     comments = [
         f"{theorem.name}: {theorem.sentence}",
@@ -275,14 +304,14 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def _outcome(theorem: Theorem, case: Case, answer: Answer) -> Outcome:
-    return Outcome(
-        theorem.name,
-        case.kind,
-        case.name,
-        answer.goal,
-        answer.verdict,
-        answer.seconds,
-        len(answer.used),
-        answer.counterexample,
+def _outcome(theorem: Theorem, case: ProofCase, answer: GoalAnswer) -> ProofOutcome:
+    return ProofOutcome(
+        theorem=theorem.name,
+        kind=case.kind,
+        case=case.name,
+        goal=answer.goal,
+        verdict=answer.verdict,
+        seconds=answer.seconds,
+        hypotheses=len(answer.used),
+        counterexample=answer.counterexample,
     )

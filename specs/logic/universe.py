@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from rebalance.specs.logic import Symbol, Vocabulary
+from rebalance.specs.logic.language import Symbol, Vocabulary
 
 Value = bool | int | str
 """An element: truth value, number of an element of an unbounded sort, name of an enumeration's value."""
@@ -48,7 +48,9 @@ class Universe:
             if not self.domains[name]:
                 raise ValueError(f"sort {name} needs at least one element")
         self.places: dict[str, dict[tuple[Value, ...], int]] = {
-            symbol.name: {place: i for i, place in enumerate(product(*map(self.domain, symbol.arguments)))}
+            symbol.name: {
+                arguments: i for i, arguments in enumerate(product(*map(self.domain, symbol.arguments)))
+            }
             for symbol in vocabulary.symbols.values()
         }
         """Where each symbol has a value: argument tuples in row-major order, with their position."""
@@ -60,7 +62,8 @@ class Universe:
         """The entries of the fixed symbols."""
         for name, value in given.items():
             self.tables[name] = tuple(
-                self.element(name, value(*place) if callable(value) else value) for place in self.places[name]
+                self.element(name, value(*arguments) if callable(value) else value)
+                for arguments in self.places[name]
             )
 
     def domain(self, sort: Any) -> tuple[Value, ...]:
@@ -104,26 +107,26 @@ class Universe:
         """Where two states differ: symbol, arguments, both values; in the vocabulary's order."""
         for name, position in self.positions.items():
             if left[position] != right[position]:
-                for place, i in self.places[name].items():
+                for arguments, i in self.places[name].items():
                     if left[position][i] != right[position][i]:
-                        yield name, place, left[position][i], right[position][i]
+                        yield name, arguments, left[position][i], right[position][i]
 
     def offset(self, name: str, key: Any) -> int:
         """The position of ``key`` (a tuple, or the only argument) in the entry of ``name``."""
-        place = key if isinstance(key, tuple) else (key,)
-        if place not in self.places[name]:
-            raise ValueError(f"{call(name, place)} is no place of {name}")
-        return self.places[name][place]
+        arguments = key if isinstance(key, tuple) else (key,)
+        if arguments not in self.places[name]:
+            raise ValueError(f"{call(name, arguments)} is no place of {name}")
+        return self.places[name][arguments]
 
     def _entry(self, symbol: Symbol, values: Mapping[Any, Value], default: Value | None) -> tuple[Value, ...]:
         if default is None and symbol.value.name() == "Bool":
             default = False
         at = {self.offset(symbol.name, key): value for key, value in values.items()}
         entry = []
-        for place, i in self.places[symbol.name].items():
+        for arguments, i in self.places[symbol.name].items():
             value = at.get(i, default)
             if value is None:
-                raise ValueError(f"{call(symbol.name, place)} has neither a value nor a default")
+                raise ValueError(f"{call(symbol.name, arguments)} has neither a value nor a default")
             entry.append(self.element(symbol.name, value))
         return tuple(entry)
 

@@ -19,22 +19,22 @@ from rebalance.model.protocol.state import (
     JoinOk,
     Late,
     Member,
+    MemberRecord,
     MemberState,
     Parts,
-    Record,
     Records,
     Stray,
     union,
 )
-from rebalance.specs.replay import Altered
+from rebalance.specs.necessity.replay import Altered
 
-Run = Callable[..., Iterator[Outcome]]
+RunFunction = Callable[..., Iterator[Outcome]]
 
 
 def _results(change: Callable[[Action, tuple[Value, ...], Outcome], Mapping[str, Value]]) -> Any:
     """An action that writes what ``change`` says in place of what it would: by component."""
 
-    def wrap(action: Action) -> Run:
+    def wrap(action: Action) -> RunFunction:
         def run(*values: Value) -> Iterator[Outcome]:
             for outcome in action.run(*values):
                 other = change(action, values, outcome)
@@ -46,10 +46,10 @@ def _results(change: Callable[[Action, tuple[Value, ...], Outcome], Mapping[str,
     return wrap
 
 
-def _asked(change: Callable[[Action, dict[str, Value]], Mapping[str, Value]]) -> Any:
+def _reads(change: Callable[[Action, dict[str, Value]], Mapping[str, Value]]) -> Any:
     """An action that reads what ``change`` says in place of what is there: by component."""
 
-    def wrap(action: Action) -> Run:
+    def wrap(action: Action) -> RunFunction:
         def run(*values: Value) -> Iterator[Outcome]:
             read = dict(zip(action.reads, values, strict=True))
             other = change(action, read)
@@ -79,11 +79,11 @@ def _admitted(action: Action, read: dict[str, Value]) -> Mapping[str, Value]:
     wire, record = next(iter(read.values())), next(name for name in read if name.startswith("record"))
     records = cast(Records, read[record])
     if isinstance(wire, Join) and wire.id != NO_ID and find(records, wire.id) is None:
-        return {record: put(records, Record(wire.id, None))}
+        return {record: put(records, MemberRecord(wire.id, None))}
     return {}
 
 
-UNKNOWN_MEMBER_REJOINS = Altered({"join request": _asked(_admitted)})
+UNKNOWN_MEMBER_REJOINS = Altered({"join request": _reads(_admitted)})
 """A JoinGroup with an id that was removed is taken as that of a member."""
 
 
@@ -95,7 +95,7 @@ def _awake(action: Action, read: dict[str, Value]) -> Mapping[str, Value]:
     }
 
 
-NOTHING_HELD_BACK = Altered({"assign": _asked(_awake)})
+NOTHING_HELD_BACK = Altered({"assign": _reads(_awake)})
 """The leader does not know which static members are silent."""
 
 

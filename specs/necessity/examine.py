@@ -15,30 +15,32 @@ from typing import Any
 
 import z3
 from rebalance.model.machine import NOBODY
-from rebalance.specs.bounded import Answer, Run, Unrolling
-from rebalance.specs.concrete import Stepper
-from rebalance.specs.contract import SAFETY, Clause
-from rebalance.specs.counterexample import lines
-from rebalance.specs.logic import Action, Term
-from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.prover import LIMIT, Outcome, Verdict, arranged, prove
-from rebalance.specs.replay import Altered, Replay, play, say
-from rebalance.specs.theorems import IMPLIES, INIT, Theorem, theorems
-from rebalance.specs.universe import call
-from rebalance.specs.variations import Effect
-from rebalance.specs.vocabulary import A, C, Consumer, Member, P, cooperative, honest, of
+from rebalance.model.protocol.describe import event_text
+from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, Unrolling
+from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.counterexample import lines
+from rebalance.specs.logic.language import SpecAction, Term
+from rebalance.specs.logic.prover import LIMIT, ProofOutcome, ProofVerdict, arranged, prove
+from rebalance.specs.logic.specification import IMPLIES, INIT, Specification, Theorem
+from rebalance.specs.logic.universe import call
+from rebalance.specs.necessity.replay import Altered, Replay, play
+from rebalance.specs.necessity.variations import Effect
+from rebalance.specs.protocol.contract import SAFETY, ContractClause
+from rebalance.specs.protocol.vocabulary import A, C, Consumer, Member, P, cooperative, honest, of
+from rebalance.specs.theorems.safety import specification
+from rebalance.specs.theorems.theorems import theorems
 
 FEW = {"Consumer": 2, "Member": 2, "Partition": 1, "Generation": 4, "Assignor": 1}
 """How many elements most runs take."""
 
 
-@dataclass(frozen=True)
-class Fall:
+@dataclass(frozen=True, kw_only=True)
+class Refutation:
     """How a variation is refuted.
 
     ``goal`` is what breaks: a property, or an invariant that says something by itself. ``path`` is one line
     for each consumer whose turn it is, with the actions that it is about; ``-`` is the group. ``clause`` is
-    what the replay breaks (``rebalance.properties.protocol``), with ``switches`` of the model on or the
+    what the replay breaks (``rebalance.properties.group.clauses``), with ``switches`` of the model on or the
     model ``altered``; ``also`` are other events of the model for some actions. ``sizes`` are of sorts of
     which it takes more than in ``FEW``; ``given`` is asked of every state besides.
     """
@@ -53,25 +55,25 @@ class Fall:
     given: Term | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Variation:
     """One decision made otherwise.
 
     ``about`` is whose decision it is. ``obligations`` are the (action, invariant) that fail, or the
     properties that do not follow, as ("", property). ``invariants`` and ``properties`` take the place of
-    those of the same name: with weaker ones the proof may go through. ``fall`` is how it is refuted; without
-    one safety does not need it, and ``kept`` tells what does, in the form "clause: why".
+    those of the same name: with weaker ones the proof may go through. ``refutation`` is how it is refuted;
+    without one safety does not need it, and ``kept`` tells what does, in the form "clause: why".
     """
 
     name: str
     about: str
     sentence: str
     instead: tuple[Effect, ...] = ()
-    contract: Mapping[str, Clause] = field(default_factory=lambda: SAFETY)
+    contract: Mapping[str, ContractClause] = field(default_factory=lambda: SAFETY)
     invariants: Mapping[str, Term] = field(default_factory=dict)
     properties: Mapping[str, Term] = field(default_factory=dict)
     obligations: tuple[tuple[str, str], ...] = ()
-    fall: Fall | None = None
+    refutation: Refutation | None = None
     switches: tuple[str, ...] = ()
     kept: str = ""
 
@@ -80,17 +82,14 @@ class Variation:
         """The protocol so varied."""
         spec = specification(*self.instead, contract=self.contract)
         close = spec.vocabulary.close
-        return Specification(
-            spec.vocabulary,
-            spec.axioms,
-            spec.initial,
-            spec.actions,
-            {**spec.invariants, **{name: close(formula) for name, formula in self.invariants.items()}},
-            {**spec.properties, **{name: close(formula) for name, formula in self.properties.items()}},
+        return replace(
+            spec,
+            invariants=spec.invariants | {name: close(formula) for name, formula in self.invariants.items()},
+            properties=spec.properties | {name: close(formula) for name, formula in self.properties.items()},
         )
 
     @property
-    def varied(self) -> tuple[Action, ...]:
+    def varied(self) -> tuple[SpecAction, ...]:
         """The actions whose obligations are asked: those that differ; all, if the invariants do."""
         if self.invariants:
             return self.specification.actions
@@ -100,8 +99,8 @@ class Variation:
         return tuple(self.specification.action(name) for name in names)
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, kw_only=True)
+class VariationFinding:
     """What became of a variation.
 
     ``failed`` are the obligations that are not proved, those refuted with a group that shows it. ``run`` is
@@ -112,8 +111,8 @@ class Finding:
 
     variation: Variation
     obligations: int
-    failed: tuple[Outcome, ...]
-    run: Run | None = None
+    failed: tuple[ProofOutcome, ...]
+    run: SpecRun | None = None
     deviates: int = 0
     replay: Replay | None = None
 
@@ -127,7 +126,7 @@ class Finding:
     @property
     def refuted(self) -> tuple[tuple[str, str], ...]:
         """The refuted obligations: action and invariant, or no action and the property."""
-        return tuple((one.case, one.goal) for one in self.failed if one.verdict is Verdict.REFUTED)
+        return tuple((one.case, one.goal) for one in self.failed if one.verdict is ProofVerdict.REFUTED)
 
 
 # -- obligations ---------------------------------------------------------------------------------------
@@ -138,7 +137,7 @@ def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
     something that they follow from, or they themselves, differ."""
     spec = variation.specification
     names = [action.name for action in variation.varied]
-    asked = variation.invariants or variation.properties
+    stated = variation.invariants or variation.properties
     found = []
     for theorem in theorems(spec):
         cases = tuple(
@@ -146,7 +145,7 @@ def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
             for case in theorem.cases
             if (case.action is not None and case.action.name in names)
             or (case.kind == INIT and variation.invariants)
-            or (case.kind == IMPLIES and asked)
+            or (case.kind == IMPLIES and stated)
         )
         if cases:
             found.append(replace(theorem, cases=cases))
@@ -155,12 +154,12 @@ def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
 
 def outcomes_of(
     variation: Variation, limit: float = LIMIT, jobs: int | None = 1, beyond: Sequence[Theorem] = ()
-) -> tuple[Outcome, ...]:
+) -> tuple[ProofOutcome, ...]:
     """What becomes of these obligations, and of theorems ``beyond``: ``limit`` seconds for each, in ``jobs``
     processes."""
-    asked = (*theorems_of(variation), *beyond)
-    found = [outcome for case in prove(asked, limit=limit, jobs=jobs) for outcome in case]
-    return arranged(asked, found)
+    selected = (*theorems_of(variation), *beyond)
+    found = [outcome for case in prove(selected, limit=limit, jobs=jobs) for outcome in case]
+    return arranged(selected, found)
 
 
 # -- runs ----------------------------------------------------------------------------------------------
@@ -181,25 +180,25 @@ def steps_of(path: str) -> list[tuple[int, str]]:
     return steps
 
 
-def counterexample(variation: Variation) -> Answer:
+def counterexample(variation: Variation) -> SearchAnswer:
     """A run along the path to a state that breaks the goal, of a group that the model can have: everybody
     is honest and subscribes to everything, assignors differ in what they can do."""
-    fall, spec = variation.fall, variation.specification
-    assert fall is not None
-    unrolling = Unrolling(spec, {**FEW, **fall.sizes})
+    refutation, spec = variation.refutation, variation.specification
+    assert refutation is not None
+    unrolling = Unrolling(spec, {**FEW, **refutation.sizes})
     elements = unrolling.steps.elements
     listed = z3.Exists([A], spec.vocabulary.state().lists(C, A))
     unrolling.require(honest(C), listed)
     first, *others = (cooperative(assignor) for assignor in elements["Assignor"])
     unrolling.solver.add(*(z3.And(first, z3.Not(other)) for other in others))
     unrolling.require(spec.initial)
-    for number, (who, name) in enumerate(steps_of(fall.path)):
+    for number, (who, name) in enumerate(steps_of(refutation.path)):
         action = spec.action(name)
         sorts = [parameter.sort() for parameter in action.parameters]
         names = [f"{parameter}@{number}" for parameter in action.parameters]
         unrolling.step(action, names)
-        if fall.given is not None:
-            unrolling.require(fall.given)
+        if refutation.given is not None:
+            unrolling.require(refutation.given)
         if who != NOBODY:
             consumer = elements["Consumer"][who]
             if Consumer in sorts:
@@ -212,13 +211,13 @@ def counterexample(variation: Variation) -> Answer:
 
 
 def wanted(variation: Variation) -> Term:
-    """What the fall breaks: a property or an invariant, closed."""
-    assert variation.fall is not None
+    """What the refutation breaks: a property or an invariant, closed."""
+    assert variation.refutation is not None
     spec = variation.specification
-    return {**spec.invariants, **spec.properties}[variation.fall.goal]
+    return {**spec.invariants, **spec.properties}[variation.refutation.goal]
 
 
-def deviation(variation: Variation, run: Run) -> int:
+def deviation(variation: Variation, run: SpecRun) -> int:
     """The number of the first step that the protocol as specified does not allow; of the last, if it allows
     them all."""
     spec, names = specification(), [action.name for action in variation.varied]
@@ -230,48 +229,53 @@ def deviation(variation: Variation, run: Run) -> int:
     return len(run.steps)
 
 
-def replay_of(variation: Variation, run: Run) -> Replay:
+def replay_of(variation: Variation, run: SpecRun) -> Replay:
     """The run on the executable model. Raises ReplayError when it does not follow."""
-    fall = variation.fall
-    assert fall is not None
-    whose = [who for who, _ in steps_of(fall.path)]
-    return play(run, whose, fall.clause, fall.switches, fall.altered, fall.also)
+    refutation = variation.refutation
+    assert refutation is not None
+    whose = [who for who, _ in steps_of(refutation.path)]
+    return play(run, whose, refutation.clause, refutation.switches, refutation.altered, refutation.also)
 
 
 def examine(
     variation: Variation, limit: float = LIMIT, jobs: int | None = 1, beyond: Sequence[Theorem] = ()
-) -> Finding:
+) -> VariationFinding:
     """Everything that is to be known of a variation; see ``outcomes_of``.
 
     Raises ReplayError when the model does not follow the run.
     """
     outcomes = outcomes_of(variation, limit, jobs, beyond)
-    failed = tuple(outcome for outcome in outcomes if outcome.verdict is not Verdict.PROVED)
-    run = counterexample(variation).run if variation.fall else None
+    failed = tuple(outcome for outcome in outcomes if outcome.verdict is not ProofVerdict.PROVED)
+    run = counterexample(variation).run if variation.refutation else None
     if run is None:
-        return Finding(variation, len(outcomes), failed)
-    return Finding(
-        variation, len(outcomes), failed, run, deviation(variation, run), replay_of(variation, run)
+        return VariationFinding(variation=variation, obligations=len(outcomes), failed=failed)
+    return VariationFinding(
+        variation=variation,
+        obligations=len(outcomes),
+        failed=failed,
+        run=run,
+        deviates=deviation(variation, run),
+        replay=replay_of(variation, run),
     )
 
 
 # -- as text -------------------------------------------------------------------------------------------
 
 
-def table(findings: Sequence[Finding]) -> Iterator[str]:
+def table(findings: Sequence[VariationFinding]) -> Iterator[str]:
     """One line for each finding: what breaks and after how many steps, or what it is kept for."""
     width = max((len(finding.variation.name) for finding in findings), default=0)
     for finding in findings:
         variation = finding.variation
-        said = f"for safety; kept for {variation.kept.partition(':')[0]}"
-        if finding.run is not None and variation.fall is not None:
-            said = f"{variation.fall.goal}, {len(finding.run.steps)} steps"
+        result = f"for safety; kept for {variation.kept.partition(':')[0]}"
+        if finding.run is not None and variation.refutation is not None:
+            result = f"{variation.refutation.goal}, {len(finding.run.steps)} steps"
             if finding.replay is not None:
-                said += f"; replays: {finding.replay.clause}, {len(finding.replay.events)} events"
-        yield f"{variation.name:<{width}}  {finding.verdict:<10}  {said}"
+                result += f"; replays: {finding.replay.clause}, {len(finding.replay.events)} events"
+        yield f"{variation.name:<{width}}  {finding.verdict:<10}  {result}"
 
 
-def summary(finding: Finding) -> Iterator[str]:
+def summary(finding: VariationFinding) -> Iterator[str]:
     """A finding in a few lines: what was varied, what fails, the run, the replay."""
     variation = finding.variation
     yield f"{variation.name}: {finding.verdict}"
@@ -283,9 +287,9 @@ def summary(finding: Finding) -> Iterator[str]:
         yield f"  proved       all {finding.obligations} obligations"
     if variation.kept:
         yield f"  kept for     {variation.kept}"
-    if finding.run is not None and variation.fall is not None:
+    if finding.run is not None and variation.refutation is not None:
         steps = len(finding.run.steps)
-        yield f"  breaks       {variation.fall.goal}, at step {steps}"
+        yield f"  breaks       {variation.refutation.goal}, at step {steps}"
         yield f"  differs      from what is specified at step {finding.deviates}"
     if finding.replay is not None:
         played = finding.replay
@@ -296,7 +300,7 @@ def summary(finding: Finding) -> Iterator[str]:
         yield f"  without      {played.without}"
 
 
-def told(finding: Finding) -> Iterator[str]:
+def in_full(finding: VariationFinding) -> Iterator[str]:
     """The same with each counterexample, the run and the replay in full."""
     yield from summary(finding)
     for outcome in finding.failed:
@@ -310,17 +314,19 @@ def told(finding: Finding) -> Iterator[str]:
         for number, (name, parameters, after) in enumerate(finding.run.steps, 1):
             mark = "*" if number == finding.deviates else " "
             changed = [
-                f"{call(symbol, place)}: {old} -> {new}"
-                for symbol, place, old, new in finding.run.universe.differences(before, after)
+                f"{call(symbol, arguments)}: {old} -> {new}"
+                for symbol, arguments, old, new in finding.run.universe.differences(before, after)
             ]
             yield f"   {mark}{number:>3} {call(name, parameters)}: {', '.join(changed)}"
             before = after
     if finding.replay is not None:
         yield "  events"
-        yield from (f"    {number:>3} {say(event)}" for number, event in enumerate(finding.replay.events, 1))
+        yield from (
+            f"    {number:>3} {event_text(event)}" for number, event in enumerate(finding.replay.events, 1)
+        )
 
 
-def data(finding: Finding) -> dict[str, Any]:
+def data(finding: VariationFinding) -> dict[str, Any]:
     """A finding as plain JSON values."""
     variation, played = finding.variation, finding.replay
     return {
@@ -339,7 +345,7 @@ def data(finding: Finding) -> dict[str, Any]:
             }
             for outcome in finding.failed
         ],
-        "breaks": variation.fall.goal if variation.fall and finding.run else None,
+        "breaks": variation.refutation.goal if variation.refutation and finding.run else None,
         "kept": variation.kept or None,
         "run": [{"action": name, "parameters": list(parameters)} for name, parameters, _ in finding.run.steps]
         if finding.run
@@ -348,7 +354,7 @@ def data(finding: Finding) -> dict[str, Any]:
         "replay": {
             "clause": played.clause,
             "sentence": played.sentence,
-            "events": [say(event) for event in played.events],
+            "events": [event_text(event) for event in played.events],
             "requests": played.requests,
             "without": played.without,
         }

@@ -2,21 +2,26 @@
 
 ``NECESSITY`` has what the logic can say. ``BESIDE`` has the other design switches of the model: decisions
 that make no difference to the logic, because it allows what they do already or does not tell it apart, and
-the clause that they are for. ``rebalance.specs.examine`` does the work.
+the clause that they are for. ``rebalance.specs.necessity.examine`` does the work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance.specs import altered, coordinator, member, variations
-from rebalance.specs.contract import SAFETY, Clause
-from rebalance.specs.examine import Fall, Variation
-from rebalance.specs.logic import Term
-from rebalance.specs.member import owns, participates
-from rebalance.specs.safety import deciding, holds
-from rebalance.specs.variations import forgets, loses_nothing, static_removal_not_persisted, stays_out
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import Term
+from rebalance.specs.necessity import altered, variations
+from rebalance.specs.necessity.examine import Refutation, Variation
+from rebalance.specs.necessity.variations import (
+    forgets,
+    loses_nothing,
+    static_removal_not_persisted,
+    stays_out,
+)
+from rebalance.specs.protocol import coordinator, member
+from rebalance.specs.protocol.contract import SAFETY, ContractClause
+from rebalance.specs.protocol.member import owns, participates
+from rebalance.specs.protocol.vocabulary import (
     COMMIT,
     COMPLETING,
     EMPTY,
@@ -35,6 +40,7 @@ from rebalance.specs.vocabulary import (
     of,
     static,
 )
+from rebalance.specs.theorems.safety import deciding, holds
 from z3 import And, BoolVal, Implies, Not, Or
 
 _s = VOCABULARY.state()
@@ -102,7 +108,7 @@ _any_member = And(_s.group != EMPTY, _s.group != COMPLETING, _late == _s.current
 _any_phase = And(_s.group != EMPTY, _s.member(M), _late == _s.current)
 
 
-def _but(**changed: Clause | None) -> Mapping[str, Clause]:
+def _but(**changed: ContractClause | None) -> Mapping[str, ContractClause]:
     """The contract with some clauses changed, or left out where None."""
     return {name: clause for name, clause in {**SAFETY, **changed}.items() if clause is not None}
 
@@ -118,10 +124,10 @@ _INSTANCES = {
 
 _CONTRACT = (
     Variation(
-        "once", "contract", "a partition may be offered to several members",
+        name="once", about="contract", sentence="a partition may be offered to several members",
         contract=_but(once=None),
         obligations=(("lead", "offered once"),),
-        fall=Fall("exclusive ownership", f"""
+        refutation=Refutation(goal="exclusive ownership", path=f"""
             A: {_ENTERS}
             B: {_ENTERS}
             -: join_phase_ends
@@ -129,23 +135,25 @@ _CONTRACT = (
             B: {_FOLLOWS}"""),
     ),
     Variation(
-        "member_only", "contract", "something may be offered to who is not a member",
+        name="member_only", about="contract", sentence="something may be offered to who is not a member",
         contract=_but(member_only=None),
         kept="leader/grant: the coordinator keeps assignments of members only, so nobody gets it; an "
         "assignor is asked for it all the same, because what goes to nobody is read by nobody",
     ),
     Variation(
-        "newest_claim", "contract", "what somebody claims may be offered to somebody else: no withholding",
+        name="newest_claim", about="contract",
+        sentence="what somebody claims may be offered to somebody else: no withholding",
         contract=_but(newest_claim=None), switches=("no_withhold",),
         obligations=(("lead", "offered what nobody else has"),),
-        fall=Fall("exclusive ownership", _SECOND_SETTLED),
+        refutation=Refutation(goal="exclusive ownership", path=_SECOND_SETTLED),
     ),
     Variation(
-        "max_generation_only", "contract",
-        "claims of an older generation than the newest that anybody claims are discarded (2.8.1 to 3.4.0)",
+        name="max_generation_only", about="contract",
+        sentence="claims of an older generation than the newest that anybody claims are discarded (2.8.1 "
+        "to 3.4.0)",
         contract=_but(newest_claim=variations.max_generation_only), switches=("max_generation_only",),
         obligations=(("lead", "offered what nobody else has"),),
-        fall=Fall("exclusive ownership", f"""{_SECOND_SETTLED}
+        refutation=Refutation(goal="exclusive ownership", path=f"""{_SECOND_SETTLED}
             A: disconnect try_again join join_of_member
             B: {_REJOINS}
             -: join_phase_ends
@@ -153,8 +161,9 @@ _CONTRACT = (
             B: {_FOLLOWS}""", sizes={"Partition": 2, "Generation": 5}),
     ),
     Variation(
-        "trust_all_claims", "contract",
-        "claimants of a partition do not exclude each other, and may all be offered it (2.5.1 to 2.8.0)",
+        name="trust_all_claims", about="contract",
+        sentence="claimants of a partition do not exclude each other, and may all be offered it (2.5.1 to "
+        "2.8.0)",
         contract=_but(newest_claim=variations.trusted_claim, once=variations.trusted_once),
         invariants={
             "offered once": Implies(
@@ -167,10 +176,11 @@ _CONTRACT = (
         "claims what it has lost (prepare_not_repeated_after_reset); then the newest claim is the true one",
     ),
     Variation(
-        "held_back", "contract", "what a silent static member may still have may be offered, if EAGER",
+        name="held_back", about="contract",
+        sentence="what a silent static member may still have may be offered, if EAGER",
         contract=_but(held_back=None),
         obligations=(("lead", "offered what nobody else has"),),
-        fall=Fall("exclusive ownership", _SILENT, altered=altered.NOTHING_HELD_BACK),
+        refutation=Refutation(goal="exclusive ownership", path=_SILENT, altered=altered.NOTHING_HELD_BACK),
     ),
 )  # fmt: skip
 
@@ -178,15 +188,16 @@ _CONTRACT = (
 
 _MEMBER = (
     Variation(
-        "claims_always_empty", "member", "JoinGroup claims nothing",
-        (variations.claims_always_empty,), switches=("claims_always_empty",),
+        name="claims_always_empty", about="member", sentence="JoinGroup claims nothing",
+        instead=(variations.claims_always_empty,), switches=("claims_always_empty",),
         obligations=(("join", "a claim is what is owned"),),
-        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("claims_always_empty",)),
+        refutation=Refutation(goal="exclusive ownership", path=_SECOND_SETTLED,
+                              switches=("claims_always_empty",)),
     ),
     Variation(
-        "keep_owned_on_sync_rip", "member",
-        "a claim is since the generation joined last, not the one that assigned it",
-        (variations.keep_owned_on_sync_rip,),
+        name="keep_owned_on_sync_rip", about="member",
+        sentence="a claim is since the generation joined last, not the one that assigned it",
+        instead=(variations.keep_owned_on_sync_rip,),
         invariants={
             "a claim is what is owned": Implies(
                 And(_s.wire(C) == JOIN, honest(C), _s.id(M), of(M) == C, _s.names(M), owns(_s, C, P)),
@@ -201,17 +212,18 @@ _MEMBER = (
         "against members whose claims are stale",
     ),
     Variation(
-        "prepare_not_repeated_after_reset", "member",
-        "expelled by an answer to JoinGroup or SyncGroup, it loses nothing",
-        (loses_nothing(member.expelled),), switches=("prepare_not_repeated_after_reset",),
+        name="prepare_not_repeated_after_reset", about="member",
+        sentence="expelled by an answer to JoinGroup or SyncGroup, it loses nothing",
+        instead=(loses_nothing(member.expelled),), switches=("prepare_not_repeated_after_reset",),
         obligations=(("expelled", "prepared without membership owns nothing"),),
-        fall=Fall("exclusive ownership", _LOST, switches=("prepare_not_repeated_after_reset",),
-                  sizes={"Member": 3, "Generation": 5}),
+        refutation=Refutation(goal="exclusive ownership", path=_LOST,
+                              switches=("prepare_not_repeated_after_reset",),
+                              sizes={"Member": 3, "Generation": 5}),
     ),
     Variation(
-        "prepare_once_per_rebalance", "member",
-        "whatever expels it before the join completes, it loses nothing",
-        tuple(
+        name="prepare_once_per_rebalance", about="member",
+        sentence="whatever expels it before the join completes, it loses nothing",
+        instead=tuple(
             loses_nothing(effect)
             for effect in (
                 member.expelled, member.heartbeat_of_unknown, member.heartbeat_of_old,
@@ -225,35 +237,38 @@ _MEMBER = (
                 "expelled", "heartbeat_of_unknown", "heartbeat_of_old", "late_answer_expels", "poll_too_late"
             )
         ),
-        fall=Fall("exclusive ownership", _LOST, switches=("prepare_once_per_rebalance",),
-                  sizes={"Member": 3, "Generation": 5}),
+        refutation=Refutation(goal="exclusive ownership", path=_LOST,
+                              switches=("prepare_once_per_rebalance",),
+                              sizes={"Member": 3, "Generation": 5}),
     ),
     Variation(
-        "protocol_flag_inconsistent", "member", "EAGER does not revoke before it joins",
-        (variations.protocol_flag_inconsistent,), switches=("protocol_flag_inconsistent",),
+        name="protocol_flag_inconsistent", about="member", sentence="EAGER does not revoke before it joins",
+        instead=(variations.protocol_flag_inconsistent,), switches=("protocol_flag_inconsistent",),
         obligations=(("partitions_revoked_to_join", "prepared in EAGER owns nothing"),),
-        fall=Fall("exclusive ownership", _SECOND_SETTLED, switches=("protocol_flag_inconsistent",),
-                  sizes={"Assignor": 2},
-                  given=And(_s.lists(C, A), Implies(_s.chosen(A), Not(cooperative(A))))),
+        refutation=Refutation(goal="exclusive ownership", path=_SECOND_SETTLED,
+                              switches=("protocol_flag_inconsistent",),
+                              sizes={"Assignor": 2},
+                              given=And(_s.lists(C, A), Implies(_s.chosen(A), Not(cooperative(A))))),
     ),
     Variation(
-        "no_revoke_on_protocol_downgrade", "member",
-        "one assignor that can do COOPERATIVE is enough not to revoke",
-        (variations.no_revoke_on_protocol_downgrade,), switches=("no_revoke_on_protocol_downgrade",),
+        name="no_revoke_on_protocol_downgrade", about="member",
+        sentence="one assignor that can do COOPERATIVE is enough not to revoke",
+        instead=(variations.no_revoke_on_protocol_downgrade,), switches=("no_revoke_on_protocol_downgrade",),
         obligations=(("reconfigure", "EAGER by its list"),),
-        fall=Fall("exclusive ownership", f"A: reconfigure {_SECOND_SETTLED}",
-                  switches=("no_revoke_on_protocol_downgrade",), sizes={"Assignor": 2},
-                  given=Implies(_s.chosen(A), Not(cooperative(A)))),
+        refutation=Refutation(goal="exclusive ownership", path=f"A: reconfigure {_SECOND_SETTLED}",
+                              switches=("no_revoke_on_protocol_downgrade",), sizes={"Assignor": 2},
+                              given=Implies(_s.chosen(A), Not(cooperative(A)))),
     ),
     Variation(
-        "unsubscribed_are_kept", "member",
-        "COOPERATIVE does not revoke what left the subscription before it joins",
-        (variations.unsubscribed_are_kept,),
+        name="unsubscribed_are_kept", about="member",
+        sentence="COOPERATIVE does not revoke what left the subscription before it joins",
+        instead=(variations.unsubscribed_are_kept,),
         kept="callback/revoked: what is claimed goes to nobody else until it is revoked after the join",
     ),
     Variation(
-        "clear_member_id_on_illegal_generation", "member", "ILLEGAL_GENERATION makes it forget its member id",
-        tuple(
+        name="clear_member_id_on_illegal_generation", about="member",
+        sentence="ILLEGAL_GENERATION makes it forget its member id",
+        instead=tuple(
             forgets(effect)
             for effect in (member.expelled, member.heartbeat_of_old, member.late_answer_expels)
         ),
@@ -261,31 +276,35 @@ _MEMBER = (
         kept="error/id: the id that stays behind blocks its partitions until its session expires",
     ),
     Variation(
-        "reset_on_sync_rip", "member", "REBALANCE_IN_PROGRESS from SyncGroup resets the membership",
-        (variations.reset_on_sync_rip,), switches=("reset_on_sync_rip",),
+        name="reset_on_sync_rip", about="member",
+        sentence="REBALANCE_IN_PROGRESS from SyncGroup resets the membership",
+        instead=(variations.reset_on_sync_rip,), switches=("reset_on_sync_rip",),
         kept="error/retriable: partitions are lost for nothing",
     ),
     Variation(
-        "reset_on_retriable", "member", "an error that a retry would cure resets the membership",
-        (variations.reset_on_retriable,), switches=("reset_on_retriable",),
+        name="reset_on_retriable", about="member",
+        sentence="an error that a retry would cure resets the membership",
+        instead=(variations.reset_on_retriable,), switches=("reset_on_retriable",),
         kept="error/retriable: partitions are lost for nothing",
     ),
     Variation(
-        "no_sent_generation_check", "member", "late errors for an older membership end the present one",
-        (variations.expelled_by_old_errors, variations.expelled_by_old_answers),
+        name="no_sent_generation_check", about="member",
+        sentence="late errors for an older membership end the present one",
+        instead=(variations.expelled_by_old_errors, variations.expelled_by_old_answers),
         switches=(
             "no_sent_generation_check", "late_commit_resets", "commit_illegal_generation_always_lost",
         ),
         kept="error/old: partitions are lost for nothing",
     ),
     Variation(
-        "commit_error_no_rejoin", "member", "an error of a late request changes nothing",
-        (variations.commit_error_no_rejoin,), switches=("commit_error_no_rejoin",),
+        name="commit_error_no_rejoin", about="member", sentence="an error of a late request changes nothing",
+        instead=(variations.commit_error_no_rejoin,), switches=("commit_error_no_rejoin",),
         kept="error/membership: it goes on reading what others own by then; its commits are refused",
     ),
     Variation(
-        "no_rejoin_after_illegal_generation", "member", "once expelled it does not join again",
-        tuple(
+        name="no_rejoin_after_illegal_generation", about="member",
+        sentence="once expelled it does not join again",
+        instead=tuple(
             stays_out(effect)
             for effect in (member.expelled, member.heartbeat_of_old, member.late_answer_expels)
         ),
@@ -293,70 +312,82 @@ _MEMBER = (
         kept="error/membership: its partitions are read by nobody",
     ),
     Variation(
-        "join_rip_fatal", "member", "REBALANCE_IN_PROGRESS from JoinGroup ends the consumer",
-        (variations.join_rip_fatal,), switches=("join_rip_fatal",),
+        name="join_rip_fatal", about="member",
+        sentence="REBALANCE_IN_PROGRESS from JoinGroup ends the consumer",
+        instead=(variations.join_rip_fatal,), switches=("join_rip_fatal",),
         kept="poll/throws: a consumer is lost for nothing",
     ),
     Variation(
-        "static_forgets_id", "member", "a static member forgets its id although it does not leave",
-        tuple(map(forgets, (member.unsubscribe, member.poll_too_late))), switches=("static_forgets_id",),
+        name="static_forgets_id", about="member",
+        sentence="a static member forgets its id although it does not leave",
+        instead=tuple(map(forgets, (member.unsubscribe, member.poll_too_late))),
+        switches=("static_forgets_id",),
         kept="poll/throws: a JoinGroup that is left behind makes an id that fences the consumer",
     ),
     Variation(
-        "rejoin_flag_not_latched", "member", "a rejoin is dropped when what called for it goes away",
-        (variations.rejoin_flag_not_latched,), switches=("rejoin_flag_not_latched",),
+        name="rejoin_flag_not_latched", about="member",
+        sentence="a rejoin is dropped when what called for it goes away",
+        instead=(variations.rejoin_flag_not_latched,), switches=("rejoin_flag_not_latched",),
         kept="group/converges: a JoinGroup that fails is not sent again",
     ),
     Variation(
-        "no_rejoin_after_revoke", "member", "what is revoked after a join is not followed by another one",
-        (variations.no_rejoin_after_revoke,), switches=("no_rejoin_after_revoke",),
+        name="no_rejoin_after_revoke", about="member",
+        sentence="what is revoked after a join is not followed by another one",
+        instead=(variations.no_rejoin_after_revoke,), switches=("no_rejoin_after_revoke",),
         kept="callback/rejoin: what was withheld is given to nobody",
     ),
     Variation(
-        "leave_on_empty_assignment", "member", "assigned nothing, it forgets its membership",
-        (variations.leave_on_empty_assignment,), switches=("leave_on_empty_assignment",),
+        name="leave_on_empty_assignment", about="member",
+        sentence="assigned nothing, it forgets its membership",
+        instead=(variations.leave_on_empty_assignment,), switches=("leave_on_empty_assignment",),
         kept="group/converges: it stops taking part",
     ),
     Variation(
-        "no_leave_on_unsubscribe", "member", "unsubscribe does not send LeaveGroup",
-        (variations.no_leave_on_unsubscribe,), switches=("no_leave_on_unsubscribe",),
+        name="no_leave_on_unsubscribe", about="member", sentence="unsubscribe does not send LeaveGroup",
+        instead=(variations.no_leave_on_unsubscribe,), switches=("no_leave_on_unsubscribe",),
         kept="leave/sent: its partitions wait for its session to expire",
     ),
 )  # fmt: skip
 
-_TOLD = "the listener is told"
+_INFORMED = "the listener is told"
 
 _LISTENER = (
     Variation(
-        "assign_before_revoke_cb", "listener",
-        "the new assignment is owned before the listener hears of the old",
-        (variations.assign_before_revoke_cb,), switches=("assign_before_revoke_cb",),
-        obligations=(("partitions_assigned", _TOLD),),
-        fall=Fall(_TOLD, f"{_SECOND} {_OWNS}", "callback/owned", ("assign_before_revoke_cb",)),
+        name="assign_before_revoke_cb", about="listener",
+        sentence="the new assignment is owned before the listener hears of the old",
+        instead=(variations.assign_before_revoke_cb,), switches=("assign_before_revoke_cb",),
+        obligations=(("partitions_assigned", _INFORMED),),
+        refutation=Refutation(goal=_INFORMED, path=f"{_SECOND} {_OWNS}", clause="callback/owned",
+        switches=("assign_before_revoke_cb",)),
     ),
     Variation(
-        "no_snapshot_before_callback", "listener",
-        "an assignment is handled although the membership was reset",
-        (variations.no_snapshot_before_callback,), switches=("no_snapshot_before_callback",),
-        obligations=(("partitions_assigned", "joining has prepared"), ("partitions_assigned", _TOLD)),
-        fall=Fall(_TOLD, f"""
+        name="no_snapshot_before_callback", about="listener",
+        sentence="an assignment is handled although the membership was reset",
+        instead=(variations.no_snapshot_before_callback,), switches=("no_snapshot_before_callback",),
+        obligations=(("partitions_assigned", "joining has prepared"), ("partitions_assigned", _INFORMED)),
+        refutation=Refutation(goal=_INFORMED, path=f"""
             A: {_ENTERS}
             -: join_phase_ends
             A: {_DECIDES} sync_answered poll_too_late partitions_assigned""",
-            "callback/generation", ("no_snapshot_before_callback",)),
+            clause="callback/generation", switches=("no_snapshot_before_callback",)),
     ),
     Variation(
-        "abort_on_callback_exception", "listener", "an exception of the listener ends the callbacks",
-        (variations.abort_on_callback_exception,), switches=("abort_on_callback_exception",),
-        obligations=(("partitions_revoked", _TOLD),),
-        fall=Fall(_TOLD, f"{_SECOND} sync_answered partitions_revoked", "callback/told",
-                  ("abort_on_callback_exception",), also={"partitions_revoked": "listener throws"}),
+        name="abort_on_callback_exception", about="listener",
+        sentence="an exception of the listener ends the callbacks",
+        instead=(variations.abort_on_callback_exception,), switches=("abort_on_callback_exception",),
+        obligations=(("partitions_revoked", _INFORMED),),
+        refutation=Refutation(goal=_INFORMED, path=f"{_SECOND} sync_answered partitions_revoked",
+                              clause="callback/told",
+                              switches=("abort_on_callback_exception",),
+                              also={"partitions_revoked": "listener throws"}),
     ),
     Variation(
-        "clear_before_leave_prepare", "listener", "on leaving the partitions go before the listener is asked",
-        (variations.clear_before_leave_prepare,), switches=("clear_before_leave_prepare",),
-        obligations=(("close", _TOLD),),
-        fall=Fall(_TOLD, f"{_ALONE} close", "leave/callback", ("clear_before_leave_prepare",)),
+        name="clear_before_leave_prepare", about="listener",
+        sentence="on leaving the partitions go before the listener is asked",
+        instead=(variations.clear_before_leave_prepare,), switches=("clear_before_leave_prepare",),
+        obligations=(("close", _INFORMED),),
+        refutation=Refutation(goal=_INFORMED, path=f"{_ALONE} close", clause="leave/callback",
+        switches=("clear_before_leave_prepare",)),
     ),
 )  # fmt: skip
 
@@ -364,8 +395,8 @@ _LISTENER = (
 
 _COORDINATOR = (
     Variation(
-        "no_generation_bump", "coordinator", "a join phase ends without a new generation",
-        (variations.no_generation_bump,),
+        name="no_generation_bump", about="coordinator", sentence="a join phase ends without a new generation",
+        instead=(variations.no_generation_bump,),
         obligations=tuple(
             ("join_phase_ends", name)
             for name in (
@@ -373,65 +404,69 @@ _COORDINATOR = (
                 "no answer between join and sync",
             )
         ),
-        fall=Fall("commit fencing", f"""{_ALONE}
+        refutation=Refutation(goal="commit fencing", path=f"""{_ALONE}
             A: commit_late
             B: {_ENTERS}
             A: {_REJOINS}
             -: join_phase_ends
             A: {_DECIDES}
-            B: {_FOLLOWS}""", "group/commit", altered=altered.NO_GENERATION_BUMP),
+            B: {_FOLLOWS}""", clause="group/commit", altered=altered.NO_GENERATION_BUMP),
     ),
     Variation(
-        "commit_generation_unchecked", "coordinator",
-        "a commit of a member is accepted whatever its generation",
+        name="commit_generation_unchecked", about="coordinator",
+        sentence="a commit of a member is accepted whatever its generation",
         properties=_fenced(_any_generation),
         obligations=(("", "commit fencing"),),
-        fall=Fall("commit fencing", f"""{_ALONE}
+        refutation=Refutation(goal="commit fencing", path=f"""{_ALONE}
             A: commit_late
             B: {_ENTERS}
             A: {_REJOINS}
             -: join_phase_ends
             A: {_DECIDES}
-            B: {_FOLLOWS}""", "group/commit", altered=altered.COMMIT_GENERATION_UNCHECKED),
+            B: {_FOLLOWS}""", clause="group/commit", altered=altered.COMMIT_GENERATION_UNCHECKED),
     ),
     Variation(
-        "commit_member_unchecked", "coordinator", "a commit of the generation is accepted whoever sends it",
+        name="commit_member_unchecked", about="coordinator",
+        sentence="a commit of the generation is accepted whoever sends it",
         properties=_fenced(_any_member),
         obligations=(("", "commit fencing"),),
-        fall=Fall("commit fencing", f"""{_ALONE}
+        refutation=Refutation(goal="commit fencing", path=f"""{_ALONE}
             A: commit_late pause session_expires
             -: join_phase_ends_empty group_expires
             B: {_ENTERS}
             -: join_phase_ends
-            B: {_DECIDES} {_OWNS}""", "group/commit", altered=altered.COMMIT_MEMBER_UNCHECKED),
+            B: {_DECIDES} {_OWNS}""", clause="group/commit", altered=altered.COMMIT_MEMBER_UNCHECKED),
     ),
     Variation(
-        "commit_between_join_and_sync", "coordinator", "a commit is accepted between join and sync too",
+        name="commit_between_join_and_sync", about="coordinator",
+        sentence="a commit is accepted between join and sync too",
         properties=_fenced(_any_phase),
         kept="group/commit: nobody has a commit of that generation yet; REBALANCE_IN_PROGRESS only says so",
     ),
     Variation(
-        "unknown_member_rejoins", "coordinator", "a JoinGroup with an id that was removed is accepted",
-        (variations.unknown_member_rejoins,),
+        name="unknown_member_rejoins", about="coordinator",
+        sentence="a JoinGroup with an id that was removed is accepted",
+        instead=(variations.unknown_member_rejoins,),
         obligations=tuple(
             ("join_of_unknown", name)
             for name in ("no two rights", "not ahead", "a late commit takes nothing")
         ),
-        fall=Fall("exclusive ownership", f"{_REMOVED} join_of_unknown",
-                  altered=altered.UNKNOWN_MEMBER_REJOINS),
+        refutation=Refutation(goal="exclusive ownership", path=f"{_REMOVED} join_of_unknown",
+                              altered=altered.UNKNOWN_MEMBER_REJOINS),
     ),
     Variation(
-        "silent_static_claims_stale", "coordinator",
-        "a silent static member claims what it sent last, not what it was assigned since",
-        (variations.silent_static_claims_stale,), switches=("silent_static_claims_stale",),
+        name="silent_static_claims_stale", about="coordinator",
+        sentence="a silent static member claims what it sent last, not what it was assigned since",
+        instead=(variations.silent_static_claims_stale,), switches=("silent_static_claims_stale",),
         obligations=(("join_phase_ends", "what is held is claimed when the leader asks"),),
-        fall=Fall("exclusive ownership", _SILENT, switches=("silent_static_claims_stale",)),
+        refutation=Refutation(goal="exclusive ownership", path=_SILENT,
+                              switches=("silent_static_claims_stale",)),
     ),
     Variation(
-        "assignment_not_logged", "coordinator", "a failover forgets what was assigned",
-        (variations.assignment_not_logged,),
+        name="assignment_not_logged", about="coordinator", sentence="a failover forgets what was assigned",
+        instead=(variations.assignment_not_logged,),
         obligations=(("leader_syncs", "settled as in the log"), ("leader_syncs", "known to the log")),
-        fall=Fall("exclusive ownership", f"""
+        refutation=Refutation(goal="exclusive ownership", path=f"""
             A: {_ENTERS}
             B: {_ENTERS}
             -: join_phase_ends
@@ -444,30 +479,35 @@ _COORDINATOR = (
             A: {_DECIDES} {_OWNS}""", altered=altered.ASSIGNMENT_NOT_LOGGED),
     ),
     Variation(
-        "static_replace_only_stable", "coordinator",
-        "in the join phase an instance that is known becomes another member",
-        (variations.static_replace_only_stable,),
+        name="static_replace_only_stable", about="coordinator",
+        sentence="in the join phase an instance that is known becomes another member",
+        instead=(variations.static_replace_only_stable,),
         invariants=_INSTANCES,
         switches=("static_replace_only_stable",),
         obligations=(("join_of_static", _INSTANCE),),
-        fall=Fall(_INSTANCE, f"A: {_ENTERS} crash lost {_ENTERS}", "group/instance",
-                  ("static_replace_only_stable",)),
+        refutation=Refutation(goal=_INSTANCE, path=f"A: {_ENTERS} crash lost {_ENTERS}",
+                              clause="group/instance",
+                              switches=("static_replace_only_stable",)),
     ),
     Variation(
-        "persist_selected_protocol_only", "coordinator", "the log keeps the selected assignor only",
-        (variations.persist_selected_protocol_only,), switches=("persist_selected_protocol_only",),
+        name="persist_selected_protocol_only", about="coordinator",
+        sentence="the log keeps the selected assignor only",
+        instead=(variations.persist_selected_protocol_only,), switches=("persist_selected_protocol_only",),
         kept="poll/throws: members that were compatible are refused after a failover",
     ),
     Variation(
-        "static_removal_not_persisted", "coordinator",
-        "a static id that was removed comes back with a failover",
-        tuple(map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading))),
+        name="static_removal_not_persisted", about="coordinator",
+        sentence="a static id that was removed comes back with a failover",
+        instead=tuple(
+            map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading))
+        ),
         switches=("static_removal_not_persisted",),
         kept="poll/throws: the process with the new id is fenced",
     ),
     Variation(
-        "static_replace_not_persisted", "coordinator", "a failover undoes the replacement of a static id",
-        (
+        name="static_replace_not_persisted", about="coordinator",
+        sentence="a failover undoes the replacement of a static id",
+        instead=(
             variations.static_replace_not_persisted,
             *map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading)),
         ),
@@ -487,21 +527,23 @@ _COORDINATOR = (
         kept="poll/throws: the process with the new id is fenced; the log differs in ids only",
     ),
     Variation(
-        "static_replace_drops_revocation", "coordinator",
-        "a static member returns without a rebalance although the old process had something to revoke",
-        (variations.static_replace_drops_revocation,), switches=("static_replace_drops_revocation",),
+        name="static_replace_drops_revocation", about="coordinator",
+        sentence="a static member returns without a rebalance although the old process had something to "
+        "revoke",
+        instead=(variations.static_replace_drops_revocation,), switches=("static_replace_drops_revocation",),
         kept="group/converges: what it had to revoke is given to nobody",
     ),
     Variation(
-        "static_rejoin_ignores_subscription", "coordinator",
-        "a static member returns without a rebalance although it subscribes to something else",
-        (variations.static_rejoin_ignores_subscription,), switches=("static_rejoin_ignores_subscription",),
+        name="static_rejoin_ignores_subscription", about="coordinator",
+        sentence="a static member returns without a rebalance although it subscribes to something else",
+        instead=(variations.static_rejoin_ignores_subscription,),
+        switches=("static_rejoin_ignores_subscription",),
         kept="coordinator/static: it gets what it does not want",
     ),
     Variation(
-        "static_replace_in_completing_no_rebalance", "coordinator",
-        "a static id is replaced while the leader assigns, and no rebalance follows",
-        (variations.static_replace_in_completing_no_rebalance,),
+        name="static_replace_in_completing_no_rebalance", about="coordinator",
+        sentence="a static id is replaced while the leader assigns, and no rebalance follows",
+        instead=(variations.static_replace_in_completing_no_rebalance,),
         invariants={
             "what is held is claimed when the leader asks": Implies(
                 And(_s.group == COMPLETING, _s.member(M), honest(of(M)), holds(_s, M, P)),
@@ -518,24 +560,26 @@ _COORDINATOR = (
         kept="coordinator/static: the new id is left without an assignment",
     ),
     Variation(
-        "sync_load_error_raw", "coordinator", "SyncGroup during load ends the client",
-        (variations.sync_load_error_raw,), switches=("sync_load_error_raw",),
+        name="sync_load_error_raw", about="coordinator", sentence="SyncGroup during load ends the client",
+        instead=(variations.sync_load_error_raw,), switches=("sync_load_error_raw",),
         kept="poll/throws: a consumer is lost for nothing",
     ),
     Variation(
-        "evict_static_on_rebalance_timeout", "coordinator",
-        "static members that miss the join phase are removed",
-        (variations.evict_static_on_rebalance_timeout,), switches=("evict_static_on_rebalance_timeout",),
+        name="evict_static_on_rebalance_timeout", about="coordinator",
+        sentence="static members that miss the join phase are removed",
+        instead=(variations.evict_static_on_rebalance_timeout,),
+        switches=("evict_static_on_rebalance_timeout",),
         kept="coordinator/keep: a restart within the session timeout moves partitions",
     ),
     Variation(
-        "ghost_on_retry", "coordinator", "JoinGroup without an id makes a member at once",
-        (variations.ghost_on_retry,), switches=("ghost_on_retry",),
+        name="ghost_on_retry", about="coordinator", sentence="JoinGroup without an id makes a member at once",
+        instead=(variations.ghost_on_retry,), switches=("ghost_on_retry",),
         kept="coordinator/admit: each retry leaves a member behind",
     ),
     Variation(
-        "rebalance_timeout_zero", "coordinator", "the join phase ends without those who have yet to join",
-        (variations.rebalance_timeout_zero,), switches=("rebalance_timeout_zero",),
+        name="rebalance_timeout_zero", about="coordinator",
+        sentence="the join phase ends without those who have yet to join",
+        instead=(variations.rebalance_timeout_zero,), switches=("rebalance_timeout_zero",),
         kept="group/converges: who comes late is removed, and joins again, for ever",
     ),
 )  # fmt: skip

@@ -15,8 +15,9 @@ from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.machine import NOBODY, Action, Event, Machine, Outcome, State, View
 from rebalance.model.protocol import leader
+from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import FAULTS, machine
-from rebalance.model.protocol.setup import Consumer, Me, Runs, Setup, letter
+from rebalance.model.protocol.setup import Consumer, ConsumerConfig, MemberContext, Setup, letter
 from rebalance.model.protocol.state import Group, Member, Parts, Records, Slot, Sync, Topics, each, union
 from rebalance.model.values import (
     Cluster,
@@ -26,10 +27,10 @@ from rebalance.model.values import (
     RebalanceProtocol,
     TopicPartition,
 )
-from rebalance.properties.protocol import rules
-from rebalance.properties.rules import Rules
-from rebalance.specs.bounded import Run
-from rebalance.specs.universe import Structure, Universe, Value
+from rebalance.properties.group.clauses import rules
+from rebalance.properties.group.rules import Rules
+from rebalance.specs.logic.bounded import SpecRun
+from rebalance.specs.logic.universe import Structure, Universe, Value
 
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
 """What an assignor of the logic is in the model: one that can do COOPERATIVE, or one that cannot."""
@@ -99,7 +100,7 @@ class Altered:
         return replace(built, actions=tuple(map(action, built.actions)), views=tuple(map(view, built.views)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Replay:
     """The run as events of the model, the last of which breaks ``clause``. ``without``: what becomes of the
     same events where the decision is made as it should be, or who else notices."""
@@ -117,9 +118,9 @@ class Replay:
 
 
 class Script:
-    """An assignor that answers what it was ``told`` to, always the same to the same question.
+    """An assignor that answers what is ``prescribed``, always the same to the same question.
 
-    While it is told nothing, it leaves other questions to the reference assignor.
+    While nothing is, it leaves other questions to the reference assignor.
     """
 
     name = COOPERATIVE
@@ -127,13 +128,13 @@ class Script:
     promises: frozenset[Promise] = frozenset()
 
     def __init__(self) -> None:
-        self.told: tuple[Parts, ...] | None = None
+        self.prescribed: tuple[Parts, ...] | None = None
         self._answers: dict[Hashable, tuple[Parts, ...]] = {}
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
         question = tuple((m, s.owned_partitions, s.generation_id) for m, s in group.items())
-        if self.told is not None:
-            self._answers.setdefault(question, self.told)
+        if self.prescribed is not None:
+            self._answers.setdefault(question, self.prescribed)
         elif question not in self._answers:
             return reference(COOPERATIVE).assign(cluster, group)
         topic = next(iter(cluster.topics))
@@ -146,7 +147,7 @@ class Script:
         return None
 
 
-def setup_of(run: Run, script: Script, switches: Sequence[str], faults: Sequence[str]) -> Setup:
+def setup_of(run: SpecRun, script: Script, switches: Sequence[str], faults: Sequence[str]) -> Setup:
     """The group of a run: its consumers, in one topic that has all partitions."""
     universe = run.universe
     states = [run.initial, *(after for _, _, after in run.steps)]
@@ -163,7 +164,7 @@ def setup_of(run: Run, script: Script, switches: Sequence[str], faults: Sequence
         ]
         names = tuple(_assignor(universe, a) for a in listed)
         careful = EAGER not in names and bool(universe.read(states[-1], "eager", slot))
-        runs = Runs(names, frozenset(switches), upgrade_from=careful)
+        runs = ConsumerConfig(assignors=names, decisions=frozenset(switches), upgrade_from=careful)
         return Consumer((runs,), (Topics(1),), instance=slot if universe.tables["static"][slot] else None)
 
     everything = Parts((1 << len(universe.domains["Partition"])) - 1)
@@ -176,7 +177,7 @@ def setup_of(run: Run, script: Script, switches: Sequence[str], faults: Sequence
         coordinator=frozenset(switches),
         naming="given",
         steps="fine",
-        plug=lambda name, stages: script,
+        factory=lambda name, stages: script,
     )
 
 
@@ -192,7 +193,7 @@ class Turn(NamedTuple):
     after: Structure
 
 
-def turns(run: Run, whose: Sequence[int], events: Mapping[str, str]) -> list[Turn]:
+def turns(run: SpecRun, whose: Sequence[int], events: Mapping[str, str]) -> list[Turn]:
     """Those steps of the run that are events of the model."""
     return [
         Turn(events[name], who, after)
@@ -202,7 +203,7 @@ def turns(run: Run, whose: Sequence[int], events: Mapping[str, str]) -> list[Tur
 
 
 def play(
-    run: Run,
+    run: SpecRun,
     whose: Sequence[int],
     clause: str,
     switches: Sequence[str] = (),
@@ -232,11 +233,11 @@ def play(
             raise ReplayError(f"the assignor is wrong too: {noticed}")
     else:
         without = judged.noticed(events)
-    return Replay(setup, events, clause, sentence, without)
+    return Replay(setup=setup, events=events, clause=clause, sentence=sentence, without=without)
 
 
 def _follow(
-    run: Run, setup: Setup, script: Script, judged: _Judged, due: Sequence[Turn]
+    run: SpecRun, setup: Setup, script: Script, judged: _Judged, due: Sequence[Turn]
 ) -> tuple[Event, ...]:
     """The events that are due; where one has several outcomes, those by which the run ends in a breach."""
     built, far = judged.built, 0
@@ -245,13 +246,13 @@ def _follow(
         nonlocal far
         far = max(far, len(events))
         turn = due[len(events)]
-        told = _answer(run, setup, built, state, turn) if turn.name == "assign" else None
-        script.told = told
+        prescribed = _answer(run, setup, built, state, turn) if turn.name == "assign" else None
+        script.prescribed = prescribed
         outcomes = list(_outcomes(built, state, turn.name, turn.who))
-        script.told = None
+        script.prescribed = None
         for event, outcome in outcomes:
             further = built.apply(state, event, outcome)
-            if not _alike(run, turn, event, built, further, told):
+            if not _alike(run, turn, event, built, further, prescribed):
                 continue
             if len(events) + 1 < len(due):
                 found = go(further, (*events, event))
@@ -280,13 +281,13 @@ def _outcomes(built: Machine, state: State, name: str, who: int) -> Iterator[tup
 
 
 def _alike(
-    run: Run, turn: Turn, event: Event, built: Machine, state: State, told: tuple[Parts, ...] | None
+    run: SpecRun, turn: Turn, event: Event, built: Machine, state: State, prescribed: tuple[Parts, ...] | None
 ) -> bool:
     """Where the logic and the model both choose, they choose alike: leader, assignor, assignment, request."""
     universe, after = run.universe, turn.after
-    if told is not None:
+    if prescribed is not None:
         [wire] = built.read(state, [f"wire {letter(turn.who)}"])
-        return isinstance(wire, Sync) and tuple(grant.parts for grant in wire.grants or ()) == told
+        return isinstance(wire, Sync) and tuple(grant.parts for grant in wire.grants or ()) == prescribed
     if turn.name == "join phase ends" and event.choice:
         members, of = universe.domains["Member"], universe.tables["of"]
         [leads] = [of[m] for m in map(int, members) if universe.read(after, "leads", m)]
@@ -297,9 +298,9 @@ def _alike(
     return True
 
 
-def _answer(run: Run, setup: Setup, built: Machine, state: State, turn: Turn) -> tuple[Parts, ...]:
+def _answer(run: SpecRun, setup: Setup, built: Machine, state: State, turn: Turn) -> tuple[Parts, ...]:
     """What the assignor says in the run, for each member that the model's leader asks about."""
-    universe, me = run.universe, Me(Slot(turn.who), setup)
+    universe, me = run.universe, MemberContext(Slot(turn.who), setup)
     member, group, *records = built.read(
         state, [me.name("member"), "group", *(f"record {letter(slot)}" for slot in setup.slots)]
     )
@@ -324,19 +325,21 @@ def _answer(run: Run, setup: Setup, built: Machine, state: State, turn: Turn) ->
 class _Judged:
     """A machine, and one clause that is asked of its runs."""
 
-    def __init__(self, built: Machine, asked: Rules, clause: str) -> None:
-        self.built, self._asked, self._clause = built, asked, clause
+    def __init__(self, built: Machine, required: Rules, clause: str) -> None:
+        self.built, self._rules, self._clause = built, required, clause
 
     def broken(self, event: Event, outcome: Outcome, state: State, clause: str = "") -> str | None:
         """What the clause says of a step and of the state that it leads to."""
         clause = clause or self._clause
-        said = [step.breach(event, outcome.seen) for step in self._asked.each_step if step.clause == clause]
-        said += [
+        sentences = [
+            step.breach(event, outcome.seen) for step in self._rules.each_step if step.clause == clause
+        ]
+        sentences += [
             rule.breach(*(self.built.look(state, view) for view in rule.views))
-            for rule in self._asked.always
+            for rule in self._rules.always
             if rule.clause == clause
         ]
-        return next((sentence for sentence in said if sentence is not None), None)
+        return next((sentence for sentence in sentences if sentence is not None), None)
 
     def _play(self, events: Sequence[Event]) -> Iterator[tuple[Event, Outcome, State]]:
         """Each event with its outcome and the state after, as far as they are possible."""
@@ -351,10 +354,10 @@ class _Judged:
 
     def breach(self, events: Sequence[Event]) -> str:
         """What the clause says at the end of the events. Raises ReplayError when it does so before."""
-        said = [self.broken(*played) for played in self._play(events)]
-        if len(said) < len(events) or said[-1] is None or any(said[:-1]):
+        sentences = [self.broken(*played) for played in self._play(events)]
+        if len(sentences) < len(events) or sentences[-1] is None or any(sentences[:-1]):
             raise ReplayError(f"{self._clause} does not break at the end, and only there")
-        return said[-1]
+        return sentences[-1]
 
     def holds(self, events: Sequence[Event]) -> str:
         """What becomes of the events where the clause has to hold. Raises ReplayError when it does not."""
@@ -362,22 +365,16 @@ class _Judged:
         if any(self.broken(*one) for one in played):
             raise ReplayError(f"{self._clause} breaks without the variation too")
         if len(played) < len(events):
-            return f"event {len(played) + 1} is not possible: {say(events[len(played)])}"
+            return f"event {len(played) + 1} is not possible: {event_text(events[len(played)])}"
         return f"all {len(events)} events are possible, and {self._clause} holds"
 
     def noticed(self, events: Sequence[Event]) -> str:
         """Which clause about the leader breaks on the way, if any: then it is the assignor that is wrong."""
         for number, played in enumerate(self._play(events), 1):
             for clause in ("leader/grant", "leader/withhold", "leader/stale"):
-                if (said := self.broken(*played, clause)) is not None:
-                    return f"{clause} breaks at event {number}: {said}"
+                if (sentence := self.broken(*played, clause)) is not None:
+                    return f"{clause} breaks at event {number}: {sentence}"
         return ""
-
-
-def say(event: Event) -> str:
-    """An event as text."""
-    choice = f" [{event.choice}]" if event.choice else ""
-    return f"{event.action} {_who(event.who)}".rstrip() + choice
 
 
 def _who(slot: int) -> str:

@@ -5,38 +5,46 @@ So every assumption is shown to be consistent, every action to be taken in a run
 to be impossible for ever, and every formula to fail in some state, of the invariants even in one where all
 others hold. What is shown to be possible is shown by a group; the runs are checked step by step by the
 explicit evaluator, which shares nothing with the solver.
+
+``checks`` are all of them in pieces of work, each about some names; ``specs.proving`` makes them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 import z3
-from rebalance.specs.bounded import LIMIT, Run, Steps, Unrolling
-from rebalance.specs.concrete import Stepper
-from rebalance.specs.contract import LIVENESS, SAFETY, Clause
-from rebalance.specs.finite import Finite
-from rebalance.specs.limit import check
-from rebalance.specs.logic import Action, Term
-from rebalance.specs.protocol import Specification
-from rebalance.specs.prover import Verdict, discharge
-from rebalance.specs.theorems import IMPLIES, INVARIANTS, Case, theorems
-from rebalance.specs.vocabulary import M, Member, P, Partition
-from rebalance.specs.witnesses import LEMMAS, NEVER, WITNESSES, path_to
+from rebalance.specs.logic.bounded import LIMIT, SpecRun, StepRelations, Unrolling
+from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.finite import Finite
+from rebalance.specs.logic.language import SpecAction, Term
+from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.prover import ProofVerdict, Spread, discharge, in_turn
+from rebalance.specs.logic.specification import IMPLIES, Specification
+from rebalance.specs.necessity.witnesses import LEMMAS, NEVER, WITNESSES, path_to
+from rebalance.specs.protocol.contract import LIVENESS, SAFETY, ContractClause
+from rebalance.specs.protocol.vocabulary import M, Member, P, Partition
+from rebalance.specs.theorems.theorems import INVARIANTS, theorems
 
 SIZES = {"Consumer": 2, "Member": 3, "Partition": 2, "Generation": 5, "Assignor": 2}
 """Groups in which something is shown to be possible."""
 
 
-class Finding(StrEnum):
+KINDS = ("assumption", "action", "lemma", "invariant", "property", "clause")
+"""Of what it is asked."""
+
+
+class VacuityFinding(StrEnum):
     """What was found. Only the last two are bad news."""
 
     CONSISTENT = "consistent"
     REACHED = "reached"
     NEVER = "never possible"
+    PROVED = "proved"
     INDEPENDENT = "independent"
     IMPLIED = "implied by others"
     VACUOUS = "vacuous"
@@ -50,34 +58,64 @@ class Vacuity:
 
     kind: str
     name: str
-    finding: Finding
+    finding: VacuityFinding
     because: tuple[str, ...] = ()
 
+    @property
+    def doubtful(self) -> bool:
+        """It says nothing, or nobody knows."""
+        return self.finding in (VacuityFinding.VACUOUS, VacuityFinding.UNKNOWN)
 
-def vacuity(spec: Specification, contract: Mapping[str, Clause] | None = None) -> Iterator[Vacuity]:
-    """Everything of which it is asked, in this order; the ``contract`` is by default the whole."""
-    yield from assumptions(spec)
-    yield from actions(spec)
-    yield from formulas(spec, "invariant", spec.invariants)
-    yield from formulas(spec, "property", spec.properties)
-    yield from clauses(spec, {**SAFETY, **LIVENESS} if contract is None else contract)
+
+@dataclass(frozen=True)
+class VacuityCheck:
+    """A piece of the work: a row for each of the names comes of it."""
+
+    kind: str
+    names: tuple[str, ...]
+    ask: Callable[[], Iterable[Vacuity]]
+
+
+def checks(
+    spec: Specification, contract: Mapping[str, ContractClause] = {**SAFETY, **LIVENESS}
+) -> tuple[VacuityCheck, ...]:
+    """Everything that is asked of a specification whose assignors keep ``contract``."""
+    return (
+        VacuityCheck("assumption", ASSUMED, lambda: assumptions(spec)),
+        *actions(spec),
+        VacuityCheck("lemma", tuple(LEMMAS), lambda: lemmas(spec)),
+        VacuityCheck(
+            "invariant", tuple(spec.invariants), lambda: formulas(spec, "invariant", spec.invariants)
+        ),
+        VacuityCheck("property", tuple(spec.properties), lambda: formulas(spec, "property", spec.properties)),
+        VacuityCheck("clause", (TOGETHER, *contract), lambda: clauses(spec, contract)),
+    )
+
+
+def examined(
+    asked_of: Sequence[VacuityCheck], *, jobs: int | None = None, spread: Spread = in_turn
+) -> Iterator[tuple[int, tuple[Vacuity, ...]]]:
+    """The number of each check and what came of it, as they come."""
+    for number, rows in spread(lambda i: tuple(asked_of[i].ask()), len(asked_of), jobs):
+        check = asked_of[number]
+        lost = (Vacuity(check.kind, name, VacuityFinding.UNKNOWN) for name in check.names)
+        yield number, tuple(lost) if rows is None else rows
 
 
 # -- assumptions ---------------------------------------------------------------------------------------
 
 
+ASSUMED = ("axioms", "initial state", "invariants", "contract")
+
+
 def assumptions(spec: Specification) -> Iterator[Vacuity]:
     """The axioms, alone and with what is assumed besides."""
-    lead = spec.action("lead")
-    asked: dict[str, list[Term]] = {
-        "axioms": [],
-        "initial state": [spec.initial],
-        "invariants": [*spec.invariants.values()],
-        "contract": [*spec.invariants.values(), lead.guard, lead.where(spec.vocabulary)],
-    }
-    group = _Group(spec)
-    for name, together in asked.items():
-        yield Vacuity("assumption", name, _finding(group.possible(*together), Finding.CONSISTENT))
+    lead, invariants = spec.action("lead"), [*spec.invariants.values()]
+    asked_first = [lead.guard, lead.where(spec.vocabulary)]
+    besides = (list[Term](), [spec.initial], invariants, [*invariants, *asked_first])
+    group = _SmallGroup(spec)
+    for name, together in zip(ASSUMED, besides, strict=True):
+        yield Vacuity("assumption", name, _finding(group.possible(*together), VacuityFinding.CONSISTENT))
 
 
 # -- actions -------------------------------------------------------------------------------------------
@@ -87,26 +125,51 @@ def actions(
     spec: Specification,
     witnesses: Mapping[str, str] = WITNESSES,
     never: Mapping[str, tuple[str, ...]] = NEVER,
+) -> Iterator[VacuityCheck]:
+    """That each action is taken in a run from the beginning, or never; one run is for all that it takes."""
+    names = [action.name for action in spec.actions]
+    steps = StepRelations(spec, SIZES)
+    for path in covering([name for name in names if name in witnesses], witnesses):
+        taken = tuple(path[1])
+        yield VacuityCheck("action", taken, partial(_taken, spec, path[0], taken, steps))
+    for name in names:
+        if name not in witnesses:
+            yield VacuityCheck("action", (name,), partial(_never, spec, name, never.get(name, ())))
+
+
+def covering(
+    names: Sequence[str], witnesses: Mapping[str, str] = WITNESSES
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Few runs by which all of these actions are taken; each with those that no run before it takes."""
+    paths = [(*path_to(name, witnesses), name) for name in names]
+    left = dict.fromkeys(names)
+    for path in sorted(paths, key=len, reverse=True):
+        if path[-1] in left:
+            new = [name for name in left if name in path]
+            for name in new:
+                del left[name]
+            yield path, new
+
+
+def _taken(
+    spec: Specification, path: tuple[str, ...], names: Iterable[str], steps: StepRelations
 ) -> Iterator[Vacuity]:
-    """Each action is taken in a run from the beginning, or never."""
-    steps = Steps(spec, SIZES)
-    for action in spec.actions:
-        if action.name in witnesses:
-            path = path_to(action.name, witnesses)
-            taken = witness(spec, (*path, action.name), steps) is not None
-            yield Vacuity("action", action.name, _finding(taken, Finding.REACHED), path)
-        else:
-            lemmas = never.get(action.name, ())
-            verdict = impossible(spec, action, lemmas) if lemmas else False
-            yield Vacuity("action", action.name, _finding(verdict, Finding.NEVER), lemmas)
+    found = witness(spec, path, steps) is not None
+    for name in names:
+        yield Vacuity("action", name, _finding(found, VacuityFinding.REACHED), path[: path.index(name)])
 
 
-def witness(spec: Specification, path: tuple[str, ...], steps: Steps | None = None) -> Run | None:
+def _never(spec: Specification, name: str, lemmas: tuple[str, ...]) -> Iterator[Vacuity]:
+    excluded = bool(lemmas) and impossible(spec, spec.action(name), lemmas)
+    yield Vacuity("action", name, _finding(excluded, VacuityFinding.NEVER), lemmas)
+
+
+def witness(spec: Specification, path: tuple[str, ...], steps: StepRelations | None = None) -> SpecRun | None:
     """A run by these actions. The solver finds it, the explicit evaluator checks it.
 
     Raises ValueError if they contradict each other.
     """
-    unrolling = Unrolling(spec, None, steps or Steps(spec, SIZES))
+    unrolling = Unrolling(spec, None, steps or StepRelations(spec, SIZES))
     unrolling.require(spec.initial)
     for name in path:
         unrolling.step(spec.action(name))
@@ -122,28 +185,30 @@ def witness(spec: Specification, path: tuple[str, ...], steps: Steps | None = No
     return run
 
 
-def impossible(spec: Specification, action: Action, lemmas: tuple[str, ...]) -> bool:
+def impossible(spec: Specification, action: SpecAction, lemmas: tuple[str, ...]) -> bool:
     """Whether the lemmas, with the invariants, exclude the action in groups of any size."""
     known = {**spec.invariants, **{name: spec.vocabulary.close(LEMMAS[name]) for name in lemmas}}
-    case = Case(
-        IMPLIES,
-        action.name,
-        lambda: {**spec.axioms, "guard": action.guard},
-        {action.name: lambda: z3.BoolVal(False)},
-        given=known,
-    )
-    return all(answer.verdict is Verdict.PROVED for answer in discharge(spec.vocabulary, case))
+    case = spec.case(IMPLIES, {action.name: lambda: z3.BoolVal(False)}, action=action, given=known)
+    return all(answer.verdict is ProofVerdict.PROVED for answer in discharge(spec.vocabulary, case))
 
 
-def lemmas(spec: Specification) -> Iterator[tuple[str, str, Verdict]]:
-    """What is asked of the lemmas: that they hold at first, and that every action keeps them."""
+def lemmas(spec: Specification) -> Iterator[Vacuity]:
+    """That each lemma holds at first, and that every action keeps it."""
     closed = {name: spec.vocabulary.close(formula) for name, formula in LEMMAS.items()}
-    every = replace(spec, invariants={**spec.invariants, **closed})
+    every = replace(spec, invariants=spec.invariants | closed)
     theorem = next(one for one in theorems(every) if one.name == INVARIANTS)
-    for case in theorem.cases:
-        case = replace(case, goals={name: goal for name, goal in case.goals.items() if name in LEMMAS})
-        for answer in discharge(spec.vocabulary, case):
-            yield case.name, answer.goal, answer.verdict
+    cases = [
+        replace(case, goals={name: goal for name, goal in case.goals.items() if name in LEMMAS})
+        for case in theorem.cases
+    ]
+    open_ = {
+        answer.goal
+        for case in cases
+        for answer in discharge(spec.vocabulary, case)
+        if answer.verdict is not ProofVerdict.PROVED
+    }
+    for name in LEMMAS:
+        yield Vacuity("lemma", name, _finding(name not in open_, VacuityFinding.PROVED))
 
 
 # -- invariants and properties -------------------------------------------------------------------------
@@ -156,18 +221,18 @@ def formulas(
 
     What is ``given`` holds in all of these states.
     """
-    group = _Group(spec)
+    group = _SmallGroup(spec)
     group.require(*(given or {}).values())
     group.track(among)
     for name, formula in among.items():
         others = {other: among[other] for other in among if other != name}
         if group.possible(z3.Not(formula), holding=others):
-            yield Vacuity(kind, name, Finding.INDEPENDENT)
+            yield Vacuity(kind, name, VacuityFinding.INDEPENDENT)
         elif (because := implied(spec, formula, {**(given or {}), **others})) is None:
-            yield Vacuity(kind, name, Finding.UNKNOWN)
+            yield Vacuity(kind, name, VacuityFinding.UNKNOWN)
         else:
             vacuous = not any(other in others for other in because)
-            yield Vacuity(kind, name, Finding.VACUOUS if vacuous else Finding.IMPLIED, because)
+            yield Vacuity(kind, name, VacuityFinding.VACUOUS if vacuous else VacuityFinding.IMPLIED, because)
 
 
 def implied(
@@ -197,24 +262,27 @@ def implied(
 # -- the contract --------------------------------------------------------------------------------------
 
 
-def clauses(spec: Specification, contract: Mapping[str, Clause]) -> Iterator[Vacuity]:
+TOGETHER = "all together"
+
+
+def clauses(spec: Specification, contract: Mapping[str, ContractClause]) -> Iterator[Vacuity]:
     """An assignor that offers something can keep the whole contract where it is asked; and each clause
     forbids something that all others would allow."""
     offer = z3.Function("offer?", Member, Partition, z3.BoolSort())
     state = spec.vocabulary.state()
     kept = {name: spec.vocabulary.close(clause(state, offer)) for name, clause in contract.items()}
-    asked = {
+    situation = {
         **spec.invariants,
         "the leader asks": spec.action("lead").guard,
         "something is offered": z3.Exists([M, P], offer(M, P)),
     }
-    group = _Group(spec)
-    possible = group.possible(*asked.values(), *kept.values())
-    yield Vacuity("clause", "all together", _finding(possible, Finding.CONSISTENT))
-    yield from formulas(spec, "clause", kept, asked)
+    group = _SmallGroup(spec)
+    possible = group.possible(*situation.values(), *kept.values())
+    yield Vacuity("clause", TOGETHER, _finding(possible, VacuityFinding.CONSISTENT))
+    yield from formulas(spec, "clause", kept, situation)
 
 
-class _Group:
+class _SmallGroup:
     """A state of a small group, of which some formulas hold for certain and others when asked."""
 
     def __init__(self, spec: Specification) -> None:
@@ -238,5 +306,5 @@ class _Group:
             return self._finite.possible(time.monotonic() + LIMIT, *marks)
 
 
-def _finding(possible: bool, finding: Finding) -> Finding:
-    return finding if possible else Finding.UNKNOWN
+def _finding(possible: bool, finding: VacuityFinding) -> VacuityFinding:
+    return finding if possible else VacuityFinding.UNKNOWN

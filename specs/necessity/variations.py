@@ -1,7 +1,7 @@
 """What if: actions of the protocol, each with one decision of its design made otherwise.
 
 A variation takes the place of the action that it varies, so it does what that one does and then differs. The
-names of the functions are ids of ``rebalance.model.decisions`` where such a switch stands for the same.
+names of the functions are ids of ``rebalance.model.bugs.decisions`` where such a switch stands for the same.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from functools import wraps
 from typing import Any
 
 import z3
-from rebalance.specs import coordinator, member
-from rebalance.specs.contract import Offer
-from rebalance.specs.logic import ANY, After, State, Term, symbols_of
-from rebalance.specs.member import drop, owns, reset
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import ANY, After, State, Term, symbols_of
+from rebalance.specs.protocol import coordinator, member
+from rebalance.specs.protocol.contract import Offer
+from rebalance.specs.protocol.member import drop, owns, reset
+from rebalance.specs.protocol.vocabulary import (
     ANSWER,
     COMPLETING,
     DOWN,
@@ -45,7 +45,7 @@ from rebalance.specs.vocabulary import (
     of,
     static,
 )
-from rebalance.specs.wire import clear, clear_stray
+from rebalance.specs.protocol.wire import clear, clear_stray
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 Effect = Callable[..., None]

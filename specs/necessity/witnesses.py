@@ -1,7 +1,7 @@
 """For every action how a run comes to it, or why none does.
 
 A run is given by its actions alone; the solver finds the consumers and the rest, the explicit evaluator
-checks what it found: ``specs.vacuity``. ``python -m rebalance.specs.witness_search`` finds them anew; a few
+checks what it found: ``specs.necessity.vacuity``. ``python -m tools.witness_search`` finds them anew; a few
 are shorter here.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance.specs.logic import State, Term
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import State, Term
+from rebalance.specs.protocol.vocabulary import (
     ANSWER,
     DOWN,
     FATAL,

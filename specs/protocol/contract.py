@@ -1,19 +1,19 @@
 """What the proof assumes of an assignor, no more and no less.
 
 ``offer(m, p)`` is its answer; each clause is a formula over the state in which the leader asked. A clause
-has the id of the one that the gate checks on real assignors (``rebalance.properties.clauses``).
+has the id of the one that the gate checks on real assignors (``rebalance.properties.assignors.clauses``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rebalance.specs.logic import State, Term
-from rebalance.specs.vocabulary import A, M, N, P, Q, cooperative, lt, none
+from rebalance.specs.logic.language import State, Term
+from rebalance.specs.protocol.vocabulary import A, M, N, P, Q, cooperative, lt, none
 from z3 import And, Exists, ForAll, Implies, Not
 
 Offer = Callable[[Term, Term], Term]
-Clause = Callable[[State, Offer], Term]
+ContractClause = Callable[[State, Offer], Term]
 
 
 def once(s: State, offer: Offer) -> Term:
@@ -38,13 +38,13 @@ def newest_claim(s: State, offer: Offer) -> Term:
 def held_back(s: State, offer: Offer) -> Term:
     """What a silent static member may still have is offered to nobody else, whatever the assignor.
 
-    The leader's part, not the assignor's; no KIP asks for it (see U6 in ``rebalance.model.catalogue``).
+    The leader's part, not the assignor's; no KIP asks for it (see U6 in ``rebalance.model.bugs.catalogue``).
     """
     other = And(s.member(N), M != N, s.silent(N), s.claim(N, P) != none)
     return Not(And(offer(M, P), other))
 
 
-SAFETY: Mapping[str, Clause] = {
+SAFETY: Mapping[str, ContractClause] = {
     "once": once,
     "member_only": member_only,
     "newest_claim": newest_claim,
@@ -84,5 +84,5 @@ def same_members(s: State) -> Term:
     return ForAll([N, Q], And(s.member(N) == s.log_member(N), s.topics(N, Q) == s.log_topics(N, Q)))
 
 
-LIVENESS: Mapping[str, Clause] = {"subscribers": subscribers, "complete": complete, "stays": stays}
+LIVENESS: Mapping[str, ContractClause] = {"subscribers": subscribers, "complete": complete, "stays": stays}
 """What convergence needs besides."""

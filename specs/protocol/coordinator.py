@@ -7,9 +7,9 @@ owner is at work is a fault.
 from __future__ import annotations
 
 import z3
-from rebalance.specs.logic import After, State, Term
-from rebalance.specs.member import remove
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import After, State, Term
+from rebalance.specs.protocol.member import remove
+from rebalance.specs.protocol.vocabulary import (
     ANSWER,
     COMMIT,
     COMPLETING,
@@ -48,7 +48,7 @@ from rebalance.specs.vocabulary import (
     static,
     zero,
 )
-from rebalance.specs.wire import clear_stray, put, put_stray, refuse_join, refuse_sync
+from rebalance.specs.protocol.wire import clear_stray, put, put_stray, refuse_join, refuse_sync
 from z3 import And, If, Implies, Not, Or
 
 # -- words ---------------------------------------------------------------------------------------------

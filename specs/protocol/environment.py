@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rebalance.specs.logic import ANY, After, State
-from rebalance.specs.vocabulary import DOWN, C
+from rebalance.specs.logic.language import ANY, After, State
+from rebalance.specs.protocol.vocabulary import DOWN, C
 from z3 import Implies
 
 

@@ -1,8 +1,8 @@
 """The member: ConsumerCoordinator and AbstractCoordinator of one consumer, as ``rebalance.model`` does it.
 
 Each function is one action, a formula over the state before (``s``) and after (``t``) for one consumer
-``c``; ``specs.logic`` tells how to read it. A callback of the listener is a step of its own, so that what
-happens between two callbacks is seen.
+``c``; ``specs.logic.language`` tells how to read it. A callback of the listener is a step of its own, so that
+what happens between two callbacks is seen.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import z3
-from rebalance.specs import contract
-from rebalance.specs.logic import ANY, After, State, Term
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import ANY, After, State, Term
+from rebalance.specs.protocol import contract
+from rebalance.specs.protocol.vocabulary import (
     ANSWER,
     COMMIT,
     COMPLETING,
@@ -53,7 +53,7 @@ from rebalance.specs.vocabulary import (
     of,
     static,
 )
-from rebalance.specs.wire import clear, clear_stray, put, put_stray
+from rebalance.specs.protocol.wire import clear, clear_stray, put, put_stray
 from z3 import And, If, Implies, Not, Or
 
 YES, NO = z3.BoolVal(True), z3.BoolVal(False)
@@ -192,7 +192,7 @@ def follow(s: State, t: After, c: Term) -> None:
     put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c))
 
 
-def lead_under(clauses: Mapping[str, contract.Clause]) -> Callable[[State, After, Term], None]:
+def lead_under(clauses: Mapping[str, contract.ContractClause]) -> Callable[[State, After, Term], None]:
     """The action ``lead`` of a group whose assignor keeps ``clauses``."""
 
     def lead(s: State, t: After, c: Term) -> None:
@@ -431,8 +431,8 @@ def late_answer(s: State, t: After, c: Term) -> None:
     """A late answer that costs nothing: to an older membership, or REBALANCE_IN_PROGRESS."""
     t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG))
     t.when(Or(s.stray_error(c) == IN_PROGRESS, Not(_stray_of_present(s, c))))
-    asked = And(s.stray_error(c) == IN_PROGRESS, s.state(c) == STABLE)
-    t.rejoin[c] = Or(s.rejoin(c), asked)
+    must_rejoin = And(s.stray_error(c) == IN_PROGRESS, s.state(c) == STABLE)
+    t.rejoin[c] = Or(s.rejoin(c), must_rejoin)
     clear_stray(s, t, c)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import z3
-from rebalance.specs import coordinator, environment, member, safety
-from rebalance.specs.contract import SAFETY, Clause
-from rebalance.specs.logic import Action, State, Term, Vocabulary
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import State, Term
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.protocol import coordinator, environment, member
+from rebalance.specs.protocol.contract import SAFETY, ContractClause
+from rebalance.specs.protocol.vocabulary import (
     AXIOMS,
     DOWN,
     EMPTY,
@@ -31,27 +31,10 @@ MODULES = (member, coordinator, environment)
 Effect = Callable[..., None]
 
 
-@dataclass(frozen=True)
-class Specification:
-    """A protocol: what is known of the sorts, how it begins, what it can do, what is to be proved of it.
+def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
+    """The protocol, of which nothing is stated yet.
 
-    Formulas are closed. ``invariants`` are proved by induction over ``actions``, ``properties`` follow.
-    """
-
-    vocabulary: Vocabulary
-    axioms: Mapping[str, Term]
-    initial: Term
-    actions: tuple[Action, ...]
-    invariants: Mapping[str, Term]
-    properties: Mapping[str, Term]
-
-    def action(self, name: str) -> Action:
-        """The action of that name. Raises KeyError when there is none."""
-        return next(action for action in self.actions if action.name == name)
-
-
-def specification(*instead: Effect, contract: Mapping[str, Clause] = SAFETY) -> Specification:
-    """The protocol; with actions ``instead`` of those of the same name, and with another ``contract``.
+    With actions ``instead`` of those of the same name, and of an assignor that keeps ``contract``.
 
     Raises ValueError for one that takes the place of no action.
     """
@@ -62,12 +45,10 @@ def specification(*instead: Effect, contract: Mapping[str, Clause] = SAFETY) -> 
         effects[effect.__name__] = effect
     faults = {effect.__name__ for module in MODULES for effect in module.FAULTS}
     return Specification(
-        VOCABULARY,
-        {name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()},
-        initial(VOCABULARY.state()),
-        tuple(VOCABULARY.action(effect, fault=name in faults) for name, effect in effects.items()),
-        {name: VOCABULARY.close(formula) for name, formula in safety.INVARIANTS.items()},
-        {name: VOCABULARY.close(formula) for name, formula in safety.PROPERTIES.items()},
+        vocabulary=VOCABULARY,
+        axioms={name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()},
+        initial=initial(VOCABULARY.state()),
+        actions=tuple(VOCABULARY.action(effect, fault=name in faults) for name, effect in effects.items()),
     )
 
 

@@ -13,7 +13,7 @@ connection; a request or its answer may be lost, and then the consumer is told s
 from __future__ import annotations
 
 import z3
-from rebalance.specs.logic import Vocabulary
+from rebalance.specs.logic.language import Vocabulary
 
 VOCABULARY = Vocabulary()
 _v = VOCABULARY

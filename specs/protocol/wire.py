@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import z3
-from rebalance.specs.logic import After, State, Term
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import After, State, Term
+from rebalance.specs.protocol.vocabulary import (
     IDLE,
     IN_PROGRESS,
     JOIN_REFUSED,

@@ -17,10 +17,10 @@ from typing import Any
 from rebalance.model.assignors import reference
 from rebalance.model.machine import Value
 from rebalance.model.protocol.member import FATAL, RETRIABLE
-from rebalance.model.protocol.setup import Me, Setup
+from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     NONE,
-    Cluster,
+    ClusterState,
     Error,
     Group,
     GroupState,
@@ -31,8 +31,8 @@ from rebalance.model.protocol.state import (
     Late,
     Life,
     Member,
+    MemberRecord,
     Metadata,
-    Record,
     Records,
     Refused,
     Slot,
@@ -41,9 +41,9 @@ from rebalance.model.protocol.state import (
     SyncParked,
 )
 from rebalance.model.values import RebalanceProtocol
-from rebalance.specs.universe import Structure, Universe
-from rebalance.specs.universe import Value as Element
-from rebalance.specs.vocabulary import VOCABULARY
+from rebalance.specs.logic.universe import Structure, Universe
+from rebalance.specs.logic.universe import Value as Element
+from rebalance.specs.protocol.vocabulary import VOCABULARY
 
 Entry = tuple[Element, ...]
 Entries = dict[str, Entry]
@@ -69,20 +69,20 @@ class NoCounterpartError(Exception):
 
 
 @dataclass(frozen=True)
-class Size:
+class StructureSize:
     """How many ids each consumer can have, and how many generations there are besides ``none``."""
 
     ids: int = 1
     generations: int = 1
 
-    def __or__(self, other: Size) -> Size:
-        return Size(max(self.ids, other.ids), max(self.generations, other.generations))
+    def __or__(self, other: StructureSize) -> StructureSize:
+        return StructureSize(max(self.ids, other.ids), max(self.generations, other.generations))
 
 
-LEAST = Size()
+LEAST = StructureSize()
 
 
-def needed(values: Iterable[Value]) -> Size:
+def needed(values: Iterable[Value]) -> StructureSize:
     """The least size in which all of these values of components have a picture."""
     ids, generations = 1, 1
     for value in values:
@@ -91,7 +91,7 @@ def needed(values: Iterable[Value]) -> Size:
                 ids = max(ids, number)
             elif name in ("generation", "own_gen", "label"):
                 generations = max(generations, number + 1)
-    return Size(ids, generations)
+    return StructureSize(ids, generations)
 
 
 def _numbers(value: object) -> Iterator[tuple[str, int]]:
@@ -104,7 +104,7 @@ def _numbers(value: object) -> Iterator[tuple[str, int]]:
                 yield from _numbers(part)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Local:
     """What a state says of one slot. ``log`` are its records in the coordinator's log."""
 
@@ -114,7 +114,7 @@ class Local:
     stray: Any
     records: Records
     log: Records
-    cluster: Cluster
+    cluster: ClusterState
 
     @property
     def gone(self) -> bool:
@@ -136,7 +136,7 @@ class Abstraction:
     Raises NoCounterpartError for a state without a picture, ValueError where ``size`` is less than needed.
     """
 
-    def __init__(self, setup: Setup, size: Size = LEAST) -> None:
+    def __init__(self, setup: Setup, size: StructureSize = LEAST) -> None:
         self.setup, self.size = setup, size
         lists = (stage.assignors for consumer in setup.consumers for stage in consumer.stages)
         self.assignors = tuple(dict.fromkeys(name for names in lists for name in names))
@@ -198,7 +198,16 @@ class Abstraction:
     def blank(self) -> Structure:
         """The state in which nothing has happened."""
         nothing = [
-            Local(slot, Member(), None, None, (), (), Cluster(self.setup.exist)) for slot in self.slots
+            Local(
+                slot=slot,
+                member=Member(),
+                wire=None,
+                stray=None,
+                records=(),
+                log=(),
+                cluster=ClusterState(self.setup.exist),
+            )
+            for slot in self.slots
         ]
         return self.structure(self.shared(Group(), Group()), [self.local(here) for here in nothing])
 
@@ -229,7 +238,7 @@ class Abstraction:
         setup, m = self.setup, here.member
         if m.stuck:
             raise NoCounterpartError("a consumer waits for ever for what does not come")
-        runs = Me(here.slot, setup).runs(m.stage)
+        config = MemberContext(here.slot, setup).config(m.stage)
         news = m.watch is not None and m.watch != m.view & setup.parts(m.watched)
         return {
             "life": (LIVES[m.life],),
@@ -248,8 +257,8 @@ class Abstraction:
             "subscribed": self._set(setup.parts(m.topics)),
             "received": (m.received is not None,),
             "got": self._set(m.received),
-            "eager": (runs.eager,),
-            "lists": self._list(runs.assignors),
+            "eager": (config.eager,),
+            "lists": self._list(config.assignors),
         }
 
     def _wire(self, here: Local) -> Entries:
@@ -271,9 +280,9 @@ class Abstraction:
                 kind = "sync_parked"
             case SyncOk(id_, generation, granted):
                 kind = "sync_ok"
-            case Refused(api, what, asked, of, given):
+            case Refused(api, what, requested, of, given):
                 kind, error = f"{api}_refused", ERRORS[what]
-                id_ = 0 if error in MUTE else given or asked
+                id_ = 0 if error in MUTE else given or requested
                 generation = NONE if error in MUTE or api == "join" else of
         members = range(len(self.slots) * self.size.ids)
         return {
@@ -282,7 +291,7 @@ class Abstraction:
             "wire_generation": (self.generation(generation),),
             "error": (error,),
             "leading": (leading,),
-            "sent": self._said(meta),
+            "sent": self._claimed(meta),
             "sent_list": self._list(meta.assignors if meta else ()),
             "sent_topics": self._set(self.setup.parts(meta.topics) if meta else 0),
             "offer": tuple([x for m in members for x in self._set(offer.get(m))]),
@@ -320,18 +329,18 @@ class Abstraction:
             "synced": tuple([record is not None and record.synced for record in members]),
             "silent": tuple([record is not None and record.silent for record in members]),
             "given_up": tuple([record is not None and record.given_up for record in members]),
-            **self._told(members),
+            **self._recorded(members),
         }
 
     def _logged(self, records: Records) -> Entries:
         entries = self._records(records)
         return {name: entries[name.removeprefix("log_")] for name in LOGGED}
 
-    def _told(self, members: Sequence[Record | None]) -> Entries:
+    def _recorded(self, members: Sequence[MemberRecord | None]) -> Entries:
         """What the coordinator was told by the members of one slot, and has assigned them."""
         metas = [None if record is None else record.meta for record in members]
         return {
-            "claim": _flat(map(self._said, metas)),
+            "claim": _flat(map(self._claimed, metas)),
             "supports": _flat(self._list(m.assignors if m else ()) for m in metas),
             "topics": _flat(self._set(self.setup.parts(m.topics) if m else 0) for m in metas),
             "assigned": _flat(self._set(record.assigned if record else 0) for record in members),
@@ -349,7 +358,7 @@ class Abstraction:
         generation = self.generation(since)
         return tuple([generation if parts >> p & 1 else 0 for p in self.partitions])
 
-    def _said(self, meta: Metadata | None) -> Entry:
+    def _claimed(self, meta: Metadata | None) -> Entry:
         """What a JoinGroup claims, since when: the generationId field says it, or else its user data."""
         if meta is None:
             return self._claims(0, NONE)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rebalance.model.machine import Event
 from rebalance.model.protocol.member import FATAL, RETRIABLE, answer_to
-from rebalance.model.protocol.setup import Me
+from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
@@ -22,8 +22,8 @@ from rebalance.model.protocol.state import (
     JoinOk,
     JoinParked,
     Member,
+    MemberRecord,
     MemberState,
-    Record,
     Records,
     Refused,
     Slot,
@@ -31,13 +31,13 @@ from rebalance.model.protocol.state import (
     SyncParked,
     each,
 )
-from rebalance.specs.abstraction import Abstraction, Local, NoCounterpartError
+from rebalance.specs.refinement.abstraction import Abstraction, Local, NoCounterpartError
 
-Step = tuple[str, tuple[int, ...]]
+SpecStep = tuple[str, tuple[int, ...]]
 """An action of the logic, and its parameters."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Move:
     """A step of the model, slot by slot."""
 
@@ -64,15 +64,15 @@ class Move:
         return self.after[self.c]
 
     @property
-    def me(self) -> Me:
-        return Me(Slot(self.c), self.map.setup)
+    def me(self) -> MemberContext:
+        return MemberContext(Slot(self.c), self.map.setup)
 
     def id(self, incarnation: int) -> int:
         """The element of a member id of the slot."""
         return self.map.id(self.c, incarnation)
 
 
-def steps(move: Move) -> list[Step]:
+def steps(move: Move) -> list[SpecStep]:
     """The actions of the logic that ``move`` stands for, the witnesses read off from both states.
 
     Raises NoCounterpartError when there are none.
@@ -94,16 +94,16 @@ def given_again(before: Local, after: Local) -> bool:
     return any(record.id == late.id for record in after.records if record.id not in known)
 
 
-def _plain(*names: str) -> Callable[[Move], Iterator[Step]]:
+def _plain(*names: str) -> Callable[[Move], Iterator[SpecStep]]:
     """Actions whose only parameter is the consumer."""
     return lambda move: ((name, (move.c,)) for name in names)
 
 
-def _nothing(move: Move) -> Iterator[Step]:
+def _nothing(move: Move) -> Iterator[SpecStep]:
     return iter(())
 
 
-def _gone(move: Move, *, late: bool) -> Iterator[Step]:
+def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
     """What was under way for a process that is gone is lost, with ``late`` also what is late."""
     if not move.old.idle and move.new.idle:
         yield "lost", (move.c,)
@@ -111,14 +111,14 @@ def _gone(move: Move, *, late: bool) -> Iterator[Step]:
         yield "stray_lost", (move.c,)
 
 
-def _join(move: Move) -> Iterator[Step]:
+def _join(move: Move) -> Iterator[SpecStep]:
     m = move.old.member
     if m.prepare:
         yield "partitions_lost" if m.generation == NONE else "partitions_revoked_to_join", (move.c,)
     yield "join", (move.c,)
 
 
-def _receive(move: Move) -> Iterator[Step]:
+def _receive(move: Move) -> Iterator[SpecStep]:
     m, answer = move.old.member, move.old.wire
     match answer:
         case JoinOk():
@@ -144,7 +144,7 @@ def _refused(m: Member, answer: Refused) -> str:
     return "expelled" if right and m.id == answer.id else "expelled_before"
 
 
-def _complete(move: Move) -> Iterator[Step]:
+def _complete(move: Move) -> Iterator[SpecStep]:
     m, c = move.old.member, move.c
     assigned = m.received or 0
     if m.state is not MemberState.STABLE or m.generation == NONE:
@@ -157,7 +157,7 @@ def _complete(move: Move) -> Iterator[Step]:
         yield "partitions_assigned", (c,)
 
 
-def _heartbeat(move: Move) -> Iterator[Step]:
+def _heartbeat(move: Move) -> Iterator[SpecStep]:
     m, c = move.old.member, move.c
     error = answer_to(move.me, "heartbeat", move.group, move.old.records, m.id, m.generation)
     match error:
@@ -173,7 +173,7 @@ def _heartbeat(move: Move) -> Iterator[Step]:
             yield from _gone(move, late=False)
 
 
-def _late_request_arrives(move: Move) -> Iterator[Step]:
+def _late_request_arrives(move: Move) -> Iterator[SpecStep]:
     kinds = {
         Error.UNKNOWN_MEMBER_ID: "late_request_of_unknown",
         Error.FENCED_INSTANCE_ID: "late_request_of_fenced",
@@ -184,7 +184,7 @@ def _late_request_arrives(move: Move) -> Iterator[Step]:
     yield kinds[answer.error] if answer else "late_request_accepted", (move.c, move.id(move.old.stray.id))
 
 
-def _late_answer(move: Move) -> Iterator[Step]:
+def _late_answer(move: Move) -> Iterator[SpecStep]:
     m, answer = move.old.member, move.old.stray
     if move.old.gone:
         yield "stray_lost", (move.c,)
@@ -197,46 +197,46 @@ def _late_answer(move: Move) -> Iterator[Step]:
         yield "late_answer_expels", (move.c,)
 
 
-def _start(move: Move) -> Iterator[Step]:
+def _start(move: Move) -> Iterator[SpecStep]:
     yield from _gone(move, late=True)
     yield "start", (move.c,)
 
 
-def _crash(move: Move) -> Iterator[Step]:
+def _crash(move: Move) -> Iterator[SpecStep]:
     yield "crash", (move.c,)
     yield from _gone(move, late=True)
 
 
-def _hang(move: Move) -> Iterator[Step]:
+def _hang(move: Move) -> Iterator[SpecStep]:
     inside = isinstance(move.old.wire, JoinOk) and move.old.member.state is MemberState.PREPARING
     yield "hang_in_assign" if inside else "hang", (move.c,)
 
 
-def _close(move: Move) -> Iterator[Step]:
+def _close(move: Move) -> Iterator[SpecStep]:
     yield "close", (move.c,)
     if move.old.stray is not None:
         yield "stray_lost", (move.c,)
 
 
-def _bounce(move: Move) -> Iterator[Step]:
+def _bounce(move: Move) -> Iterator[SpecStep]:
     yield from _close(move)
     yield "reconfigure", (move.c,)
 
 
-def _enforce(move: Move) -> Iterator[Step]:
+def _enforce(move: Move) -> Iterator[SpecStep]:
     if not move.old.member.rejoin:
         yield "enforce_rebalance", (move.c,)
 
 
-def _disconnect(move: Move) -> Iterator[Step]:
+def _disconnect(move: Move) -> Iterator[SpecStep]:
     yield "lost" if move.old.gone else "disconnect", (move.c,)
 
 
-def _late_request(move: Move) -> Iterator[Step]:
+def _late_request(move: Move) -> Iterator[SpecStep]:
     yield f"{move.new.stray.api}_late", (move.c,)
 
 
-def _assign(move: Move) -> Iterator[Step]:
+def _assign(move: Move) -> Iterator[SpecStep]:
     answer, request = move.old.wire, move.new.wire
     if move.old.member.state is not MemberState.PREPARING:
         yield "join_answer_too_late", (move.c,)
@@ -248,7 +248,7 @@ def _assign(move: Move) -> Iterator[Step]:
         yield "lead" if request.grants else "lead_too_late", (move.c,)
 
 
-def _join_request(move: Move) -> Iterator[Step]:
+def _join_request(move: Move) -> Iterator[SpecStep]:
     request, answer, c = move.old.wire, move.new.wire, move.c
     if isinstance(answer, Refused):
         match answer.error:
@@ -275,7 +275,7 @@ def _join_request(move: Move) -> Iterator[Step]:
         yield "join_of_static", (c, m)
 
 
-def _join_phase_ends(move: Move) -> Iterator[Step]:
+def _join_phase_ends(move: Move) -> Iterator[SpecStep]:
     group = move.group_after
     generation = move.map.generation(group.generation)
     if group.leader is None or group.protocol is None:
@@ -287,7 +287,7 @@ def _join_phase_ends(move: Move) -> Iterator[Step]:
             yield "join_answered", (old.slot, move.map.id(old.slot, new.wire.id))
 
 
-def _sync_request(move: Move) -> Iterator[Step]:
+def _sync_request(move: Move) -> Iterator[SpecStep]:
     answer, m = move.new.wire, move.id(move.old.wire.id)
     match answer:
         case SyncOk():
@@ -304,38 +304,38 @@ def _sync_request(move: Move) -> Iterator[Step]:
             yield "sync_in_rebalance", (move.c, m)
 
 
-def _leader_sync(move: Move) -> Iterator[Step]:
+def _leader_sync(move: Move) -> Iterator[SpecStep]:
     yield "leader_syncs", (move.c, move.id(move.old.wire.id))
     for old, new in zip(move.before, move.after, strict=True):
         if isinstance(old.wire, SyncParked) and isinstance(new.wire, SyncOk):
             yield "sync_parked_answered", (old.slot, move.map.id(old.slot, old.wire.id))
 
 
-def _join_refused(move: Move) -> Iterator[Step]:
+def _join_refused(move: Move) -> Iterator[SpecStep]:
     fenced = move.new.wire.error is Error.FENCED_INSTANCE_ID
     yield "join_of_replaced" if fenced else "join_of_removed", (move.c, move.id(move.old.wire.id))
 
 
-def _session(name: str) -> Callable[[Move], Iterator[Step]]:
-    def session(move: Move) -> Iterator[Step]:
+def _session(name: str) -> Callable[[Move], Iterator[SpecStep]]:
+    def session(move: Move) -> Iterator[SpecStep]:
         yield name, (move.id(_changed(move)),)
 
     return session
 
 
-def _timeout(of_join: str, of_sync: str) -> Callable[[Move], Iterator[Step]]:
-    def timeout(move: Move) -> Iterator[Step]:
+def _timeout(of_join: str, of_sync: str) -> Callable[[Move], Iterator[SpecStep]]:
+    def timeout(move: Move) -> Iterator[SpecStep]:
         removed = len(move.new.records) < len(move.old.records)
         yield of_sync if removed else of_join, (move.id(_changed(move)),)
 
     return timeout
 
 
-def _append_fails(move: Move) -> Iterator[Step]:
+def _append_fails(move: Move) -> Iterator[SpecStep]:
     yield "append_fails", (move.c, move.id(move.old.wire.id))
 
 
-def _failover(move: Move) -> Iterator[Step]:
+def _failover(move: Move) -> Iterator[SpecStep]:
     yield "failover_while_loading" if move.event.choice else "failover", ()
 
 
@@ -344,11 +344,11 @@ def _changed(move: Move) -> int:
     return next(record.id for record in move.old.records if record not in move.new.records)
 
 
-def _admitted(records: Records) -> list[Record]:
+def _admitted(records: Records) -> list[MemberRecord]:
     return [record for record in records if record.meta is not None]
 
 
-_STEPS: Mapping[str, Callable[[Move], Iterator[Step]]] = {
+_STEPS: Mapping[str, Callable[[Move], Iterator[SpecStep]]] = {
     # -- the member --
     "join": _join,
     "receive": _receive,

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Call, Callback
-from rebalance.specs.correspondence import Step
-from rebalance.specs.universe import Structure, Universe
+from rebalance.specs.logic.universe import Structure, Universe
+from rebalance.specs.refinement.correspondence import SpecStep
 
 ENDS = (Call.REVOKED, Call.LOST)
 CALLS: dict[str, tuple[Call, ...]] = {
@@ -24,38 +24,38 @@ CALLS: dict[str, tuple[Call, ...]] = {
 }
 """The actions of the logic that call the listener, and how."""
 
-Told = tuple[tuple[Call, ...], int, int, int]
+ListenerCall = tuple[tuple[Call, ...], int, int, int]
 """A callback: any of these, for which partitions, what was owned meanwhile and believed before."""
 
-Taken = tuple[Structure, Step, Structure]
+TakenStep = tuple[Structure, SpecStep, Structure]
 """An action of the logic between two states."""
 
 
-def seen_by(observations: Iterable[Hashable]) -> tuple[Told, ...]:
+def seen_by(observations: Iterable[Hashable]) -> tuple[ListenerCall, ...]:
     """The callbacks among what was seen of a step of the model."""
     return tuple(
         [
-            ((seen.call,), seen.parts, seen.owned, seen.told)
+            ((seen.call,), seen.parts, seen.owned, seen.believed)
             for seen in observations
             if isinstance(seen, Callback) and (seen.parts or seen.call is Call.ASSIGNED)
         ]
     )
 
 
-def called_by(universe: Universe, path: Iterable[Taken]) -> Iterator[Told]:
+def called_by(universe: Universe, path: Iterable[TakenStep]) -> Iterator[ListenerCall]:
     """The callbacks of actions of the logic."""
     for before, (name, parameters), after in path:
         if name in CALLS:
             c = parameters[0]
             owned, kept = _owned(universe, before, c), _owned(universe, after, c)
-            told, then = _told(universe, before, c), _told(universe, after, c)
+            believed, then = _believed(universe, before, c), _believed(universe, after, c)
             if CALLS[name] == (Call.ASSIGNED,):
-                yield CALLS[name], then & ~told, kept, told
+                yield CALLS[name], then & ~believed, kept, believed
             elif owned & ~kept:
-                yield CALLS[name], owned & ~kept, owned, told
+                yield CALLS[name], owned & ~kept, owned, believed
 
 
-def differs(setup: Setup, seen: Iterable[Told], called: Iterable[Told]) -> str | None:
+def differs(setup: Setup, seen: Iterable[ListenerCall], called: Iterable[ListenerCall]) -> str | None:
     """None if these are the same callbacks; else how they differ."""
     listed, expected = list(seen), list(called)
     for have, want in zip(listed, expected, strict=False):
@@ -68,8 +68,8 @@ def differs(setup: Setup, seen: Iterable[Told], called: Iterable[Told]) -> str |
     return None
 
 
-def _spell(setup: Setup, told: Told) -> str:
-    calls, parts, owned, before = told
+def _spell(setup: Setup, call: ListenerCall) -> str:
+    calls, parts, owned, before = call
     names = " or ".join(calls)
     return f"{names} {setup.spell(parts)} (owned {setup.spell(owned)}, believed {setup.spell(before)})"
 
@@ -79,7 +79,7 @@ def _owned(universe: Universe, state: Structure, c: int) -> int:
     return _mask(universe.read(state, "since", c, p) != none for p in universe.domains["Partition"])
 
 
-def _told(universe: Universe, state: Structure, c: int) -> int:
+def _believed(universe: Universe, state: Structure, c: int) -> int:
     return _mask(bool(universe.read(state, "told", c, p)) for p in universe.domains["Partition"])
 
 

@@ -23,31 +23,38 @@ from typing import Any, cast
 
 import z3
 from rebalance.model.machine import Event, State
+from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import Group, Slot
-from rebalance.properties.swarm import tell
-from rebalance.specs.abstraction import (
+from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.language import symbols_of
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.logic.universe import Structure, call
+from rebalance.specs.refinement.abstraction import (
     LEAST,
     LOG,
     Abstraction,
     Entries,
     Local,
     NoCounterpartError,
-    Size,
+    StructureSize,
     needed,
 )
-from rebalance.specs.concrete import Stepper
-from rebalance.specs.correspondence import Move, Step, given_again, steps
-from rebalance.specs.listeners import Taken, Told, called_by, differs, seen_by
-from rebalance.specs.logic import symbols_of
-from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.transitions import Numbered, Numbers, Transition, random_runs, reachable
-from rebalance.specs.universe import Structure, call
+from rebalance.specs.refinement.correspondence import Move, SpecStep, given_again, steps
+from rebalance.specs.refinement.listeners import ListenerCall, TakenStep, called_by, differs, seen_by
+from rebalance.specs.refinement.transitions import (
+    NumberedMachine,
+    Numbers,
+    Transition,
+    random_runs,
+    reachable,
+)
+from rebalance.specs.theorems.safety import specification
 
 
 @dataclass(frozen=True)
-class Failure:
+class RefinementFailure:
     """A step of the model that is none of the logic, or a state that breaks an invariant.
 
     ``event`` is the model's step, ``name`` the action of the logic, or the invariant; it is empty where the
@@ -64,7 +71,7 @@ class Failure:
         return f"{self.event} {what}: {self.why}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """What was checked.
 
@@ -80,7 +87,7 @@ class Report:
     silent: int
     impossible: int
     taken: Mapping[str, int]
-    failure: Failure | None
+    failure: RefinementFailure | None
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -99,37 +106,40 @@ class Refinement:
     begins with.
     """
 
-    def __init__(self, setup: Setup, spec: Specification | None = None, size: Size = LEAST) -> None:
+    def __init__(self, setup: Setup, spec: Specification | None = None, size: StructureSize = LEAST) -> None:
         self.setup = replace(setup, steps="fine")
         self.spec = spec or _protocol()
-        self.numbered = Numbered(machine(self.setup))
+        self.numbered = NumberedMachine(machine(self.setup))
         self.states = self.transitions = self.distinct = self.silent = self.impossible = 0
         self.taken = Counter(dict.fromkeys((action.name for action in self.spec.actions), 0))
-        place = self.numbered.machine.position
+        position = self.numbered.machine.position
         logs = ["log"] if setup.keeps_log else []
-        self._shared = [place[name] for name in ("group", *logs)]
+        self._shared = [position[name] for name in ("group", *logs)]
         parts = ("member", "wire", "stray", "record", *logs)
         self._slots = [
-            [place["cluster"], *(place[f"{part} {letter(slot)}"] for part in parts)] for slot in setup.slots
+            [position["cluster"], *(position[f"{part} {letter(slot)}"] for part in parts)]
+            for slot in setup.slots
         ]
-        asked = {**self.spec.invariants, **self.spec.properties}
-        self._asked = {
+        formulas = {**self.spec.invariants, **self.spec.properties}
+        self._formulas = {
             name: formula
-            for name, formula in asked.items()
+            for name, formula in formulas.items()
             if setup.keeps_log or symbols_of(formula).isdisjoint(LOG)
         }
-        self._together = z3.And(*self._asked.values())
+        self._together = z3.And(*self._formulas.values())
         self._fits: set[int] = set()
         self._locals: dict[tuple[int, Numbers], Local] = {}
         self._resize(size)
 
-    def _resize(self, size: Size) -> None:
+    def _resize(self, size: StructureSize) -> None:
         self.map = Abstraction(self.setup, size)
         self._stepper = Stepper(self.map.universe, self.spec.actions)
         self._entries: list[Entries] = []
         self._numbers: dict[object, int] = {}
         self._parts: dict[tuple[int, Numbers], int] = {}
-        self._seen: set[tuple[Picture, tuple[Step, ...], Picture, tuple[Told, ...] | None]] = set()
+        self._seen: set[tuple[Picture, tuple[SpecStep, ...], Picture, tuple[ListenerCall, ...] | None]] = (
+            set()
+        )
         self._judged: set[Picture] = set()
         blank, positions = self.map.blank(), self.map.universe.positions
         self._log = {name: blank[positions[name]] for name in LOG}
@@ -139,7 +149,7 @@ class Refinement:
 
     def step(
         self, before: State, event: Event, after: State, seen: tuple[Hashable, ...] | None = None
-    ) -> Failure | None:
+    ) -> RefinementFailure | None:
         """Check a step of the machine with fine steps, and the state after it.
 
         The generations have the same names in both states, as ``Machine.apply`` leaves them. ``seen`` is the
@@ -151,7 +161,7 @@ class Refinement:
         if not self.possible(transition):
             self.impossible += 1
             return None
-        return self.check(transition) or self.judge(other, tell(event))
+        return self.check(transition) or self.judge(other, event_text(event))
 
     def possible(self, transition: Transition) -> bool:
         """Whether it could happen to a real group."""
@@ -161,15 +171,17 @@ class Refinement:
             self._local(slot, before), self._local(slot, after)
         )
 
-    def begin(self) -> Failure | None:
+    def begin(self) -> RefinementFailure | None:
         """Check the initial states."""
         for state in self.numbered.initial:
             self.fit(state)
             if not self._stepper.holds(self.spec.initial, self._structure(self._picture(state))):
-                return Failure("at first", "initial", "the formula does not hold of the initial state")
+                return RefinementFailure(
+                    "at first", "initial", "the formula does not hold of the initial state"
+                )
         return None
 
-    def check(self, transition: Transition) -> Failure | None:
+    def check(self, transition: Transition) -> RefinementFailure | None:
         """Check one step."""
         before, event, after, seen = transition
         self.fit((*before, *after))
@@ -178,25 +190,25 @@ class Refinement:
             one, other = self._picture(before), self._picture(after)
             path = tuple(steps(self._move(transition)))
         except NoCounterpartError as reason:
-            return Failure(tell(event), "", str(reason))
+            return RefinementFailure(event_text(event), "", str(reason))
         self.silent += not path
         for name, _ in path:
             self.taken[name] += 1
-        told = None if seen is None else seen_by(seen)
-        if (one, path, other, told) in self._seen:
+        calls = None if seen is None else seen_by(seen)
+        if (one, path, other, calls) in self._seen:
             return None
-        self._seen.add((one, path, other, told))
+        self._seen.add((one, path, other, calls))
         self.distinct += 1
-        wrong = self._wrong(self._structure(one), path, self._structure(other), told)
-        return Failure(tell(event), *wrong) if wrong else None
+        wrong = self._wrong(self._structure(one), path, self._structure(other), calls)
+        return RefinementFailure(event_text(event), *wrong) if wrong else None
 
-    def judge(self, state: Numbers, event: str = "") -> Failure | None:
+    def judge(self, state: Numbers, event: str = "") -> RefinementFailure | None:
         """The first invariant or property that does not hold in ``state``."""
         self.fit(state)
         try:
             picture = self._picture(state)
         except NoCounterpartError as reason:
-            return Failure(event, "", str(reason))
+            return RefinementFailure(event, "", str(reason))
         if picture in self._judged:
             return None
         self._judged.add(picture)
@@ -204,23 +216,36 @@ class Refinement:
         if self._stepper.holds(self._together, structure):
             return None
         holds = self._stepper.holds
-        name, closed = next((name, f) for name, f in self._asked.items() if not holds(f, structure))
+        name, closed = next((name, f) for name, f in self._formulas.items() if not holds(f, structure))
         if not z3.is_quantifier(closed):
-            return Failure(event, name, "it does not hold", True)
+            return RefinementFailure(event, name, "it does not hold", True)
         letters = [z3.Const(closed.var_name(i), closed.var_sort(i)) for i in range(closed.num_vars())]
         formula = z3.substitute_vars(closed.body(), *reversed(letters))
         values = self._stepper.breach(formula, letters, structure) or {}
-        return Failure(event, name, ", ".join(f"{letter}={v}" for letter, v in values.items()), True)
+        return RefinementFailure(
+            event, name, ", ".join(f"{letter}={v}" for letter, v in values.items()), True
+        )
 
-    def report(self, failure: Failure | None) -> Report:
-        counts = self.states, self.transitions, self.distinct, self.silent, self.impossible
-        return Report(*counts, dict(self.taken), failure)
+    def report(self, failure: RefinementFailure | None) -> Report:
+        return Report(
+            states=self.states,
+            transitions=self.transitions,
+            distinct=self.distinct,
+            silent=self.silent,
+            impossible=self.impossible,
+            taken=dict(self.taken),
+            failure=failure,
+        )
 
     def _wrong(
-        self, state: Structure, path: tuple[Step, ...], after: Structure, told: tuple[Told, ...] | None
+        self,
+        state: Structure,
+        path: tuple[SpecStep, ...],
+        after: Structure,
+        calls: tuple[ListenerCall, ...] | None,
     ) -> tuple[str, str] | None:
         """The first action that is not possible, or the last one if it ends elsewhere; and why."""
-        universe, taken = self.map.universe, list[Taken]()
+        universe, taken = self.map.universe, list[TakenStep]()
         for n, (name, parameters) in enumerate(path):
             last = n == len(path) - 1
             forgets = not self.setup.keeps_log and not LOG.isdisjoint(self._stepper.actions[name].updates)
@@ -238,9 +263,9 @@ class Refinement:
             taken.append((state, (name, parameters), then))
             state = then
         final = path[-1][0] if path else "a stutter"
-        for symbol, place, should, is_ in universe.differences(state, after):
-            return final, f"{final}: {call(symbol, place)} is {is_}, should be {should}"
-        why = None if told is None else differs(self.setup, told, called_by(universe, taken))
+        for symbol, arguments, should, is_ in universe.differences(state, after):
+            return final, f"{final}: {call(symbol, arguments)} is {is_}, should be {should}"
+        why = None if calls is None else differs(self.setup, calls, called_by(universe, taken))
         return (final, why) if why else None
 
     def _forgetful(self, state: Structure) -> Structure:
@@ -260,9 +285,9 @@ class Refinement:
                 self._fits.add(number)
 
     def _picture(self, state: Numbers) -> Picture:
-        shared = self._part(-1, tuple([state[place] for place in self._shared]))
+        shared = self._part(-1, tuple([state[position] for position in self._shared]))
         parts = [
-            self._part(slot, tuple([state[place] for place in places]))
+            self._part(slot, tuple([state[position] for position in places]))
             for slot, places in enumerate(self._slots)
         ]
         return (shared, *parts)
@@ -285,14 +310,22 @@ class Refinement:
         return known
 
     def _local(self, slot: int, state: Numbers) -> Local:
-        return self._local_of(slot, tuple([state[place] for place in self._slots[slot]]))
+        return self._local_of(slot, tuple([state[position] for position in self._slots[slot]]))
 
     def _local_of(self, slot: int, numbers: Numbers) -> Local:
         known = self._locals.get((slot, numbers))
         if known is None:
             values: list[Any] = [self.numbered.values[number] for number in numbers]
             cluster, member, wire, stray, records, *log = values
-            known = Local(Slot(slot), member, wire, stray, records, log[0] if log else (), cluster)
+            known = Local(
+                slot=Slot(slot),
+                member=member,
+                wire=wire,
+                stray=stray,
+                records=records,
+                log=log[0] if log else (),
+                cluster=cluster,
+            )
             self._locals[slot, numbers] = known
         return known
 
@@ -304,12 +337,12 @@ class Refinement:
         before, event, after, _ = transition
         values, group = self.numbered.values, self._shared[0]
         return Move(
-            self.map,
-            event,
-            tuple([self._local(slot, before) for slot in self.setup.slots]),
-            tuple([self._local(slot, after) for slot in self.setup.slots]),
-            cast(Group, values[before[group]]),
-            cast(Group, values[after[group]]),
+            map=self.map,
+            event=event,
+            before=tuple([self._local(slot, before) for slot in self.setup.slots]),
+            after=tuple([self._local(slot, after) for slot in self.setup.slots]),
+            group=cast(Group, values[before[group]]),
+            group_after=cast(Group, values[after[group]]),
         )
 
 
@@ -318,7 +351,9 @@ def _protocol() -> Specification:
     return specification()
 
 
-def failures(refinement: Refinement, *, judged: bool = True, limit: int | None = None) -> Iterator[Failure]:
+def failures(
+    refinement: Refinement, *, judged: bool = True, limit: int | None = None
+) -> Iterator[RefinementFailure]:
     """Every failure in the reachable states of the setup and on the steps from there, breadth-first.
 
     States that equal each other but for the names of members and partitions are one. ``judged``: invariants
@@ -350,13 +385,13 @@ def check_walks(
     setup: Setup, seed: int, count: int, spec: Specification | None = None, *, judged: bool = True
 ) -> Report:
     """Check at least ``count`` steps of random runs, and the states after them, to the first failure."""
-    refinement = Refinement(setup, spec, Size(3, 6))
+    refinement = Refinement(setup, spec, StructureSize(3, 6))
     failure = refinement.begin()
     for run in random_runs(refinement.numbered, refinement.setup, seed):
         for transition in takewhile(refinement.possible, run):
             failure = failure or refinement.check(transition)
             if judged:
-                failure = failure or refinement.judge(transition.after, tell(transition.event))
+                failure = failure or refinement.judge(transition.after, event_text(transition.event))
         if failure or refinement.transitions >= count:
             break
     return refinement.report(failure)

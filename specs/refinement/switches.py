@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rebalance.model.protocol.setup import Setup
-from rebalance.specs.refinement import Failure, Refinement, failures
+from rebalance.specs.refinement.refinement import Refinement, RefinementFailure, failures
 
 UNSEEN: Mapping[str, str] = {
     "unsorted_metadata": "the order of bytes is not in the logic, where a member may always join anew",
@@ -28,7 +28,7 @@ UNSEEN: Mapping[str, str] = {
 """The switches that the logic does not see, each with the reason."""
 
 
-def first_failure(on: Setup, off: Setup) -> Failure | None:
+def first_failure(on: Setup, off: Setup) -> RefinementFailure | None:
     """What a switch breaks: the first failure ``on`` of a kind that is not among those ``off``.
 
     ``off`` is the same group without the switch; it has failures only where it needs another one.
@@ -37,7 +37,7 @@ def first_failure(on: Setup, off: Setup) -> Failure | None:
     return next((failure for failure in failures(Refinement(on)) if failure.name not in known), None)
 
 
-def table(switches: Mapping[str, tuple[Setup, Setup]]) -> Iterable[tuple[str, Failure | str]]:
+def table(switches: Mapping[str, tuple[Setup, Setup]]) -> Iterable[tuple[str, RefinementFailure | str]]:
     """For each switch, given the group with and without it: what it breaks, or why the logic does not see it.
 
     Raises KeyError for one that breaks nothing for no known reason.

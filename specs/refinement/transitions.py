@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from rebalance.model.machine import Event, Machine, State, Value, dense
 from rebalance.model.protocol.setup import Setup
-from rebalance.properties.rules import Rules
-from rebalance.properties.swarm import DENSITIES, TEMPERS, Play, game, mood
+from rebalance.properties.group.rules import Rules
+from rebalance.properties.group.swarm import DENSITIES, SWARM_SEEDS, RandomRun, run_context, swarm_config
 
 Numbers = tuple[int, ...]
 """A state; one number per component."""
@@ -35,7 +35,7 @@ _Outcome = tuple[Event, Numbers, tuple[Hashable, ...]]
 """A step by what it writes and what was seen."""
 
 
-class Numbered:
+class NumberedMachine:
     """``machine`` on numbers."""
 
     def __init__(self, machine: Machine) -> None:
@@ -47,9 +47,9 @@ class Numbered:
         self._relabelled: dict[tuple[int, int], int] = {}
         self._permuted: list[dict[int, int]] = [{} for _ in machine.symmetries]
         self._outcomes: dict[tuple[int, Numbers], tuple[_Outcome, ...]] = {}
-        place = machine.position
-        self._reads = [[place[name] for name in action.reads] for action in machine.actions]
-        self._writes = [[place[name] for name in action.writes] for action in machine.actions]
+        position = machine.position
+        self._reads = [[position[name] for name in action.reads] for action in machine.actions]
+        self._writes = [[position[name] for name in action.writes] for action in machine.actions]
         self._sources = [_inverse(symmetry.columns) for symmetry in machine.symmetries]
 
     @property
@@ -73,14 +73,14 @@ class Numbered:
     def steps(self, state: Numbers) -> Iterator[Transition]:
         """Every step from a normal state."""
         for k, places in enumerate(self._reads):
-            read = tuple([state[place] for place in places])
+            read = tuple([state[position] for position in places])
             outcomes = self._outcomes.get((k, read))
             if outcomes is None:
                 outcomes = self._outcomes[k, read] = tuple(self._run(k, read))
             for event, written, seen in outcomes:
                 after = list(state)
-                for place, number in zip(self._writes[k], written, strict=True):
-                    after[place] = number
+                for position, number in zip(self._writes[k], written, strict=True):
+                    after[position] = number
                 yield Transition(state, event, tuple(after), seen)
 
     def _run(self, k: int, read: Numbers) -> Iterator[_Outcome]:
@@ -136,7 +136,7 @@ def _inverse(columns: Sequence[int]) -> list[int]:
 
 
 def reachable(
-    numbered: Numbered, possible: Callable[[Transition], bool], limit: int | None = None
+    numbered: NumberedMachine, possible: Callable[[Transition], bool], limit: int | None = None
 ) -> list[Numbers]:
     """Every state that ``possible`` steps lead to, one for all that equal it but for names.
 
@@ -159,27 +159,29 @@ RUN = 80
 """How many steps a random run has at most."""
 
 
-def random_runs(numbered: Numbered, setup: Setup, seed: int) -> Iterator[Iterator[Transition]]:
-    """Random runs without end, each in another mood (``rebalance.properties.swarm``)."""
-    random, played = Random(seed), game(setup, no_rules)
+def random_runs(numbered: NumberedMachine, setup: Setup, seed: int) -> Iterator[Iterator[Transition]]:
+    """Random runs without end, each in another configuration (``rebalance.properties.group.swarm``)."""
+    random, played = Random(seed), run_context(setup, no_rules)
     while True:
-        play = Play(played, mood(played, random.choice(DENSITIES), random.randrange(TEMPERS)))
-        yield _run(numbered, play, random)
+        random_run = RandomRun(
+            played, swarm_config(played, random.choice(DENSITIES), random.randrange(SWARM_SEEDS))
+        )
+        yield _run(numbered, random_run, random)
 
 
-def _run(numbered: Numbered, play: Play, random: Random) -> Iterator[Transition]:
-    machine = play.game.machine
+def _run(numbered: NumberedMachine, random_run: RandomRun, random: Random) -> Iterator[Transition]:
+    machine = random_run.context.machine
     for _ in range(RUN):
-        state = play.state
-        if not play.step(random.randint(1, play.top)):
+        state = random_run.state
+        if not random_run.step(random.randint(1, random_run.top)):
             return
-        event = play.events[-1]
+        event = random_run.events[-1]
         seen = next(
             outcome.seen
-            for outcome in play.game.possible(state, machine.by_name[event.action, event.who])
-            if outcome.choice == event.choice and machine.apply(state, event, outcome) == play.state
+            for outcome in random_run.context.possible(state, machine.by_name[event.action, event.who])
+            if outcome.choice == event.choice and machine.apply(state, event, outcome) == random_run.state
         )
-        before, after = numbered.normal(numbered.numbers(state), numbered.numbers(play.state))
+        before, after = numbered.normal(numbered.numbers(state), numbered.numbers(random_run.state))
         yield Transition(before, event, after, seen)
 
 

@@ -21,12 +21,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import z3
-from rebalance.specs.contract import same_members
-from rebalance.specs.coordinator import fresh
-from rebalance.specs.logic import State, Term
-from rebalance.specs.member import owns
-from rebalance.specs.safety import deciding
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import State, Term
+from rebalance.specs.protocol.contract import same_members
+from rebalance.specs.protocol.coordinator import fresh
+from rebalance.specs.protocol.member import owns
+from rebalance.specs.protocol.vocabulary import (
     COMPLETING,
     DOWN,
     EMPTY,
@@ -62,6 +61,7 @@ from rebalance.specs.vocabulary import (
     none,
     of,
 )
+from rebalance.specs.theorems.safety import deciding
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
 common = z3.Const("common", Assignor)
@@ -231,7 +231,7 @@ CALM: Mapping[str, Term] = calm(VOCABULARY.state())
 # -- the measure ---------------------------------------------------------------------------------------
 
 
-class Still(NamedTuple):
+class RankingSet(NamedTuple):
     """One set of the measure: the tuples of ``letters`` of which ``formula`` holds."""
 
     name: str
@@ -239,7 +239,7 @@ class Still(NamedTuple):
     formula: Term
 
 
-def measure(s: State) -> tuple[Still, ...]:
+def measure(s: State) -> tuple[RankingSet, ...]:
     """What is still to be done, the weightiest first."""
     c = of(M)
     outside = And(s.life(C) == UP, ForAll([M], Implies(of(M) == C, Not(s.member(M)))))
@@ -251,24 +251,24 @@ def measure(s: State) -> tuple[Still, ...]:
         Or(And(s.state(c) == STABLE, s.rejoin(c)), s.wire(c) == JOIN),
     )
     return (
-        Still("consumers outside the group", (C,), outside),
-        Still("members the last assignment did not know", (M,), s.member(M) != s.log_member(M)),
-        Still(
+        RankingSet("consumers outside the group", (C,), outside),
+        RankingSet("members the last assignment did not know", (M,), s.member(M) != s.log_member(M)),
+        RankingSet(
             "subscriptions the last assignment did not know", (M, P),
             And(s.member(M), s.topics(M, P) != s.log_topics(M, P)),
         ),
-        Still("partitions to be given back", (M, P), back),
-        Still("members that will start a rebalance", (M,), again),
-        Still("a join phase", (), s.group == PREPARING),
-        Still("a phase of assigning", (), Or(s.group == PREPARING, s.group == COMPLETING)),
+        RankingSet("partitions to be given back", (M, P), back),
+        RankingSet("members that will start a rebalance", (M,), again),
+        RankingSet("a join phase", (), s.group == PREPARING),
+        RankingSet("a phase of assigning", (), Or(s.group == PREPARING, s.group == COMPLETING)),
         *(
-            Still(name, (C,), And(s.life(C) == UP, before))
-            for name, before in _way(s)
+            RankingSet(name, (C,), And(s.life(C) == UP, before))
+            for name, before in _stages(s)
         ),
     )  # fmt: skip
 
 
-def _way(s: State) -> list[tuple[str, Term]]:
+def _stages(s: State) -> list[tuple[str, Term]]:
     """The way of one consumer through a round, as what it has still ahead: everything up to each point."""
     joined = Exists([M], And(of(M) == C, s.names(M), s.joined(M)))
     points = [

@@ -15,12 +15,16 @@ of the honest ones among themselves.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from rebalance.specs.coordinator import accepts
-from rebalance.specs.logic import State, Term
-from rebalance.specs.member import owns, participates
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import State, Term
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.protocol.contract import SAFETY, ContractClause
+from rebalance.specs.protocol.coordinator import accepts
+from rebalance.specs.protocol.member import owns, participates
+from rebalance.specs.protocol.protocol import Effect, protocol
+from rebalance.specs.protocol.vocabulary import (
     COMMIT,
     COMPLETING,
     DOWN,
@@ -57,7 +61,7 @@ from rebalance.specs.vocabulary import (
 from z3 import And, Exists, Implies, Not, Or
 
 
-class Records(NamedTuple):
+class RecordTerms(NamedTuple):
     """The members as the coordinator has them in memory, or as they are in its log."""
 
     member: Term
@@ -66,12 +70,12 @@ class Records(NamedTuple):
     current: Term
 
 
-def live(s: State) -> Records:
-    return Records(s.member, s.claim, s.assigned, s.current)
+def live(s: State) -> RecordTerms:
+    return RecordTerms(s.member, s.claim, s.assigned, s.current)
 
 
-def log(s: State) -> Records:
-    return Records(s.log_member, s.log_claim, s.log_assigned, s.log_current)
+def log(s: State) -> RecordTerms:
+    return RecordTerms(s.log_member, s.log_claim, s.log_assigned, s.log_current)
 
 
 def holds(s: State, m: Term, p: Term) -> Term:
@@ -85,41 +89,41 @@ def held_since(s: State, m: Term, p: Term, g: Term) -> Term:
     """The same with the generation that assigned it."""
     c = of(m)
     has = And(s.id(m), Or(s.since(c, p) == g, And(s.got(c, p), s.generation(c) == g)))
-    way = And(s.names(m), Or(And(s.granted(c, p), s.wire_generation(c) == g), s.sent(c, p) == g))
-    return And(g != none, Or(has, way))
+    on_wire = And(s.names(m), Or(And(s.granted(c, p), s.wire_generation(c) == g), s.sent(c, p) == g))
+    return And(g != none, Or(has, on_wire))
 
 
-def right(s: State, records: Records, m: Term, p: Term) -> Term:
+def right(s: State, records: RecordTerms, m: Term, p: Term) -> Term:
     """The member ``m`` has, or may be let have, ``p``."""
     return Or(records.claim(m, p) != none, records.assigned(m, p), holds(s, m, p))
 
 
-def no_two_rights(s: State, records: Records) -> Term:
+def no_two_rights(s: State, records: RecordTerms) -> Term:
     both = And(records.member(M), records.member(N), honest(of(M)), honest(of(N)))
     return Implies(And(both, right(s, records, M, P), right(s, records, N, P)), M == N)
 
 
-def known(s: State, records: Records) -> Term:
+def known(s: State, records: RecordTerms) -> Term:
     """The coordinator has been told of all that an honest member holds, or assigned it."""
-    told = Or(records.claim(M, P) != none, records.assigned(M, P))
-    return Implies(And(records.member(M), honest(of(M)), holds(s, M, P)), told)
+    recorded = Or(records.claim(M, P) != none, records.assigned(M, P))
+    return Implies(And(records.member(M), honest(of(M)), holds(s, M, P)), recorded)
 
 
-def known_since(s: State, records: Records) -> Term:
+def known_since(s: State, records: RecordTerms) -> Term:
     """And since when; nothing is held since a generation to come."""
-    told = Or(records.assigned(M, P), Not(lt(records.claim(M, P), G)))
+    recorded = Or(records.assigned(M, P), Not(lt(records.claim(M, P), G)))
     held = And(records.member(M), honest(of(M)), held_since(s, M, P, G))
-    return Implies(held, And(told, Not(lt(records.current, G))))
+    return Implies(held, And(recorded, Not(lt(records.current, G))))
 
 
-def commit_fenced(s: State, records: Records) -> Term:
+def commit_fenced(s: State, records: RecordTerms) -> Term:
     """A commit under way that would still be accepted is for nothing that another one has a right to."""
     commit = And(s.stray(of(M)) == COMMIT, s.stray_names(M), s.stray_generation(of(M)) == records.current)
     other = And(records.member(N), honest(of(N)), M != N, right(s, records, N, P))
     return Implies(And(commit, records.member(M), honest(of(M)), s.committed(of(M), P)), Not(other))
 
 
-def not_ahead(s: State, records: Records) -> Term:
+def not_ahead(s: State, records: RecordTerms) -> Term:
     """No settled member, and no commit or assignment under way, is of a generation yet to come."""
     settled = And(s.id(M), s.state(of(M)) == STABLE, s.generation(of(M)) == G)
     commit = And(s.stray_names(M), s.stray(of(M)) == COMMIT, s.stray_generation(of(M)) == G)
@@ -306,3 +310,14 @@ def _properties(s: State) -> dict[str, Term]:
 
 PROPERTIES: Mapping[str, Term] = _properties(VOCABULARY.state())
 """What is wanted, and follows."""
+
+
+def specification(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
+    """The protocol, see there, with what is to be proved of it."""
+    bare = protocol(*instead, contract=contract)
+    close = bare.vocabulary.close
+    return replace(
+        bare,
+        invariants={name: close(formula) for name, formula in INVARIANTS.items()},
+        properties={name: close(formula) for name, formula in PROPERTIES.items()},
+    )

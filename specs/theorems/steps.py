@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance.specs.logic import NEXT, State, Term
-from rebalance.specs.member import owns
-from rebalance.specs.vocabulary import (
+from rebalance.specs.logic.language import NEXT, State, Term
+from rebalance.specs.protocol.member import owns
+from rebalance.specs.protocol.vocabulary import (
     COMPLETING,
     VOCABULARY,
     A,

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance.specs import member
-from rebalance.specs.logic import After, State, Term
-from rebalance.specs.vocabulary import JOIN, JOIN_NEW, VOCABULARY, A, C, D, M
+from rebalance.specs.logic.language import After, State, Term
+from rebalance.specs.protocol import member
+from rebalance.specs.protocol.vocabulary import JOIN, JOIN_NEW, VOCABULARY, A, C, D, M
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
 

@@ -1,8 +1,9 @@
 """How a TLA+ formula is laid out: precedence, parentheses, and lists by indentation where a line is too long.
 
-A ``Node`` is a formula that knows how tight it binds; it can be written on one line (``flat``) or on several
-(``broken``). In a list of ``/\\`` or ``\\/`` an item ends where something stands under or left of its bullet,
-so that items need no parentheses and everything that belongs to one has to stand right of its bullet.
+A ``TlaNode`` is a formula that knows how tight it binds; it can be written on one line (``flat``) or on
+several (``broken``). In a list of ``/\\`` or ``\\/`` an item ends where something stands under or
+left of its bullet, so that items need no parentheses and everything that belongs to one has to stand right of
+its bullet.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LONG = 96
 OPEN_ENDED, ARROW, JUNCTION, NEGATION, COMPARISON, ATOM = range(6)
 
 
-class Node:
+class TlaNode:
     """A formula, ready for layout."""
 
     level = ATOM
@@ -38,13 +39,13 @@ class Node:
         flat = self.flat()
         return [flat] if len(flat) <= min(room, LONG) else self.broken(room)
 
-    def above(self, level: int) -> Node:
+    def above(self, level: int) -> TlaNode:
         """In parentheses unless it binds tighter than ``level``."""
         return self if self.level > level else Parentheses(self)
 
 
 @dataclass(frozen=True)
-class Text(Node):
+class Text(TlaNode):
     """What is never broken."""
 
     text: str
@@ -58,10 +59,10 @@ TRUE, FALSE = Text("TRUE"), Text("FALSE")
 
 
 @dataclass(frozen=True)
-class Parentheses(Node):
+class Parentheses(TlaNode):
     """``( inner )``."""
 
-    inner: Node
+    inner: TlaNode
 
     def flat(self) -> str:
         return f"({self.inner.flat()})"
@@ -71,10 +72,10 @@ class Parentheses(Node):
 
 
 @dataclass(frozen=True)
-class Negation(Node):
+class Negation(TlaNode):
     """``~inner``."""
 
-    inner: Node
+    inner: TlaNode
     level = NEGATION
 
     def flat(self) -> str:
@@ -85,11 +86,11 @@ class Negation(Node):
 
 
 @dataclass(frozen=True)
-class Junction(Node):
+class Junction(TlaNode):
     r"""``/\`` or ``\/`` of at least two."""
 
     operator: str
-    items: tuple[Node, ...]
+    items: tuple[TlaNode, ...]
     level = JUNCTION
 
     def flat(self) -> str:
@@ -100,13 +101,13 @@ class Junction(Node):
 
 
 @dataclass(frozen=True)
-class Arrow(Node):
+class Arrow(TlaNode):
     """``=>`` or ``<=>``. A list on its left has to stand further right than the arrow, or it would take the
     arrow into its last item."""
 
     operator: str
-    left: Node
-    right: Node
+    left: TlaNode
+    right: TlaNode
     level = ARROW
 
     def flat(self) -> str:
@@ -119,16 +120,16 @@ class Arrow(Node):
             return [f"{left[0]} {self.operator}", *indent(2, self._right().lines(room - 2))]
         return [*indent(margin, left), *hang(self.operator + " ", self._right().lines(room - margin))]
 
-    def _right(self) -> Node:
+    def _right(self) -> TlaNode:
         return self.right if self.right.level == OPEN_ENDED else self.right.above(ARROW)
 
 
 @dataclass(frozen=True)
-class Scope(Node):
+class Quantifier(TlaNode):
     """A head and everything that follows: a quantifier."""
 
     head: str
-    body: Node
+    body: TlaNode
     level = OPEN_ENDED
 
     def flat(self) -> str:
@@ -139,12 +140,12 @@ class Scope(Node):
 
 
 @dataclass(frozen=True)
-class Choice(Node):
+class IfThenElse(TlaNode):
     """``IF condition THEN yes ELSE no``."""
 
-    condition: Node
-    yes: Node
-    no: Node
+    condition: TlaNode
+    yes: TlaNode
+    no: TlaNode
     level = OPEN_ENDED
 
     def flat(self) -> str:
@@ -156,7 +157,7 @@ class Choice(Node):
         else:
             yes = self.yes.above(OPEN_ENDED)
             head = hang("IF ", self.condition.lines(room - 3)) + hang("THEN ", yes.lines(room - 5))
-        if isinstance(self.no, Choice) and self.no._has_short_head(room - 5):
+        if isinstance(self.no, IfThenElse) and self.no._has_short_head(room - 5):
             first, *rest = self.no.broken(room)
             return [*head, f"ELSE {first}", *rest]
         return head + hang("ELSE ", self.no.lines(room - 5))
@@ -169,12 +170,12 @@ class Choice(Node):
 
 
 @dataclass(frozen=True)
-class Comparison(Node):
+class Comparison(TlaNode):
     """``=`` or ``#``."""
 
-    left: Node
+    left: TlaNode
     operator: str
-    right: Node
+    right: TlaNode
     level = COMPARISON
 
     def flat(self) -> str:
@@ -187,11 +188,11 @@ class Comparison(Node):
 
 
 @dataclass(frozen=True)
-class Assignment(Node):
+class VariableAssignment(TlaNode):
     """``variable = value``, as an item of a list or at the end of a scope."""
 
     variable: str
-    value: Node
+    value: TlaNode
     level = OPEN_ENDED
 
     def flat(self) -> str:
@@ -200,16 +201,16 @@ class Assignment(Node):
     def broken(self, room: int) -> list[str]:
         return [f"{self.variable} =", *indent(2, self._value().lines(room - 2))]
 
-    def _value(self) -> Node:
-        return self.value if isinstance(self.value, Choice) else self.value.above(COMPARISON)
+    def _value(self) -> TlaNode:
+        return self.value if isinstance(self.value, IfThenElse) else self.value.above(COMPARISON)
 
 
 @dataclass(frozen=True)
-class Brackets(Node):
+class Brackets(TlaNode):
     """``[head item, item]``, each item a prefix and a value."""
 
     head: str
-    items: tuple[tuple[str, Node], ...]
+    items: tuple[tuple[str, TlaNode], ...]
 
     def flat(self) -> str:
         return f"[{self.head} {', '.join(prefix + value.flat() for prefix, value in self.items)}]"
@@ -222,7 +223,7 @@ class Brackets(Node):
         return lines
 
 
-def listed(operator: str, items: Sequence[Node]) -> list[str]:
+def listed(operator: str, items: Sequence[TlaNode]) -> list[str]:
     """A definition's body: always a list, however short; at least one item."""
     return Junction(operator, tuple(items)).broken(WIDTH - 2)
 

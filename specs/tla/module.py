@@ -21,23 +21,23 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import z3
-from rebalance.specs.logic import ANY, NEXT, Action, Symbol, Term, Vocabulary, free, symbols_of
-from rebalance.specs.tla_layout import (
+from rebalance.specs.logic.language import ANY, NEXT, SpecAction, Symbol, Term, Vocabulary, free, symbols_of
+from rebalance.specs.tla.layout import (
     ATOM,
     COMPARISON,
     FALSE,
     TRUE,
     WIDTH,
     Arrow,
-    Assignment,
     Brackets,
-    Choice,
     Comparison,
+    IfThenElse,
     Junction,
     Negation,
-    Node,
-    Scope,
+    Quantifier,
     Text,
+    TlaNode,
+    VariableAssignment,
     comment,
     definition,
     filled,
@@ -61,7 +61,7 @@ RESERVED = frozenset(
 """Words of the language, of the modules that we extend, and of this exporter."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Export:
     """What is written out.
 
@@ -73,7 +73,7 @@ class Export:
 
     name: str
     vocabulary: Vocabulary
-    actions: Sequence[Action]
+    actions: Sequence[SpecAction]
     initial: Term
     invariants: Mapping[str, Term]
     axioms: Mapping[str, Term] = field(default_factory=dict)
@@ -202,14 +202,14 @@ class _Names:
     def type(self, symbol: Symbol) -> str:
         return _functions(symbol.arguments, symbol.value)
 
-    def parameters(self, action: Action) -> dict[str, str]:
+    def parameters(self, action: SpecAction) -> dict[str, str]:
         """TLA+'s names of the action's parameters."""
         found: dict[str, str] = {}
         for constant in action.parameters:
             found[str(constant)] = self.bound(str(constant), constant.sort(), found.values())
         return found
 
-    def call(self, name: str, action: Action) -> tuple[str, str]:
+    def call(self, name: str, action: SpecAction) -> tuple[str, str]:
         """The ranges of the action's parameters (none: ""), and the action applied to them."""
         texts = list(self.parameters(action).values())
         ranges = _ranges(texts, [constant.sort() for constant in action.parameters])
@@ -256,7 +256,7 @@ def _same(what: str, wanted: Sequence[str], given: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _TermReader:
     """Turns terms into nodes.
 
     ``scope``: constants that are no symbols, by z3's name. ``bound``: z3's bound variables, innermost last.
@@ -268,7 +268,7 @@ class _Reader:
     bound: tuple[str, ...] = ()
     assigned: frozenset[str] = frozenset()
 
-    def node(self, term: Term) -> Node:
+    def node(self, term: Term) -> TlaNode:
         if z3.is_var(term):
             return Text(self.bound[-1 - z3.get_var_index(term)])
         if z3.is_quantifier(term):
@@ -302,7 +302,7 @@ class _Reader:
                 return self._application(term.decl().name(), arguments)
         raise ValueError(f"no TLA+ for {term}")
 
-    def _quantifier(self, term: Term) -> Node:
+    def _quantifier(self, term: Term) -> TlaNode:
         if term.is_lambda():
             raise ValueError(f"no TLA+ for {term}")
         sorts = [term.var_sort(i) for i in range(term.num_vars())]
@@ -312,9 +312,9 @@ class _Reader:
             texts.append(self.names.bound(term.var_name(i), sort, scope))
         quantifier = "\\A" if term.is_forall() else "\\E"
         body = replace(self, bound=(*self.bound, *texts)).node(term.body())
-        return Scope(f"{quantifier} {_ranges(texts, sorts)} :", body)
+        return Quantifier(f"{quantifier} {_ranges(texts, sorts)} :", body)
 
-    def _application(self, name: str, arguments: Sequence[Node]) -> Node:
+    def _application(self, name: str, arguments: Sequence[TlaNode]) -> TlaNode:
         if not arguments and name in self.scope:
             return Text(self.scope[name])
         plain = name.removesuffix(NEXT)
@@ -344,14 +344,14 @@ def _flattened(term: Term) -> Iterator[Term]:
 # What actions share is written once, in Python, with truth values for what differs; here these disappear.
 
 
-def _junction(operator: str, items: Sequence[Node], neutral: Node, decisive: Node) -> Node:
+def _junction(operator: str, items: Sequence[TlaNode], neutral: TlaNode, decisive: TlaNode) -> TlaNode:
     rest = tuple(item for item in items if item != neutral)
     if decisive in rest:
         return decisive
     return Junction(operator, rest) if len(rest) > 1 else rest[0] if rest else neutral
 
 
-def _negation(inner: Node) -> Node:
+def _negation(inner: TlaNode) -> TlaNode:
     if isinstance(inner, Negation):
         return inner.inner
     if isinstance(inner, Comparison):
@@ -359,13 +359,13 @@ def _negation(inner: Node) -> Node:
     return FALSE if inner == TRUE else TRUE if inner == FALSE else Negation(inner)
 
 
-def _implication(left: Node, right: Node) -> Node:
+def _implication(left: TlaNode, right: TlaNode) -> TlaNode:
     if left == FALSE or right == TRUE:
         return TRUE
     return right if left == TRUE else _negation(left) if right == FALSE else Arrow("=>", left, right)
 
 
-def _equation(left: Node, right: Node, *, truth: bool) -> Node:
+def _equation(left: TlaNode, right: TlaNode, *, truth: bool) -> TlaNode:
     for one, other in ((left, right), (right, left)):
         if one == TRUE:
             return other
@@ -374,22 +374,22 @@ def _equation(left: Node, right: Node, *, truth: bool) -> Node:
     return Arrow("<=>", left, right) if truth else Comparison(left, "=", right)
 
 
-def _choice(condition: Node, yes: Node, no: Node) -> Node:
+def _choice(condition: TlaNode, yes: TlaNode, no: TlaNode) -> TlaNode:
     if condition == TRUE or yes == no:
         return yes
-    return no if condition == FALSE else Choice(condition, yes, no)
+    return no if condition == FALSE else IfThenElse(condition, yes, no)
 
 
 def _closed(names: _Names, formula: Term) -> list[str]:
-    node = _Reader(names).node(names.vocabulary.close(formula))
+    node = _TermReader(names).node(names.vocabulary.close(formula))
     return listed(node.operator, node.items) if isinstance(node, Junction) else node.lines(WIDTH - 2)
 
 
 # -- actions -------------------------------------------------------------------------------------------
 
 
-def _action(names: _Names, name: str, action: Action) -> list[str]:
-    reader = _Reader(names, names.parameters(action))
+def _action(names: _Names, name: str, action: SpecAction) -> list[str]:
+    reader = _TermReader(names, names.parameters(action))
     effects = {symbol: _assignment(reader, symbol, action) for symbol in action.assigned}
     effects = {symbol: effect for symbol, effect in effects.items() if effect != TRUE}
     open_ = [symbol for symbol in effects if action.updates[symbol].open]
@@ -422,7 +422,7 @@ Part = tuple[tuple[Term, ...], Term]
 """One assignment to a symbol: where, and what."""
 
 
-def _assignment(reader: _Reader, name: str, action: Action) -> Node:
+def _assignment(reader: _TermReader, name: str, action: SpecAction) -> TlaNode:
     """All that happens to one symbol, as one formula that gives it its next value; TRUE if nothing does."""
     names = reader.names
     symbol, letters = names.vocabulary.symbols[name], names.vocabulary.letters.values()
@@ -431,15 +431,23 @@ def _assignment(reader: _Reader, name: str, action: Action) -> Node:
     if len(parts) == 1 and parts[0][1] is ANY and all(names.is_letter(part) for part in parts[0][0]):
         return Text(f"{primed} \\in {names.type(symbol)}", COMPARISON)
     places = _places(names, symbol, parts)
-    inner = replace(reader, scope={**reader.scope, **{str(place): str(place) for place in places}})
-    values: list[Node] = []
+    inner = replace(
+        reader, scope={**reader.scope, **{str(placeholder): str(placeholder) for placeholder in places}}
+    )
+    values: list[TlaNode] = []
     chosen: dict[str, str] = {}
     for key, value in parts:
-        bound = [(part, place) for part, place in zip(key, places, strict=True) if names.is_letter(part)]
+        bound = [
+            (part, placeholder)
+            for part, placeholder in zip(key, places, strict=True)
+            if names.is_letter(part)
+        ]
         if value is ANY:
             new = names.bound("new", symbol.value, [*inner.scope.values(), *chosen])
-            chosen[new] = _functions([place.sort() for _, place in bound], symbol.value)
-            values.append(Text(f"{new}[{', '.join(str(place) for _, place in bound)}]" if bound else new))
+            chosen[new] = _functions([placeholder.sort() for _, placeholder in bound], symbol.value)
+            values.append(
+                Text(f"{new}[{', '.join(str(placeholder) for _, placeholder in bound)}]" if bound else new)
+            )
         else:
             term = value if z3.is_expr(value) else z3.BoolVal(value)
             stray = [letter for letter in free(term, letters) if not any(letter is part for part, _ in bound)]
@@ -447,21 +455,25 @@ def _assignment(reader: _Reader, name: str, action: Action) -> Node:
                 raise ValueError(f"{action.name}: {name} is assigned {stray}, which it does not range over")
             values.append(inner.node(z3.substitute(term, *bound)))
     after = _next_value(inner, symbol, parts, places, values)
-    node: Node = TRUE if after is None else Assignment(primed, after)
+    node: TlaNode = TRUE if after is None else VariableAssignment(primed, after)
     for new, domain in reversed(chosen.items()):
-        node = Scope(f"\\E {new} \\in {domain} :", node)
+        node = Quantifier(f"\\E {new} \\in {domain} :", node)
     return node
 
 
 def _next_value(
-    reader: _Reader, symbol: Symbol, parts: Sequence[Part], places: Sequence[Term], values: Sequence[Node]
-) -> Node | None:
+    reader: _TermReader,
+    symbol: Symbol,
+    parts: Sequence[Part],
+    places: Sequence[Term],
+    values: Sequence[TlaNode],
+) -> TlaNode | None:
     """None if it is the present one, as where actions share more than they change."""
     names, head = reader.names, reader.names.of(symbol)
     if not places:
         return None if values[-1] == Text(head) else values[-1]
-    texts = [str(place) for place in places]
-    same: Node = Text(f"{head}[{', '.join(texts)}]")
+    texts = [str(placeholder) for placeholder in places]
+    same: TlaNode = Text(f"{head}[{', '.join(texts)}]")
     body = same
     updates = []
     for (key, _), value in zip(parts, values, strict=True):
@@ -507,7 +519,7 @@ def _places(names: _Names, symbol: Symbol, parts: Sequence[Part]) -> list[Term]:
     for own, sort in zip(written, symbol.arguments, strict=True):
         wish = next(iter([*own, *names.letters[_set(sort)]]), "x")
         others = [letter for other in written if other is not own for letter in other[:1]]
-        scope = [str(place) for place in places] + ([] if own else others)
+        scope = [str(placeholder) for placeholder in places] + ([] if own else others)
         places.append(z3.Const(names.bound(wish, sort, scope), sort))
     return places
 
@@ -527,7 +539,7 @@ def _initial(names: _Names) -> list[str]:
     """A list that TLC can execute: what the condition defines is assigned, the rest chosen and tested."""
     conjuncts = list(_conjuncts(names, names.vocabulary.close(names.export.initial), []))
     todo = {symbol.name: symbol for symbol in names.vocabulary.mutable}
-    items: list[Node] = []
+    items: list[TlaNode] = []
     while todo:
         found = next(_defining(todo, conjuncts), None)
         if found is None:
@@ -536,16 +548,18 @@ def _initial(names: _Names) -> list[str]:
         else:
             symbol, places, value, number = found
             del conjuncts[number]
-            texts = [str(place) for place in places]
-            node = _Reader(names, dict(zip(texts, texts, strict=True))).node(value)
+            texts = [str(placeholder) for placeholder in places]
+            node = _TermReader(names, dict(zip(texts, texts, strict=True))).node(value)
             if places:
                 node = Brackets(f"{_ranges(texts, symbol.arguments)} |->", (("", node),))
-            items.append(Assignment(names.of(symbol), node))
+            items.append(VariableAssignment(names.of(symbol), node))
         del todo[symbol.name]
         for conjunct in conjuncts:
             if not conjunct.symbols & todo.keys():
                 used = free(conjunct.body, conjunct.variables)
-                items.append(_Reader(names).node(z3.ForAll(used, conjunct.body) if used else conjunct.body))
+                items.append(
+                    _TermReader(names).node(z3.ForAll(used, conjunct.body) if used else conjunct.body)
+                )
         conjuncts = [conjunct for conjunct in conjuncts if conjunct.symbols & todo.keys()]
     return listed("/\\", [item for item in items if item != TRUE] or [TRUE])
 
@@ -581,8 +595,8 @@ def _defining(
                     z3.is_app(here)
                     and here.decl().name() == symbol.name
                     and len(free(here, variables)) == len(places)
-                    and len({place.get_id() for place in places}) == len(places)
-                    and all(any(place.eq(variable) for variable in variables) for place in places)
+                    and len({placeholder.get_id() for placeholder in places}) == len(places)
+                    and all(any(placeholder.eq(variable) for variable in variables) for placeholder in places)
                     and len(free(value, variables)) == len(free(value, places))
                     and not symbols_of(value) & todo.keys()
                 ):
@@ -653,10 +667,10 @@ def _behaviours(names: _Names) -> Iterator[list[str]]:
     steps, fair = [], []
     for name, action in names.actions:
         ranges, call = names.call(name, action)
-        steps.append(Scope(f"\\E {ranges} :", Text(call)) if ranges else Text(call))
+        steps.append(Quantifier(f"\\E {ranges} :", Text(call)) if ranges else Text(call))
         if not action.fault:
             weak = Text(f"WF_vars({call})")
-            fair.append(Scope(f"\\A {ranges} :", weak) if ranges else weak)
+            fair.append(Quantifier(f"\\A {ranges} :", weak) if ranges else weak)
     yield definition("Next", listed("\\/", steps))
     yield ["Spec == Init /\\ [][Next]_vars"]
     yield [*comment("Faults need not happen."), *definition("Fairness", listed("/\\", fair or [TRUE]))]

@@ -1,0 +1,1 @@
+"""State machines in first-order logic: the language, the prover, finite structures."""

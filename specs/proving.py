@@ -1,0 +1,147 @@
+"""One proof from end to end: the theorems, what became of their obligations, whether they say anything at
+all, and the verdict that follows.
+
+Nothing here prints; ``gate.report.terminal.proof`` renders what comes out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rebalance.properties.verdict import Verdict
+from rebalance.specs.logic.parallel import spread
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arranged, prove, verdict
+from rebalance.specs.logic.specification import Theorem
+from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, examined
+
+ReportProgress = Callable[[int, int], None]
+"""Gets how many obligations and checks of how many are done."""
+
+_JUDGED = {
+    ProofVerdict.PROVED: Verdict.CONFORMANT,
+    ProofVerdict.REFUTED: Verdict.VIOLATION,
+    ProofVerdict.UNKNOWN: Verdict.INCONCLUSIVE,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofPlan:
+    """What to prove and how. ``without``: the clauses that the assignor is not assumed to keep; ``checks``:
+    what is asked so that nothing is proved of nothing."""
+
+    theorems: tuple[Theorem, ...]
+    contract: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    checks: tuple[VacuityCheck, ...] = ()
+    limit: float = 10.0
+    jobs: int | None = None
+    smt2: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What came of it. ``outcomes`` are in the order of the obligations, ``vacuity`` in that of the checks;
+    some are missing if interrupted."""
+
+    plan: ProofPlan
+    outcomes: tuple[ProofOutcome, ...]
+    vacuity: tuple[Vacuity, ...]
+    seconds: float
+    interrupted: bool = False
+
+    @property
+    def obligations(self) -> int:
+        """How many there are, done or not."""
+        return sum(theorem.obligations for theorem in self.plan.theorems)
+
+    @property
+    def doubts(self) -> tuple[Vacuity, ...]:
+        """What may say nothing, or make everything that was proved say nothing."""
+        return tuple(row for row in self.vacuity if row.doubtful)
+
+    def of(self, theorem: Theorem) -> tuple[ProofOutcome, ...]:
+        """The outcomes of one theorem."""
+        return tuple(outcome for outcome in self.outcomes if outcome.theorem == theorem.name)
+
+    def alone(self, theorem: Theorem) -> ProofVerdict:
+        """Of a theorem, taken for granted what it rests upon."""
+        found = self.of(theorem)
+        reached = verdict(found)
+        return (
+            ProofVerdict.UNKNOWN
+            if reached is ProofVerdict.PROVED and len(found) < theorem.obligations
+            else reached
+        )
+
+    def weak(self, theorem: Theorem) -> tuple[str, ...]:
+        """Which theorems that it rests upon are not proved."""
+        upon = [other for other in self.plan.theorems if other.name in theorem.upon]
+        return tuple(other.name for other in upon if self.judged(other) is not ProofVerdict.PROVED)
+
+    def judged(self, theorem: Theorem) -> ProofVerdict:
+        """Of a theorem: nothing is proved by what is not."""
+        reached = self.alone(theorem)
+        return ProofVerdict.UNKNOWN if reached is ProofVerdict.PROVED and self.weak(theorem) else reached
+
+    @property
+    def verdict(self) -> ProofVerdict:
+        """Of all theorems together. What may be about nothing is not proved."""
+        found = {self.judged(theorem) for theorem in self.plan.theorems}
+        if self.doubts or len(self.vacuity) < sum(len(check.names) for check in self.plan.checks):
+            found.add(ProofVerdict.UNKNOWN)
+        return next(
+            (one for one in (ProofVerdict.REFUTED, ProofVerdict.UNKNOWN) if one in found), ProofVerdict.PROVED
+        )
+
+    @property
+    def judgement(self) -> Verdict:
+        """The verdict in the words that all commands share."""
+        return _JUDGED[self.verdict]
+
+
+def run_proof(
+    plan: ProofPlan, report_progress: ReportProgress | None = None, spread: Spread = spread
+) -> Proof:
+    """Discharge every obligation of the plan and make its checks; Ctrl-C ends it with what is known by then.
+
+    ``spread`` does the work, on so many processors as the plan says.
+    """
+    began, interrupted = time.monotonic(), False
+    found: list[ProofOutcome] = []
+    rows: dict[int, Sequence[Vacuity]] = {}
+    total = sum(theorem.obligations for theorem in plan.theorems)
+    total += sum(len(check.names) for check in plan.checks)
+
+    def report() -> None:
+        if report_progress:
+            report_progress(len(found) + sum(map(len, rows.values())), total)
+
+    try:
+        for outcomes in prove(plan.theorems, limit=plan.limit, jobs=plan.jobs, smt2=plan.smt2, spread=spread):
+            found += outcomes
+            report()
+        for number, some in examined(plan.checks, jobs=plan.jobs, spread=spread):
+            rows[number] = some
+            report()
+    except KeyboardInterrupt:
+        interrupted = True
+    return Proof(
+        plan=plan,
+        outcomes=arranged(plan.theorems, found),
+        vacuity=tuple(row for number in sorted(rows) for row in rows[number]),
+        seconds=time.monotonic() - began,
+        interrupted=interrupted,
+    )
+
+
+def listed(theorems: Sequence[Theorem]) -> list[tuple[Theorem, str, str, str]]:
+    """Every obligation: its theorem, the kind and the name of its case, its goal."""
+    return [
+        (theorem, case.kind, case.name, goal)
+        for theorem in theorems
+        for case in theorem.cases
+        for goal in case.goals
+    ]

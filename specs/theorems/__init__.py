@@ -1,0 +1,1 @@
+"""What is proved, and from what."""

@@ -1,0 +1,110 @@
+"""What is to be proved of any protocol: that it is no contradiction, its invariants, and its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+
+import z3
+from rebalance.specs.logic.language import SpecAction, Term, symbols_of
+from rebalance.specs.logic.specification import (
+    ASSUMPTIONS,
+    IMPLIES,
+    INIT,
+    STEP,
+    ProofCase,
+    Specification,
+    Theorem,
+)
+from rebalance.specs.theorems.outline import RESTS_ON
+
+INVARIANTS = "invariants"
+"""Name of the theorem that the properties rest upon."""
+
+SENTENCES = {
+    "exclusive ownership": ("no partition is owned by two members of the group", "KIP-429"),
+    "exclusive belief of the listeners": (
+        "what the callbacks told two listeners adds up to no common partition", "KIP-429",
+    ),
+    "revoke before assign": ("what one member owns is on its way to no other one", "KIP-429"),
+    "commit fencing": ("no late commit is accepted for a partition that another member owns", "KIP-447"),
+}  # fmt: skip
+"""Of each property of the protocol: what it says, and who demands it."""
+
+
+def theorems(spec: Specification) -> tuple[Theorem, ...]:
+    """That the protocol is no contradiction, its invariants, and each of its properties."""
+    symbols = {name: symbols_of(formula) for name, formula in spec.invariants.items()}
+    possible = Theorem(
+        name="possibility",
+        sentence="nothing assumed contradicts itself, and every action can be taken where the invariants "
+        "hold",
+        source="so that no obligation is fulfilled for want of a group",
+        vocabulary=spec.vocabulary,
+        cases=(_beginning(spec), _taken(spec)),
+    )
+    invariants = Theorem(
+        name=INVARIANTS,
+        sentence=f"{len(spec.invariants)} invariants hold at first, and every action keeps them",
+        source="induction",
+        vocabulary=spec.vocabulary,
+        cases=(_initially(spec), *(_step(spec, action, symbols) for action in spec.actions)),
+    )
+    return possible, invariants, *(_property(spec, name) for name in spec.properties)
+
+
+def chosen(among: Collection[Theorem], names: Collection[str]) -> tuple[Theorem, ...]:
+    """Those of the given names, and what they rest upon; without names all. ``-`` does for a space.
+
+    Raises ValueError for a name that is not there.
+    """
+    known = {theorem.name: theorem for theorem in among}
+    wanted: list[str] = []
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop().replace("-", " ")
+        if name not in known:
+            raise ValueError(f"no theorem is called {name!r}; there are: {', '.join(known)}")
+        if name not in wanted:
+            wanted.append(name)
+            waiting += known[name].upon
+    return tuple(theorem for theorem in among if not names or theorem.name in wanted)
+
+
+def _beginning(spec: Specification) -> ProofCase:
+    return spec.case(ASSUMPTIONS, {"the initial state": lambda: spec.initial}, given={}, possible=True)
+
+
+def _taken(spec: Specification) -> ProofCase:
+    """All actions in one case: what is given is written out once for all of them."""
+    goals = {f"{action.name} can be taken": partial(_enabled, spec, action) for action in spec.actions}
+    return spec.case(ASSUMPTIONS, goals, possible=True)
+
+
+def _enabled(spec: Specification, action: SpecAction) -> Term:
+    return z3.And(action.guard, action.where(spec.vocabulary))
+
+
+def _initially(spec: Specification) -> ProofCase:
+    goals = {name: partial(spec.invariants.__getitem__, name) for name in spec.invariants}
+    return spec.case(INIT, goals, facts={"initial state": spec.initial}, given={})
+
+
+def _step(spec: Specification, action: SpecAction, symbols: Mapping[str, set[str]]) -> ProofCase:
+    """An invariant of whose ``symbols`` the action assigns none stays true, and needs no proof."""
+    touched = [name for name in spec.invariants if symbols[name] & set(action.updates)]
+    goals = {name: partial(action.after, spec.vocabulary, spec.invariants[name]) for name in touched}
+    near = {name: (name, *RESTS_ON.get(name, ())) for name in touched}
+    return spec.case(STEP, goals, action=action, near=near)
+
+
+def _property(spec: Specification, name: str) -> Theorem:
+    sentence, source = SENTENCES.get(name, (name, ""))
+    return Theorem(
+        name=name,
+        sentence=sentence,
+        source=source,
+        vocabulary=spec.vocabulary,
+        cases=(spec.case(IMPLIES, {name: lambda: spec.properties[name]}),),
+        upon=(INVARIANTS,),
+    )

@@ -1,0 +1,1 @@
+"""The protocol as TLA+ text, written from the same terms."""
