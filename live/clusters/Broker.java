@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,26 +12,16 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.utils.AppInfoParser;
-import org.apache.kafka.common.utils.Exit;
 
 /**
  * One Kafka node in KRaft mode: {@code Broker PROPERTIES CLUSTER_ID BOOTSTRAP NODES}. It formats its storage,
  * starts, says so, and does what its stdin asks, one JSON object a line; the end of stdin ends it.
  */
 public final class Broker {
-    private static final class Stop extends RuntimeException {
-        final int code;
-
-        Stop(int code) {
-            super("exit " + code, null, false, false);
-            this.code = code;
-        }
-    }
-
     private final PrintStream out;
     private final String bootstrap;
     private final int nodes;
@@ -55,18 +46,12 @@ public final class Broker {
 
     /** StorageTool is a command line tool: it ends the process, which is not wanted here. */
     private static void format(String properties, String id) throws Exception {
-        Exit.Procedure stop = (code, message) -> {
-            throw new Stop(code);
-        };
-        Exit.setExitProcedure(stop);
-        try {
+        int code = KafkaInternals.exitCode(() -> {
             call("kafka.tools.StorageTool", "format", "-t", id, "-c", properties);
-        } catch (java.lang.reflect.InvocationTargetException error) {
-            if (!(error.getCause() instanceof Stop) || ((Stop) error.getCause()).code != 0) {
-                throw error;
-            }
-        } finally {
-            Exit.resetExitProcedure();
+            return null;
+        });
+        if (code != 0) {
+            throw new IllegalStateException("kafka.tools.StorageTool ends with " + code + ": it says why above");
         }
     }
 
@@ -109,7 +94,7 @@ public final class Broker {
                     admin = Admin.create(properties);
                 }
                 if (admin.describeCluster().nodes().get(5, TimeUnit.SECONDS).size() >= nodes) {
-                    say(Map.of("version", AppInfoParser.getVersion()));
+                    say(Map.of("version", KafkaInternals.version()));
                     return;
                 }
                 Thread.sleep(50);
@@ -153,8 +138,17 @@ public final class Broker {
         return Map.of("ok", true);
     }
 
+    /** How many partitions a topic has. What gives the descriptions was renamed in 3.1, and the old name left in 4.0. */
     private int describe(String name) throws Exception {
-        return admin.describeTopics(List.of(name)).topicNameValues().get(name).get().partitions().size();
+        Object described = admin.describeTopics(List.of(name));
+        Method values;
+        try {
+            values = described.getClass().getMethod("topicNameValues");
+        } catch (NoSuchMethodException older) {
+            values = described.getClass().getMethod("values");
+        }
+        Future<?> found = (Future<?>) ((Map<?, ?>) values.invoke(described)).get(name);
+        return ((TopicDescription) found.get()).partitions().size();
     }
 
     private void produce(String topic, long partition, long count) throws Exception {

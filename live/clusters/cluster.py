@@ -10,18 +10,10 @@ class Unsupported(Exception):
     """A cluster or a client lacks what was asked of it; the text says what and why. No verdict follows."""
 
 
-class Unavailable(Exception):
-    """A program or package that is needed is missing, or does not start; the text says what to do."""
-
-
-class Refused(RuntimeError):
-    """A cluster did not do what it can do; the text is its own."""
-
-
-class Cluster(Protocol):
+class LiveCluster(Protocol):
     """A cluster on loopback, for the time of a ``with`` block; every call waits until it is done.
 
-    Calls raise Unsupported where this kind of cluster has no such thing, Refused where it will not.
+    Calls raise Unsupported where this kind of cluster has no such thing, CommandRefused where it will not.
     """
 
     kind: str

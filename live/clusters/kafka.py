@@ -7,6 +7,7 @@ we cannot; its files are in a temporary directory that goes with it.
 from __future__ import annotations
 
 import base64
+import re
 import signal
 import socket
 import tempfile
@@ -18,10 +19,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rebalance.gate.live.cluster import Unavailable, Unsupported
-from rebalance.gate.live.defaults import KAFKA
-from rebalance.gate.live.java import broker
-from rebalance.gate.live.process import Server
+from rebalance.live.clusters.cluster import Unsupported
+from rebalance.live.clusters.defaults import KAFKA
+from rebalance.live.clusters.java import broker
+from rebalance.live.processes.program import Server
+from rebalance.live.processes.tools import ToolError
+from rebalance.model.bugs.releases import version
+
+OLDEST = "2.8.0"
+"""The first release with KRaft mode."""
 
 READY = 90.0
 """Seconds until a node has to answer."""
@@ -56,9 +62,9 @@ log.cleaner.dedupe.buffer.size=4194304
 
 
 class KafkaCluster:
-    """A `rebalance.gate.live.cluster.Cluster` of Apache Kafka ``version`` with ``nodes`` nodes, ids from 1.
+    """A `rebalance.live.clusters.cluster.LiveCluster` of Apache Kafka ``version`` with ``nodes`` nodes.
 
-    ``logs``: a directory for what the nodes log.
+    Their ids begin with 1. ``logs``: a directory for what the nodes log.
     """
 
     kind = "kafka"
@@ -71,6 +77,8 @@ class KafkaCluster:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
+        if re.fullmatch(r"(\d+\.)+\d+", self.version) and version(self.version) < version(OLDEST):
+            raise ToolError(f"Kafka {self.version} has no KRaft mode: a cluster takes {OLDEST} or newer")
         with self._stack as stack:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
             ports = _free_ports(2 * self.nodes)
@@ -84,7 +92,7 @@ class KafkaCluster:
                 log = self.logs / f"node-{node}.log" if self.logs else None
                 given = [str(properties), identity.replace("-", "_"), self.bootstrap, str(self.nodes)]
                 self._servers[node] = Server([*command, *given], ready=None, log=log)
-                stack.callback(self._servers[node].process.end, 2.0)
+                stack.callback(self._servers[node].end, 2.0)
             for server in self._servers.values():
                 self.version = str(server.await_ready(READY)["version"])
             self._stack = stack.pop_all()
@@ -94,7 +102,7 @@ class KafkaCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda server: server.process.end(1.0), self._servers.values()))
+            list(pool.map(lambda server: server.end(1.0), self._servers.values()))
         self._stack.close()
 
     def _written(self, directory: Path, ports: list[int]) -> dict[int, Path]:
@@ -111,9 +119,9 @@ class KafkaCluster:
 
     def _ask(self, do: str, **arguments: Any) -> Any:
         """The answer of the first node that runs."""
-        running = [one for one in self._servers.values() if one.process.returncode is None]
+        running = [one for one in self._servers.values() if one.child.returncode is None]
         if not running:
-            raise Unavailable("no Kafka node runs any more")
+            raise ToolError("no Kafka node runs any more")
         return running[0].ask(do, **arguments)
 
     def create_topic(self, name: str, partitions: int) -> None:
@@ -137,8 +145,8 @@ class KafkaCluster:
         if self.nodes < 3:
             raise Unsupported("a failover takes three nodes: --nodes 3")
         node = int(self._ask("coordinator", group=group)["node"])
-        self._servers[node].process.signal(signal.SIGKILL)
-        self._servers[node].process.wait(10)
+        self._servers[node].child.signal(signal.SIGKILL)
+        self._servers[node].child.wait(10)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -5,7 +5,7 @@ does otherwise than a broker (rdkafka_mock_cgrp.c): it takes the first assignor 
 aborts when a member's first is another; a rebalance of a running group waits ``session.timeout.ms`` less one
 second for members to join, also when all have; who does not join stays a member until its session expires.
 
-``python -m rebalance.gate.live.mock BROKERS`` is the program, `MockCluster` its handle.
+``python -m rebalance.live.clusters.mock BROKERS`` is the program, `MockCluster` its handle.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rebalance.gate.live.cluster import Unsupported
-from rebalance.gate.live.process import Server
+from rebalance.live.clusters.cluster import Unsupported
+from rebalance.live.processes.program import Server
 
 FIXED = {8: 7, 9: 5, 10: 2, 11: 5, 12: 3, 13: 2, 14: 3}
 """API keys of the group protocol, and their last version that is not flexible (KIP-482): later ones of other
@@ -29,7 +29,7 @@ MISSING = "the mock cluster needs librdkafka: install confluent-kafka"
 
 
 class MockCluster:
-    """A `rebalance.gate.live.cluster.Cluster` that needs no broker. ``brokers`` have ids from 1."""
+    """A `rebalance.live.clusters.cluster.LiveCluster` that needs no broker. ``brokers`` have ids from 1."""
 
     kind = "mock"
 
@@ -48,13 +48,13 @@ class MockCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._server is not None:
-            self._server.process.end()
+            self._server.end()
 
     @property
     def pid(self) -> int:
         """Of the process."""
         assert self._server is not None
-        return self._server.process.pid
+        return self._server.child.pid
 
     def _ask(self, do: str, **arguments: Any) -> Any:
         assert self._server is not None, "outside of its with block"
@@ -150,26 +150,26 @@ def _run(library: _Library, do: str, given: dict[str, Any]) -> None:
 def main() -> None:
     """Serve until stdin ends."""
 
-    def say(line: dict[str, Any]) -> None:
+    def emit(line: dict[str, Any]) -> None:
         print(json.dumps(line), flush=True)
 
     try:
         library = _Library(int(sys.argv[1]))
     except (ImportError, OSError) as error:
-        say({"unavailable": f"{MISSING} ({error})"})
+        emit({"unavailable": f"{MISSING} ({error})"})
         return
     library("mock_group_initial_rebalance_delay_ms", None, library.cluster, INITIAL_DELAY)
     for key, last in FIXED.items():
         library("mock_set_apiversion", ctypes.c_int, library.cluster, *map(ctypes.c_int16, (key, 0, last)))
-    say({"bootstrap": library.bootstrap, "version": library.version})
+    emit({"bootstrap": library.bootstrap, "version": library.version})
     for line in sys.stdin:
         given = json.loads(line)
         try:
             _run(library, given.pop("do"), given)
         except Exception as error:
-            say({"error": str(error) or type(error).__name__})
+            emit({"error": str(error) or type(error).__name__})
         else:
-            say({"ok": True})
+            emit({"ok": True})
 
 
 if __name__ == "__main__":

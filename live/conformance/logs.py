@@ -1,7 +1,7 @@
 """An event log as a question to the model: consumers, topics and partitions by number, and the setup.
 
-Reads the JSON lines of ``pipeline/events.py`` without Spark, and beside them, where `rebalance record` wrote
-it, ``run.json``: the kind of cluster, the assignors of each stage, what was done to whom.
+Reads the JSON lines of ``pipeline/audit/events.py`` without Spark, and beside them, where `rebalance record`
+wrote it, ``run.json``: the kind of cluster, the assignors of each stage, what was done to whom.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.conformance import (
+from rebalance.explore.groups.scenarios import runs
+from rebalance.live.conformance import deviations
+from rebalance.live.conformance.search import (
     AGAINST,
-    ALWAYS_TOLD,
+    ALWAYS_LOGGED,
     CALLBACKS,
     OPTIONAL,
     Conformance,
-    Free,
+    LogCapabilities,
     Observed,
     Spans,
-    Told,
+    UnloggedAction,
     conforms,
 )
-from rebalance.explore.scenarios import runs
-from rebalance.gate import habits
 from rebalance.model.assignors import NAMES
+from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.machine import NOBODY, Action, Machine, Outcome, Value
-from rebalance.model.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.protocol.coordinator import join_phase_ends
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Consumer, Runs, Setup
+from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Error, Group, Parts, Refused, SyncOk, Topics
 
 MOCK = "mock"
@@ -52,7 +52,7 @@ LOSES: Mapping[str, tuple[str, ...]] = {"kafka-python": ("sync lost", "disconnec
 """What a client loses by itself. In kafka-python 3.0.12 a join that was answered between two polls is thrown
 away, and the next poll begins another one (coordinator/base.py, where ``_join_task.is_done`` is asked)."""
 
-AIOKAFKA = habits.AIOKAFKA
+AIOKAFKA = deviations.AIOKAFKA
 """The client profile of aiokafka, which is not in the catalogue: EAGER, no claims, no
 onPartitionsLost, and no callback when it leaves."""
 
@@ -91,8 +91,8 @@ class LogError(ValueError):
     """A log that is not what this can read; the text says where and why."""
 
 
-@dataclass(frozen=True)
-class Line:
+@dataclass(frozen=True, kw_only=True)
+class LogLine:
     """One event of the log. ``at`` is in seconds since 1970, ``number`` its line, from 1."""
 
     number: int
@@ -107,24 +107,24 @@ class Line:
 
     def __str__(self) -> str:
         names = self.partitions if self.partitions is not None else self.topics
-        said = [self.consumer, self.event]
-        said += [" ".join(names) or "-"] if names is not None else []
-        said += [f"generation {self.generation}"] if self.generation is not None else []
-        said += [f"({self.detail})"] if self.detail else []
-        return " ".join(filter(None, said))
+        parts = [self.consumer, self.event]
+        parts += [" ".join(names) or "-"] if names is not None else []
+        parts += [f"generation {self.generation}"] if self.generation is not None else []
+        parts += [f"({self.detail})"] if self.detail else []
+        return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedLog:
     """A log: the lines of one group in the order of time, and what ``run.json`` says, if there is one."""
 
     path: Path
     group: str
-    lines: tuple[Line, ...]
+    lines: tuple[LogLine, ...]
     run: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Choices:
     """What the caller says. Names of consumers are patterns; the last that fits counts.
 
@@ -146,7 +146,7 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Slot:
+class ConsumerSlot:
     """One consumer of the model: a name of the log, started with one list of assignors."""
 
     consumer: str
@@ -155,24 +155,24 @@ class Slot:
 
     @property
     def client(self) -> str:
-        """Whose habits it has."""
-        return habits.client_of(self.profile)
+        """Whose deviations it has."""
+        return deviations.client_of(self.profile)
 
 
-@dataclass(frozen=True)
-class Question:
+@dataclass(frozen=True, kw_only=True)
+class ConformanceQuestion:
     """What the model is asked. ``lines[i]`` is the line of ``events[i]``."""
 
-    recorded: Recorded
-    slots: tuple[Slot, ...]
+    recorded: RecordedLog
+    slots: tuple[ConsumerSlot, ...]
     broker: str
     topics: tuple[tuple[str, int], ...]
     setup: Setup
     events: tuple[Observed, ...]
-    lines: tuple[Line, ...]
-    told: Mapping[int, Told]
-    free: tuple[Free, ...]
-    when: Mapping[Free, Spans]
+    lines: tuple[LogLine, ...]
+    capabilities: Mapping[int, LogCapabilities]
+    unlogged_actions: tuple[UnloggedAction, ...]
+    when: Mapping[UnloggedAction, Spans]
     build: _Built
 
     def name(self, slot: int) -> str:
@@ -181,23 +181,23 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ConformanceAnswer:
     """``faults`` is how many hidden faults the explanation takes."""
 
-    question: Question
+    question: ConformanceQuestion
     conformance: Conformance
     faults: int
 
     @property
     def findings(self) -> dict[str, int]:
-        """Ids of habits that are findings, and clauses that leaders broke -> how often the run took them."""
+        """Ids of deviations that are findings, and clauses that leaders broke -> how often each was taken."""
         taken: dict[str, int] = {}
         for step in self.conformance.witness:
             if step.event is None:
                 continue
-            habit = habits.BY_ID.get(step.event.action)
+            deviation = deviations.BY_ID.get(step.event.action)
             _, against, clause = step.event.choice.partition(AGAINST)
-            name = clause if against else habit.id if habit and not habit.usual else ""
+            name = clause if against else deviation.id if deviation and not deviation.benign else ""
             if name:
                 taken[name] = taken.get(name, 0) + 1
         return taken
@@ -206,13 +206,13 @@ class Answer:
 # -- the log -------------------------------------------------------------------------------------------
 
 
-def read(path: Path, group: str | None = None) -> Recorded:
+def read(path: Path, group: str | None = None) -> RecordedLog:
     """The events of ``group`` (the only one, if None) in a file, or in DIR/events.jsonl.
 
     Raises LogError for what is no event log, OSError.
     """
     file = path / "events.jsonl" if path.is_dir() else path
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[LogLine]] = {}
     with file.open(encoding="utf-8", errors="replace") as lines:
         for number, text in enumerate(lines, 1):
             if text.strip():
@@ -227,7 +227,7 @@ def read(path: Path, group: str | None = None) -> Recorded:
         raise LogError(f"{file}: no group {name!r}; there are: {', '.join(sorted(found))}")
     beside = file.parent / "run.json"
     run = _run(beside) if beside.exists() else {}
-    return Recorded(file, name, tuple(sorted(found[name], key=lambda line: line.at)), run)
+    return RecordedLog(file, name, tuple(sorted(found[name], key=lambda line: line.at)), run)
 
 
 def _run(path: Path) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _run(path: Path) -> dict[str, Any]:
     return run
 
 
-def _line(text: str, where: str, number: int) -> tuple[str, Line]:
+def _line(text: str, where: str, number: int) -> tuple[str, LogLine]:
     try:
         data = json.loads(text)
     except ValueError as error:
@@ -257,16 +257,16 @@ def _line(text: str, where: str, number: int) -> tuple[str, Line]:
     generation = data.get("generation")
     if generation is not None and (isinstance(generation, bool) or not isinstance(generation, int)):
         raise LogError(f"{where}: field 'generation' is {json.dumps(generation)}, expected a whole number")
-    line = Line(
-        number,
-        _seconds(data.get("at"), where),
-        data["event"],
-        str(data.get("consumer") or ""),
-        _names(data, "partitions", where),
-        _names(data, "topics", where),
-        generation,
-        str(data.get("member") or ""),
-        str(data.get("detail") or ""),
+    line = LogLine(
+        number=number,
+        at=_seconds(data.get("at"), where),
+        event=data["event"],
+        consumer=str(data.get("consumer") or ""),
+        partitions=_names(data, "partitions", where),
+        topics=_names(data, "topics", where),
+        generation=generation,
+        member=str(data.get("member") or ""),
+        detail=str(data.get("detail") or ""),
     )
     return data["group"], line
 
@@ -277,8 +277,8 @@ def _seconds(value: Any, where: str) -> float:
     try:
         at = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        said = json.dumps(value)
-        raise LogError(f"{where}: field 'at' is {said}, expected ISO 8601 or seconds since 1970") from None
+        shown = json.dumps(value)
+        raise LogError(f"{where}: field 'at' is {shown}, expected ISO 8601 or seconds since 1970") from None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
@@ -294,7 +294,7 @@ def _names(data: Mapping[str, Any], name: str, where: str) -> tuple[str, ...] | 
 # -- what the model is asked ---------------------------------------------------------------------------
 
 
-def question(recorded: Recorded, choices: Choices) -> Question:
+def build_question(recorded: RecordedLog, choices: Choices) -> ConformanceQuestion:
     """The setup and the events by number.
 
     Raises LogError for what the log lacks, ValueError for a profile or an assignor that does not exist.
@@ -317,39 +317,41 @@ def question(recorded: Recorded, choices: Choices) -> Question:
     for line in sorted((*_left(recorded.lines), *absent.lines), key=lambda line: line.at):
         listed.add(line, owners)
     when = {**absent.when, **_between(slots, listed.events)}
-    for slot in (number for number, one in enumerate(slots) if one.client in habits.JOINS_UNPOLLED):
+    for slot in (number for number, one in enumerate(slots) if one.client in deviations.JOINS_UNPOLLED):
         when.pop(("slow member", slot), None)
-    free = [action for action in when if action[0] not in habits.BY_ID]
-    free += [("enforce", slot) for slot in listed.again]
+    unlogged_actions = [action for action in when if action[0] not in deviations.BY_ID]
+    unlogged_actions += [("enforce", slot) for slot in listed.again]
     kind = _broker(recorded, choices)
     if kind != MOCK:
         broker(kind)
     setup = _setup(slots, kind, topics, listed.subscriptions, choices)
-    return Question(
-        recorded,
-        slots,
-        kind,
-        topics,
-        setup,
-        tuple(listed.events),
-        tuple(listed.lines),
-        _told(slots, listed.events),
-        tuple(dict.fromkeys((*free, *_loading(kind, recorded, slots), *_losing(slots)))),
-        when,
-        _Built(
+    return ConformanceQuestion(
+        recorded=recorded,
+        slots=slots,
+        broker=kind,
+        topics=topics,
+        setup=setup,
+        events=tuple(listed.events),
+        lines=tuple(listed.lines),
+        capabilities=_capabilities(slots, listed.events),
+        unlogged_actions=tuple(
+            dict.fromkeys((*unlogged_actions, *_loading(kind, recorded, slots), *_losing(slots)))
+        ),
+        when=when,
+        build=_Built(
             kind == MOCK,
             tuple(slot.client for slot in slots),
-            frozenset(action for action in when if action[0] in habits.BY_ID),
+            frozenset(action for action in when if action[0] in deviations.BY_ID),
         ),
     )
 
 
-def _topics(recorded: Recorded, choices: Choices) -> tuple[tuple[str, int], ...]:
+def _topics(recorded: RecordedLog, choices: Choices) -> tuple[tuple[str, int], ...]:
     found: dict[str, int] = {}
-    usual = recorded.run.get("partitions")
+    configured = recorded.run.get("partitions")
     for line in recorded.lines:
         for topic in line.topics or ():
-            found.setdefault(topic, usual if isinstance(usual, int) else 1)
+            found.setdefault(topic, configured if isinstance(configured, int) else 1)
         for name in line.partitions or ():
             topic, _, number = name.rpartition("-")
             if not topic or not number.isdigit():
@@ -365,17 +367,17 @@ def _numbers(topics: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-def _lives(recorded: Recorded, choices: Choices) -> dict[str, list[Slot]]:
+def _lives(recorded: RecordedLog, choices: Choices) -> dict[str, list[ConsumerSlot]]:
     """Each consumer's slot for each time that it was started."""
     stages = recorded.run.get("assignors")
     steps = [step for step in recorded.run.get("steps", ()) if step.get("do") == "start"]
-    lives: dict[str, list[Slot]] = {}
+    lives: dict[str, list[ConsumerSlot]] = {}
     for line in recorded.lines:
         if not line.consumer or (line.event != "started" and line.consumer in lives):
             continue
         several = lives.setdefault(line.consumer, [])
-        said = _profile(line.detail)
-        profile = _last(choices.profiles, line.consumer) or said
+        reported = _profile(line.detail)
+        profile = _last(choices.profiles, line.consumer) or reported
         release = client(AS_SPECIFIED if profile == AIOKAFKA else profile)
         mine = [step for step in steps if step.get("member") == line.consumer]
         stage = mine[len(several)].get("stage", 0) if len(several) < len(mine) else 0
@@ -387,13 +389,13 @@ def _lives(recorded: Recorded, choices: Choices) -> dict[str, list[Slot]]:
             if name not in NAMES:
                 known = ", ".join(NAMES)
                 raise ValueError(f"assignor {name!r} of {line.consumer} is unknown; known: {known}")
-        several.append(Slot(line.consumer, profile, assignors))
+        several.append(ConsumerSlot(line.consumer, profile, assignors))
     return lives
 
 
-def _profile(said: str) -> str:
+def _profile(reported: str) -> str:
     """The profile of a client by what it says that it is."""
-    name, _, release = said.partition(" ")
+    name, _, release = reported.partition(" ")
     if name == "kafka-clients" and re.fullmatch(r"\d+\.\d+\.\d+", release):
         return f"java-{release}"
     return CLIENTS.get(name, AS_SPECIFIED)
@@ -403,7 +405,7 @@ def _last(given: Sequence[tuple[str, Any]], name: str) -> Any:
     return next((value for pattern, value in reversed(given) if fnmatchcase(name, pattern)), None)
 
 
-def _broker(recorded: Recorded, choices: Choices) -> str:
+def _broker(recorded: RecordedLog, choices: Choices) -> str:
     if choices.broker is not None:
         return choices.broker
     cluster = recorded.run.get("cluster")
@@ -414,18 +416,20 @@ def _broker(recorded: Recorded, choices: Choices) -> str:
 class _Listing:
     """The lines as events. A consumer is in its next slot when it is started again."""
 
-    def __init__(self, slots: Sequence[Slot], topics: Mapping[str, int], numbers: Mapping[str, int]) -> None:
+    def __init__(
+        self, slots: Sequence[ConsumerSlot], topics: Mapping[str, int], numbers: Mapping[str, int]
+    ) -> None:
         self.slots, self.topics, self.numbers = slots, topics, numbers
         self.again: list[int] = []
         """Slots that subscribed to what they had."""
         self.events: list[Observed] = []
-        self.lines: list[Line] = []
+        self.lines: list[LogLine] = []
         self.subscriptions: dict[int, list[int]] = {}
         self._started: dict[str, int] = {}
-        self._waits: dict[str, tuple[int, Line]] = {}
+        self._waits: dict[str, tuple[int, LogLine]] = {}
         self._has: dict[str, int] = {}
 
-    def add(self, line: Line, lives: Mapping[str, list[int]]) -> None:
+    def add(self, line: LogLine, lives: Mapping[str, list[int]]) -> None:
         """One more line."""
         name = line.consumer
         if not name:
@@ -445,25 +449,25 @@ class _Listing:
         kind = line.event
         if kind == "closed" and (line.detail == "killed" or line.detail.startswith("ended with")):
             kind = "killed"
-        if kind not in ALWAYS_TOLD and kind not in OPTIONAL:
+        if kind not in ALWAYS_LOGGED and kind not in OPTIONAL:
             return
         parts = None
         if not line.partitions and kind in SAYS_NOTHING.get(self.slots[slot].profile, ()):
             return
         if kind in CALLBACKS:
             parts = Parts(sum(1 << self.numbers[one] for one in dict.fromkeys(line.partitions or ())))
-        told = line.generation if kind in ("joined", "synced", "assigned") else None
-        self._put(line, Observed(line.at, slot, kind, parts, told))
+        generation = line.generation if kind in ("joined", "synced", "assigned") else None
+        self._put(line, Observed(at=line.at, who=slot, kind=kind, parts=parts, generation=generation))
 
-    def _put(self, line: Line, event: Observed) -> None:
+    def _put(self, line: LogLine, event: Observed) -> None:
         self.lines.append(line)
         self.events.append(event)
 
-    def _begin(self, slot: int, line: Line, at: float, topics: int | None = None) -> None:
+    def _begin(self, slot: int, line: LogLine, at: float, topics: int | None = None) -> None:
         choice = "" if topics is None else f"topics {topics}"
         self._put(line, Observed(at, slot, "started", choice=choice))
 
-    def _subscribed(self, slot: int, line: Line) -> None:
+    def _subscribed(self, slot: int, line: LogLine) -> None:
         topics = sum(1 << self.topics[topic] for topic in dict.fromkeys(line.topics or ()))
         before = self._has.get(line.consumer, 0)
         self._has[line.consumer] = topics
@@ -473,7 +477,7 @@ class _Listing:
         if waits or line.consumer not in self._started:
             self._started.setdefault(line.consumer, 1)
             self._begin(slot, waits[1] if waits else line, line.at, topics or None)
-        elif topics and (topics != before or self.slots[slot].client in habits.SUBSCRIBES_AGAIN):
+        elif topics and (topics != before or self.slots[slot].client in deviations.SUBSCRIBES_AGAIN):
             self._put(line, Observed(line.at, slot, "subscribed", choice=f"topics {topics}"))
         elif topics:
             self.again.append(slot)
@@ -482,7 +486,7 @@ class _Listing:
 
 
 def _setup(
-    slots: Sequence[Slot],
+    slots: Sequence[ConsumerSlot],
     kind: str,
     topics: Sequence[tuple[str, int]],
     subscriptions: Mapping[int, Sequence[int]],
@@ -511,14 +515,14 @@ def _setup(
     )
 
 
-def _runs(slot: Slot, more: tuple[str, ...]) -> Runs:
+def _runs(slot: ConsumerSlot, more: tuple[str, ...]) -> ConsumerConfig:
     if slot.profile == AIOKAFKA:
         decisions = ("lost_as_revoked", "clear_before_leave_prepare", *more)
         return replace(runs(AS_SPECIFIED, slot.assignors, decisions), version=0)
     return runs(slot.profile, slot.assignors, more)
 
 
-def _told(slots: Sequence[Slot], events: Sequence[Observed]) -> dict[int, Told]:
+def _capabilities(slots: Sequence[ConsumerSlot], events: Sequence[Observed]) -> dict[int, LogCapabilities]:
     """What each client tells, as this log shows: one that tells a kind once tells it always."""
     kinds: dict[str, set[str]] = {}
     empty: dict[str, set[str]] = {}
@@ -528,8 +532,8 @@ def _told(slots: Sequence[Slot], events: Sequence[Observed]) -> dict[int, Told]:
         if event.kind in CALLBACKS and not event.parts:
             empty.setdefault(profile, set()).add(event.kind)
     return {
-        number: Told(
-            ALWAYS_TOLD | kinds.get(slot.profile, set()).intersection(OPTIONAL),
+        number: LogCapabilities(
+            ALWAYS_LOGGED | kinds.get(slot.profile, set()).intersection(OPTIONAL),
             frozenset(empty.get(slot.profile, ())),
             slot.profile in SAYS_ONCE,
         )
@@ -537,7 +541,7 @@ def _told(slots: Sequence[Slot], events: Sequence[Observed]) -> dict[int, Told]:
     }
 
 
-def _left(lines: Sequence[Line]) -> list[Line]:
+def _left(lines: Sequence[LogLine]) -> list[LogLine]:
     """The lines with ``closed`` at the time of the LeaveGroup before it: closing may take seconds more."""
     leaving: dict[str, float] = {}
     made = []
@@ -560,27 +564,27 @@ class _Absences:
     in which times.
     """
 
-    lines: list[Line] = field(default_factory=list)
-    when: dict[Free, Spans] = field(default_factory=dict)
+    lines: list[LogLine] = field(default_factory=list)
+    when: dict[UnloggedAction, Spans] = field(default_factory=dict)
 
     def may(self, actions: Iterable[str], slot: int, span: tuple[float, float]) -> None:
         """Each of ``actions`` may happen to ``slot`` in ``span``; what it does about it, some time after."""
         for action in actions:
-            until = span[1] + AFTERWARDS if action in habits.BY_ID else span[1]
+            until = span[1] + AFTERWARDS if action in deviations.BY_ID else span[1]
             self.when[action, slot] = (*self.when.get((action, slot), ()), (span[0], until))
 
 
-def _absences(recorded: Recorded, owners: Mapping[str, Sequence[int]]) -> _Absences:
+def _absences(recorded: RecordedLog, owners: Mapping[str, Sequence[int]]) -> _Absences:
     """Stops, continuations, and times without polls.
 
     A step that follows a rest happens right after it. Of another one it is known before and after which
     events it came, and it may have happened at any time between.
     """
     made = _Absences()
-    told = {line.event for line in recorded.lines}
+    logged = {line.event for line in recorded.lines}
     lives: dict[str, int] = {}
     began: dict[tuple[str, int], float] = {}
-    stops: list[tuple[int, Line]] = []
+    stops: list[tuple[int, LogLine]] = []
     untimed: set[int] = set()
     steps = recorded.run.get("steps", ())
     for number, (step, (earliest, latest)) in enumerate(zip(steps, _times(recorded), strict=True), 1):
@@ -594,14 +598,21 @@ def _absences(recorded: Recorded, owners: Mapping[str, Sequence[int]]) -> _Absen
         for what in _ENDS.get(does, ()):
             if (what, slot) in began:
                 made.may(_UNSEEN[what], slot, (began.pop((what, slot)), latest))
-        if does not in ("stop", "cont") or "paused" in told:
+        if does not in ("stop", "cont") or "paused" in logged:
             continue
         if earliest < latest:
             untimed.add(slot)
             made.may(("pause", "resume"), slot, (earliest, latest))
         else:
             kind = "paused" if does == "stop" else "resumed"
-            stops.append((slot, Line(0, earliest, kind, name, detail=f"step {number} of run.json")))
+            stops.append(
+                (
+                    slot,
+                    LogLine(
+                        number=0, at=earliest, event=kind, consumer=name, detail=f"step {number} of run.json"
+                    ),
+                )
+            )
     for (what, slot), start in began.items():
         made.may(_UNSEEN[what], slot, (start, inf))
     for slot, line in stops:
@@ -612,14 +623,14 @@ def _absences(recorded: Recorded, owners: Mapping[str, Sequence[int]]) -> _Absen
     return made
 
 
-def _between(slots: Sequence[Slot], events: Sequence[Observed]) -> dict[Free, Spans]:
+def _between(slots: Sequence[ConsumerSlot], events: Sequence[Observed]) -> dict[UnloggedAction, Spans]:
     """When consumers were killed right after a callback, and when they may notice a subscription."""
-    spans: dict[Free, Spans] = {}
+    spans: dict[UnloggedAction, Spans] = {}
     last: dict[int, Observed] = {}
     for event in events:
         before = last.get(event.who)
         if event.kind == "killed" and before is not None:
-            name = "is killed before it joins" if before.kind in CALLBACKS else habits.UNHEARD
+            name = "is killed before it joins" if before.kind in CALLBACKS else deviations.UNHEARD
             spans[name, event.who] = (*spans.get((name, event.who), ()), (before.at, event.at))
         if event.kind == "subscribed" and slots[event.who].profile == AIOKAFKA:
             name = "takes its subscription"
@@ -642,7 +653,7 @@ _UNSEEN = {
 _ENDS = {"resume": ("pause",), "cont": ("stop",), "close": ("pause", "stop"), "kill": ("pause", "stop")}
 
 
-def _times(recorded: Recorded) -> list[tuple[float, float]]:
+def _times(recorded: RecordedLog) -> list[tuple[float, float]]:
     """For each step of ``run.json`` when it was done: at the earliest, at the latest; equal after a rest."""
     steps = list(recorded.run.get("steps", ()))
     rests = {rest.get("number"): rest.get("at") for rest in recorded.run.get("rests", ())}
@@ -659,9 +670,9 @@ def _times(recorded: Recorded) -> list[tuple[float, float]]:
         at = None
         if rests.get(number) is not None:
             at = _seconds(rests[number], f"{recorded.path.parent / 'run.json'}")
-        for place, line in enumerate(left if does in shown else ()):
+        for index, line in enumerate(left if does in shown else ()):
             if line.consumer == who and line.event in shown[does]:
-                at, left = line.at, left[place + 1 :]
+                at, left = line.at, left[index + 1 :]
                 break
         known.append(at)
     times = []
@@ -673,7 +684,7 @@ def _times(recorded: Recorded) -> list[tuple[float, float]]:
     return times
 
 
-def _loading(kind: str, recorded: Recorded, slots: Sequence[Slot]) -> list[Free]:
+def _loading(kind: str, recorded: RecordedLog, slots: Sequence[ConsumerSlot]) -> list[UnloggedAction]:
     """A JoinGroup may be refused by a coordinator that is loading, if the log shows that it is sent again."""
     shown = {line.consumer for line in recorded.lines if line.event == "joining"}
     return [
@@ -681,17 +692,17 @@ def _loading(kind: str, recorded: Recorded, slots: Sequence[Slot]) -> list[Free]
     ]
 
 
-def _losing(slots: Sequence[Slot]) -> list[Free]:
+def _losing(slots: Sequence[ConsumerSlot]) -> list[UnloggedAction]:
     return [(name, number) for number, slot in enumerate(slots) for name in LOSES.get(slot.profile, ())]
 
 
 @dataclass(frozen=True)
 class _Built:
-    """Makes the machine of a question: that of the coordinator, with the habits of ``clients`` by slot."""
+    """Makes the machine of a question: the coordinator's, with the deviations of ``clients`` by slot."""
 
     mocked: bool
     clients: tuple[str, ...]
-    timed: frozenset[Free]
+    timed: frozenset[UnloggedAction]
     findings: bool = False
 
     def __call__(self, setup: Setup) -> Machine:
@@ -704,7 +715,9 @@ class _Built:
             for action in built.actions
         )
         built = replace(built, actions=actions)
-        return habits.with_habits(built, setup, self.clients, timed=self.timed, findings=self.findings)
+        return deviations.with_deviations(
+            built, setup, self.clients, timed=self.timed, findings=self.findings
+        )
 
 
 def _only_synced(action: Action) -> Callable[..., Iterable[Outcome]]:
@@ -777,23 +790,27 @@ def _refused(value: Value) -> Value:
     return value
 
 
-def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], None] | None = None) -> Answer:
+def ask(
+    question: ConformanceQuestion, choices: Choices, progress: Callable[[int, int, int], None] | None = None
+) -> ConformanceAnswer:
     """Search in stages: the narrowest window first, then all of it; then with what is found about clients.
 
     With no hidden fault, then with one, and so on to as many as may be. What explains the log is taken; a
     mismatch is one of the last stage.
     """
-    clients = asked.build.clients
-    lenient = [slot for slot, client in enumerate(clients) if client in habits.LENIENT]
+    clients = question.build.clients
+    lenient = [slot for slot, client in enumerate(clients) if client in deviations.LENIENT]
     several = lenient or any(
-        habit.client == client and not habit.usual for habit in habits.HABITS for client in clients
+        deviation.client == client and not deviation.benign
+        for deviation in deviations.DEVIATIONS
+        for client in clients
     )
     ends = None if choices.seconds is None else time.process_time() + choices.seconds
     for faults in range(choices.faults + 1):
         stages = [(min(NARROW, choices.window), False), (choices.window, False)]
         stages += (
             [(min(NARROW, choices.window), True), (choices.window, True)]
-            if several or asked.build.mocked
+            if several or question.build.mocked
             else []
         )
         stages = list(dict.fromkeys(stages))
@@ -801,29 +818,32 @@ def ask(asked: Question, choices: Choices, progress: Callable[[int, int, int], N
             share = SHARES[number if several else max(2, number)]
             left = None if ends is None else (ends - time.process_time()) * share
             found = conforms(
-                asked.setup,
-                asked.events,
-                told=asked.told,
+                question.setup,
+                question.events,
+                capabilities=question.capabilities,
                 faults=HIDDEN,
                 budget=faults,
-                free=asked.free,
-                when=asked.when,
-                silent={habit.id: habit.silent for habit in habits.HABITS if habit.silent},
-                given=choices.assignor == "observed",
-                build=replace(asked.build, findings=findings),
+                unlogged_actions=question.unlogged_actions,
+                when=question.when,
+                silent={
+                    deviation.id: deviation.silent for deviation in deviations.DEVIATIONS if deviation.silent
+                },
+                observed_assignments=choices.assignor == "observed",
+                build=replace(question.build, findings=findings),
                 lenient=lenient if findings else (),
-                dear=(*habits.BY_ID, ENDS_UNHEARD),
-                untold=(ENDS_UNHEARD,),
+                penalised=(*deviations.BY_ID, ENDS_UNHEARD),
+                unlogged=(ENDS_UNHEARD,),
                 window=window,
                 limit=choices.limit,
                 seconds=left,
                 progress=progress,
             )
             if found.verdict == "explained":
-                return Answer(asked, found, faults)
-    return Answer(asked, found, faults)
+                return ConformanceAnswer(question, found, faults)
+    return ConformanceAnswer(question, found, faults)
 
 
 __all__ = [
-    "MOCK", "Answer", "Choices", "LogError", "Question", "ask", "question", "read",
+    "MOCK", "Choices", "ConformanceAnswer", "ConformanceQuestion", "LogError", "ask", "build_question",
+    "read",
 ]  # fmt: skip

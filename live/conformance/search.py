@@ -21,10 +21,10 @@ form of a state and beside it the number that each label stands for, relative to
 recorded generation fixes it. So states of different rebalances share what they can do, and a log may begin
 in the middle of a group's life.
 
-Assignor. Either the setup's own assignors are asked, or (``given``) the leader may decide whatever the
-callbacks that follow say: what a consumer owns after its next completed rebalance follows from its own
-events, so each member has two or three candidates. Of the combinations those stay that keep the clauses of
-the leader (grant, withhold, stale), so that "as observed" does not explain two owners.
+Assignor. Either the setup's own assignors are asked, or (``observed_assignments``) the leader may decide
+whatever the callbacks that follow say: what a consumer owns after its next completed rebalance follows from
+its own events, so each member has two or three candidates. Of the combinations those stay that keep the
+clauses of the leader (grant, withhold, stale), so that "as observed" does not explain two owners.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from rebalance.model.protocol.state import (
     relabel,
 )
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
-from rebalance.properties.protocol import rules
+from rebalance.properties.group.clauses import rules
 
 INPUTS: Mapping[str, str] = {
     "start": "started",
@@ -84,9 +84,9 @@ INPUTS: Mapping[str, str] = {
 }
 """Action of the model -> the event that stands for it. These happen only where the log has them."""
 
-_FREE = ("start", "resume", "subscribe")
+_NO_FAULTS = ("start", "resume", "subscribe")
 CALLBACKS = ("assigned", "revoked", "lost")
-ALWAYS_TOLD = frozenset({*INPUTS.values(), *CALLBACKS})
+ALWAYS_LOGGED = frozenset({*INPUTS.values(), *CALLBACKS})
 OPTIONAL = ("joining", "joined", "synced", "failed")
 """Events that some clients tell and others do not."""
 
@@ -120,23 +120,23 @@ class Observed(NamedTuple):
     choice: str = ""
 
 
-Free = tuple[str, int]
+UnloggedAction = tuple[str, int]
 """An action that may happen unseen and costs nothing: its name and whose it is."""
 
 Spans = tuple[tuple[float, float], ...]
 """Times from when to when, as those of events."""
 
 
-class Told(NamedTuple):
+class LogCapabilities(NamedTuple):
     """What a consumer's recording tells: kinds of events, and those it tells even of no partitions."""
 
-    kinds: frozenset[str] = ALWAYS_TOLD
+    kinds: frozenset[str] = ALWAYS_LOGGED
     empty: frozenset[str] = frozenset()
     once: bool = False
     """``joining`` is told once for a JoinGroup that is sent again with the member id it was given."""
 
 
-class Sign(NamedTuple):
+class Observable(NamedTuple):
     """What a step shows. ``generation`` is what the node's labels say, None for none."""
 
     kind: str
@@ -146,7 +146,7 @@ class Sign(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """A step of a witness and the events that it shows, by their place in the recording.
+    """A step of a witness and the events that it shows, by their position in the recording.
 
     ``event`` is None where a consumer that failed is closed or killed, which changes nothing.
     """
@@ -155,11 +155,11 @@ class Explained(NamedTuple):
     shows: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Conformance:
     """What came of it. ``events`` is how many there are, ``longest`` how many could be explained at most.
 
-    For a mismatch: ``blamed`` is the place of the event that no state allows, ``pending`` the places of the
+    For a mismatch: ``blamed`` is the position of the event that no state allows, ``pending`` those of the
     next event of each consumer, ``allowed`` what the model could have shown there instead, as text, each
     with the number of states. ``witness`` is the run of an explained recording, and of a mismatch the run
     up to there. ``why`` says which limit an inconclusive search met.
@@ -177,7 +177,7 @@ class Conformance:
     why: str = ""
 
 
-class _Hollow:
+class _PlaceholderAssignor:
     """The assignor whose answers are filled in from what was observed."""
 
     def __init__(self, like: Assignor) -> None:
@@ -188,32 +188,32 @@ class _Hollow:
         return dict.fromkeys(group, ())
 
 
-def hollow(name: str, switches: tuple[str, ...]) -> Assignor:
-    """The plug for ``given`` assignments."""
-    return cast(Assignor, _Hollow(reference(name, switches)))
+def placeholder_assignor(name: str, switches: tuple[str, ...]) -> Assignor:
+    """The plug for ``observed_assignments``."""
+    return cast(Assignor, _PlaceholderAssignor(reference(name, switches)))
 
 
 def kinds_of(events: Iterable[Observed]) -> tuple[str, ...]:
     """The kinds of faults of the model that the inputs among ``events`` are."""
-    told = {event.kind for event in events}
-    return tuple(action for action, kind in INPUTS.items() if kind in told and action not in _FREE)
+    logged = {event.kind for event in events}
+    return tuple(action for action, kind in INPUTS.items() if kind in logged and action not in _NO_FAULTS)
 
 
 def conforms(
     setup: Setup,
     events: Sequence[Observed],
     *,
-    told: Mapping[int, Told] | None = None,
+    capabilities: Mapping[int, LogCapabilities] | None = None,
     faults: Sequence[str] = (),
     budget: int = 0,
-    free: Sequence[Free] = (),
-    when: Mapping[Free, Spans] | None = None,
+    unlogged_actions: Sequence[UnloggedAction] = (),
+    when: Mapping[UnloggedAction, Spans] | None = None,
     silent: Mapping[str, float] | None = None,
-    given: bool = False,
+    observed_assignments: bool = False,
     build: Callable[[Setup], Machine] = machine,
     lenient: Collection[int] = (),
-    dear: Collection[str] = (),
-    untold: Collection[str] = (),
+    penalised: Collection[str] = (),
+    unlogged: Collection[str] = (),
     window: float = 1.0,
     limit: int = LIMIT,
     seconds: float | None = None,
@@ -222,32 +222,42 @@ def conforms(
     """Whether the group of ``setup`` can show ``events``.
 
     The setup's faults and budget are replaced: by what the inputs take, and by the hidden ``faults`` of which
-    ``budget`` may happen; those in ``free`` may happen as often as they like, also inputs that the
-    recording does not tell; those in ``when`` only in these spans of time, those in ``silent`` only where
-    their consumer tells nothing for so many seconds. ``build`` makes the machine. ``told`` are the slots
-    whose recordings tell something else than ``Told()``.
-    ``given``: assignments are as observed; leaders in the slots of ``lenient`` may break the clauses of a
-    leader, and the choice of such a step ends with ``AGAINST`` and the clause. Of runs that explain as much,
-    those with fewer such steps and fewer of the actions ``dear`` come first. The actions ``untold`` begin a
-    generation that no event may tell. ``limit`` bounds the pairs searched, ``seconds`` the computing time;
-    ``progress`` is called now and then with events explained, events in all, and pairs searched.
+    ``budget`` may happen; those in ``unlogged_actions`` may happen as often as they like, also inputs that
+    the recording does not tell; those in ``when`` only in these spans of time, those in ``silent`` only where
+    their consumer tells nothing for so many seconds. ``build`` makes the machine. ``capabilities`` are the
+    slots whose recordings tell something else than ``LogCapabilities()``.
+    ``observed_assignments``: assignments are as observed; leaders in the slots of ``lenient`` may break the
+    clauses of a leader, and the choice of such a step ends with ``AGAINST`` and the clause. Of runs that
+    explain as much, those with fewer such steps and fewer of the actions ``penalised`` come first. The
+    actions ``unlogged`` begin a generation that no event may tell. ``limit`` bounds the pairs searched,
+    ``seconds`` the computing time; ``progress`` is called now and then with events explained, events in all,
+    and pairs searched.
     Raises ValueError for an event about a consumer that the setup does not have, or of an unknown kind.
     """
     for event in events:
-        if event.kind not in ALWAYS_TOLD and event.kind not in OPTIONAL:
+        if event.kind not in ALWAYS_LOGGED and event.kind not in OPTIONAL:
             raise ValueError(f"no kind of event is called {event.kind!r}")
         if event.who != NOBODY and event.who not in setup.slots:
             raise ValueError(f"the setup has no consumer number {event.who}")
-    unseen = (_FAULT_OF.get(action, action) for action, _ in free)
+    unseen = (_FAULT_OF.get(action, action) for action, _ in unlogged_actions)
     kinds = dict.fromkeys((*kinds_of(events), *(faults if budget else ()), *unseen))
     kinds = {kind: None for kind in kinds if kind in FAULTS}
     setup = replace(setup, faults=tuple(kinds), budget=budget)
-    if given:
-        setup = replace(setup, plug=hollow, naming="given")
+    if observed_assignments:
+        setup = replace(setup, factory=placeholder_assignor, naming="given")
     counts = any(event.generation is not None for event in events)
-    space = _Space(build(setup), setup, told or {}, counts, frozenset(free), frozenset(lenient))
+    space = _Space(
+        build(setup), setup, capabilities or {}, counts, frozenset(unlogged_actions), frozenset(lenient)
+    )
     return _Search(
-        space, events, given, window, frozenset(dear), when or {}, silent or {}, frozenset(untold)
+        space,
+        events,
+        observed_assignments,
+        window,
+        frozenset(penalised),
+        when or {},
+        silent or {},
+        frozenset(unlogged),
     ).run(limit, seconds, progress)
 
 
@@ -259,7 +269,7 @@ class _Step(NamedTuple):
 
     event: Event
     writes: tuple[int, ...]
-    word: tuple[Sign, ...]
+    observables: tuple[Observable, ...]
     decided: Decided | None
 
 
@@ -270,8 +280,8 @@ class _Move(NamedTuple):
     """
 
     who: int
-    word: tuple[Sign, ...]
-    asked: _Asked | None
+    observables: tuple[Observable, ...]
+    cached: _CachedAction | None
     step: _Step | None
 
     @property
@@ -280,9 +290,9 @@ class _Move(NamedTuple):
         return self.step.event if self.step else None
 
 
-@dataclass(eq=False)
-class _Asked:
-    """An action, the places of what it reads and writes, and its steps for each value of what it reads."""
+@dataclass(eq=False, kw_only=True)
+class _CachedAction:
+    """An action, the indices of what it reads and writes, and its steps for each value of what it reads."""
 
     number: int
     action: Action
@@ -312,13 +322,18 @@ class _Space:
         self,
         built: Machine,
         setup: Setup,
-        told: Mapping[int, Told],
+        capabilities: Mapping[int, LogCapabilities],
         counts: bool,
-        free: frozenset[Free] = frozenset(),
+        unlogged_actions: frozenset[UnloggedAction] = frozenset(),
         lenient: frozenset[int] = frozenset(),
     ) -> None:
-        self.setup, self.machine, self._free, self._lenient = setup, built, free, lenient
-        self.told = [told.get(slot, Told()) for slot in setup.slots]
+        self.setup, self.machine, self._unlogged_actions, self._lenient = (
+            setup,
+            built,
+            unlogged_actions,
+            lenient,
+        )
+        self.capabilities = [capabilities.get(slot, LogCapabilities()) for slot in setup.slots]
         names = self.machine.components
         self.values: list[list[Value]] = [[] for _ in names]
         self._ids: list[dict[Value, int]] = [{} for _ in names]
@@ -328,25 +343,30 @@ class _Space:
         self._group = self.machine.position["group"]
         self.member = [self.machine.position[f"member {letter(slot)}"] for slot in setup.slots]
         self.wire = [self.machine.position[f"wire {letter(slot)}"] for slot in setup.slots]
-        place = self.machine.position
+        position = self.machine.position
         self._actions = [
-            _Asked(
-                n, action, tuple([place[x] for x in action.reads]), tuple([place[x] for x in action.writes])
+            _CachedAction(
+                number=n,
+                action=action,
+                reads=tuple([position[x] for x in action.reads]),
+                writes=tuple([position[x] for x in action.writes]),
             )
             for n, action in enumerate(self.machine.actions)
             if action.name != "bounce"
         ]
-        self._hidden: dict[tuple[int, ...], list[_Asked]] = {}
-        """Actions that may happen unseen, by the places of what they read: they are asked together."""
-        for asked in self._actions:
-            if not self._is_input(asked.action):
-                self._hidden.setdefault(asked.reads, []).append(asked)
-        self._open: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[_Asked, _Step], ...]] = {}
-        self._inputs: dict[tuple[int, str], list[_Asked]] = {}
-        for asked in self._actions:
-            if self._is_input(asked.action):
-                key = asked.action.who, INPUTS[asked.action.name]
-                self._inputs.setdefault(key, []).append(asked)
+        self._hidden: dict[tuple[int, ...], list[_CachedAction]] = {}
+        """Actions that may happen unseen, by the indices of what they read: they are asked together."""
+        for cached in self._actions:
+            if not self._is_input(cached.action):
+                self._hidden.setdefault(cached.reads, []).append(cached)
+        self._open: dict[
+            tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[_CachedAction, _Step], ...]
+        ] = {}
+        self._inputs: dict[tuple[int, str], list[_CachedAction]] = {}
+        for cached in self._actions:
+            if self._is_input(cached.action):
+                key = cached.action.who, INPUTS[cached.action.name]
+                self._inputs.setdefault(key, []).append(cached)
         self.nodes: list[tuple[tuple[int, ...], Anchors]] = []
         self._numbers: dict[tuple[tuple[int, ...], Anchors], int] = {}
         self._moves: list[tuple[_Move, ...] | None] = []
@@ -355,18 +375,18 @@ class _Space:
         self.initial = [self._node(self._intern(state), first) for state in self.machine.initial]
 
     def _is_input(self, action: Action) -> bool:
-        return action.name in INPUTS and (action.name, action.who) not in self._free
+        return action.name in INPUTS and (action.name, action.who) not in self._unlogged_actions
 
-    def _id(self, place: int, value: Value) -> int:
-        ids = self._ids[place]
+    def _id(self, index: int, value: Value) -> int:
+        ids = self._ids[index]
         number = ids.setdefault(value, len(ids))
-        if number == len(self.values[place]):
-            self.values[place].append(value)
-            self._used[place].append(generations(value))
+        if number == len(self.values[index]):
+            self.values[index].append(value)
+            self._used[index].append(generations(value))
         return number
 
     def _intern(self, state: State) -> tuple[int, ...]:
-        return tuple([self._id(place, value) for place, value in enumerate(state)])
+        return tuple([self._id(index, value) for index, value in enumerate(state)])
 
     def _node(self, ids: tuple[int, ...], anchors: Anchors) -> int:
         key = (ids, anchors)
@@ -376,9 +396,9 @@ class _Space:
             self._moves.append(None)
         return number
 
-    def value(self, node: int, place: int) -> Any:
+    def value(self, node: int, index: int) -> Any:
         """The value of one component."""
-        return self.values[place][self.nodes[node][0][place]]
+        return self.values[index][self.nodes[node][0][index]]
 
     def number(self, node: int, label: Generation) -> int | None:
         """The number of a generation's label."""
@@ -391,8 +411,8 @@ class _Space:
     def _settle(self, ids: tuple[int, ...], old: Group, anchors: Anchors) -> int:
         """The node of a state whose labels are those of a state with group ``old`` and ``anchors``."""
         used = 0
-        for place, number in enumerate(ids):
-            used |= self._used[place][number]
+        for index, number in enumerate(ids):
+            used |= self._used[index][number]
         new: Anchors = None
         if anchors is not None:
             group = cast(Group, self.values[self._group][ids[self._group]])
@@ -402,16 +422,16 @@ class _Space:
             names = self._names.get(used)
             if names is None:
                 names = self._names[used] = dense(used)
-            ids = tuple([self._relabelled(place, number, used, names) for place, number in enumerate(ids)])
+            ids = tuple([self._relabelled(index, number, used, names) for index, number in enumerate(ids)])
         return self._node(ids, new)
 
-    def _relabelled(self, place: int, number: int, used: int, names: Mapping[int, int]) -> int:
-        if not self._used[place][number]:
+    def _relabelled(self, index: int, number: int, used: int, names: Mapping[int, int]) -> int:
+        if not self._used[index][number]:
             return number
-        key = (place, number, used)
+        key = (index, number, used)
         found = self._renamed.get(key)
         if found is None:
-            found = self._renamed[key] = self._id(place, relabel(self.values[place][number], names))
+            found = self._renamed[key] = self._id(index, relabel(self.values[index][number], names))
         return found
 
     def shifted(self, node: int, by: int) -> int:
@@ -430,20 +450,20 @@ class _Space:
             steps = [
                 pair
                 for reads, several in self._hidden.items()
-                for pair in self._together(several, reads, tuple([ids[place] for place in reads]))
+                for pair in self._together(several, reads, tuple([ids[index] for index in reads]))
             ]
             steps.sort(key=lambda pair: pair[0].number)
-            known = tuple([self._move(ids, anchors, asked, step) for asked, step in steps])
+            known = tuple([self._move(ids, anchors, cached, step) for cached, step in steps])
             self._moves[node] = known
         return known
 
     def _together(
-        self, several: Sequence[_Asked], reads: tuple[int, ...], key: tuple[int, ...]
-    ) -> tuple[tuple[_Asked, _Step], ...]:
-        """The steps of actions that read the same places, for values ``key`` there."""
+        self, several: Sequence[_CachedAction], reads: tuple[int, ...], key: tuple[int, ...]
+    ) -> tuple[tuple[_CachedAction, _Step], ...]:
+        """The steps of actions that read the same components, for values ``key`` there."""
         steps = self._open.get((reads, key))
         if steps is None:
-            steps = tuple((asked, step) for asked in several for step in self._steps(asked, key))
+            steps = tuple((cached, step) for cached in several for step in self._steps(cached, key))
             self._open[reads, key] = steps
         return steps
 
@@ -454,51 +474,51 @@ class _Space:
         if kind in ("closed", "killed") and who != NOBODY:
             life = self.value(node, self.member[who]).life
             if life is Life.FAILED or (life is Life.DOWN and kind == "killed"):
-                yield _Move(who, (Sign(kind),), None, None)
+                yield _Move(who, (Observable(kind),), None, None)
 
-    def _taken(self, node: int, asked: _Asked) -> Iterator[_Move]:
+    def _taken(self, node: int, cached: _CachedAction) -> Iterator[_Move]:
         ids, anchors = self.nodes[node]
-        for step in self._steps(asked, tuple([ids[place] for place in asked.reads])):
-            yield self._move(ids, anchors, asked, step)
+        for step in self._steps(cached, tuple([ids[index] for index in cached.reads])):
+            yield self._move(ids, anchors, cached, step)
 
-    def _steps(self, asked: _Asked, key: tuple[int, ...]) -> tuple[_Step, ...]:
-        steps = asked.known.get(key)
+    def _steps(self, cached: _CachedAction, key: tuple[int, ...]) -> tuple[_Step, ...]:
+        steps = cached.known.get(key)
         if steps is None:
-            steps = asked.known[key] = tuple(self._ask(asked, key))
+            steps = cached.known[key] = tuple(self._ask(cached, key))
         return steps
 
-    def _move(self, ids: tuple[int, ...], anchors: Anchors, asked: _Asked, step: _Step) -> _Move:
-        word = step.word
-        if any(sign.generation is not None for sign in word):
+    def _move(self, ids: tuple[int, ...], anchors: Anchors, cached: _CachedAction, step: _Step) -> _Move:
+        observables = step.observables
+        if any(observable.generation is not None for observable in observables):
             old = cast(Group, self.values[self._group][ids[self._group]])
-            word = tuple([_counted(sign, old, anchors) for sign in word])
-        return _Move(step.event.who, word, asked, step)
+            observables = tuple([_counted(observable, old, anchors) for observable in observables])
+        return _Move(step.event.who, observables, cached, step)
 
     def after(self, node: int, move: _Move) -> int:
         """Where ``move`` leads."""
-        if move.asked is None or move.step is None:
+        if move.cached is None or move.step is None:
             return node
         ids, anchors = self.nodes[node]
         after = list(ids)
-        for place, number in zip(move.asked.writes, move.step.writes, strict=True):
-            after[place] = number
+        for index, number in zip(move.cached.writes, move.step.writes, strict=True):
+            after[index] = number
         return self._settle(tuple(after), cast(Group, self.values[self._group][ids[self._group]]), anchors)
 
-    def _ask(self, asked: _Asked, numbers: tuple[int, ...]) -> Iterator[_Step]:
-        action = asked.action
-        values: list[Any] = [self.values[place][n] for place, n in zip(asked.reads, numbers, strict=True)]
-        costs = action.name not in INPUTS and (action.name, action.who) not in self._free
+    def _ask(self, cached: _CachedAction, numbers: tuple[int, ...]) -> Iterator[_Step]:
+        action = cached.action
+        values: list[Any] = [self.values[index][n] for index, n in zip(cached.reads, numbers, strict=True)]
+        costs = action.name not in INPUTS and (action.name, action.who) not in self._unlogged_actions
         if not costs and "budget" in action.reads:  # what the log has costs nothing
             values[action.reads.index("budget")] += 1
         if action.guard is not None and not action.guard(values[0]):
             return
         for outcome in self._variants(action, action.run(*values)):
             writes = tuple(
-                self._id(place, value) for place, value in zip(asked.writes, outcome.values, strict=True)
+                self._id(index, value) for index, value in zip(cached.writes, outcome.values, strict=True)
             )
-            word = self._word(action, dict(zip(action.reads, values, strict=True)), outcome)
+            observables = self._observables(action, dict(zip(action.reads, values, strict=True)), outcome)
             decided = next((seen for seen in outcome.seen if isinstance(seen, Decided)), None)
-            yield _Step(Event(action.name, action.who, outcome.choice), writes, word, decided)
+            yield _Step(Event(action.name, action.who, outcome.choice), writes, observables, decided)
 
     def _variants(self, action: Action, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
         """A consumer may start with any of its subscriptions, which the model has not."""
@@ -510,48 +530,56 @@ class _Space:
                     assert isinstance(member, Member)
                     yield Outcome((member._replace(topics=topics), *rest), f"topics {topics}")
 
-    def _word(self, action: Action, before: Mapping[str, Any], outcome: Outcome) -> tuple[Sign, ...]:
+    def _observables(
+        self, action: Action, before: Mapping[str, Any], outcome: Outcome
+    ) -> tuple[Observable, ...]:
         """What a step shows of itself, in the order in which a consumer notes it."""
         if action.who == NOBODY:
             if action.name in INPUTS:
-                return (Sign(INPUTS[action.name], choice=outcome.choice),)
+                return (Observable(INPUTS[action.name], choice=outcome.choice),)
             return ()
         name = letter(action.who)
         after = dict(zip(action.writes, outcome.values, strict=True))
         member, wire = before.get(f"member {name}"), before.get(f"wire {name}")
-        signs: list[Sign] = []
+        observables: list[Observable] = []
         then = after.get(f"member {name}")
         stable = isinstance(then, Member) and then.state is MemberState.STABLE
         if isinstance(member, Member) and isinstance(wire, JoinOk):
             heard = HEARD in outcome.seen or action.name in _RECEIVES_JOIN
             if member.state is MemberState.PREPARING and heard:
-                signs.append(Sign("joined", generation=wire.generation))
+                observables.append(Observable("joined", generation=wire.generation))
         elif isinstance(wire, SyncOk) and stable:
-            signs.append(Sign("synced", generation=wire.generation))
+            observables.append(Observable("synced", generation=wire.generation))
         for seen in outcome.seen:
             if isinstance(seen, Callback):
-                told = seen.call.value == "assigned" and isinstance(member, Member)
-                generation = member.generation if told and isinstance(member, Member) else NONE
-                signs.append(Sign(seen.call.value, seen.parts, None if generation == NONE else generation))
+                assigned = seen.call.value == "assigned" and isinstance(member, Member)
+                generation = member.generation if assigned and isinstance(member, Member) else NONE
+                observables.append(
+                    Observable(seen.call.value, seen.parts, None if generation == NONE else generation)
+                )
             elif isinstance(seen, Threw) and seen.error != "listener":
-                signs.append(Sign("failed"))
+                observables.append(Observable("failed"))
         again = isinstance(member, Member) and member.id != NO_ID and member.generation == NONE
-        if action.name in _JOINS and not (again and self.told[action.who].once):
-            signs.append(Sign("joining"))
+        if action.name in _JOINS and not (again and self.capabilities[action.who].once):
+            observables.append(Observable("joining"))
         if self._is_input(action):
             choice = outcome.choice
             if INPUTS[action.name] in ("started", "subscribed"):
                 choice = choice or f"topics {cast(Member, after[f'member {name}']).topics}"
-            signs.append(Sign(INPUTS[action.name], choice=choice))
-        tells = self.told[action.who]
-        return tuple(s for s in signs if s.kind in tells.kinds and (s.parts != 0 or s.kind in tells.empty))
+            observables.append(Observable(INPUTS[action.name], choice=choice))
+        capabilities = self.capabilities[action.who]
+        return tuple(
+            s
+            for s in observables
+            if s.kind in capabilities.kinds and (s.parts != 0 or s.kind in capabilities.empty)
+        )
 
     # -- decisions that are given --
 
-    def given(self, node: int, move: _Move, candidates: Candidates) -> list[_Move]:
+    def with_assignments(self, node: int, move: _Move, candidates: Candidates) -> list[_Move]:
         """``move`` with each assignment that fits."""
-        asked, step = move.asked, move.step
-        assert asked is not None
+        cached, step = move.cached, move.step
+        assert cached is not None
         assert step is not None
         assert step.decided is not None
         decided = step.decided
@@ -569,14 +597,16 @@ class _Space:
             broken = next((rule.clause for rule in self._judges if rule.breach(step.event, seen)), None)
             if broken is not None and move.who not in self._lenient:
                 continue
-            place = asked.writes.index(self.wire[move.who])
-            sync = self.values[self.wire[move.who]][step.writes[place]]
+            index = cached.writes.index(self.wire[move.who])
+            sync = self.values[self.wire[move.who]][step.writes[index]]
             assert isinstance(sync, Sync)
             number = self._id(self.wire[move.who], sync._replace(grants=grants))
-            writes = (*step.writes[:place], number, *step.writes[place + 1 :])
+            writes = (*step.writes[:index], number, *step.writes[index + 1 :])
             text = "; ".join(f"{letter(g.id.slot)}: {self.setup.spell(g.parts)}" for g in grants)
             text += f"{AGAINST}{broken}" if broken is not None else ""
-            moves.append(move._replace(step=_Step(step.event._replace(choice=text), writes, step.word, None)))
+            moves.append(
+                move._replace(step=_Step(step.event._replace(choice=text), writes, step.observables, None))
+            )
         return moves
 
     def _ignored(self, node: int, slot: int, topics: Topics) -> set[Parts]:
@@ -590,10 +620,12 @@ class _Space:
         return cast(int, getattr(wire, "id", 0)) if not isinstance(wire, Join) else 0
 
 
-def _counted(sign: Sign, group: Group, anchors: Anchors) -> Sign:
-    if sign.generation is None:
-        return sign
-    return sign._replace(generation=None if anchors is None else _number(group, anchors[1], sign.generation))
+def _counted(observable: Observable, group: Group, anchors: Anchors) -> Observable:
+    if observable.generation is None:
+        return observable
+    return observable._replace(
+        generation=None if anchors is None else _number(group, anchors[1], observable.generation)
+    )
 
 
 def _number(group: Group, numbers: tuple[int, ...], label: int) -> int:
@@ -612,26 +644,31 @@ class _Search:
         self,
         space: _Space,
         events: Sequence[Observed],
-        given: bool,
+        observed_assignments: bool,
         window: float,
-        dear: frozenset[str],
-        when: Mapping[Free, Spans],
+        penalised: frozenset[str],
+        when: Mapping[UnloggedAction, Spans],
         silent: Mapping[str, float],
-        untold: frozenset[str] = frozenset(),
+        unlogged: frozenset[str] = frozenset(),
     ) -> None:
-        self.space, self.events, self.given, self.window = space, events, given, window
-        self.dear, self.when, self.silent, self.untold = dear, when, silent, untold
+        self.space, self.events, self.observed_assignments, self.window = (
+            space,
+            events,
+            observed_assignments,
+            window,
+        )
+        self.penalised, self.when, self.silent, self.unlogged = penalised, when, silent, unlogged
         self.generations = {event.generation for event in events if event.generation is not None}
         self.whose = [*space.setup.slots, NOBODY]
-        self.places = [[n for n, e in enumerate(events) if e.who == who] for who in self.whose]
+        self.positions = [[n for n, e in enumerate(events) if e.who == who] for who in self.whose]
         self.frontiers: list[tuple[int, ...]] = []
         self._known: dict[tuple[int, ...], int] = {}
         self._next: list[list[tuple[int, int]]] = []
         self._due: list[list[tuple[int, Observed]]] = []
-        self._shut: list[frozenset[Free]] = []
+        self._shut: list[frozenset[UnloggedAction]] = []
         self.parents: dict[tuple[int, int], tuple[tuple[int, int], Event | None] | None] = {}
         self.cost: dict[tuple[int, int], int] = {}
-        """Dear steps on the way to a pair."""
+        """Penalised steps on the way to a pair."""
         self.queue: list[tuple[int, int, int, int, int]] = []
         self.reached = (0, 0)
 
@@ -667,30 +704,34 @@ class _Search:
         if number == len(self.frontiers):
             self.frontiers.append(counts)
             self._next.append(self._possible(counts))
-            self._due.append(list(self._told_next(counts)))
+            self._due.append(list(self._next_generations(counts)))
             self._shut.append(self._not_now(counts))
         return number
 
     def _possible(self, counts: tuple[int, ...]) -> list[tuple[int, int]]:
-        """The next event of each consumer whose turn it may be: (place among consumers, place of event)."""
+        """The next event of each consumer whose turn it may be: (its lane, position of the event)."""
         waiting = [
-            (lane, self.places[lane][count])
+            (lane, self.positions[lane][count])
             for lane, count in enumerate(counts)
-            if count < len(self.places[lane])
+            if count < len(self.positions[lane])
         ]
-        first = min((self.events[place].at for _, place in waiting), default=0.0)
-        return [(lane, place) for lane, place in waiting if self.events[place].at <= first + self.window]
+        first = min((self.events[position].at for _, position in waiting), default=0.0)
+        return [
+            (lane, position) for lane, position in waiting if self.events[position].at <= first + self.window
+        ]
 
-    def _not_now(self, counts: tuple[int, ...]) -> frozenset[Free]:
+    def _not_now(self, counts: tuple[int, ...]) -> frozenset[UnloggedAction]:
         """What may only happen at another time than between the events explained and those to come."""
-        lanes = list(zip(self.places, counts, strict=True))
-        last = max((self.events[places[n - 1]].at for places, n in lanes if n), default=-inf)
-        coming = min((self.events[places[n]].at for places, n in lanes if n < len(places)), default=inf)
+        lanes = list(zip(self.positions, counts, strict=True))
+        last = max((self.events[positions[n - 1]].at for positions, n in lanes if n), default=-inf)
+        coming = min(
+            (self.events[positions[n]].at for positions, n in lanes if n < len(positions)), default=inf
+        )
         speaking = {
             (action, who)
             for action, seconds in self.silent.items()
-            for who, (places, n) in zip(self.whose, lanes, strict=True)
-            if n < len(places) and self.events[places[n]].at < last + seconds
+            for who, (positions, n) in zip(self.whose, lanes, strict=True)
+            if n < len(positions) and self.events[positions[n]].at < last + seconds
         }
         return frozenset(speaking) | frozenset(
             action
@@ -698,12 +739,12 @@ class _Search:
             if not any(start <= coming + self.window and last <= stop + self.window for start, stop in spans)
         )
 
-    def _told_next(self, counts: tuple[int, ...]) -> Iterator[tuple[int, Observed]]:
+    def _next_generations(self, counts: tuple[int, ...]) -> Iterator[tuple[int, Observed]]:
         """The next event of each consumer that tells a generation; none where generations may fall."""
         if not {"failover", "group expires"}.isdisjoint(self.space.setup.faults):
             return
         for lane, slot in enumerate(self.space.setup.slots):
-            coming = (self.events[place] for place in self.places[lane][counts[lane] :])
+            coming = (self.events[position] for position in self.positions[lane][counts[lane] :])
             event = next((event for event in coming if event.generation is not None), None)
             if event is not None:
                 yield slot, event
@@ -736,7 +777,7 @@ class _Search:
         self.parents[pair] = parent
         cost = 0
         if parent is not None:
-            cost = self.cost.get(parent[0], 0) + self._is_dear(parent[1])
+            cost = self.cost.get(parent[0], 0) + self._is_penalised(parent[1])
         if cost:
             self.cost[pair] = cost
         explained = self._explained(pair[0])
@@ -744,8 +785,8 @@ class _Search:
             self.reached = pair
         heapq.heappush(self.queue, (len(self.events) - explained, cost, len(self.parents), *pair))
 
-    def _is_dear(self, event: Event | None) -> bool:
-        return event is not None and (event.action in self.dear or AGAINST in event.choice)
+    def _is_penalised(self, event: Event | None) -> bool:
+        return event is not None and (event.action in self.penalised or AGAINST in event.choice)
 
     def _expand(self, frontier: int, node: int) -> None:
         pair = (frontier, node)
@@ -754,13 +795,15 @@ class _Search:
         for move in self.space.moves(node):
             if shut and move.event is not None and (move.event.action, move.who) in shut:
                 continue
-            if self.given and move.step is not None and move.step.decided is not None:
-                for filled in self.space.given(node, move, lambda s, m: self._candidates(frontier, s, m)):
+            if self.observed_assignments and move.step is not None and move.step.decided is not None:
+                for filled in self.space.with_assignments(
+                    node, move, lambda s, m: self._candidates(frontier, s, m)
+                ):
                     self._follow(pair, filled, turns)
             else:
                 self._follow(pair, move, turns)
-        for lane, place in self._next[frontier]:
-            event = self.events[place]
+        for lane, position in self._next[frontier]:
+            event = self.events[position]
             kind = self._input(frontier, lane)
             if kind is not None:
                 for move in self.space.inputs(node, event.who, kind):
@@ -768,17 +811,21 @@ class _Search:
 
     def _input(self, frontier: int, lane: int) -> str | None:
         """The input that may come next in a lane; callbacks of closing come before it is closed."""
-        for place in self.places[lane][self.frontiers[frontier][lane] :]:
-            kind = self.events[place].kind
+        for position in self.positions[lane][self.frontiers[frontier][lane] :]:
+            kind = self.events[position].kind
             if kind not in CALLBACKS and kind not in OPTIONAL:
                 return kind
         return None
 
     def _follow(self, pair: tuple[int, int], move: _Move, turns: Mapping[int, int]) -> None:
         """Take a step if what it shows is what comes next."""
-        if not move.word:
+        if not move.observables:
             after = self.space.after(pair[1], move)
-            if move.event is None or move.event.action not in self.untold or not self._told(after):
+            if (
+                move.event is None
+                or move.event.action not in self.unlogged
+                or not self._generation_is_logged(after)
+            ):
                 self._add((pair[0], after), (pair, move.event))
             return
         lane = turns.get(move.who)
@@ -786,34 +833,34 @@ class _Search:
             return
         counts = self.frontiers[pair[0]]
         done = counts[lane]
-        coming = self.places[lane][done : done + len(move.word)]
-        if len(coming) < len(move.word):
+        coming = self.positions[lane][done : done + len(move.observables)]
+        if len(coming) < len(move.observables):
             return
         by: int | None = None
         anchors = self.space.nodes[pair[1]][1]
         known = anchors is not None and anchors[0]
-        word = move.word
-        if word[-1].kind == "unsubscribed" and self.events[coming[0]].kind == "unsubscribed":
-            word = (word[-1], *word[:-1])  # some clients call their listener later
-        for sign, place in zip(word, coming, strict=True):
-            event = self.events[place]
-            if sign.kind != event.kind or (event.choice and sign.choice != event.choice):
+        observables = move.observables
+        if observables[-1].kind == "unsubscribed" and self.events[coming[0]].kind == "unsubscribed":
+            observables = (observables[-1], *observables[:-1])  # some clients call their listener later
+        for observable, position in zip(observables, coming, strict=True):
+            event = self.events[position]
+            if observable.kind != event.kind or (event.choice and observable.choice != event.choice):
                 return
-            if sign.parts is not None and event.parts is not None and sign.parts != event.parts:
+            if observable.parts is not None and event.parts is not None and observable.parts != event.parts:
                 return
-            if event.generation is None or sign.generation is None:
+            if event.generation is None or observable.generation is None:
                 continue
-            off = event.generation - sign.generation
+            off = event.generation - observable.generation
             if off and (known or (by is not None and off != by)):
                 return
             by = off
         after = self.space.after(pair[1], move)
         if by is not None and not known:
             after = self.space.shifted(after, by)
-        then = self._frontier((*counts[:lane], done + len(move.word), *counts[lane + 1 :]))
+        then = self._frontier((*counts[:lane], done + len(move.observables), *counts[lane + 1 :]))
         self._add((then, after), (pair, move.event))
 
-    def _told(self, node: int) -> bool:
+    def _generation_is_logged(self, node: int) -> bool:
         """Whether some event tells the group's generation."""
         anchors = self.space.nodes[node][1]
         return anchors is not None and anchors[0] and anchors[1][-1] in self.generations
@@ -822,7 +869,9 @@ class _Search:
         """What ``slot`` may be assigned now, as its next callbacks tell; and its next subscription."""
         owned, topics = member.owned, member.topics
         several = {owned}
-        coming = [self.events[place] for place in self.places[slot][self.frontiers[frontier][slot] :]]
+        coming = [
+            self.events[position] for position in self.positions[slot][self.frontiers[frontier][slot] :]
+        ]
         calls = [event for event in coming if event.kind not in _ASIDE][:2]
         if calls and calls[0].kind == "assigned":
             several.add(Parts(owned | (calls[0].parts or 0)))
@@ -843,23 +892,23 @@ class _Search:
         at: tuple[int, int] = pair
         while (parent := self.parents[at]) is not None:
             before, event = parent
-            places: tuple[int, ...] = ()
+            positions: tuple[int, ...] = ()
             if before[0] != at[0]:
                 one, other = self.frontiers[before[0]], self.frontiers[at[0]]
                 lane = next(n for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
-                places = tuple(self.places[lane][one[lane] : other[lane]])
-            steps.append(Explained(event, places))
+                positions = tuple(self.positions[lane][one[lane] : other[lane]])
+            steps.append(Explained(event, positions))
             at = before
         return tuple(reversed(steps))
 
     def _result(self, verdict: Any, pair: tuple[int, int], **more: Any) -> Conformance:
         return Conformance(
-            verdict,
-            len(self.events),
-            self._explained(pair[0]),
-            len(self.parents),
-            len(self.space.nodes),
-            self._witness(pair),
+            verdict=verdict,
+            events=len(self.events),
+            longest=self._explained(pair[0]),
+            searched=len(self.parents),
+            states=len(self.space.nodes),
+            witness=self._witness(pair),
             **more,
         )
 
@@ -870,12 +919,14 @@ class _Search:
         most = self._explained(self.reached[0])
         ends = {n for n in range(len(self.frontiers)) if self._explained(n) == most}
         frontier = self.reached[0]
-        waiting = sorted((place for _, place in self._next[frontier]), key=lambda p: (self.events[p].at, p))
+        waiting = sorted(
+            (position for _, position in self._next[frontier]), key=lambda p: (self.events[p].at, p)
+        )
         allowed: dict[str, int] = {}
         for number, node in self.parents:
             if number not in ends:
                 continue
-            texts = {self._tell(m) for m in self.space.moves(node) if m.word}
+            texts = {self._describe(m) for m in self.space.moves(node) if m.observables}
             for text in sorted(texts):
                 allowed[text] = allowed.get(text, 0) + 1
         ranked = tuple(sorted(allowed.items(), key=lambda item: (-item[1], item[0])))
@@ -883,15 +934,17 @@ class _Search:
             "mismatch", self.reached, blamed=waiting[0], pending=tuple(waiting), allowed=ranked
         )
 
-    def _tell(self, move: _Move) -> str:
-        return f"{letter(move.who)}: " + ", ".join(tell(self.space.setup, sign) for sign in move.word)
+    def _describe(self, move: _Move) -> str:
+        return f"{letter(move.who)}: " + ", ".join(
+            describe(self.space.setup, observable) for observable in move.observables
+        )
 
 
-def tell(setup: Setup, sign: Sign | Observed) -> str:
+def describe(setup: Setup, observable: Observable | Observed) -> str:
     """What is shown, as text: ``revoked t-0 t-1``, ``joined generation 4``."""
-    said = sign.kind
-    if sign.kind in CALLBACKS:
-        said += f" {setup.spell(sign.parts)}"
-    if sign.kind not in CALLBACKS and sign.generation is not None:
-        said += f" generation {sign.generation}"
-    return said + (f" ({sign.choice})" if sign.choice else "")
+    text = observable.kind
+    if observable.kind in CALLBACKS:
+        text += f" {setup.spell(observable.parts)}"
+    if observable.kind not in CALLBACKS and observable.generation is not None:
+        text += f" generation {observable.generation}"
+    return text + (f" ({observable.choice})" if observable.choice else "")

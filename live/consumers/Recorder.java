@@ -29,7 +29,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * A KafkaConsumer, recorded: the lines are those of clients/recorder.py.
@@ -118,7 +117,7 @@ public final class Recorder implements ConsumerRebalanceListener {
     }
 
     private void serve() throws Exception {
-        write("started", "detail", "kafka-clients " + AppInfoParser.getVersion());
+        write("started", "detail", "kafka-clients " + KafkaInternals.version());
         Properties properties = new Properties();
         properties.putAll(config());
         List<String> classes = new ArrayList<>();

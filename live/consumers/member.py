@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.live.clients.recorder import stamp
-from rebalance.gate.live.cluster import Unavailable
-from rebalance.gate.live.defaults import CLOSE, POLL
-from rebalance.gate.live.process import Line, Process
+from rebalance.live.clusters.defaults import CLOSE, POLL
+from rebalance.live.consumers.clients.recorder import stamp
+from rebalance.live.processes.program import JsonLine, Process
+from rebalance.live.processes.tools import ToolError
 
 HOST = "localhost"
 """All clocks of a recording are one."""
@@ -31,27 +31,27 @@ class Log:
     def __init__(self) -> None:
         self.origin = time.time_ns() - time.monotonic_ns()
         """What to add to the monotonic clock for nanoseconds since 1970."""
-        self.lines: list[Line] = []
-        self._told = threading.Condition()
+        self.lines: list[JsonLine] = []
+        self._changed = threading.Condition()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: JsonLine) -> None:
         """Add a line and wake who waits."""
-        with self._told:
+        with self._changed:
             self.lines.append(line)
-            self._told.notify_all()
+            self._changed.notify_all()
 
     def now(self) -> str:
         """The time, as it is in events."""
         return stamp(time.monotonic_ns() + self.origin)
 
-    def wait(self, seconds: float, true: Callable[[Sequence[Line]], Any]) -> bool:
+    def wait(self, seconds: float, true: Callable[[Sequence[JsonLine]], Any]) -> bool:
         """Whether ``true`` of all lines, which is asked again after each, within so many seconds."""
-        with self._told:
-            return bool(self._told.wait_for(lambda: true(self.lines), seconds))
+        with self._changed:
+            return bool(self._changed.wait_for(lambda: true(self.lines), seconds))
 
 
 @dataclass(frozen=True)
-class Profile:
+class ClientProfile:
     """A kind of client: ``name`` as in ``--clients``, and for Java the ``version`` of kafka-clients."""
 
     name: str
@@ -68,29 +68,29 @@ INSTALL = {"confluent": "confluent-kafka"}
 PROFILES = (*PYTHON, "java")
 
 
-def command(profile: Profile) -> list[str]:
-    """The program that runs such a client. Raises Unavailable when something is missing."""
+def command(profile: ClientProfile) -> list[str]:
+    """The program that runs such a client. Raises ToolError when something is missing."""
     if profile.name == "java":
-        from rebalance.gate.live.java import recorder
+        from rebalance.live.clusters.java import recorder
 
         return recorder(profile.version)
     if not find_spec(PYTHON[profile.name]):
         name = INSTALL.get(profile.name, profile.name)
-        raise Unavailable(f"clients {profile.name!r} need the package {name}: pip install {name}")
-    return [sys.executable, "-m", f"rebalance.gate.live.clients.{profile.name.replace('-', '_')}"]
+        raise ToolError(f"clients {profile.name!r} need the package {name}: pip install {name}")
+    return [sys.executable, "-m", f"rebalance.live.consumers.clients.{profile.name.replace('-', '_')}"]
 
 
-class Member:
+class LiveMember:
     """A consumer that runs. Start it from a thread that lives as long as it shall.
 
     ``config`` has Kafka's own names, such as ``session.timeout.ms``. ``log_file``: where what the client
-    logs goes. ``poll``: milliseconds that a poll may take. Raises Unavailable when it cannot be started.
+    logs goes. ``poll``: milliseconds that a poll may take. Raises ToolError when it cannot be started.
     """
 
     def __init__(
         self,
         name: str,
-        profile: Profile,
+        profile: ClientProfile,
         group: str,
         topics: Sequence[str],
         config: Mapping[str, Any],
@@ -117,7 +117,7 @@ class Member:
             }
         )
 
-    def _heard(self, line: Line | None) -> None:
+    def _heard(self, line: JsonLine | None) -> None:
         if line is not None:
             self.log.add(line)
         elif not self.killed:  # all was said; how did it end?
@@ -136,7 +136,7 @@ class Member:
         return self._process.returncode is None
 
     @property
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[JsonLine]:
         """What it said so far, in its order."""
         return (line for line in tuple(self.log.lines) if line.get("consumer") == self.name)
 
@@ -144,13 +144,13 @@ class Member:
         """Tell it something (``clients/recorder.py``); it does so between two polls."""
         self._process.send({"do": do, **arguments})
 
-    def await_event(self, event: str, seconds: float, *, after: int = 0) -> Line | None:
+    def await_event(self, event: str, seconds: float, *, after: int = 0) -> JsonLine | None:
         """The first such event of its lines from number ``after`` on, within so many seconds; or None.
 
         A process that has ended by itself is not waited for.
         """
 
-        def first(_: Sequence[Line] = ()) -> Line | None:
+        def first(_: Sequence[JsonLine] = ()) -> JsonLine | None:
             later = itertools.islice(self.lines, after, None)
             return next((line for line in later if line["event"] in (event, "ended")), None)
 
@@ -162,8 +162,8 @@ class Member:
         """What the client says that it has; None when it does not answer in time."""
         before = sum(1 for _ in self.lines)
         self.command("owns")
-        said = self.await_event("owns", seconds, after=before)
-        return None if said is None else list(said["partitions"])
+        answer = self.await_event("owns", seconds, after=before)
+        return None if answer is None else list(answer["partitions"])
 
     def stop(self) -> None:
         """SIGSTOP: it is there, and does nothing."""

@@ -1,19 +1,30 @@
-"""One child process that is not trusted: write lines to it, read lines from it, and be rid of it.
+"""One child process: write lines to it, read lines from it, and be rid of it, whatever it does.
 
-Knows nothing of the protocol. Linux and macOS; memory is watched where /proc tells it (Linux).
+Knows nothing of what is spoken. Linux and macOS; memory is watched where /proc tells it (Linux).
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from typing import BinaryIO
 
-from rebalance.properties.calls import FailureKind
+from rebalance.live.processes.supervision import (
+    end_all,
+    family,
+    named,
+    queued,
+    resident,
+    send_signal,
+    spawn,
+)
+from rebalance.properties.assignors.calls import FailureKind
 
 MAX_LINE = 64 * 2**20
 """Longest line accepted from a child, in bytes."""
@@ -22,11 +33,11 @@ TAIL = 64 * 2**10
 """How much of a child's stderr is kept, in bytes."""
 
 _TICK = 0.02  # seconds between two looks at a child that is silent
+_RARELY = 1.0  # the same, where only its end is looked for, which its stdout tells mostly
 _CHUNK = 2**16
 _GRACE = 1.0  # seconds a child gets to end by itself
 _STACK = 1.0  # seconds it gets to write its stack
 _SILENCE = 0.1  # seconds without more of it, after which that is all
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Gone(Exception):
@@ -40,47 +51,55 @@ class Gone(Exception):
 class Child:
     """A running process in a session (process group) of its own, with pipes that never block us.
 
+    It dies with the thread that starts it. ``log``: where its stderr goes, a file that is closed with it;
+    without one the last of it is kept. ``memory_mib``: how much it and its descendants may have resident.
     Raises OSError when ``command`` cannot be started. After `Gone` only `stderr` and `kill` are of use.
     """
 
     def __init__(
-        self, command: Sequence[str], memory_mib: int, environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        memory_mib: float = math.inf,
+        environment: Mapping[str, str] | None = None,
+        log: BinaryIO | None = None,
     ) -> None:
-        self._process = subprocess.Popen(
-            command,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=environment,
+        pipe = subprocess.PIPE
+        self._process = spawn(
+            command, bufsize=0, stdin=pipe, stdout=pipe, stderr=log or pipe, env=environment
         )
+        self._log = log
         self._pipes = [p for p in (self._process.stdin, self._process.stdout, self._process.stderr) if p]
-        self._stdin, self._stdout, self._stderr = (pipe.fileno() for pipe in self._pipes)
+        self._stdin, self._stdout, *errors = (pipe.fileno() for pipe in self._pipes)
+        self._stderr = errors[0] if errors else -1
         self._queued_before: float | None = None
         self._poll = select.poll()
-        for pipe in (self._stdin, self._stdout, self._stderr):
-            os.set_blocking(pipe, False)
-        for pipe in (self._stdout, self._stderr):
-            self._poll.register(pipe, select.POLLIN)
+        for number in (self._stdin, self._stdout, *errors):
+            os.set_blocking(number, False)
+        for number in (self._stdout, *errors):
+            self._poll.register(number, select.POLLIN)
         self._unsent = bytearray()
         self._deaf = False  # it closed its stdin
         self._received = bytearray()
         self._searched = 0  # bytes of _received known to hold no newline
         self._tail = bytearray()
         self._memory_mib = memory_mib
-        self._next_look = time.monotonic() + _TICK
+        self._tick = _TICK if memory_mib < math.inf else _RARELY
+        self._next_look = time.monotonic() + self._tick
 
     @property
     def pid(self) -> int:
         """Process id, which is also the id of the process group."""
         return self._process.pid
 
+    @property
+    def returncode(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs."""
+        return self._process.poll()
+
     def send(self, data: bytes) -> None:
         """Write now what the pipe takes; `line` writes the rest while it waits."""
         self._unsent += data
-        self._write()
-        if self._unsent:
+        if not self._write():
             self._poll.register(self._stdin, select.POLLOUT)
 
     def line(self, deadline: float) -> bytes:
@@ -104,49 +123,81 @@ class Child:
 
     def stderr(self) -> str:
         """The last of what the child wrote to stderr, as far as it is text."""
-        self._drain()
-        return self._tail[-TAIL:].decode("utf-8", "replace").strip()
+        if self._log is None:
+            self._drain()
+            return self._tail[-TAIL:].decode("utf-8", "replace").strip()
+        with contextlib.suppress(OSError, ValueError):
+            file = self._log.fileno()  # its offset is the child's, too, which may be writing
+            tail = os.pread(file, TAIL, max(0, os.fstat(file).st_size - TAIL))
+            return tail.decode("utf-8", "replace").strip()
+        return ""
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it and whatever is in its process group."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
+    def wait(self, seconds: float) -> int | None:
+        """How it ended, within so many seconds, negative for a signal; None: it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
 
     def ask_for_stack(self, number: int) -> None:
         """Let a child that has a handler for this signal write its stack to stderr; waits until it is
         silent again."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+        send_signal(number, [self.pid])
         end = until = time.monotonic() + _STACK
         while (now := time.monotonic()) < min(until, end):
             time.sleep(_TICK / 4)
             if self._drain():  # a JVM writes its stacks bit by bit
                 until = now + _SILENCE
 
-    def close(self) -> None:
-        """Close its stdin, give it a moment to end by itself, then `kill` what is left."""
-        family = self._family()[1:] if self._pipes else []  # who outlives it is not found afterwards
+    def close(self, grace: float = _GRACE) -> None:
+        """Close its stdin, give it a moment to end by itself, then `kill` what is left. Idempotent."""
         try:
-            if self._pipes:
-                self._pipes[0].close()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_GRACE)
+            self.finish(grace)
         finally:
             self.kill()
-            for pid in family:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+
+    def finish(self, grace: float) -> None:
+        """End it as `close` does, and leave the pipes to whoever reads what it said last."""
+        if not self._pipes:
+            return
+        descendants = self._family()[1:]  # who outlives it is not found afterwards
+        try:
+            with contextlib.suppress(OSError):
+                self._pipes[0].close()
+            self.wait(grace)
+        finally:
+            self._end_all()
+            send_signal(signal.SIGKILL, descendants)
+
+    def abandon(self) -> None:
+        """In a fork of the process that started it: leave the child to that one."""
+        for pipe in self._pipes:
+            pipe.close()
+        self._pipes, self._stderr = [], -1
+        self._process.returncode = 0  # nor is it for us to wait for
 
     def kill(self) -> None:
         """End the process, its process group and its known descendants, and close the pipes. Idempotent."""
-        if not self._pipes:
-            return
-        # Descendants first: those in sessions of their own can only be found while their parents live.
-        for pid in self._family()[1:]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
+        if self._pipes:
+            self._end_all()
+            self.release()
+
+    def _end_all(self) -> None:
+        end_all(self.pid, waited_for=self._process.returncode is not None)
+        self.wait(5)
+
+    def release(self) -> None:
+        """Close the pipes to a process that has ended."""
         self._drain()
         for pipe in self._pipes:
             pipe.close()
+        if self._log is not None:
+            self._log.close()
         self._pipes, self._stderr = [], -1  # the numbers may soon be another's
 
     # --- waiting ---------------------------------------------------------------------------------------
@@ -155,27 +206,29 @@ class Child:
         """Wait for something to happen, one tick at most, and deal with it. Raises Gone."""
         now = time.monotonic()
         heard = False
-        for pipe, _ in self._poll.poll(max(0.0, min(_TICK, deadline - now)) * 1000):
+        for pipe, _ in self._poll.poll(max(0.0, min(self._tick, deadline - now)) * 1000):
             if pipe == self._stdout:
                 heard = True
                 self._read()
             elif pipe == self._stderr:
                 self._drain()
-            else:
-                self._write()
+            elif self._write():
+                self._poll.unregister(self._stdin)
         now = time.monotonic()
         if now >= self._next_look:
-            self._next_look = now + _TICK
+            self._next_look = now + self._tick
             self._look(heard)
-            if self._queued_before is None:
-                self._queued()
         # What has been heard may be the whole reply, so the clock is asked only without a newline.
-        if now >= deadline + self._queued() and self._received.find(b"\n", self._searched) < 0:
+        if self._received.find(b"\n", self._searched) >= 0:
+            return
+        if self._queued_before is None:
+            self._queued()
+        if now >= deadline and now >= deadline + self._queued():
             raise Gone(FailureKind.TIMEOUT, "no complete line" if self._received else "no reply")
 
     def _look(self, heard: bool) -> None:
         """Has it ended behind an open pipe, is it deaf, is it too big? Raises Gone."""
-        if self._memory_mib < (used := self._resident() >> 20):
+        if self._memory_mib < math.inf and self._memory_mib < (used := resident(self._family()) >> 20):
             raise Gone(FailureKind.MEMORY, f"uses {used} MiB of memory, limit {self._memory_mib} MiB")
         if not heard and (self._deaf or self._process.poll() is not None):
             # Its last words may have come since the poll.
@@ -187,15 +240,8 @@ class Child:
             raise Gone(FailureKind.CRASH, self._ending())
 
     def _queued(self) -> float:
-        """Seconds that the child was ready to run and did not get to, since this was first asked.
-
-        Source: the second field of /proc/PID/schedstat; 0 where there is none.
-        """
-        try:
-            with open(f"/proc/{self.pid}/schedstat", "rb") as file:
-                waited = int(file.read().split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):
-            return 0.0
+        """Seconds that it waited for a processor since this was first asked."""
+        waited = queued(self.pid)
         if self._queued_before is None:
             self._queued_before = waited
         return waited - self._queued_before
@@ -206,17 +252,17 @@ class Child:
             raise Gone(FailureKind.CRASH, self._ending())
         self._received += data
 
-    def _write(self) -> None:
+    def _write(self) -> bool:
+        """Write what the pipe takes; whether that is all."""
         try:
             while self._unsent:
                 del self._unsent[: os.write(self._stdin, self._unsent[:_CHUNK])]
         except BlockingIOError:
-            return
+            return False
         except OSError:  # it reads no more; earlier requests may still be answered
             self._deaf = True
             self._unsent.clear()
-        with contextlib.suppress(KeyError):
-            self._poll.unregister(self._stdin)
+        return True
 
     def _drain(self) -> bool:
         """Read the stderr that is there, a bounded amount of it, so that a flood cannot hold us here; whether
@@ -240,37 +286,9 @@ class Child:
             code = self._process.wait(0.5)
         except subprocess.TimeoutExpired:
             return "closed its stdin" if self._deaf else "closed its stdout and is still running"
-        if code >= 0:
-            return f"ended with exit status {code} instead of answering"
-        return f"was ended by {_signal_name(-code)} instead of answering"
-
-    # --- what /proc knows ------------------------------------------------------------------------------
+        how = f"ended with exit {named(code)}" if code >= 0 else f"was ended by {named(code)}"
+        return f"{how} instead of answering"
 
     def _family(self) -> list[int]:
-        """The process and its descendants, as far as /proc/PID/task/PID/children tells them."""
-        family = [self.pid] if self._process.returncode is None else []  # its number may be another's
-        for pid in family:
-            try:
-                with open(f"/proc/{pid}/task/{pid}/children", "rb") as children:
-                    family += map(int, children.read().split())
-            except OSError:
-                continue
-        return family
-
-    def _resident(self) -> int:
-        """Bytes of memory that the family has resident; 0 where /proc does not tell."""
-        pages = 0
-        for pid in self._family():
-            try:
-                with open(f"/proc/{pid}/statm", "rb") as statm:
-                    pages += int(statm.read().split()[1])
-            except (OSError, IndexError):
-                continue
-        return pages * _PAGE
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        """The process and its descendants, none of one that has ended: its number may be another's."""
+        return family(self.pid) if self._process.returncode is None else []

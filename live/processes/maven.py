@@ -6,12 +6,16 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from rebalance.gate.targets import TargetError
-from rebalance.gate.tools import cache, key, run
+from rebalance.live.processes.tools import ToolError, cache, key, run
+
+CLIENTS = "org.apache.kafka:kafka-clients"
+"""The coordinates of the Java client, without a release."""
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 """Pinned, so that one Maven finds the same jars as the next."""
@@ -26,8 +30,11 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{}</dependencies>
 </project>
 """
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 _MOVES = re.compile(r"(-SNAPSHOT|:LATEST|:RELEASE)\Z")
-_MISSING = re.compile(r"Could not find artifact (\S+)")
+_MISSING = re.compile(r"(?:Could not find artifact|Failed to resolve version for) (\S*[^\s:])")
+_STALE = re.compile("Could not transfer metadata")
+"""A warning: Maven goes on with what it knew."""
 _NO_NETWORK = re.compile(
     r"Unknown host|Connection refused|Network is unreachable|No route to host|[Cc]onnect timed out"
     r"|Temporary failure in name resolution|Connection reset|offline mode"
@@ -38,7 +45,7 @@ def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
     """The jars of ``GROUP:ARTIFACT:VERSION`` and of everything that they need at run time.
 
     Asks Maven the first time only: what it said is remembered for as long as all the jars are there, but for
-    versions that move, such as a SNAPSHOT. Raises TargetError where there is no Maven, no such artifact or no
+    versions that move, such as a SNAPSHOT. Raises ToolError where there is no Maven, no such artifact or no
     network.
     """
     if any(_MOVES.search(one) for one in coordinates):
@@ -57,45 +64,85 @@ def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
         draft.write_text("\n".join([" ".join(coordinates), *jars]) + "\n", encoding="utf-8")
         draft.replace(known)
     except OSError as error:
-        raise TargetError(
-            f"the class path cannot be remembered in {known.parent}: {error.strerror}"
-        ) from error
+        raise ToolError(f"the class path cannot be remembered in {known.parent}: {error.strerror}") from error
     return jars
 
 
+def versions(artifact: str) -> tuple[str, ...]:
+    """All versions of ``GROUP:ARTIFACT`` that the repositories list: of what Maven, told to look again, keeps
+    of their metadata in its local repository, beside the newest. Raises ToolError, also where Maven was
+    content with what it knew from another day.
+    """
+    wanted, began = f"releases of {artifact}", time.time()
+    files, output = _resolved(_dependency(f"{artifact}:pom:RELEASE", alone=True), wanted, "-U")
+    if _STALE.search(output):
+        raise ToolError(f"{wanted}: mvn reaches no repository: is there a network?", detail=output)
+    found: list[str] = []
+    for known in {Path(file).parents[1] for file in files}:
+        status = known / "resolver-status.properties"  # when Maven looked last
+        if status.exists() and status.stat().st_mtime < began - 1:
+            raise ToolError(f"{wanted}: mvn does not ask (is it set to work offline?)", detail=output)
+        for path in sorted(known.glob("maven-metadata*.xml")):
+            found += versions_in(path.read_text(encoding="utf-8", errors="replace"))
+    if not found:
+        raise ToolError(f"{wanted}: mvn leaves no metadata that lists any", detail=output)
+    return tuple(found)
+
+
+def versions_in(metadata: str) -> list[str]:
+    """The versions that a ``maven-metadata.xml`` lists; none of what is no such file.
+
+    >>> versions_in("<m><versioning><versions><version>2.4.0</version></versions></versioning></m>")
+    ['2.4.0']
+    """
+    try:
+        root = ElementTree.fromstring(metadata)
+    except ElementTree.ParseError:
+        return []
+    return [one.text.strip() for one in root.iterfind("versioning/versions/version") if one.text]
+
+
 def _ask(coordinates: Sequence[str]) -> tuple[str, ...]:
+    files, _ = _resolved("".join(map(_dependency, coordinates)), " ".join(coordinates), "-q")
+    return files
+
+
+def _resolved(dependencies: str, wanted: str, option: str) -> tuple[tuple[str, ...], str]:
+    """The files of ``dependencies``, written as in a POM, and what Maven says. Raises ToolError."""
     maven = shutil.which("mvn")
-    wanted = " ".join(coordinates)
     if maven is None:
-        raise TargetError(f"{wanted}: there is no mvn: install Maven, or give the jars with --classpath")
+        raise ToolError(f"{wanted}: there is no mvn: install Maven, or give the jars with --classpath")
     with tempfile.TemporaryDirectory() as directory:
         pom, out = Path(directory, "pom.xml"), Path(directory, "classpath")
-        pom.write_text(_POM.format("".join(map(_dependency, coordinates))), encoding="utf-8")
+        pom.write_text(_POM.format(dependencies), encoding="utf-8")
         goal = [f"{PLUGIN}:build-classpath", f"-Dmdep.outputFile={out}", "-Dmdep.pathSeparator=\n"]
-        words = [maven, "-q", "-B", "-f", str(pom), *goal, "-DincludeScope=runtime"]
-        ran = run(words, SECONDS, f"{wanted}: mvn")
-        said = ran.stdout + ran.stderr
+        argv = [maven, option, "-B", "-f", str(pom), *goal, "-DincludeScope=runtime"]
+        ran = run(argv, SECONDS, f"{wanted}: mvn")
+        output = ran.stdout + ran.stderr
         try:
             if not ran.returncode:
-                return tuple(filter(None, map(str.strip, out.read_text(encoding="utf-8").split("\n"))))
+                lines = out.read_text(encoding="utf-8").split("\n")
+                return tuple(filter(None, map(str.strip, lines))), output
         except OSError:  # it says that all is well, and has written nothing
             pass
-        raise TargetError(_complaint(wanted, said), detail=said)
+        raise ToolError(_complaint(wanted, output), detail=output)
 
 
-def _dependency(coordinates: str) -> str:
-    """``group:artifact:version``, with type and classifier before the version as Maven writes them."""
+def _dependency(coordinates: str, *, alone: bool = False) -> str:
+    """``group:artifact:version``, with type and classifier before the version as Maven writes them; ``alone``
+    without what it needs itself."""
     group, artifact, *between, version = coordinates.split(":")
     fields = {"groupId": group, "artifactId": artifact, "version": version}
     fields |= dict(zip(("type", "classifier"), between, strict=False))
-    return f"<dependency>{''.join(f'<{k}>{escape(v)}</{k}>' for k, v in fields.items())}</dependency>"
+    text = "".join(f"<{k}>{escape(v)}</{k}>" for k, v in fields.items())
+    return f"<dependency>{text}{_ALONE if alone else ''}</dependency>"
 
 
-def _complaint(wanted: str, said: str) -> str:
+def _complaint(wanted: str, output: str) -> str:
     """What Maven has against it, in one line."""
-    if _NO_NETWORK.search(said):
+    if _NO_NETWORK.search(output):
         return f"{wanted}: mvn reaches no repository: is there a network? (give the jars with --classpath)"
-    if found := _MISSING.search(said):
+    if found := _MISSING.search(output):
         return f"{wanted}: Maven finds no {found[1]}"
-    errors = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if "[ERROR]" in line]
+    errors = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if "[ERROR]" in line]
     return f"{wanted}: mvn fails: {next(filter(None, errors), 'it does not say why')[:300]}"

@@ -7,8 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rebalance.gate.targets import TargetError
-from rebalance.gate.tools import cache, key, run
+from rebalance.live.processes.tools import ToolError, cache, key, run
 
 SECONDS = 300
 """How long pip may take; a release without a wheel has to be compiled."""
@@ -23,35 +22,59 @@ def installed(distribution: str, release: str) -> Path:
     """The directory that holds ``distribution`` in this release and whatever it needs, for ``sys.path``.
 
     Asks pip the first time only; where there is no wheel it runs the ``setup.py`` of the release. Raises
-    TargetError where there is no such release, no pip or no network.
+    ToolError where there is no such release, no pip or no network.
     """
     wanted = f"{distribution}=={release}"
     if not _RELEASE.match(release):
-        raise TargetError(f"{wanted!r} names no release", f"write {distribution}==1.2.3")
+        raise ToolError(f"{wanted!r} names no release", f"write {distribution}==1.2.3")
     directory = cache() / "pypi" / f"{wanted}-{key(sys.version, wanted)}"
     if directory.exists():
         return directory
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as draft:
-            words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--prefer-binary"]
-            words += ["--disable-pip-version-check", "--target", f"{draft}/site", wanted]
-            ran = run(words, SECONDS, f"{wanted}: pip")
+            argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--prefer-binary"]
+            argv += ["--disable-pip-version-check", "--target", f"{draft}/site", wanted]
+            ran = run(argv, SECONDS, f"{wanted}: pip")
             if ran.returncode:
-                raise TargetError(_complaint(wanted, ran.stderr), detail=ran.stderr)
+                raise ToolError(_complaint(wanted, ran.stderr), detail=ran.stderr)
             if not directory.exists():  # another process may have been quicker
                 Path(draft, "site").rename(directory)
     except OSError as error:
         if not directory.exists():
-            raise TargetError(f"{wanted} cannot be kept in {directory.parent}: {error}") from error
+            raise ToolError(f"{wanted} cannot be kept in {directory.parent}: {error}") from error
     return directory
 
 
-def _complaint(wanted: str, said: str) -> str:
+def versions(distribution: str) -> tuple[str, ...]:
+    """All releases of ``distribution`` that pip finds, whatever Python they are for. Raises ToolError."""
+    wanted = f"releases of {distribution}"
+    argv = [sys.executable, "-m", "pip", "index", "versions", "--ignore-requires-python", "--no-input"]
+    # One retry: without any, pip does not say that it reached no index.
+    argv += ["--disable-pip-version-check", "--retries", "1", "--timeout", "15", distribution]
+    ran = run(argv, SECONDS, f"{wanted}: pip")
+    if ran.returncode or _NO_NETWORK.search(ran.stderr):  # it goes on with what lies on this machine
+        raise ToolError(_complaint(wanted, ran.stderr), detail=ran.stderr)
+    return versions_in(ran.stdout)
+
+
+def versions_in(output: str) -> tuple[str, ...]:
+    """The releases that ``pip index versions`` names.
+
+    >>> versions_in("six (1.16.0)\\nAvailable versions: 1.16.0, 1.15.0\\n  INSTALLED: 1.16.0")
+    ('1.16.0', '1.15.0')
+    """
+    listed = (
+        line.partition(":")[2] for line in output.splitlines() if line.startswith("Available versions:")
+    )
+    return tuple(one.strip() for line in listed for one in line.split(","))
+
+
+def _complaint(wanted: str, output: str) -> str:
     """What pip has against it, in one line."""
-    if _NO_NETWORK.search(said):
+    if _NO_NETWORK.search(output):
         return f"{wanted}: pip reaches no index: is there a network?"
-    if "No matching distribution" in said:
+    if "No matching distribution" in output:
         return f"{wanted}: pip finds no such release for Python {sys.version_info[0]}.{sys.version_info[1]}"
-    errors = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line.strip() for line in output.splitlines() if line.strip()]
     return f"{wanted}: pip fails: {(errors or ['it does not say why'])[-1][:300]}"

@@ -1,8 +1,8 @@
 """A loopback proxy between clients and brokers that delays, drops, cuts or answers chosen messages.
 
 One listener for each broker; the cluster advertises the proxy's ports (``MockCluster.advertise``,
-``advertised.listeners``), so nothing is rewritten. What shall happen to which message is a `Rule`, data that
-can be added, awaited and released while clients run, so a test or a replay never sleeps. On a connection
+``advertised.listeners``), so nothing is rewritten. What shall happen to which message is a `ProxyRule`, data
+that can be added, awaited and released while clients run, so a test or a replay never sleeps. On a connection
 messages keep their order, as TCP and a broker keep it: what waits holds up what is behind it.
 """
 
@@ -20,7 +20,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from rebalance.gate.live.wire import (
+from rebalance.live.proxy.wire import (
     CODES,
     SCHEMAS,
     Fields,
@@ -45,7 +45,7 @@ Address = tuple[str, int]
 _T = TypeVar("_T")
 
 
-class Action(StrEnum):
+class ProxyAction(StrEnum):
     """What a rule does with a message."""
 
     HOLD = "hold"
@@ -57,13 +57,13 @@ class Action(StrEnum):
     CUT_AFTER = "cut after"
     """A request is passed on, then the client's connection is closed. The broker's stays open."""
     ANSWER = "answer"
-    """A request is answered with ``Rule.error`` at once; the broker does not see it."""
+    """A request is answered with ``ProxyRule.error`` at once; the broker does not see it."""
     TAKE = "take"
     """A request is kept for ``Proxy.reply``; the broker does not see it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyRule:
     """What happens to which message.
 
     It concerns messages of ``api`` by ``direction``, of ``client`` (a client id; None for all) and, where
@@ -73,7 +73,7 @@ class Rule:
     """
 
     api: str
-    action: Action
+    action: ProxyAction
     direction: Direction = "request"
     client: str | None = None
     when: str | None = None
@@ -83,12 +83,15 @@ class Rule:
     since: int = 0
 
     def __post_init__(self) -> None:
-        if self.action in (Action.ANSWER, Action.TAKE, Action.CUT_AFTER) and self.direction != "request":
+        if (
+            self.action in (ProxyAction.ANSWER, ProxyAction.TAKE, ProxyAction.CUT_AFTER)
+            and self.direction != "request"
+        ):
             raise ValueError(f"{self.action.value!r} is for requests")
-        if self.action in (Action.ANSWER, Action.TAKE) and (self.api, "response") not in SCHEMAS:
+        if self.action in (ProxyAction.ANSWER, ProxyAction.TAKE) and (self.api, "response") not in SCHEMAS:
             known = ", ".join(sorted({api for api, _ in SCHEMAS}))
             raise ValueError(f"{self.api} cannot be answered; known: {known}")
-        if self.action is Action.ANSWER and self.error not in CODES:
+        if self.action is ProxyAction.ANSWER and self.error not in CODES:
             raise ValueError(f"unknown error {self.error!r}; known: {', '.join(CODES)}")
 
     def fits(self, frame: Frame) -> bool:
@@ -102,7 +105,7 @@ class Rule:
         return frame.error not in ("", "NONE") if self.when == "*" else frame.error == self.when
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Frame:
     """One message that the proxy saw.
 
@@ -134,12 +137,12 @@ class ProxyTimeout(TimeoutError):
     """Nothing of what was awaited came; the text says what, and what came last."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Placed:
     """A rule at work. ``matched`` are the messages that it has acted on so far, ``count`` how many; of a rule
     without end that keeps none for later the first are forgotten."""
 
-    rule: Rule
+    rule: ProxyRule
     proxy: Proxy
     matched: list[Frame] = field(default_factory=list)
     count: int = 0
@@ -157,7 +160,7 @@ class Placed:
             return False
         self.count += 1
         self.matched.append(frame)
-        if self.rule.times is None and self.rule.action is not Action.TAKE:
+        if self.rule.times is None and self.rule.action is not ProxyAction.TAKE:
             trim(self.matched)
         return True
 
@@ -166,8 +169,8 @@ class Placed:
         what = f"{self.rule.client or 'any client'}'s {self.rule.api} {self.rule.direction} number {count}"
 
         def there() -> Frame | None:
-            place = count - 1 - self.count
-            return self.matched[place] if place < 0 else None
+            index = count - 1 - self.count
+            return self.matched[index] if index < 0 else None
 
         return self.proxy.wait(there, what, seconds)
 
@@ -283,12 +286,12 @@ class Proxy:
 
     # -- rules -----------------------------------------------------------------------------------------
 
-    def add(self, rule: Rule) -> Placed:
+    def add(self, rule: ProxyRule) -> Placed:
         """Put a rule to work. Where several fit, the one added first acts."""
         return self.call(lambda: self._add(rule))
 
-    def _add(self, rule: Rule) -> Placed:
-        placed = Placed(rule, self)
+    def _add(self, rule: ProxyRule) -> Placed:
+        placed = Placed(rule=rule, proxy=self)
         self._placed.append(placed)
         return placed
 
@@ -316,8 +319,10 @@ class Proxy:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     last = self.frames[-1] if self.frames else None
-                    said = f"the last was {last.client}'s {last.api} {last.direction}" if last else "nothing"
-                    raise ProxyTimeout(f"{what} did not come within {seconds:g} s; {said}")
+                    last_seen = (
+                        f"the last was {last.client}'s {last.api} {last.direction}" if last else "nothing"
+                    )
+                    raise ProxyTimeout(f"{what} did not come within {seconds:g} s; {last_seen}")
                 self._changed.wait(left)
         return found
 
@@ -392,14 +397,21 @@ class Proxy:
         self.total += 1
         self._counts[frame.api, frame.client, frame.direction] += 1
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
     def _frame(self, pipe: _Pipe, direction: Direction, about: Frame | None = None, **values: Any) -> Frame:
         if about is not None:
             values |= {name: getattr(about, name) for name in ("api", "version", "correlation", "client")}
-        return Frame(self.total, time.monotonic(), pipe.broker, pipe.number, direction, **values)
+        return Frame(
+            number=self.total,
+            at=time.monotonic(),
+            broker=pipe.broker,
+            connection=pipe.number,
+            direction=direction,
+            **values,
+        )
 
     # -- connections -----------------------------------------------------------------------------------
 
@@ -482,7 +494,7 @@ class Proxy:
                 if frame.fate == "answered":
                     error = placed.rule.error
                     self._respond(frame, refusal(frame.api, error, frame.fields or {}))
-            self._tell()
+            self._notify()
 
     async def _responses(self, pipe: _Pipe, reader: asyncio.StreamReader) -> None:
         while True:
@@ -502,7 +514,7 @@ class Proxy:
             if placed is None or await self._may_pass(placed, frame, pipe):
                 pipe.ready[number] = payload
                 self._deliver(pipe)
-            self._tell()
+            self._notify()
 
     def _read(self, pipe: _Pipe, read: Callable[..., Fields | None], *values: Any) -> Fields | None:
         """The fields of a message; what cannot be read passes all the same, without."""
@@ -532,15 +544,15 @@ class Proxy:
     async def _may_pass(self, placed: Placed, frame: Frame, pipe: _Pipe) -> bool:
         """Do what the rule says; whether the message goes on."""
         match placed.rule.action:
-            case Action.HOLD:
+            case ProxyAction.HOLD:
                 await placed._open.wait()
                 frame.fate = "released"
                 return True
-            case Action.DROP:
+            case ProxyAction.DROP:
                 pipe.dead.add(frame.direction)
-            case Action.CUT:
+            case ProxyAction.CUT:
                 self._cut(pipe)
-            case Action.CUT_AFTER:
+            case ProxyAction.CUT_AFTER:
                 frame.fate = "cut after"
             case _:
                 pass
@@ -554,7 +566,7 @@ class Proxy:
         with self._changed:
             self._log(self._frame(pipe, "response", frame, fields=fields, fate="ours"))
         self._deliver(pipe)
-        self._tell()
+        self._notify()
         return frame.correlation not in pipe.ready
 
     def _deliver(self, pipe: _Pipe) -> None:
@@ -571,8 +583,8 @@ class Proxy:
 
 
 _FATES = {
-    Action.HOLD: "held", Action.DROP: "dropped", Action.CUT: "cut", Action.CUT_AFTER: "cut after",
-    Action.ANSWER: "answered", Action.TAKE: "taken",
+    ProxyAction.HOLD: "held", ProxyAction.DROP: "dropped", ProxyAction.CUT: "cut",
+    ProxyAction.CUT_AFTER: "cut after", ProxyAction.ANSWER: "answered", ProxyAction.TAKE: "taken",
 }  # fmt: skip
 
 

@@ -226,19 +226,19 @@ def size(prefix: bytes) -> int:
 
 def header(payload: bytes) -> Header:
     """The header of a request. Raises FrameError."""
-    reader = _Reader(payload, compact=False)
+    reader = _FrameReader(payload, compact=False)
     key, version, correlation = reader.number("h"), reader.number("h"), reader.number("i")
     client = reader.string()
     api = APIS.get(key, str(key))
     schema = SCHEMAS.get((api, "request"))
     if schema is not None and version >= schema.flexible:
         reader.tags()
-    return Header(api, version, correlation, client, reader.at)
+    return Header(api=api, version=version, correlation=correlation, client=client, at=reader.at)
 
 
 def correlation(payload: bytes) -> int:
     """The correlation id of a response. Raises FrameError."""
-    return _Reader(payload, compact=False).number("i")
+    return _FrameReader(payload, compact=False).number("i")
 
 
 # -- messages --------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def read_response(api: str, version: int, payload: bytes) -> Fields | None:
     schema = SCHEMAS.get((api, "response"))
     if schema is None or (api == "ApiVersions" and version > 2):  # in which version, only a look would tell
         return None
-    reader = _Reader(payload, compact=False)
+    reader = _FrameReader(payload, compact=False)
     reader.number("i")
     if version >= schema.flexible:
         reader.tags()
@@ -320,7 +320,7 @@ def _read(api: str, kind: str, version: int, payload: bytes, at: int) -> Fields 
     schema = SCHEMAS.get((api, kind))
     if schema is None:
         return None
-    reader = _Reader(payload, compact=version >= schema.flexible, at=at)
+    reader = _FrameReader(payload, compact=version >= schema.flexible, at=at)
     try:
         return reader.fields(schema.fields, version)
     except FrameError as error:
@@ -329,13 +329,13 @@ def _read(api: str, kind: str, version: int, payload: bytes, at: int) -> Fields 
 
 def _written(api: str, kind: str, version: int, fields: Fields) -> bytes:
     schema = SCHEMAS[api, kind]
-    return _Writer(version >= schema.flexible).fields(schema.fields, version, fields)
+    return _FrameWriter(version >= schema.flexible).fields(schema.fields, version, fields)
 
 
 _NUMBERS = {"int16": "h", "int32": "i", "int64": "q", "bool": "?"}
 
 
-class _Reader:
+class _FrameReader:
     """A cursor over a payload. Raises FrameError where it holds less than it announces."""
 
     def __init__(self, payload: bytes, *, compact: bool, at: int = 0) -> None:
@@ -401,7 +401,7 @@ class _Reader:
         return taken
 
 
-class _Writer:
+class _FrameWriter:
     """Values as bytes, in the order of a schema."""
 
     def __init__(self, compact: bool) -> None:

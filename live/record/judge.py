@@ -1,8 +1,8 @@
 """What the events of one run say against the clients: exact, in plain Python, for one group.
 
-The first checks are those of ``rebalance audit``, by the same rules (``pipeline/checks.py``); it judges many
-groups of many hosts, this one group whose clocks are one. The others need what only a recording knows: which
-member was alive, what the client says that it owns, who read which records.
+The first checks are those of ``rebalance audit``, by the same rules (``pipeline/audit/checks.py``); it judges
+many groups of many hosts, this one group whose clocks are one. The others need what only a recording knows:
+which member was alive, what the client says that it owns, who read which records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-Line = Mapping[str, Any]
+EventLine = Mapping[str, Any]
 
 
 class Check(NamedTuple):
@@ -62,8 +62,8 @@ CHECKS = {
 """In the order in which they are reported."""
 
 
-@dataclass(frozen=True)
-class Rest:
+@dataclass(frozen=True, kw_only=True)
+class QuiescencePoint:
     """A moment at which the group was to be at rest: step ``number`` of the run, at ``at`` (ISO 8601).
 
     ``live``: who took part; ``wanted``: the partitions of what they subscribe to; ``owned``: what each of
@@ -81,8 +81,8 @@ class Rest:
     """Not settled, yet all are in one generation and nothing moves."""
 
 
-@dataclass(frozen=True)
-class Found:
+@dataclass(frozen=True, kw_only=True)
+class CheckFinding:
     """One finding. ``seconds`` is how long it lasted, up to the end of the run; generations are of grants."""
 
     check: str
@@ -99,7 +99,7 @@ class Found:
         return CHECKS[self.check].level
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Owned:
     """A time in which a consumer owned a partition, by its callbacks. ``end``: the event that ended it."""
 
@@ -111,7 +111,7 @@ class Owned:
     held: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HandOver:
     """From the last record that one owner read to the first of the next; ``offsets`` says how many records
     were read again (above 0) or by nobody (below)."""
@@ -127,23 +127,23 @@ class HandOver:
     """The earlier one was killed in between: what it read last may not have been told."""
 
 
-@dataclass
-class History:
+@dataclass(kw_only=True)
+class OwnershipHistory:
     """The events of one group, put in order."""
 
-    events: Sequence[Line]
+    events: Sequence[EventLine]
     intervals: dict[str, list[Owned]] = field(default_factory=lambda: defaultdict(list))
-    disorder: list[Found] = field(default_factory=list)
+    disorder: list[CheckFinding] = field(default_factory=list)
     members: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     first: dict[int, str] = field(default_factory=dict)
     end: str = ""
 
 
-def history(lines: Iterable[Line]) -> History:
+def history(lines: Iterable[EventLine]) -> OwnershipHistory:
     """Who owned what from when to when, and which callbacks do not fit."""
-    told = [line for line in lines if "at" in line]
-    events = sorted(told, key=lambda line: str(line["at"]))  # of one consumer they are in order already
-    made = History(events, end=str(events[-1]["at"]) if events else "")
+    timed = [line for line in lines if "at" in line]
+    events = sorted(timed, key=lambda line: str(line["at"]))  # of one consumer they are in order already
+    made = OwnershipHistory(events=events, end=str(events[-1]["at"]) if events else "")
     open_: dict[str, dict[str, Owned]] = defaultdict(dict)
     for event in events:
         kind, consumer = event["event"], event.get("consumer", "")
@@ -158,7 +158,7 @@ def history(lines: Iterable[Line]) -> History:
                     if name in mine:
                         made.disorder.append(_order(event, name, f"assigned {name}, which it owned already"))
                         _close(made, mine, name, event)
-                    mine[name] = Owned(consumer, generation, at)
+                    mine[name] = Owned(consumer=consumer, granted=generation, began=at)
             case "revoked" | "lost":
                 for name in event.get("partitions", ()):
                     if name in mine:
@@ -176,32 +176,48 @@ def history(lines: Iterable[Line]) -> History:
     return made
 
 
-def _close(made: History, mine: dict[str, Owned], name: str, event: Line) -> None:
+def _close(made: OwnershipHistory, mine: dict[str, Owned], name: str, event: EventLine) -> None:
     one = mine.pop(name)
     ended = Owned(
-        *(one.consumer, one.granted, one.began), event["at"], event["event"], event.get("generation")
+        consumer=one.consumer,
+        granted=one.granted,
+        began=one.began,
+        ended=event["at"],
+        end=event["event"],
+        held=event.get("generation"),
     )
     made.intervals[name].append(ended)
 
 
-def _vanished(made: History, one: Owned) -> Owned:
+def _vanished(made: OwnershipHistory, one: Owned) -> Owned:
     """What a consumer owned that the group went on without ends when it did."""
     last = max((g for g, who in made.members.items() if one.consumer in who), default=None)
     later = [g for g in made.members if last is not None and g > last]
     if not later:
         return one
-    return Owned(one.consumer, one.granted, one.began, max(made.first[min(later)], one.began))
-
-
-def _order(event: Line, name: str, detail: str) -> Found:
-    who = event["consumer"]
-    return Found(
-        "callback-order", event["at"], 0.0, (who,), f"{who}: {detail}", name, (event.get("generation"),)
+    return Owned(
+        consumer=one.consumer,
+        granted=one.granted,
+        began=one.began,
+        ended=max(made.first[min(later)], one.began),
     )
 
 
-def contradictions(made: History) -> Iterator[Found]:
-    """Owned twice, granted before revoked, owned by a zombie (``pipeline/checks.py:contradictions``)."""
+def _order(event: EventLine, name: str, detail: str) -> CheckFinding:
+    who = event["consumer"]
+    return CheckFinding(
+        check="callback-order",
+        began=event["at"],
+        seconds=0.0,
+        consumers=(who,),
+        detail=f"{who}: {detail}",
+        partition=name,
+        generations=(event.get("generation"),),
+    )
+
+
+def contradictions(made: OwnershipHistory) -> Iterator[CheckFinding]:
+    """Owned twice, granted before revoked, owned by a zombie (see ``pipeline.audit.checks``)."""
     for name in sorted(made.intervals):
         owned = made.intervals[name]
         for number, b in enumerate(owned):
@@ -210,19 +226,19 @@ def contradictions(made: History) -> Iterator[Found]:
                     yield found
 
 
-def _meet(made: History, name: str, a: Owned, b: Owned, following: bool) -> Found | None:
+def _meet(made: OwnershipHistory, name: str, a: Owned, b: Owned, following: bool) -> CheckFinding | None:
     """What is wrong with two owners of which ``a`` began first."""
     overlap = a.ended is None or a.ended > b.began
-    told = [g for g in (a.granted, b.granted) if g is not None]
-    older = b if len(told) == 2 and told[0] > told[1] else a
-    later = max(told, default=-1)
+    granted = [g for g in (a.granted, b.granted) if g is not None]
+    older = b if len(granted) == 2 and granted[0] > granted[1] else a
+    later = max(granted, default=-1)
     member = later not in made.members or older.consumer in made.members[later]
     ends = [at for at in (a.ended, b.ended) if at is not None]
     lasted = seconds(b.began, min([*ends, made.end])) if overlap else 0.0
     check = ""
     if overlap and member:
         check = "owned-twice"
-    elif following and a.end == "revoked" and len(told) == 2 and _within(a, b):
+    elif following and a.end == "revoked" and len(granted) == 2 and _within(a, b):
         check = "granted-before-revoked"
     elif overlap and older.end in ("revoked", "lost", "closed"):
         check = "owned-by-zombie"
@@ -234,7 +250,15 @@ def _meet(made: History, name: str, a: Owned, b: Owned, following: bool) -> Foun
         f"{a.granted}, and {still}"
     )
     who = (a.consumer, b.consumer)
-    return Found(check, b.began, lasted, who, detail, name, (a.granted, b.granted))
+    return CheckFinding(
+        check=check,
+        began=b.began,
+        seconds=lasted,
+        consumers=who,
+        detail=detail,
+        partition=name,
+        generations=(a.granted, b.granted),
+    )
 
 
 def _within(a: Owned, b: Owned) -> bool:
@@ -242,7 +266,7 @@ def _within(a: Owned, b: Owned) -> bool:
     return None not in (a.held, a.granted, b.granted) and a.held >= b.granted > a.granted  # type: ignore[operator]
 
 
-def at_rest(made: History, rests: Iterable[Rest]) -> Iterator[Found]:
+def at_rest(made: OwnershipHistory, rests: Iterable[QuiescencePoint]) -> Iterator[CheckFinding]:
     """What was wrong when the group was to be at rest."""
     for rest in rests:
         answered = dict.fromkeys(rest.live, rest.at)
@@ -260,19 +284,39 @@ def at_rest(made: History, rests: Iterable[Rest]) -> Iterator[Found]:
                 detail = f"{who} owns {_names(more)} that no callback told" if more else ""
                 detail += " and " if more and less else ""
                 detail += f"{who} does not own {_names(less)} that its callbacks told" if less else ""
-                yield Found("assignment-differs", rest.at, 0.0, (who,), detail, (more + less)[0])
+                yield CheckFinding(
+                    check="assignment-differs",
+                    began=rest.at,
+                    seconds=0.0,
+                    consumers=(who,),
+                    detail=detail,
+                    partition=(more + less)[0],
+                )
         if rest.settled:
             continue
         owned = {name for mine in believed.values() for name in mine}
         missing = [name for name in rest.wanted if name not in owned]
         if rest.agreed and missing:
             detail = _stranded(made, rest, missing)
-            yield Found("stranded", rest.at, 0.0, rest.live, detail, missing[0])
+            yield CheckFinding(
+                check="stranded",
+                began=rest.at,
+                seconds=0.0,
+                consumers=rest.live,
+                detail=detail,
+                partition=missing[0],
+            )
         else:
-            yield Found("never-settles", rest.at, 0.0, rest.live, f"at step {rest.number}: {rest.why}")
+            yield CheckFinding(
+                check="never-settles",
+                began=rest.at,
+                seconds=0.0,
+                consumers=rest.live,
+                detail=f"at step {rest.number}: {rest.why}",
+            )
 
 
-def _believed(made: History, who: str, at: str) -> set[str]:
+def _believed(made: OwnershipHistory, who: str, at: str) -> set[str]:
     return {
         name
         for name, several in made.intervals.items()
@@ -281,7 +325,7 @@ def _believed(made: History, who: str, at: str) -> set[str]:
     }
 
 
-def _rebalancing(made: History, who: str, at: str) -> bool:
+def _rebalancing(made: OwnershipHistory, who: str, at: str) -> bool:
     """Whether a rebalance had begun for ``who``, and had not told it what it owns: it is not at rest."""
     moves = [
         event["event"]
@@ -294,20 +338,23 @@ def _rebalancing(made: History, who: str, at: str) -> bool:
 _MOVES = ("revoked", "lost", "joining", "joined", "synced", "assigned")
 
 
-def _stranded(made: History, rest: Rest, missing: Sequence[str]) -> str:
+def _stranded(made: OwnershipHistory, rest: QuiescencePoint, missing: Sequence[str]) -> str:
     """What is the matter with partitions that no live member owns; one that is not polled may own them."""
     owners = {one.consumer for name in missing for one in made.intervals.get(name, ())}
     held = {who: _believed(made, who, rest.at) & {*missing} for who in sorted(owners - {*rest.live})}
-    said = [f"{who}, which is not polled, owns {_names(sorted(mine))}" for who, mine in held.items() if mine]
-    whose = f"nobody that is polled owns {_names(missing)} ({'; '.join(said)})"
-    return f"{whose if said else 'nobody owns ' + _names(missing)}, and the members agree on their generation"
+    elsewhere = [
+        f"{who}, which is not polled, owns {_names(sorted(mine))}" for who, mine in held.items() if mine
+    ]
+    whose = f"nobody that is polled owns {_names(missing)} ({'; '.join(elsewhere)})"
+    which = whose if elsewhere else f"nobody owns {_names(missing)}"
+    return f"{which}, and the members agree on their generation"
 
 
 def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def hand_overs(lines: Iterable[Line]) -> list[HandOver]:
+def hand_overs(lines: Iterable[EventLine]) -> list[HandOver]:
     """Each time that another consumer, or the same one again, goes on reading a partition."""
     reads: dict[str, list[tuple[str, int, int, str]]] = defaultdict(list)
     killed: dict[str, list[str]] = defaultdict(list)
@@ -324,14 +371,34 @@ def hand_overs(lines: Iterable[Line]) -> list[HandOver]:
         for (read, _, end, before), (at, first, last, after) in pairwise(several):
             if first != end + 1:
                 dead = any(read <= end_of_it < at for end_of_it in killed[before])
-                made.append(HandOver(name, before, after, at, first, so_far + 1 - first, dead))
+                made.append(
+                    HandOver(
+                        partition=name,
+                        before=before,
+                        after=after,
+                        at=at,
+                        first=first,
+                        offsets=so_far + 1 - first,
+                        killed=dead,
+                    )
+                )
             elif before != after:
-                made.append(HandOver(name, before, after, at, first, 0, False))
+                made.append(
+                    HandOver(
+                        partition=name,
+                        before=before,
+                        after=after,
+                        at=at,
+                        first=first,
+                        offsets=0,
+                        killed=False,
+                    )
+                )
             so_far = max(so_far, last)
     return made
 
 
-def skipped(handed: Iterable[HandOver], lines: Sequence[Line]) -> Iterator[Found]:
+def skipped(handed: Iterable[HandOver], lines: Sequence[EventLine]) -> Iterator[CheckFinding]:
     """Records that nobody read although later ones of the partition were."""
     read: dict[str, set[int]] = defaultdict(set)
     for line in lines:
@@ -342,17 +409,30 @@ def skipped(handed: Iterable[HandOver], lines: Sequence[Line]) -> Iterator[Found
         missed = set(range(one.first + one.offsets, one.first)) - read[one.partition]
         if missed and not one.killed:
             detail = f"{one.after} began at {one.first}; offsets from {min(missed)} on were read by nobody"
-            yield Found("skipped-records", one.at, 0.0, (one.before, one.after), detail, one.partition)
+            yield CheckFinding(
+                check="skipped-records",
+                began=one.at,
+                seconds=0.0,
+                consumers=(one.before, one.after),
+                detail=detail,
+                partition=one.partition,
+            )
 
 
-def died(lines: Iterable[Line]) -> Iterator[Found]:
+def died(lines: Iterable[EventLine]) -> Iterator[CheckFinding]:
     """Consumers that ended by themselves."""
     for line in lines:
         if line["event"] == "closed" and str(line.get("detail", "")).startswith("ended with"):
-            yield Found("died", line["at"], 0.0, (line["consumer"],), f"{line['consumer']} {line['detail']}")
+            yield CheckFinding(
+                check="died",
+                began=line["at"],
+                seconds=0.0,
+                consumers=(line["consumer"],),
+                detail=f"{line['consumer']} {line['detail']}",
+            )
 
 
-def judge(lines: Sequence[Line], rests: Sequence[Rest]) -> list[Found]:
+def judge(lines: Sequence[EventLine], rests: Sequence[QuiescencePoint]) -> list[CheckFinding]:
     """All findings of a run, in the order of the checks and of time."""
     made = history(lines)
     found = [

@@ -11,13 +11,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.live.cluster import Cluster, Refused, Unavailable, Unsupported
-from rebalance.gate.live.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
-from rebalance.gate.live.judge import Found, HandOver, Rest, hand_overs, judge
-from rebalance.gate.live.member import PROFILES, Log, Member, Profile
-from rebalance.gate.live.process import Line
-from rebalance.gate.live.scenarios import MEMBER_STEPS, TOPICS, Plan, Step, loaded, steps
-from rebalance.gate.result import Exit, Verdict
+from rebalance.live.clusters.cluster import LiveCluster, Unsupported
+from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
+from rebalance.live.consumers.member import PROFILES, ClientProfile, LiveMember, Log
+from rebalance.live.processes.program import CommandRefused, JsonLine
+from rebalance.live.processes.tools import ToolError
+from rebalance.live.record.judge import CheckFinding, HandOver, QuiescencePoint, hand_overs, judge
+from rebalance.live.record.scenarios import MEMBER_STEPS, TOPICS, RecordingPlan, RecordingStep, loaded, steps
+from rebalance.properties.verdict import Exit, Verdict
 
 GROUP = "recorded"
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
@@ -53,7 +54,7 @@ def two_bounces(last: str) -> tuple[tuple[str, ...], ...]:
     return ("range",), (last, "range"), (last,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """What to record. ``clients``: kinds and how many of each. ``session``: ``session.timeout.ms``;
     ``poll``: the timeout of each poll; both in milliseconds.
@@ -63,7 +64,7 @@ class Request:
     """
 
     cluster: str
-    clients: tuple[tuple[Profile, int], ...]
+    clients: tuple[tuple[ClientProfile, int], ...]
     scenario: str
     seed: int = 0
     duration: float | None = None
@@ -78,11 +79,11 @@ class Request:
     kafka: str = KAFKA
     nodes: int = 1
     """Of the cluster, where it is Apache Kafka: release, and processes."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RecordingStep, ...] = ()
     """These instead of the scenario's: those of an earlier run."""
 
     @property
-    def members(self) -> dict[str, Profile]:
+    def members(self) -> dict[str, ClientProfile]:
         """Names and kinds, in order."""
         return {
             f"{str(profile).replace(':', '-')}-{number}": profile
@@ -148,11 +149,11 @@ class Request:
         }
 
 
-def clients(text: str) -> tuple[tuple[Profile, int], ...]:
+def clients(text: str) -> tuple[tuple[ClientProfile, int], ...]:
     """``confluent:3,java:4.1.0:2`` as profiles and counts. Raises ValueError, whose text says what is wrong.
 
     >>> clients("confluent:2,java:4.1.0:1")
-    ((Profile(name='confluent', version=''), 2), (Profile(name='java', version='4.1.0'), 1))
+    ((ClientProfile(name='confluent', version=''), 2), (ClientProfile(name='java', version='4.1.0'), 1))
     """
     made = []
     for part in filter(None, map(str.strip, text.split(","))):
@@ -165,7 +166,7 @@ def clients(text: str) -> tuple[tuple[Profile, int], ...]:
         if more or wrong or not count.isdigit() or not 0 < int(count) <= 50:
             like = "java:VERSION:COUNT" if name == "java" else f"{name}:COUNT"
             raise ValueError(f"{part!r} is not of the form {like}, with a count from 1 to 50")
-        made.append((Profile(name, version), int(count)))
+        made.append((ClientProfile(name, version), int(count)))
     if not made:
         raise ValueError("no clients: name some, such as confluent:3")
     if len({profile for profile, _ in made}) < len(made):
@@ -173,7 +174,7 @@ def clients(text: str) -> tuple[tuple[Profile, int], ...]:
     return tuple(made)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Recorded:
     """What came of it. ``unsupported``: why there is no verdict."""
 
@@ -182,10 +183,10 @@ class Recorded:
     version: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     """Member -> the client in its own words."""
-    played: list[Step] = field(default_factory=list)
-    rests: list[Rest] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    findings: list[Found] = field(default_factory=list)
+    played: list[RecordingStep] = field(default_factory=list)
+    rests: list[QuiescencePoint] = field(default_factory=list)
+    lines: list[JsonLine] = field(default_factory=list)
+    findings: list[CheckFinding] = field(default_factory=list)
     hand_overs: list[HandOver] = field(default_factory=list)
     unread: int = 0
     """Records that were produced before the last rest and read by nobody by then."""
@@ -198,7 +199,7 @@ class Recorded:
     """Whether there is something in ``out``."""
 
     @property
-    def gating(self) -> list[Found]:
+    def gating(self) -> list[CheckFinding]:
         """The findings that fail the run."""
         return [one for one in self.findings if one.level != "quality"]
 
@@ -214,7 +215,7 @@ class Recorded:
     @property
     def exit(self) -> Exit:
         """The exit code."""
-        return Exit.INTERRUPTED if self.interrupted else Exit[self.verdict.name]
+        return Exit.of(self.verdict, interrupted=self.interrupted)
 
 
 AGAIN = ("scenario", "seed", "partitions", "assignor", "session", "poll", "settle", "static")
@@ -230,24 +231,24 @@ def again(run: Mapping[str, Any]) -> Request:
     if run.get("cluster", {}).get("kind") == "kafka":
         of_cluster["kafka"] = run["cluster"]["version"]
     return Request(
-        str(kept["cluster"]),
-        clients(kept["clients"]),
+        cluster=str(kept["cluster"]),
+        clients=clients(kept["clients"]),
         steps=tuple(loaded(run["steps"])),
         **{name: kept[name] for name in AGAIN},
         **{name: kept.get(name, of_cluster[name]) for name in CLUSTER},
     )
 
 
-Tell = Callable[[str], None]
+ProgressReporter = Callable[[str], None]
 
 
-class Play:
+class RecordingRun:
     """One run: its cluster, its members, its log."""
 
-    def __init__(self, request: Request, cluster: Cluster, out: Path) -> None:
+    def __init__(self, request: Request, cluster: LiveCluster, out: Path) -> None:
         self.request, self.cluster, self.out = request, cluster, out
         self.log = Log()
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, LiveMember] = {}
         self.subscribed: dict[str, tuple[str, ...]] = {}
         self.stalled: set[str] = set()
         self.partitions = dict.fromkeys(TOPICS, request.partitions)
@@ -258,13 +259,13 @@ class Play:
         for topic, count in self.partitions.items():
             self.cluster.create_topic(topic, count)
 
-    def do(self, step: Step) -> None:
-        """One step. Raises Unsupported, Unavailable and Refused."""
+    def do(self, step: RecordingStep) -> None:
+        """One step. Raises Unsupported, ToolError and Refused."""
         if step.do not in ("next", "settle"):
             self.produce()
         name = step.member
         if step.do in MEMBER_STEPS and (name in self.members) == (step.do == "start"):
-            raise Refused(
+            raise CommandRefused(
                 f"{step}: {name or 'nobody'} {'runs already' if step.do == 'start' else 'does not run'}"
             )
         match step.do:
@@ -285,10 +286,10 @@ class Play:
                 self.members[name].command(step.do)
             case "subscribe":
                 self.subscribed[name] = step.topics
-                told = {"do": "subscribe", "topics": list(step.topics)}
+                command = {"do": "subscribe", "topics": list(step.topics)}
                 member = self.members[name]
                 before = sum(1 for _ in member.lines)
-                member.command(**(told if step.topics else {"do": "unsubscribe"}))
+                member.command(**(command if step.topics else {"do": "unsubscribe"}))
                 member.await_event("subscribed", ANSWER, after=before)
             case "create_topic":
                 self.cluster.create_topic(step.topic, step.partitions)
@@ -310,7 +311,7 @@ class Play:
         config = self.request.config(stage)
         if self.request.static:
             config["group.instance.id"] = name
-        member = Member(
+        member = LiveMember(
             *(name, self.request.members[name], GROUP, TOPICS[:1], config),
             bootstrap=self.cluster.bootstrap,
             log=self.log,
@@ -319,7 +320,7 @@ class Play:
         )
         self.members[name], self.subscribed[name] = member, TOPICS[:1]
         if member.await_event("subscribed", 60.0, after=before) is None:
-            raise Unavailable(f"{name} did not start: {member.stderr() or 'it says nothing'}")
+            raise ToolError(f"{name} did not start: {member.stderr() or 'it says nothing'}")
 
     def produce(self) -> None:
         """Some records for each partition."""
@@ -344,7 +345,7 @@ class Play:
         topics = {topic for name in self.live() for topic in self.subscribed[name]}
         return [f"{t}-{n}" for t, count in self.partitions.items() if t in topics for n in range(count)]
 
-    def settle(self, number: int) -> Rest:
+    def settle(self, number: int) -> QuiescencePoint:
         """Wait until the group is at rest; say how it is then."""
         deadline = time.monotonic() + self.request.settle
         why, agreed = self.restless()
@@ -363,10 +364,19 @@ class Play:
         silent = [name for name in live if owned[name] is None]
         if silent and not why:
             why = f"{silent[0]} does not answer"
-        said = {name: tuple(names) for name, names in owned.items() if names is not None}
-        return Rest(number, self.log.now(), not why, tuple(live), tuple(self.wanted()), said, why, agreed)
+        reported = {name: tuple(names) for name, names in owned.items() if names is not None}
+        return QuiescencePoint(
+            number=number,
+            at=self.log.now(),
+            settled=not why,
+            live=tuple(live),
+            wanted=tuple(self.wanted()),
+            owned=reported,
+            why=why,
+            agreed=agreed,
+        )
 
-    def _moving(self, seen: int) -> Callable[[Sequence[Line]], bool]:
+    def _moving(self, seen: int) -> Callable[[Sequence[JsonLine]], bool]:
         live = self.live()
         return lambda lines: any(
             line["event"] in MOVES and line["consumer"] in live for line in islice(lines, seen, None)
@@ -386,8 +396,8 @@ class Play:
             return f"{away[0]} is not a member, or rejoins", False
         generations = {one.generation for one in there.values()}
         if len(generations) > 1:
-            told = ", ".join(f"{name} in {one.generation}" for name, one in there.items())
-            return f"the members are in different generations: {told}", False
+            listed = ", ".join(f"{name} in {one.generation}" for name, one in there.items())
+            return f"the members are in different generations: {listed}", False
         owners: dict[str, list[str]] = {}
         for name, one in there.items():
             for partition in one.owned:
@@ -403,7 +413,7 @@ class Play:
         """Wait until all records of what is owned were read; how many were not."""
         wanted = {name: self.produced.get(name, 0) for name in self.wanted()}
 
-        def unread(lines: Sequence[Line]) -> int:
+        def unread(lines: Sequence[JsonLine]) -> int:
             last: dict[str, int] = {}
             for line in lines:
                 if line["event"] == "polled":
@@ -414,12 +424,12 @@ class Play:
         self.log.wait(seconds, lambda lines: not unread(lines))
         return unread(self.log.lines)
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: LiveMember) -> None:
         """Let a member leave and end; that it had to be killed is among the errors."""
         member.close()
         if member.killed:
-            said = {"event": "error", "consumer": member.name, "detail": "did not close in time, was killed"}
-            self.log.add({"at": self.log.now(), **said})
+            error = {"event": "error", "consumer": member.name, "detail": "did not close in time, was killed"}
+            self.log.add({"at": self.log.now(), **error})
 
     def close(self) -> None:
         """Let everybody leave."""
@@ -442,7 +452,7 @@ class _View:
     def __init__(self) -> None:
         self.member, self.generation, self.owned = False, -1, set[str]()
 
-    def see(self, line: Line) -> None:
+    def see(self, line: JsonLine) -> None:
         match line["event"]:
             case "started" | "closed":
                 self.member, self.owned = False, set()
@@ -456,18 +466,18 @@ class _View:
                 self.owned -= set(line.get("partitions", ()))
 
 
-def _stirred(seen: int) -> Callable[[Sequence[Line]], bool]:
+def _stirred(seen: int) -> Callable[[Sequence[JsonLine]], bool]:
     return lambda lines: any(line["event"] in MEMBERSHIP for line in islice(lines, seen, None))
 
 
-def play(request: Request, cluster: Cluster, out: Path, tell: Tell) -> Recorded:
+def play(request: Request, cluster: LiveCluster, out: Path, report_progress: ProgressReporter) -> Recorded:
     """Record ``request`` on a cluster that runs, write OUT, judge. Ctrl-C ends it; what is known is kept."""
     started = time.monotonic()
     (out / "clients").mkdir(parents=True, exist_ok=True)
-    made = Recorded(request, out, version=cluster.version)
-    doing = Play(request, cluster, out)
-    plan = Plan(
-        tuple(request.members),
+    made = Recorded(request=request, out=out, version=cluster.version)
+    doing = RecordingRun(request, cluster, out)
+    plan = RecordingPlan(
+        members=tuple(request.members),
         stages=len(request.stages),
         together=request.together,
         seed=request.seed,
@@ -477,7 +487,7 @@ def play(request: Request, cluster: Cluster, out: Path, tell: Tell) -> Recorded:
     try:
         doing.prepare()
         for number, step in enumerate(_until(several, request.duration), 1):
-            tell(f"{number}. {step}")
+            report_progress(f"{number}. {step}")
             made.played.append(step)
             if step.do == "settle":
                 made.rests.append(doing.settle(number))
@@ -487,7 +497,7 @@ def play(request: Request, cluster: Cluster, out: Path, tell: Tell) -> Recorded:
         doing.close()
     except KeyboardInterrupt:
         made.interrupted = True
-    except (Unsupported, Unavailable, Refused) as error:
+    except (Unsupported, ToolError, CommandRefused) as error:
         made.unsupported = str(error)
     finally:
         doing.end()
@@ -506,7 +516,7 @@ def play(request: Request, cluster: Cluster, out: Path, tell: Tell) -> Recorded:
     return made
 
 
-def _until(several: Iterator[Step], duration: float | None) -> Iterator[Step]:
+def _until(several: Iterator[RecordingStep], duration: float | None) -> Iterator[RecordingStep]:
     """The steps, up to a rest that begins after so many seconds."""
     over = None if duration is None else time.monotonic() + duration
     for one in several:

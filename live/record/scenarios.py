@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
-from rebalance.gate.live.defaults import STEPS
+from rebalance.live.clusters.defaults import STEPS
 
 TOPICS = ("orders", "payments")
 """The topics there are. All members begin with the first."""
@@ -18,8 +18,8 @@ CLUSTER_STEPS = ("create_topic", "add_partitions", "delete_topic", "fail_coordin
 OTHER_STEPS = ("settle", "next")
 
 
-@dataclass(frozen=True)
-class Step:
+@dataclass(frozen=True, kw_only=True)
+class RecordingStep:
     """One thing to do.
 
     ``start`` (with the assignors of ``stage``), ``close``, ``kill`` (SIGKILL), ``stop`` (SIGSTOP), ``cont``,
@@ -35,26 +35,26 @@ class Step:
     stage: int = 0
 
     def __str__(self) -> str:
-        told = [self.member, self.topic, *self.topics]
-        told += [f"{self.partitions} partitions"] if self.partitions else []
-        told += [f"stage {self.stage}"] if self.stage else []
-        return " ".join([self.do.replace("_", " "), *filter(None, told)])
+        parts = [self.member, self.topic, *self.topics]
+        parts += [f"{self.partitions} partitions"] if self.partitions else []
+        parts += [f"stage {self.stage}"] if self.stage else []
+        return " ".join([self.do.replace("_", " "), *filter(None, parts)])
 
     def data(self) -> dict[str, Any]:
         """As JSON: only what is not as usual."""
         return {name: value for name, value in asdict(self).items() if value or name == "do"}
 
 
-def step(data: Mapping[str, Any]) -> Step:
-    """The step that ``Step.data`` wrote. Raises ValueError for what is none."""
+def step(data: Mapping[str, Any]) -> RecordingStep:
+    """The step that ``RecordingStep.data`` wrote. Raises ValueError for what is none."""
     known = {"do", "member", "topics", "topic", "partitions", "stage"}
     if not set(data) <= known or data.get("do") not in (*MEMBER_STEPS, *CLUSTER_STEPS, *OTHER_STEPS):
         raise ValueError(f"no such step: {dict(data)}")
-    return Step(**{**data, "topics": tuple(data.get("topics", ()))})
+    return RecordingStep(**{**data, "topics": tuple(data.get("topics", ()))})
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, kw_only=True)
+class RecordingPlan:
     """What a scenario is made of: the names of its members, the stages of their assignors, a seed.
 
     ``together``: a new stage begins when all have left the one before, since some member cannot mix them.
@@ -68,96 +68,96 @@ class Plan:
     """Steps of a random scenario; None: it does not end."""
 
 
-Steps = Iterator[Step]
-SETTLE = Step("settle")
+RecordingSteps = Iterator[RecordingStep]
+SETTLE = RecordingStep(do="settle")
 
 
-def _all(plan: Plan) -> Steps:
-    yield from (Step("start", name) for name in plan.members)
+def _all(plan: RecordingPlan) -> RecordingSteps:
+    yield from (RecordingStep(do="start", member=name) for name in plan.members)
     yield SETTLE
 
 
-def _scale_out(plan: Plan) -> Steps:
+def _scale_out(plan: RecordingPlan) -> RecordingSteps:
     for name in plan.members:
-        yield Step("start", name)
+        yield RecordingStep(do="start", member=name)
         yield SETTLE
 
 
-def _scale_in(plan: Plan) -> Steps:
+def _scale_in(plan: RecordingPlan) -> RecordingSteps:
     yield from _all(plan)
     for name in plan.members[:-1]:
-        yield Step("close", name)
+        yield RecordingStep(do="close", member=name)
         yield SETTLE
 
 
-def _away(do: str, undo: str) -> Callable[[Plan], Steps]:
+def _away(do: str, undo: str) -> Callable[[RecordingPlan], RecordingSteps]:
     """The first member is gone until the others have come to rest, then it is back."""
 
-    def steps(plan: Plan) -> Steps:
+    def steps(plan: RecordingPlan) -> RecordingSteps:
         yield from _all(plan)
         for one in (do, undo):
-            yield Step(one, plan.members[0])
+            yield RecordingStep(do=one, member=plan.members[0])
             yield SETTLE
 
     return steps
 
 
-def _rolling_upgrade(plan: Plan) -> Steps:
+def _rolling_upgrade(plan: RecordingPlan) -> RecordingSteps:
     yield from _all(plan)
     for stage in range(1, plan.stages):
         if plan.together:
-            yield from (Step("close", name) for name in plan.members)
-            yield from (Step("start", name, stage=stage) for name in plan.members)
+            yield from (RecordingStep(do="close", member=name) for name in plan.members)
+            yield from (RecordingStep(do="start", member=name, stage=stage) for name in plan.members)
             yield SETTLE
             continue
         for name in plan.members:
-            yield Step("close", name)
-            yield Step("start", name, stage=stage)
+            yield RecordingStep(do="close", member=name)
+            yield RecordingStep(do="start", member=name, stage=stage)
             yield SETTLE
 
 
-def _resubscribe(plan: Plan) -> Steps:
+def _resubscribe(plan: RecordingPlan) -> RecordingSteps:
     first, last = plan.members[0], plan.members[-1]
     yield from _all(plan)
-    yield Step("subscribe", first, topics=TOPICS)
+    yield RecordingStep(do="subscribe", member=first, topics=TOPICS)
     yield SETTLE
-    yield Step("subscribe", last, topics=TOPICS)
+    yield RecordingStep(do="subscribe", member=last, topics=TOPICS)
     yield SETTLE
-    yield Step("subscribe", first, topics=TOPICS[1:])
+    yield RecordingStep(do="subscribe", member=first, topics=TOPICS[1:])
     yield SETTLE
     if first != last:
-        yield Step("subscribe", first)
+        yield RecordingStep(do="subscribe", member=first)
         yield SETTLE
-    yield Step("subscribe", first, topics=TOPICS[:1])
+    yield RecordingStep(do="subscribe", member=first, topics=TOPICS[:1])
     yield SETTLE
 
 
-def _mixed(plan: Plan) -> Steps:
+def _mixed(plan: RecordingPlan) -> RecordingSteps:
     yield from _scale_out(plan)
-    yield Step("close", plan.members[0])
+    yield RecordingStep(do="close", member=plan.members[0])
     yield SETTLE
-    yield Step("start", plan.members[0])
-    yield Step("kill", plan.members[-1])
+    yield RecordingStep(do="start", member=plan.members[0])
+    yield RecordingStep(do="kill", member=plan.members[-1])
     yield SETTLE
-    yield Step("start", plan.members[-1])
+    yield RecordingStep(do="start", member=plan.members[-1])
     yield SETTLE
 
 
-def _partitions(plan: Plan) -> Steps:
+def _partitions(plan: RecordingPlan) -> RecordingSteps:
     yield from _all(plan)
-    yield Step("add_partitions", topic=TOPICS[0], partitions=9)
+    yield RecordingStep(do="add_partitions", topic=TOPICS[0], partitions=9)
     yield SETTLE
 
 
-def _failover(plan: Plan) -> Steps:
+def _failover(plan: RecordingPlan) -> RecordingSteps:
     yield from _all(plan)
-    yield Step("fail_coordinator")
+    yield RecordingStep(do="fail_coordinator")
     yield SETTLE
-    yield Step("close", plan.members[-1])
+    yield RecordingStep(do="close", member=plan.members[-1])
     yield SETTLE
 
 
-def _random(plan: Plan) -> Steps:
+def _random(plan: RecordingPlan) -> RecordingSteps:
     """Steps that are possible where the group is; at least one member runs. The same for the same plan."""
     draw = random.Random(plan.seed)
     up: dict[str, str] = {}  # member -> running, stopped or stalled
@@ -165,25 +165,35 @@ def _random(plan: Plan) -> Steps:
     while plan.length is None or number < plan.length:
         number += 1
         running = [name for name in plan.members if up.get(name) == "running"]
-        choices: list[Step] = [Step("start", name) for name in plan.members if name not in up]
-        choices += [Step("cont", name) for name in plan.members if up.get(name) == "stopped"]
-        choices += [Step("resume", name) for name in plan.members if up.get(name) == "stalled"]
+        choices: list[RecordingStep] = [
+            RecordingStep(do="start", member=name) for name in plan.members if name not in up
+        ]
+        choices += [
+            RecordingStep(do="cont", member=name) for name in plan.members if up.get(name) == "stopped"
+        ]
+        choices += [
+            RecordingStep(do="resume", member=name) for name in plan.members if up.get(name) == "stalled"
+        ]
         if len(running) > 1:
-            choices += [Step(do, name) for name in running for do in ("close", "kill", "stop", "pause")]
+            choices += [
+                RecordingStep(do=do, member=name)
+                for name in running
+                for do in ("close", "kill", "stop", "pause")
+            ]
         for name in running:
             several = draw.choice((TOPICS, TOPICS[:1], TOPICS[1:]))
-            choices.append(Step("subscribe", name, topics=several))
+            choices.append(RecordingStep(do="subscribe", member=name, topics=several))
         chosen = draw.choice(choices)
         _note(up, chosen)
         yield chosen
-        yield SETTLE if draw.random() < 0.5 else Step("next")
+        yield SETTLE if draw.random() < 0.5 else RecordingStep(do="next")
     for name, state in list(up.items()):
         if state != "running":
-            yield Step("cont" if state == "stopped" else "resume", name)
+            yield RecordingStep(do="cont" if state == "stopped" else "resume", member=name)
     yield SETTLE
 
 
-def _note(up: dict[str, str], chosen: Step) -> None:
+def _note(up: dict[str, str], chosen: RecordingStep) -> None:
     match chosen.do:
         case "start" | "cont" | "resume":
             up[chosen.member] = "running"
@@ -196,42 +206,43 @@ def _note(up: dict[str, str], chosen: Step) -> None:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class RecordingScenario:
     """A name, what happens, and how many members it takes at least."""
 
     name: str
     sentence: str
-    steps: Callable[[Plan], Steps]
+    steps: Callable[[RecordingPlan], RecordingSteps]
     least: int = 1
 
 
 SCENARIOS = {
     one.name: one
     for one in (
-        Scenario("scale-out", "members join one by one", _scale_out),
-        Scenario("scale-in", "all but one leave, one by one", _scale_in, 2),
-        Scenario("crash", "a member is killed (SIGKILL), and comes back", _away("kill", "start"), 2),
-        Scenario("pause", "a member is stopped (SIGSTOP) beyond its session, and goes on",
-                 _away("stop", "cont"), 2),
-        Scenario("stall", "a member does not poll for longer than max.poll.interval.ms",
-                 _away("pause", "resume"), 2),
-        Scenario("rolling-upgrade", "from range to cooperative-sticky, as clients can", _rolling_upgrade),
-        Scenario("change-assignor", "from range to another eager assignor, member by member",
-                 _rolling_upgrade),
-        Scenario("resubscribe", "members subscribe to other topics, and to none", _resubscribe),
-        Scenario("mixed", "members join, leave, crash and come back", _mixed, 2),
-        Scenario("partitions", "a topic gets more partitions", _partitions),
-        Scenario("failover", "the group's coordinator is killed (three nodes)", _failover, 2),
-        Scenario("random", "all of the first five and subscriptions, drawn from --seed", _random, 2),
+        RecordingScenario("scale-out", "members join one by one", _scale_out),
+        RecordingScenario("scale-in", "all but one leave, one by one", _scale_in, 2),
+        RecordingScenario("crash", "a member is killed (SIGKILL), and comes back", _away("kill", "start"), 2),
+        RecordingScenario("pause", "a member is stopped (SIGSTOP) beyond its session, and goes on",
+                          _away("stop", "cont"), 2),
+        RecordingScenario("stall", "a member does not poll for longer than max.poll.interval.ms",
+                          _away("pause", "resume"), 2),
+        RecordingScenario("rolling-upgrade", "from range to cooperative-sticky, as clients can",
+                          _rolling_upgrade),
+        RecordingScenario("change-assignor", "from range to another eager assignor, member by member",
+                          _rolling_upgrade),
+        RecordingScenario("resubscribe", "members subscribe to other topics, and to none", _resubscribe),
+        RecordingScenario("mixed", "members join, leave, crash and come back", _mixed, 2),
+        RecordingScenario("partitions", "a topic gets more partitions", _partitions),
+        RecordingScenario("failover", "the group's coordinator is killed (three nodes)", _failover, 2),
+        RecordingScenario("random", "all of the first five and subscriptions, drawn from --seed", _random, 2),
     )
 }  # fmt: skip
 
 
-def steps(name: str, plan: Plan) -> Steps:
+def steps(name: str, plan: RecordingPlan) -> RecordingSteps:
     """The steps of a scenario. Raises KeyError."""
     return SCENARIOS[name].steps(plan)
 
 
-def loaded(lines: Sequence[Mapping[str, Any]]) -> Steps:
+def loaded(lines: Sequence[Mapping[str, Any]]) -> RecordingSteps:
     """Steps from the JSON of an earlier run."""
     return chain(map(step, lines))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from itertools import islice, permutations
 from pathlib import Path
 
-from rebalance.gate.live.defaults import PATIENCE
-from rebalance.gate.live.member import Profile
-from rebalance.gate.live.replayed import LEADER, Replayed
-from rebalance.gate.live.script import script
-from rebalance.gate.live.stage import Stage
-from rebalance.gate.runs import SavedRun
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.live.clusters.defaults import PATIENCE
+from rebalance.live.consumers.member import ClientProfile
+from rebalance.live.replay.replay_plan import replay_plan
+from rebalance.live.replay.replayer import TraceReplayer
+from rebalance.live.replay.verdict import LEADER, Replayed
 
 TRIES = 3
 """How often a trace is played at most when a client went another way."""
@@ -19,12 +19,12 @@ TRIES = 3
 
 def replay(
     run: SavedRun,
-    profile: Profile,
+    profile: ClientProfile,
     *,
     patience: float = PATIENCE,
     attempts: int | None = None,
     log_dir: Path | None = None,
-    tell_of: Callable[[str], None] = lambda text: None,
+    report_progress: Callable[[str], None] = lambda text: None,
 ) -> Replayed:
     """Play ``run`` against clients of ``profile``, until one of several attempts tells for certain.
 
@@ -32,28 +32,28 @@ def replay(
     may decide as the trace has it. ``attempts`` bounds how many orders are tried (None: all), each up to
     ``TRIES`` times where a client went another way, since clients have threads of their own.
     Ctrl-C ends it with what is known (``interrupted``).
-    Raises Unavailable when a client cannot be started, Unsupported when it cannot run as the trace has
+    Raises ToolError when a client cannot be started, Unsupported when it cannot run as the trace has
     it, CannotHappenError when the model does not allow the trace.
     """
-    setup, steps = script(run)
+    setup, steps = replay_plan(run)
     results: list[Replayed] = []
     for order in islice(permutations(setup.slots), attempts):
         for _ in range(TRIES):
-            with Stage(run, setup, profile, order, patience, log_dir) as stage:
+            with TraceReplayer(run, setup, profile, order, patience, log_dir) as replayer:
                 try:
-                    stage.play(steps)
+                    replayer.play(steps)
                 except KeyboardInterrupt:
-                    stage.result.stopped, stage.result.interrupted = "interrupted", True
-            results.append(stage.result)
-            if stage.result.interrupted:
-                return stage.result
-            if not stage.result.stopped:
+                    replayer.result.stopped, replayer.result.interrupted = "interrupted", True
+            results.append(replayer.result)
+            if replayer.result.interrupted:
+                return replayer.result
+            if not replayer.result.stopped:
                 break
-            tell_of(f"once more: {stage.result.stopped}")
+            report_progress(f"once more: {replayer.result.stopped}")
         best = min(results, key=lambda result: result.rank)
         if best.verdict in ("same", "none") or not any(LEADER in reason for reason in best.unforced):
             break
-        tell_of(f"member ids in another order: {best.unforced[0]}")
+        report_progress(f"member ids in another order: {best.unforced[0]}")
     else:
         if attempts is None:
             for result in results:

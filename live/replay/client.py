@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rebalance.gate.live.clients.recorder import THREW
-from rebalance.gate.live.cluster import Unsupported
-from rebalance.gate.live.member import Log, Member
-from rebalance.gate.live.process import Line
-from rebalance.gate.live.proxy import Action, Frame, Placed, Proxy, ProxyTimeout, Rule
-from rebalance.gate.live.script import Step
+from rebalance.live.clusters.cluster import Unsupported
+from rebalance.live.consumers.clients.recorder import THREW
+from rebalance.live.consumers.member import LiveMember, Log
+from rebalance.live.processes.program import JsonLine
+from rebalance.live.proxy.proxy import Frame, Placed, Proxy, ProxyAction, ProxyRule, ProxyTimeout
+from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.protocol.member import FATAL
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -36,7 +36,7 @@ STARTS = 60.0
 GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
 
 
-def thrown(line: Line) -> bool:
+def thrown(line: JsonLine) -> bool:
     """Whether a line of a client says that poll threw, or that librdkafka is at its end: what else librdkafka
     hands over as a message, an application can go on after."""
     detail = str(line.get("detail", ""))
@@ -48,13 +48,13 @@ class WentAnotherWay(Exception):
     """A client did not do what the trace says that it does next; the text says who, what and where."""
 
 
-class Seat:
-    """One slot of the group. ``bits`` turns names of partitions into a bit mask; ``place`` is the beginning
+class ReplayClient:
+    """One slot of the group. ``bits`` turns names of partitions into a bit mask; ``rank`` is the beginning
     of its member ids, by which assignors sort.
 
-    ``told`` is what its listener must believe, ``owned`` what the client says that it has, ``own_gen`` the
-    generation in which that was assigned, ``generation`` that of the last JoinGroup answered. ``gone``: it
-    was told that its membership is over, or says so, and has not joined since. ``judged`` is an error that
+    ``believed`` is what its listener must believe, ``owned`` what the client says that it has, ``own_gen``
+    the generation in which that was assigned, ``generation`` that of the last JoinGroup answered. ``gone``:
+    it was told that its membership is over, or says so, and has not joined since. ``judged`` is an error that
     it was told and whose effect its next JoinGroup shows. ``late`` is a request that is answered long after
     it was sent, ``due`` one that has yet to be sent; ``commit`` is the commit before a join, which takes its
     time, ``reads`` what is read meanwhile. ``abandoned`` is a JoinGroup that an unsubscribe left behind.
@@ -65,31 +65,32 @@ class Seat:
         self,
         slot: Slot,
         name: str,
-        place: int,
+        rank: int,
         proxy: Proxy,
         log: Log,
         bits: Callable[[Any], int],
         patience: float,
     ) -> None:
-        self.slot, self.name, self.place = slot, name, place
+        self.slot, self.name, self.rank = slot, name, rank
         self.proxy, self.log, self.bits, self.patience = proxy, log, bits, patience
-        self.member: Member | None = None
+        self.member: LiveMember | None = None
         self.eager = False
         self.read = 0  # lines of its log that were looked at
         self.began = 0  # lines of its log before its process started
         self.taken: dict[str, Placed] = {
-            api: proxy.add(Rule(api, Action.TAKE, client=name, times=None)) for api in TAKEN
+            api: proxy.add(ProxyRule(api=api, action=ProxyAction.TAKE, client=name, times=None))
+            for api in TAKEN
         }
         self.polite = {api: self._politely(api) for api in AT_ONCE}
         self.used = dict.fromkeys(TAKEN, 0)
         self.waiting: dict[str, Frame] = {}
-        self.told = self.owned = 0
+        self.believed = self.owned = 0
         self.own_gen = self.generation = NONE
         self.incarnation, self.gone = NO_ID, False
         self.judged: Refused | None = None
         self.abandoned: Frame | None = None
         self.late: Frame | None = None
-        self.due: Step | None = None
+        self.due: ReplayStep | None = None
         self.slow: Placed | None = None
         self.commit: Frame | None = None
         self.over = False
@@ -98,11 +99,13 @@ class Seat:
         self.same, self.resets = True, 0
 
     def _politely(self, api: str, error: str = "NONE") -> Placed:
-        return self.proxy.add(Rule(api, Action.ANSWER, client=self.name, times=None, error=error))
+        return self.proxy.add(
+            ProxyRule(api=api, action=ProxyAction.ANSWER, client=self.name, times=None, error=error)
+        )
 
     def id(self, incarnation: int) -> str:
         """Its member id of this incarnation."""
-        return f"{self.place}-{self.name}-{incarnation}"
+        return f"{self.rank}-{self.name}-{incarnation}"
 
     # -- its requests ------------------------------------------------------------------------------------
 
@@ -111,7 +114,7 @@ class Seat:
         for api in TAKEN:
             self.used[api] = len(self.taken[api].matched)
         self.waiting.clear()
-        self.told = self.owned = 0
+        self.believed = self.owned = 0
         self.own_gen = self.generation = NONE
         self.incarnation, self.gone, self.judged = NO_ID, False, None
         self.late = self.due = None
@@ -127,11 +130,11 @@ class Seat:
         member = self.member
         if member is None or member.running:
             return
-        said = (member.stderr().splitlines() or ["it says nothing"])[-1]
+        last_line = (member.stderr().splitlines() or ["it says nothing"])[-1]
         if not any(placed.matched for placed in self.taken.values()):
             strategy = member.config["partition.assignment.strategy"]
-            raise Unsupported(f"the client does not run with [{strategy}]: {said}")
-        raise WentAnotherWay(f"{self.name} has ended: {said}")
+            raise Unsupported(f"the client does not run with [{strategy}]: {last_line}")
+        raise WentAnotherWay(f"{self.name} has ended: {last_line}")
 
     def request(self, api: str) -> Frame:
         """The next request of this kind, on a connection that is still there, that nothing was done with."""
@@ -156,20 +159,20 @@ class Seat:
 
     def take(self, api: str, cause: Callable[[], None] = lambda: None) -> Frame:
         """Its next request of those that are answered at once, which nobody answers. Raises ProxyTimeout."""
-        asked = self._taking(api)
+        placed = self._taking(api)
         try:
             cause()
-            return asked.await_match(seconds=self.patience)
+            return placed.await_match(seconds=self.patience)
         finally:
-            self._politely_again(asked)
+            self._politely_again(placed)
 
     def _taking(self, api: str, times: int | None = 1) -> Placed:
         self.polite[api].remove()
-        return self.proxy.add(Rule(api, Action.TAKE, client=self.name, times=times))
+        return self.proxy.add(ProxyRule(api=api, action=ProxyAction.TAKE, client=self.name, times=times))
 
-    def _politely_again(self, asked: Placed) -> None:
-        asked.remove()
-        self.polite[asked.rule.api] = self._politely(asked.rule.api)
+    def _politely_again(self, placed: Placed) -> None:
+        placed.remove()
+        self.polite[placed.rule.api] = self._politely(placed.rule.api)
 
     def hears(self, error: str) -> None:
         """From now on this is the answer to each heartbeat."""
@@ -178,7 +181,7 @@ class Seat:
 
     def commits(self) -> None:
         """Let it commit what it has read. Raises ProxyTimeout when it reads nothing."""
-        if self.owned and not self.log.wait(self.patience, lambda _: any(map(_polled, self.said()))):
+        if self.owned and not self.log.wait(self.patience, lambda _: any(map(_polled, self.output()))):
             raise ProxyTimeout(f"{self.name} reads nothing within {self.patience:g} s")
         assert self.member is not None
         self.member.command("commit")
@@ -240,7 +243,7 @@ class Seat:
 
     # -- what it shows -----------------------------------------------------------------------------------
 
-    def told_error(self, step: Step, wire: Refused) -> None:
+    def remember_error(self, step: ReplayStep, wire: Refused) -> None:
         """Remember an error, to be judged by what the client does next."""
         before = step.member()
         same = before.id == wire.id and (wire.api == "join" or before.generation == wire.generation)
@@ -253,7 +256,7 @@ class Seat:
     def throws(self) -> None:
         """Wait until its poll has thrown, as it shall on an error that is fatal; longer than it may take."""
         for wait in (self.patience / 2, self.patience / 2):
-            if self.log.wait(wait, lambda _: any(map(thrown, self.said()[self.read :]))):
+            if self.log.wait(wait, lambda _: any(map(thrown, self.output()[self.read :]))):
                 return
             self.let_go()  # it may wait for an answer first
 
@@ -267,7 +270,14 @@ class Seat:
         keeps = frame is None or not self.incarnation or shown == self.id(self.incarnation)
         lost = self.incarnation != NO_ID and not keeps
         yield Answered(
-            self.slot, wire.api, wire.error, self.state, self.same, resets or lost, keeps, frame is not None
+            who=self.slot,
+            api=wire.api,
+            error=wire.error,
+            state=self.state,
+            same=self.same,
+            reset=resets or lost,
+            keeps_id=keeps,
+            rejoin=frame is not None,
         )
 
     def leaves(self, before: int, seconds: float) -> None:
@@ -285,13 +295,13 @@ class Seat:
             self.proxy.refuse(frame, "REBALANCE_IN_PROGRESS")
         self.waiting.clear()
 
-    def said(self) -> list[Line]:
+    def output(self) -> list[JsonLine]:
         """Everything that it has said, in all its restarts."""
         return list(self.member.lines) if self.member is not None else []
 
     def resets_so_far(self) -> int:
         """How often it has said that its membership is over."""
-        return sum(line["event"] in ("reset", "lost") for line in self.said())
+        return sum(line["event"] in ("reset", "lost") for line in self.output())
 
     def look(self) -> Iterator[Any]:
         """What a client did since it was looked at last: its callbacks, and what its poll threw.
@@ -301,13 +311,13 @@ class Seat:
         member = self.member
         if member is None:
             return
-        asked = member.running and not member.stopped
-        if asked and member.owned(self.patience) is None and member.running:
+        responsive = member.running and not member.stopped
+        if responsive and member.owned(self.patience) is None and member.running:
             raise WentAnotherWay(
                 f"{self.name} does not say what it owns, for {self.patience:g} s: it is not back from a call"
             )
-        said = self.said()
-        new, self.read = said[self.read :], len(said)
+        output = self.output()
+        new, self.read = output[self.read :], len(output)
         calls = {"assigned": Call.ASSIGNED, "revoked": Call.REVOKED, "lost": Call.LOST}
         during: int | None = None
         for line in new:
@@ -325,11 +335,11 @@ class Seat:
                 parts = self.bits(line["partitions"])
                 yield Callback(
                     *(calls[kind], self.slot, Parts(parts), self.eager, self.gone),
-                    *(Parts(self.told | parts if during is None else during), Parts(self.told)),
+                    *(Parts(self.believed | parts if during is None else during), Parts(self.believed)),
                 )
                 during = None
-                self.told = self.told | parts if kind == "assigned" else self.told & ~parts
+                self.believed = self.believed | parts if kind == "assigned" else self.believed & ~parts
 
 
-def _polled(line: Line) -> bool:
+def _polled(line: JsonLine) -> bool:
     return bool(line["event"] == "polled")

@@ -13,8 +13,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, cast
 
-from rebalance.gate.report.steps import CannotHappenError
-from rebalance.gate.runs import SavedRun
+from rebalance.explore.groups.runs import SavedRun
 from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
@@ -30,7 +29,7 @@ from rebalance.model.protocol.state import (
     Wire,
     each,
 )
-from rebalance.properties.protocol import CONVERGES
+from rebalance.properties.group.clauses import CONVERGES
 
 PARTS: dict[str, tuple[str, ...]] = {
     "join": ("join", "join request", "receive error"),
@@ -62,8 +61,8 @@ class Due(StrEnum):
     END = "end"
 
 
-@dataclass(frozen=True)
-class Step:
+@dataclass(frozen=True, kw_only=True)
+class ReplayStep:
     """One step of the fine model: ``number`` is that of the trace's step which it is a part of, from 1."""
 
     number: int
@@ -102,26 +101,28 @@ class Step:
         return cast(Group, self._part(self.after if after else self.before, "group"))
 
 
-def script(run: SavedRun) -> tuple[Setup, list[Step]]:
+def replay_plan(run: SavedRun) -> tuple[Setup, list[ReplayStep]]:
     """The fine setup and the steps of a saved run.
 
     Raises CannotHappenError where the model does not allow the trace.
     """
     setup = replace(run.setup, steps="fine", budget=PLENTY)
     built = machine(setup)
-    steps: list[Step] = []
+    steps: list[ReplayStep] = []
     state = built.initial[0]
     for number, event in enumerate(run.events, 1):
         names = PARTS.get(event.action, (event.action,)) if run.setup.steps == "atomic" else (event.action,)
-        for place, name in enumerate(names):
+        for position, name in enumerate(names):
             found = _take(built, state, Event(name, event.who, event.choice), only=len(names) == 1)
             if found is None:
-                if place == 0:
-                    raise CannotHappenError(number, event, built.enabled(state))
+                if position == 0:
+                    raise built.refusal(number, event, state)
                 continue
             one, outcome = found
             after = built.apply(state, one, outcome)
-            steps.append(Step(number, one, outcome, state, after, built))
+            steps.append(
+                ReplayStep(number=number, event=one, outcome=outcome, before=state, after=after, built=built)
+            )
             state = after
     return setup, steps
 
@@ -143,7 +144,7 @@ def _take(built: Machine, state: State, event: Event, *, only: bool) -> tuple[Ev
     return None
 
 
-def due(run: SavedRun, steps: Sequence[Step]) -> dict[str, Due]:
+def due(run: SavedRun, steps: Sequence[ReplayStep]) -> dict[str, Due]:
     """What a run that comes to a standstill, and never settles, owes: by the letters of who owes it.
 
     Nothing is under way, nobody is told anything any more. Who is not in the group has to join, who is has to
@@ -166,7 +167,7 @@ def due(run: SavedRun, steps: Sequence[Step]) -> dict[str, Due]:
     return owed
 
 
-class When(StrEnum):
+class SendTime(StrEnum):
     """When a request has to leave its client to be answered where the trace answers it."""
 
     NOW = "now"
@@ -178,24 +179,24 @@ HEARD = ("receive", "assign", "heartbeat")
 """Steps in which a member is answered."""
 
 
-def when(steps: Sequence[Step], place: int) -> When:
-    """When the late request of step number ``place`` has to be sent.
+def send_time(steps: Sequence[ReplayStep], position: int) -> SendTime:
+    """When the late request of step number ``position`` has to be sent.
 
     What is answered later was sent later. A commit may follow a JoinGroup that waits for others: a broker
     does not read it before it has answered that, and it still shows the generation before.
     """
-    asked = steps[place].event
-    later = takewhile(lambda one: one.event.action != "late answer", steps[place + 1 :])
-    actions = [one.event.action for one in later if one.event.who == asked.who]
-    behind = asked.choice == "commit" and "join" in actions
+    request = steps[position].event
+    later = takewhile(lambda one: one.event.action != "late answer", steps[position + 1 :])
+    actions = [one.event.action for one in later if one.event.who == request.who]
+    behind = request.choice == "commit" and "join" in actions
     if sum(action in HEARD for action in (actions[actions.index("join") :] if behind else actions)) > behind:
-        return When.NEVER
-    return When.BEHIND if behind else When.NOW
+        return SendTime.NEVER
+    return SendTime.BEHIND if behind else SendTime.NOW
 
 
-def next_of(steps: Sequence[Step], place: int, slot: int) -> Step | None:
-    """The next step after number ``place`` that is of this member or ends what it waits for."""
-    return next((step for step in steps[place + 1 :] if step.event.who == slot), None)
+def next_of(steps: Sequence[ReplayStep], position: int, slot: int) -> ReplayStep | None:
+    """The next step after number ``position`` that is of this member or ends what it waits for."""
+    return next((step for step in steps[position + 1 :] if step.event.who == slot), None)
 
 
 Decision = tuple[Mapping[str, int], Mapping[str, int]]

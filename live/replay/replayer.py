@@ -4,7 +4,7 @@ The clients are real, and so are metadata, offsets and records (the mock cluster
 end at the proxy, where the coordinator of the trace answers them: which generation begins when and under
 whose lead, whose session expires, which answer is late or lost. Assignments are those that the real leader
 decides. What the clients then do, callback by callback, is put into the model's own observations and judged
-by the same clauses that broke in the model (``properties.protocol``).
+by the same clauses that broke in the model (``properties.group.clauses``).
 """
 
 from __future__ import annotations
@@ -16,17 +16,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.live.defaults import CLOSE
-from rebalance.gate.live.member import Log, Member, Profile
-from rebalance.gate.live.mock import MockCluster
-from rebalance.gate.live.proxy import Action, Frame, Proxy, ProxyTimeout, Rule, lines
-from rebalance.gate.live.replayed import ASKED, LEADER, Broken, Replayed, say
-from rebalance.gate.live.script import Decision, Due, Step, When, alike, due, next_of, slots, when
-from rebalance.gate.live.seat import TAKEN, Seat, WentAnotherWay
-from rebalance.gate.report.steps import tell
-from rebalance.gate.runs import SavedRun
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.live.clusters.defaults import CLOSE
+from rebalance.live.clusters.mock import MockCluster
+from rebalance.live.consumers.member import ClientProfile, LiveMember, Log
+from rebalance.live.proxy.proxy import Frame, Proxy, ProxyAction, ProxyRule, ProxyTimeout, lines
+from rebalance.live.replay.client import TAKEN, ReplayClient, WentAnotherWay
+from rebalance.live.replay.replay_plan import (
+    Decision,
+    Due,
+    ReplayStep,
+    SendTime,
+    alike,
+    due,
+    next_of,
+    send_time,
+    slots,
+)
+from rebalance.live.replay.verdict import (
+    LEADER,
+    OBSERVABLE_CLAUSES,
+    BrokenClause,
+    Replayed,
+)
+from rebalance.model.protocol.describe import event_text, observation_text
 from rebalance.model.protocol.member import FATAL, answer_to
-from rebalance.model.protocol.setup import Me, Setup, letter
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
@@ -55,7 +70,7 @@ from rebalance.model.protocol.state import (
     union,
 )
 from rebalance.model.wire import WireError, decode_assignment, decode_subscription
-from rebalance.properties.protocol import CONVERGES, rules
+from rebalance.properties.group.clauses import CONVERGES, rules
 
 RECORDS = 20
 """For each partition, where a client has to read something before it can commit."""
@@ -76,14 +91,14 @@ class CannotForce(Exception):
     """Nothing here can make this step of the trace happen; the text says why."""
 
 
-class Stage:
+class TraceReplayer:
     """Cluster, proxy and clients for one replay."""
 
     def __init__(
         self,
         run: SavedRun,
         setup: Setup,
-        profile: Profile,
+        profile: ClientProfile,
         order: Sequence[int],
         patience: float,
         log_dir: Path | None,
@@ -91,9 +106,9 @@ class Stage:
         self.run, self.setup, self.profile = run, setup, profile
         self.patience, self.log_dir = patience, log_dir
         self.order = order
-        self.result = Replayed(run.clause, str(profile), naming=tuple(letter(s) for s in order))
+        self.result = Replayed(clause=run.clause, client=str(profile), naming=tuple(letter(s) for s in order))
         self.log = Log()
-        self.seats: list[Seat] = []
+        self.clients: list[ReplayClient] = []
         self.metas: dict[tuple[int, int], dict[str, bytes]] = {}
         """(slot, incarnation) -> metadata by assignor, of the last JoinGroup that arrived."""
         self.assigned: dict[tuple[int, int], bytes] = {}
@@ -107,7 +122,7 @@ class Stage:
 
     # -- life ------------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> TraceReplayer:
         try:
             self.cluster = self._stack.enter_context(MockCluster())
             self.proxy = self._stack.enter_context(Proxy())
@@ -115,7 +130,9 @@ class Stage:
             self.proxy.to(host, int(port))
             self.cluster.advertise(*self.proxy.addresses[0])
             # The mock cluster refuses newer ones with bytes that Java reads as a throttle of twenty minutes.
-            newer = Rule("ApiVersions", Action.ANSWER, times=None, error="UNSUPPORTED_VERSION", since=3)
+            newer = ProxyRule(
+                api="ApiVersions", action=ProxyAction.ANSWER, times=None, error="UNSUPPORTED_VERSION", since=3
+            )
             self.proxy.add(newer)
             for number, topic in enumerate(self.topics):
                 count = len(each(self.setup.exist & self.setup.topics[number]))
@@ -124,17 +141,19 @@ class Stage:
                 for part in range(count if self._reads else 0):
                     self.cluster.produce(topic, part, RECORDS)
             for slot, name in slots(self.setup):
-                place = list(self.order).index(slot)
-                self.seats.append(Seat(slot, name, place, self.proxy, self.log, self._bits, self.patience))
+                rank = list(self.order).index(slot)
+                self.clients.append(
+                    ReplayClient(slot, name, rank, self.proxy, self.log, self._bits, self.patience)
+                )
         except BaseException:
             self._stack.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        for seat in self.seats:
-            if seat.member is not None:
-                seat.member.end()
+        for client in self.clients:
+            if client.member is not None:
+                client.member.end()
         self.result.events = list(self.log.lines)
         self.result.frames = list(lines([f for f in self.proxy.frames if f.fields is not None]))
         started = [line for line in self.log.lines if line.get("event") == "started"]
@@ -143,20 +162,20 @@ class Stage:
 
     # -- the play ----------------------------------------------------------------------------------------
 
-    def play(self, steps: Sequence[Step]) -> None:
+    def play(self, steps: Sequence[ReplayStep]) -> None:
         """Step by step until the end, or until a client goes another way."""
         self.result.steps = len(self.run.events)
         self.due = due(self.run, steps)
         self.result.due = tuple(f"{name} has to {what}" for name, what in self.due.items())
-        for place, step in enumerate(steps):
+        for position, step in enumerate(steps):
             self._step = step
             seen: list[Any] = []
             try:
-                seen = list(self._one(steps, place))
+                seen = list(self._one(steps, position))
             except CannotForce as reason:
-                self.result.unforced.append(f"step {step.number}, {tell(step.event)}: {reason}")
+                self.result.unforced.append(f"step {step.number}, {event_text(step.event)}: {reason}")
             except (WentAnotherWay, ProxyTimeout) as reason:
-                self.result.stopped = f"step {step.number}, {tell(step.event)}: {reason}"
+                self.result.stopped = f"step {step.number}, {event_text(step.event)}: {reason}"
                 self._judge(step, ())
                 return
             self.result.done = step.number
@@ -168,8 +187,8 @@ class Stage:
             return
         self._settle_all(steps[-1])
 
-    def _one(self, steps: Sequence[Step], place: int) -> Iterator[Any]:
-        step = steps[place]
+    def _one(self, steps: Sequence[ReplayStep], position: int) -> Iterator[Any]:
+        step = steps[position]
         action = step.event.action
         if action in COORDINATOR:
             if action == "late request arrives":
@@ -183,20 +202,20 @@ class Stage:
         if step.name == "":
             self._cluster(step)
             return
-        seat = self.seats[step.event.who]
-        if seat.over:
+        client = self.clients[step.event.who]
+        if client.over:
             return
-        following = next_of(steps, place, seat.slot)
+        following = next_of(steps, position, client.slot)
         if following is not None and following.event.action == "slow commit":
-            seat.commit_is_slow()
-        does: dict[str, Callable[[Step, Seat], Iterator[Any]]] = {
+            client.commit_is_slow()
+        does: dict[str, Callable[[ReplayStep, ReplayClient], Iterator[Any]]] = {
             "start": self._start,
             "join": self._join,
             "assign": partial(self._assign, following=following),
             "leader sync": self._leader_sync,
             "heartbeat": self._heartbeat,
             "disconnect": self._disconnect,
-            "late request": partial(self._late_request, steps=steps, place=place),
+            "late request": partial(self._late_request, steps=steps, position=position),
             "late answer": self._late_answer,
             "slow commit": self._slow_commit,
             "commit done": self._commit_done,
@@ -215,19 +234,19 @@ class Stage:
             "poll interval": self._too_late,
         }
         if action == "receive":
-            yield from self._receive(step, seat, steps, place)
+            yield from self._receive(step, client, steps, position)
         elif action == "complete":
-            yield from self._complete(step, seat)
+            yield from self._complete(step, client)
         elif action in does:
-            yield from does[action](step, seat)
+            yield from does[action](step, client)
         else:
             why = _NO_WAY.get(action, "nothing here does it")
             raise CannotForce(why)
 
     # -- clients -----------------------------------------------------------------------------------------
 
-    def _start(self, step: Step, seat: Seat) -> Iterator[Any]:
-        consumer = self.setup.consumers[seat.slot]
+    def _start(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        consumer = self.setup.consumers[client.slot]
         stage = consumer.stages[step.member().stage]
         config: dict[str, Any] = {
             "partition.assignment.strategy": ",".join(stage.assignors),
@@ -243,16 +262,17 @@ class Stage:
             config["group.instance.id"] = f"i{consumer.instance}"
         log = None
         if self.log_dir is not None:
-            log = self.log_dir / f"{self.run.id}-{str(self.profile).replace(':', '-')}-{seat.name}.log"
-        seat.eager = stage.eager
-        seat.read = seat.began = sum(line.get("consumer") == seat.name for line in self.log.lines)
-        seat.member = Member(
-            *(seat.name, self.profile, "g", self._names(consumer.subscriptions[0]), config),
+            name = self.run.path.stem if self.run.path else self.run.clause.replace("/", "-")
+            log = self.log_dir / f"{name}-{str(self.profile).replace(':', '-')}-{client.name}.log"
+        client.eager = stage.eager
+        client.read = client.began = sum(line.get("consumer") == client.name for line in self.log.lines)
+        client.member = LiveMember(
+            *(client.name, self.profile, "g", self._names(consumer.subscriptions[0]), config),
             bootstrap=self.proxy.bootstrap,
             log=self.log,
             log_file=log,
         )
-        seat.forget()
+        client.forget()
         yield from ()
 
     @property
@@ -280,55 +300,57 @@ class Stage:
 
     # -- JoinGroup ---------------------------------------------------------------------------------------
 
-    def _join(self, step: Step, seat: Seat) -> Iterator[Any]:
-        if "JoinGroup" in seat.waiting:  # an old client that is not asked to show an id first
+    def _join(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        if "JoinGroup" in client.waiting:  # an old client that is not asked to show an id first
             return
-        seat.starts()
-        frame = seat.request("JoinGroup")
+        client.starts()
+        frame = client.request("JoinGroup")
         fields = frame.fields or {}
-        yield from seat.look()
-        yield from seat.effects(frame)
+        yield from client.look()
+        yield from client.effects(frame)
         meta = _subscription(fields)
         if meta is None:
             return
         claims = self._bits(map(str, meta.owned_partitions))
         if claims and meta.generation_id != NONE:
-            yield Claimed(seat.slot, Parts(claims), Generation(meta.generation_id), Generation(seat.own_gen))
+            yield Claimed(
+                client.slot, Parts(claims), Generation(meta.generation_id), Generation(client.own_gen)
+            )
         expected = step.wire(after=True)
         modelled = getattr(getattr(expected, "meta", None), "owned", 0)
         if bool(modelled) != bool(claims):
             self._differs(step, f"claims {self._spell(claims)}, in the trace {self._spell(modelled)}")
         had_id, has_id = step.member().id != NO_ID, bool(fields.get("member_id"))
         if had_id != has_id:
-            said = "shows a member id" if has_id else "shows no member id"
-            self._differs(step, f"{said}, in the trace {'one' if had_id else 'none'}")
-        if seat.due is not None:
-            due, seat.due = seat.due, None
+            difference = "shows a member id" if has_id else "shows no member id"
+            self._differs(step, f"{difference}, in the trace {'one' if had_id else 'none'}")
+        if client.due is not None:
+            due, client.due = client.due, None
             try:
-                seat.late = seat.take("OffsetCommit", seat.commits)
+                client.late = client.take("OffsetCommit", client.commits)
             except ProxyTimeout as error:
                 why = f"no commit while its JoinGroup waits: {error}"
-                self.result.unforced.append(f"step {due.number}, {tell(due.event)}: {why}")
+                self.result.unforced.append(f"step {due.number}, {event_text(due.event)}: {why}")
 
-    def _arrives(self, step: Step) -> None:
+    def _arrives(self, step: ReplayStep) -> None:
         """The JoinGroup is the coordinator's: it has the metadata from now on."""
-        seat = self.seats[step.event.who]
-        frame = seat.waiting.get("JoinGroup")
+        client = self.clients[step.event.who]
+        frame = client.waiting.get("JoinGroup")
         wire = step.wire(after=True)
         if frame is None or isinstance(wire, Refused):
             return
         assert wire is not None
-        self.metas[seat.slot, int(wire.id)] = _protocols(frame)
+        self.metas[client.slot, int(wire.id)] = _protocols(frame)
 
-    def _abandoned(self, step: Step) -> None:
+    def _abandoned(self, step: ReplayStep) -> None:
         """A JoinGroup arrives that its member has forgotten."""
-        seat = self.seats[step.event.who]
-        if seat.abandoned is not None:
+        client = self.clients[step.event.who]
+        if client.abandoned is not None:
             for record in step.records(after=True):
                 if record not in step.records():
-                    self.metas[seat.slot, record.id] = _protocols(seat.abandoned)
+                    self.metas[client.slot, record.id] = _protocols(client.abandoned)
 
-    def _answer_join(self, step: Step, seat: Seat, wire: JoinOk) -> None:
+    def _answer_join(self, step: ReplayStep, client: ReplayClient, wire: JoinOk) -> None:
         members = []
         group = step.group()
         if wire.leader:
@@ -340,85 +362,89 @@ class Stage:
                     instance = self.setup.consumers[slot].instance
                     members.append(
                         {
-                            "member_id": self.seats[slot].id(record.id),
+                            "member_id": self.clients[slot].id(record.id),
                             "group_instance_id": None if instance is None else f"i{instance}",
                             "metadata": metas.get(wire.protocol, b""),
                         }
                     )
         leader = group.leader
-        seat.reply(
+        client.reply(
             "JoinGroup",
             {
                 "error_code": 0,
                 "generation_id": int(wire.generation),
                 "protocol_type": "consumer",
                 "protocol_name": wire.protocol,
-                "leader": seat.id(wire.id)
+                "leader": client.id(wire.id)
                 if wire.leader
-                else self.seats[leader.slot].id(leader.incarnation)
+                else self.clients[leader.slot].id(leader.incarnation)
                 if leader is not None
                 else "",
                 "skip_assignment": wire.skip,
-                "member_id": seat.id(wire.id),
+                "member_id": client.id(wire.id),
                 "members": members,
             },
         )
-        seat.generation, seat.incarnation, seat.gone = wire.generation, wire.id, False
+        client.generation, client.incarnation, client.gone = wire.generation, wire.id, False
 
-    def _receive(self, step: Step, seat: Seat, steps: Sequence[Step], place: int) -> Iterator[Any]:
+    def _receive(
+        self, step: ReplayStep, client: ReplayClient, steps: Sequence[ReplayStep], position: int
+    ) -> Iterator[Any]:
         wire = step.wire()
         match wire:
             case JoinOk():
-                self._answer_join(step, seat, wire)
+                self._answer_join(step, client, wire)
                 if step.wire(after=True) is not None:
-                    seat.request("SyncGroup")
+                    client.request("SyncGroup")
             case SyncOk(id=id_):
-                after = next_of(steps, place, seat.slot)
+                after = next_of(steps, position, client.slot)
                 action = "complete" if after is None else after.event.action
                 if action == "listener throws":
-                    assert seat.member is not None
-                    seat.member.command("throw")
-                    yield from seat.look()
-                yield from self._answer_sync(seat, id_, action not in ("complete", "listener throws"))
+                    assert client.member is not None
+                    client.member.command("throw")
+                    yield from client.look()
+                yield from self._answer_sync(client, id_, action not in ("complete", "listener throws"))
             case Refused():
-                yield from self._refuse(step, seat, wire)
+                yield from self._refuse(step, client, wire)
 
     # -- SyncGroup ---------------------------------------------------------------------------------------
 
-    def _assign(self, step: Step, seat: Seat, *, following: Step | None) -> Iterator[Any]:
+    def _assign(
+        self, step: ReplayStep, client: ReplayClient, *, following: ReplayStep | None
+    ) -> Iterator[Any]:
         wire = step.wire()
         assert isinstance(wire, JoinOk)
-        self._answer_join(step, seat, wire)
-        if seat.late is not None and following is not None and following.event.action == "late answer":
+        self._answer_join(step, client, wire)
+        if client.late is not None and following is not None and following.event.action == "late answer":
             # librdkafka asks for metadata before it decides, and the answer waits behind this one.
-            yield from self._late_answer(following, seat)
+            yield from self._late_answer(following, client)
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
         try:
-            frame = seat.request("SyncGroup")
+            frame = client.request("SyncGroup")
         except ProxyTimeout:
             if decided is None and step.wire(after=True) is None:  # the model's leader throws, too
-                yield from seat.look()
+                yield from client.look()
                 return
-            if seat.judged is not None and seat.asks_to_join:  # what it heard meanwhile has ended its lead
+            if client.judged is not None and client.asks_to_join:  # what it heard has ended its lead
                 return
             raise
         given = {one["member_id"]: one["assignment"] for one in (frame.fields or {})["assignments"]}
         back = {
-            self.seats[slot].id(record.id): (slot, record.id)
+            self.clients[slot].id(record.id): (slot, record.id)
             for slot in self.setup.slots
             for record in step.records(name=letter(slot))
         }
-        self.grants[seat.name] = {back[name]: data for name, data in given.items() if name in back}
+        self.grants[client.name] = {back[name]: data for name, data in given.items() if name in back}
         for name in given:
             if name not in back:
                 self._differs(step, f"assigns to {name}, which the group does not have")
         if isinstance(step.wire(after=True), Sync) and decided is None:
             return  # the group has moved on, and nobody reads what it decides
-        yield self._decided(step, seat, decided)
+        yield self._decided(step, client, decided)
 
-    def _decided(self, step: Step, seat: Seat, decided: Decided | None) -> Decided:
+    def _decided(self, step: ReplayStep, client: ReplayClient, decided: Decided | None) -> Decided:
         """What the real leader decided, on the real claims; ``decided`` is what the trace's did, or threw."""
-        real = self.grants[seat.name]
+        real = self.grants[client.name]
         grants, claims, counts = [], [], []
         for slot in self.setup.slots:
             for record in step.records(name=letter(slot)):
@@ -428,33 +454,35 @@ class Stage:
                 grants.append(Grant(Id(Slot(slot), record.id), Parts(self._assignment(real.get(key, b"")))))
                 meta = _metadata(self.metas.get(key, {}), step.group().protocol)
                 claimed = self._bits(map(str, meta.owned_partitions)) if meta else 0
-                assigned_in = Generation(self.seats[slot].own_gen if claimed else NONE)
+                assigned_in = Generation(self.clients[slot].own_gen if claimed else NONE)
                 subscribed = self.setup.parts(record.meta.topics)
                 claims.append((Id(Slot(slot), record.id), Parts(claimed), assigned_in, subscribed))
                 counts.append((claimed.bit_count(), record.meta.owned.bit_count()))
-        said = "; ".join(f"{letter(g.id.slot)}: {self._spell(g.parts)}" for g in grants)
+        decision = "; ".join(f"{letter(g.id.slot)}: {self._spell(g.parts)}" for g in grants)
         modelled = {letter(grant.id.slot): grant.parts for grant in decided.grants} if decided else {}
         self.decisions.append((modelled, {letter(grant.id.slot): grant.parts for grant in grants}))
         if not alike(self.setup, self.decisions):
             if any(is_ != was for is_, was in counts):
-                self._differs(step, f"{LEADER} {said}, since it was asked something else")
+                self._differs(step, f"{LEADER} {decision}, since it was asked something else")
             else:
-                self.result.unforced.append(f"step {step.number}, {tell(step.event)}: {LEADER} {said}")
-        return Decided(seat.eager, tuple(claims), tuple(grants))
+                self.result.unforced.append(
+                    f"step {step.number}, {event_text(step.event)}: {LEADER} {decision}"
+                )
+        return Decided(client.eager, tuple(claims), tuple(grants))
 
-    def _leader_sync(self, step: Step, seat: Seat) -> Iterator[Any]:
+    def _leader_sync(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         for slot in self.setup.slots:
             for record in step.records(name=letter(slot)):
-                self.assigned[slot, record.id] = self.grants.get(seat.name, {}).get((slot, record.id), b"")
+                self.assigned[slot, record.id] = self.grants.get(client.name, {}).get((slot, record.id), b"")
         yield from ()
 
-    def _answer_sync(self, seat: Seat, id_: int, late: bool) -> Iterator[Any]:
-        assert seat.member is not None
+    def _answer_sync(self, client: ReplayClient, id_: int, late: bool) -> Iterator[Any]:
+        assert client.member is not None
         if late:
-            seat.member.command("pause")
-            yield from seat.look()
-        data = self.assigned.get((seat.slot, id_), b"")
-        seat.reply(
+            client.member.command("pause")
+            yield from client.look()
+        data = self.assigned.get((client.slot, id_), b"")
+        client.reply(
             "SyncGroup",
             {
                 "error_code": 0,
@@ -464,276 +492,290 @@ class Stage:
             },
         )
 
-    def _complete(self, step: Step, seat: Seat) -> Iterator[Any]:
-        assert seat.member is not None
-        member = seat.member
+    def _complete(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        assert client.member is not None
+        member = client.member
         member.command("resume")
-        before = seat.read
+        before = client.read
         synced = False
 
         def taken_or_not(_: object = None) -> bool:
             nonlocal synced
-            synced = any(line["event"] in ("synced", "assigned") for line in seat.said()[before:])
-            return synced or seat.asks_to_join
+            synced = any(line["event"] in ("synced", "assigned") for line in client.output()[before:])
+            return synced or client.asks_to_join
 
         self.log.wait(self.patience, taken_or_not)
         if not synced:  # what it says comes by another way than its JoinGroup
             member.owned(self.patience)
             taken_or_not()
-        lost = seat.gone and seat.asks_to_join  # so there is nothing to complete
+        lost = client.gone and client.asks_to_join  # so there is nothing to complete
         if not lost and not taken_or_not():
-            raise WentAnotherWay(f"{seat.name} never takes the assignment that it was sent")
+            raise WentAnotherWay(f"{client.name} never takes the assignment that it was sent")
         if not lost and not synced:
             raise WentAnotherWay(
-                f"{seat.name} sends JoinGroup again and never takes the assignment it was sent"
+                f"{client.name} sends JoinGroup again and never takes the assignment it was sent"
             )
-        seat.goes_on()
-        had = seat.owned
-        calls = list(seat.look())
-        if seat.asks_to_join:  # behind the callbacks of this assignment there may be those of the next join
+        client.goes_on()
+        had = client.owned
+        calls = list(client.look())
+        if client.asks_to_join:  # behind the callbacks of this assignment there may be those of the next join
             calls, next_join = _apart(calls)
             self._judge(step, tuple(next_join))
         yield from calls
-        if seat.gone and not any(isinstance(one, Callback) and one.call is Call.ASSIGNED for one in calls):
+        if client.gone and not any(isinstance(one, Callback) and one.call is Call.ASSIGNED for one in calls):
             return
-        given = self._assignment(self.assigned.get((seat.slot, seat.incarnation), b""))
+        given = self._assignment(self.assigned.get((client.slot, client.incarnation), b""))
         revoked = any(isinstance(one, Callback) and one.call is Call.REVOKED for one in calls)
-        seat.own_gen = seat.generation if seat.owned else NONE
+        client.own_gen = client.generation if client.owned else NONE
         rejoin = True
-        if revoked and not seat.eager:
-            rejoin = seat.rejoins()
+        if revoked and not client.eager:
+            rejoin = client.rejoins()
         yield Completed(
-            seat.slot, Parts(given), Parts(seat.owned), seat.eager, revoked, rejoin, Parts(seat.told)
+            who=client.slot,
+            assigned=Parts(given),
+            owned=Parts(client.owned),
+            eager=client.eager,
+            revoked=revoked,
+            rejoin=rejoin,
+            believed=Parts(client.believed),
         )
-        if seat.owned != given:
-            said = f"owns {self._spell(seat.owned)} and was assigned {self._spell(given)}"
-            self._differs(step, f"{said} (it had {self._spell(had)})")
+        if client.owned != given:
+            difference = f"owns {self._spell(client.owned)} and was assigned {self._spell(given)}"
+            self._differs(step, f"{difference} (it had {self._spell(had)})")
 
     # -- errors ------------------------------------------------------------------------------------------
 
-    def _refuse(self, step: Step, seat: Seat, wire: Refused) -> Iterator[Any]:
+    def _refuse(self, step: ReplayStep, client: ReplayClient, wire: Refused) -> Iterator[Any]:
         api = "JoinGroup" if wire.api == "join" else "SyncGroup"
         if wire.error is Error.DISCONNECT:
             return
-        frame = seat.waiting.get(api)
+        frame = client.waiting.get(api)
         if frame is None:
-            raise WentAnotherWay(f"{seat.name} has no {api} under way")
+            raise WentAnotherWay(f"{client.name} has no {api} under way")
         if wire.error is Error.MEMBER_ID_REQUIRED:
             if frame.version < 4:
                 return  # it stays for the JoinGroup that shows an id, in the trace
-            seat.waiting.pop(api)
-            given, seat.incarnation = seat.id(wire.given), wire.given
+            client.waiting.pop(api)
+            given, client.incarnation = client.id(wire.given), wire.given
             self.proxy.reply(frame, {"error_code": 79, "generation_id": -1, "member_id": given})
             return
-        seat.waiting.pop(api)
-        seat.told_error(step, wire)
+        client.waiting.pop(api)
+        client.remember_error(step, wire)
         self.proxy.refuse(frame, wire.error.value)
         if wire.error in FATAL:
-            seat.throws()
-            yield from seat.look()
+            client.throws()
+            yield from client.look()
 
-    def _heartbeat(self, step: Step, seat: Seat) -> Iterator[Any]:
-        me, before = Me(seat.slot, self.setup), step.member()
+    def _heartbeat(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        me, before = MemberContext(client.slot, self.setup), step.member()
         error = answer_to(me, "heartbeat", step.group(), step.records(), before.id, before.generation)
         assert error is not None, "a heartbeat without an effect is no step"
-        yield from seat.look()
-        frame = seat.take("Heartbeat")
-        yield from self._refuses(step, seat, frame, Refused("heartbeat", error, before.id, before.generation))
+        yield from client.look()
+        frame = client.take("Heartbeat")
+        yield from self._refuses(
+            step, client, frame, Refused("heartbeat", error, before.id, before.generation)
+        )
 
-    def _refuses(self, step: Step, seat: Seat, frame: Frame, answer: Refused) -> Iterator[Any]:
+    def _refuses(
+        self, step: ReplayStep, client: ReplayClient, frame: Frame, answer: Refused
+    ) -> Iterator[Any]:
         """Answer a heartbeat or a commit with an error. Raises CannotForce when it is not its turn."""
-        gone = seat.gone
-        seat.told_error(step, answer)
+        gone = client.gone
+        client.remember_error(step, answer)
         if not self.proxy.refuse(frame, answer.error.value):
-            seat.judged, seat.gone = None, gone
+            client.judged, client.gone = None, gone
             raise CannotForce("the answer waits behind another one on its connection, as a broker's would")
         if answer.error in FATAL:
-            seat.throws()
-            yield from seat.look()
+            client.throws()
+            yield from client.look()
 
-    def _late_request(self, step: Step, seat: Seat, *, steps: Sequence[Step], place: int) -> Iterator[Any]:
+    def _late_request(
+        self, step: ReplayStep, client: ReplayClient, *, steps: Sequence[ReplayStep], position: int
+    ) -> Iterator[Any]:
         """It is taken from the client, now or when its JoinGroup has left, and answered later."""
-        yield from seat.look()
-        sent = when(steps, place)
-        if sent is When.NEVER:
+        yield from client.look()
+        sent = send_time(steps, position)
+        if sent is SendTime.NEVER:
             raise CannotForce(sent)
-        if sent is When.BEHIND:
-            seat.due = step
+        if sent is SendTime.BEHIND:
+            client.due = step
         elif step.event.choice == "commit":
-            seat.late = seat.take("OffsetCommit", seat.commits)
+            client.late = client.take("OffsetCommit", client.commits)
         else:
-            seat.late = seat.take("Heartbeat")
+            client.late = client.take("Heartbeat")
 
-    def _late_arrives(self, step: Step) -> None:
-        seat = self.seats[step.event.who]
-        if step.stray(after=True) is None and seat.late is not None:  # an answer without an error
-            self.proxy.refuse(seat.late, "NONE")
-            seat.late = None
+    def _late_arrives(self, step: ReplayStep) -> None:
+        client = self.clients[step.event.who]
+        if step.stray(after=True) is None and client.late is not None:  # an answer without an error
+            self.proxy.refuse(client.late, "NONE")
+            client.late = None
 
-    def _late_answer(self, step: Step, seat: Seat) -> Iterator[Any]:
-        answer, frame = step.stray(), seat.late
-        seat.late = None
+    def _late_answer(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        answer, frame = step.stray(), client.late
+        client.late = None
         if frame is None or not isinstance(answer, Refused):
             return  # why it was not sent was said before, or it is a request of a process that is gone
-        yield from seat.look()
-        yield from self._refuses(step, seat, frame, answer)
+        yield from client.look()
+        yield from self._refuses(step, client, frame, answer)
 
-    def _slow_commit(self, step: Step, seat: Seat) -> Iterator[Any]:
+    def _slow_commit(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """The commit before a join waits for its answer; does the client go on reading?"""
-        assert seat.member is not None
-        assert seat.slow is not None
+        assert client.member is not None
+        assert client.slow is not None
         try:
-            seat.commit = seat.slow.await_match(seconds=self.patience)
+            client.commit = client.slow.await_match(seconds=self.patience)
         except ProxyTimeout:
-            seat.commit_done()
+            client.commit_done()
             raise CannotForce("the client commits nothing before it joins") from None
-        before = len(seat.said())
-        self._produce(seat.owned)
+        before = len(client.output())
+        self._produce(client.owned)
         for _ in range(POLLS):  # each answer is one more poll, unless poll waits for the commit
-            if seat.member.owned(self.patience / POLLS) is None:
+            if client.member.owned(self.patience / POLLS) is None:
                 break
-        for line in seat.said()[before:]:
+        for line in client.output()[before:]:
             if line["event"] == "polled":
-                seat.reads |= self._bits(line["ranges"])
+                client.reads |= self._bits(line["ranges"])
         yield from ()
 
-    def _commit_done(self, step: Step, seat: Seat) -> Iterator[Any]:
-        seat.commit_done()
-        yield from seat.look()
+    def _commit_done(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        client.commit_done()
+        yield from client.look()
 
-    def _listener_throws(self, step: Step, seat: Seat) -> Iterator[Any]:
-        seen = list(self._complete(step, seat))
-        threw = next((place for place, one in enumerate(seen, 1) if isinstance(one, Threw)), 0)
-        told = [
+    def _listener_throws(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        seen = list(self._complete(step, client))
+        threw = next((position for position, one in enumerate(seen, 1) if isinstance(one, Threw)), 0)
+        halves = [
             [one.call for one in part if isinstance(one, Callback)] for part in (seen[:threw], seen[threw:])
         ]
-        if all(Call.ASSIGNED in calls for calls in told):
+        if all(Call.ASSIGNED in calls for calls in halves):
             self._differs(step, "tells of the assignment once more after its listener threw")
             self._judge(step, tuple(seen[:threw]))
             seen = seen[threw:]
-        elif not any(told):
+        elif not any(halves):
             self.result.unforced.append(
-                f"step {step.number}, {tell(step.event)}: no callback that could throw"
+                f"step {step.number}, {event_text(step.event)}: no callback that could throw"
             )
         elif not threw:
             self._differs(step, "its listener threw, and no poll does")
         yield from seen
 
-    def _disconnect(self, step: Step, seat: Seat) -> Iterator[Any]:
-        yield from seat.look()
-        seat.waiting.clear()
+    def _disconnect(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        yield from client.look()
+        client.waiting.clear()
         for api in TAKEN:
-            seat.used[api] = len(seat.taken[api].matched)
+            client.used[api] = len(client.taken[api].matched)
         wire = step.wire(after=True)
         assert isinstance(wire, Refused)
-        seat.told_error(step, wire)
-        if not self.proxy.disconnect(seat.name):
-            raise WentAnotherWay(f"{seat.name} has no connection to lose")
+        client.remember_error(step, wire)
+        if not self.proxy.disconnect(client.name):
+            raise WentAnotherWay(f"{client.name} has no connection to lose")
 
     # -- processes ---------------------------------------------------------------------------------------
 
-    def _crash(self, step: Step, seat: Seat) -> Iterator[Any]:
-        assert seat.member is not None
-        seat.member.kill()
-        seat.forget()
+    def _crash(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        assert client.member is not None
+        client.member.kill()
+        client.forget()
         yield from ()
 
-    def _pause(self, step: Step, seat: Seat) -> Iterator[Any]:
-        assert seat.member is not None
-        yield from seat.look()
-        seat.member.stop()
+    def _pause(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        assert client.member is not None
+        yield from client.look()
+        client.member.stop()
 
-    def _resume(self, step: Step, seat: Seat) -> Iterator[Any]:
-        assert seat.member is not None
-        seat.member.cont()
+    def _resume(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        assert client.member is not None
+        client.member.cont()
         yield from ()
 
-    def _hang(self, step: Step, seat: Seat) -> Iterator[Any]:
+    def _hang(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         wire = step.wire()
         if isinstance(wire, JoinOk):
             raise CannotForce("an assignor that never returns is not among the clients' commands")
-        assert seat.member is not None
-        seat.member.command("pause")
-        seat.member.owned(self.patience)
-        yield from seat.look()
+        assert client.member is not None
+        client.member.command("pause")
+        client.member.owned(self.patience)
+        yield from client.look()
 
-    def _too_late(self, step: Step, seat: Seat) -> Iterator[Any]:
+    def _too_late(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """It is not polled until its own max.poll.interval.ms has passed, which LeaveGroup shows."""
-        assert seat.member is not None
-        if self.setup.consumers[seat.slot].instance is not None:
+        assert client.member is not None
+        if self.setup.consumers[client.slot].instance is not None:
             raise CannotForce("a static member says nothing when its max.poll.interval.ms passes")
-        before = self.proxy.count("LeaveGroup", seat.name)
-        seat.member.command("pause")
-        seat.member.owned(self.patience)
-        yield from seat.look()
-        seat.leaves(before, 6.0 + self.patience)
-        seat.gone = True
+        before = self.proxy.count("LeaveGroup", client.name)
+        client.member.command("pause")
+        client.member.owned(self.patience)
+        yield from client.look()
+        client.leaves(before, 6.0 + self.patience)
+        client.gone = True
         if step.event.action == "max poll" and step.member().life is Life.UP:
-            seat.member.command("resume")
+            client.member.command("resume")
 
-    def _leaves_after_all(self, step: Step, seat: Seat, before: int) -> None:
+    def _leaves_after_all(self, step: ReplayStep, client: ReplayClient, before: int) -> None:
         """Wait for LeaveGroup; a client may want its JoinGroup or SyncGroup answered first."""
         with contextlib.suppress(ProxyTimeout):
-            seat.leaves(before, self.patience / 2)
+            client.leaves(before, self.patience / 2)
             return
-        seat.let_go()
+        client.let_go()
         with contextlib.suppress(ProxyTimeout):
-            seat.leaves(before, self.patience / 2)
+            client.leaves(before, self.patience / 2)
             self._differs(step, "sends LeaveGroup only when what it had under way is answered")
 
-    def _leave(self, step: Step, seat: Seat, *, close: bool) -> Iterator[Any]:
-        assert seat.member is not None
+    def _leave(self, step: ReplayStep, client: ReplayClient, *, close: bool) -> Iterator[Any]:
+        assert client.member is not None
         left = next((one for one in step.outcome.seen if isinstance(one, Left)), None)
         ought = left is not None and left.ought
-        before = self.proxy.count("LeaveGroup", seat.name)
-        yield from seat.look()
-        seat.member.command("close" if close else "unsubscribe")
+        before = self.proxy.count("LeaveGroup", client.name)
+        yield from client.look()
+        client.member.command("close" if close else "unsubscribe")
         if ought:
-            self._leaves_after_all(step, seat, before)
-        if close and not seat.member.closes(self.patience / 2):
-            seat.let_go()
-            if not seat.member.closes(CLOSE):
-                self._never_settles(step, f"{seat.name} does not close, for {CLOSE:g} s")
-                seat.member.kill()
-                seat.over = True
+            self._leaves_after_all(step, client, before)
+        if close and not client.member.closes(self.patience / 2):
+            client.let_go()
+            if not client.member.closes(CLOSE):
+                self._never_settles(step, f"{client.name} does not close, for {CLOSE:g} s")
+                client.member.kill()
+                client.over = True
                 return
-        if not close and seat.member.owned(self.patience / 2) is None:  # its call waits for an answer
-            seat.let_go()
-        if self.due.get(seat.name) is Due.END:
+        if not close and client.member.owned(self.patience / 2) is None:  # its call waits for an answer
+            client.let_go()
+        if self.due.get(client.name) is Due.END:
             self._differs(step, "closes")
-            seat.over = True
-        gone = seat.gone  # that it leaves takes nothing away from it
-        calls = [one._replace(reset=gone) if isinstance(one, Callback) else one for one in seat.look()]
+            client.over = True
+        gone = client.gone  # that it leaves takes nothing away from it
+        calls = [one._replace(reset=gone) if isinstance(one, Callback) else one for one in client.look()]
         completed, calls = _apart(calls)
         if calls:  # it has taken an assignment before it left
             self._judge(step, tuple(completed))
         yield from calls or completed
-        yield Left(seat.slot, Parts(seat.told), self.proxy.count("LeaveGroup", seat.name) > before, ought)
-        left_behind = seat.waiting.get("JoinGroup")
+        yield Left(
+            client.slot, Parts(client.believed), self.proxy.count("LeaveGroup", client.name) > before, ought
+        )
+        left_behind = client.waiting.get("JoinGroup")
         if close:
-            seat.member.end()
+            client.member.end()
         elif isinstance(step.stray(after=True), Join):  # still on its way when its connection ends
-            self.proxy.disconnect(seat.name)
-        seat.forget()
-        seat.abandoned = left_behind
+            self.proxy.disconnect(client.name)
+        client.forget()
+        client.abandoned = left_behind
 
-    def _subscribe(self, step: Step, seat: Seat) -> Iterator[Any]:
-        assert seat.member is not None
-        seat.member.command("subscribe", topics=self._names(step.member(after=True).topics))
+    def _subscribe(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        assert client.member is not None
+        client.member.command("subscribe", topics=self._names(step.member(after=True).topics))
         yield from ()
 
-    def _refresh(self, step: Step, seat: Seat) -> Iterator[Any]:
+    def _refresh(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         before = self.proxy.total
         self.proxy.await_frame(
             lambda f: (
-                f.number >= before and (f.api, f.direction, f.client) == ("Metadata", "response", seat.name)
+                f.number >= before and (f.api, f.direction, f.client) == ("Metadata", "response", client.name)
             ),
-            f"{seat.name}'s metadata",
+            f"{client.name}'s metadata",
             self.patience,
         )
         yield from ()
 
-    def _cluster(self, step: Step) -> None:
+    def _cluster(self, step: ReplayStep) -> None:
         action = step.event.action
         if action == "topic deleted":
             self.cluster.delete_topic(self.topics[int(step.event.choice.split()[-1])])
@@ -751,86 +793,86 @@ class Stage:
 
     # -- what they show ----------------------------------------------------------------------------------
 
-    def _judge(self, step: Step, seen: tuple[Any, ...]) -> None:
+    def _judge(self, step: ReplayStep, seen: tuple[Any, ...]) -> None:
         """Ask the clauses, and note what was seen."""
         found = [
-            Broken(rule.clause, step.number, sentence)
+            BrokenClause(rule.clause, step.number, sentence)
             for rule in self.rules.each_step
-            if rule.clause in ASKED and (sentence := rule.breach(step.event, seen)) is not None
+            if rule.clause in OBSERVABLE_CLAUSES and (sentence := rule.breach(step.event, seen)) is not None
         ]
         values: dict[str, Any] = {}
-        for seat in self.seats:
-            known = [record.id for record in step.records(after=True, name=seat.name) if record.meta]
-            inside = seat.incarnation in known and not seat.gone
-            values[f"held {seat.name}"] = Parts(seat.owned if inside else 0)
+        for client in self.clients:
+            known = [record.id for record in step.records(after=True, name=client.name) if record.meta]
+            inside = client.incarnation in known and not client.gone
+            values[f"held {client.name}"] = Parts(client.owned if inside else 0)
             # In the middle of a rebalance some clients still list what the listener was told is gone.
-            me = step.member(after=True, name=seat.name)
-            settled = me.state is MemberState.STABLE and me.received is None and not seat.waiting
-            listed = seat.owned if settled else seat.told
-            values[f"listener {seat.name}"] = (Parts(seat.told), Parts(listed), Life.UP)
-            values[f"reads {seat.name}"] = (seat.eager, seat.commit is not None, Parts(seat.reads))
+            me = step.member(after=True, name=client.name)
+            settled = me.state is MemberState.STABLE and me.received is None and not client.waiting
+            listed = client.owned if settled else client.believed
+            values[f"listener {client.name}"] = (Parts(client.believed), Parts(listed), Life.UP)
+            values[f"reads {client.name}"] = (client.eager, client.commit is not None, Parts(client.reads))
         for rule in self.rules.always:
-            if rule.clause in ASKED:
+            if rule.clause in OBSERVABLE_CLAUSES:
                 sentence = rule.breach(*(values[view] for view in rule.views))
                 if sentence is not None:
-                    found.append(Broken(rule.clause, step.number, sentence))
-        told = [(one.clause, one.sentence) for one in self.result.broken]
-        self.result.broken += [one for one in found if (one.clause, one.sentence) not in told]
+                    found.append(BrokenClause(rule.clause, step.number, sentence))
+        reported = [(one.clause, one.sentence) for one in self.result.broken]
+        self.result.broken += [one for one in found if (one.clause, one.sentence) not in reported]
         self.result.shown.append(
             {
                 "step": step.number,
-                "event": tell(step.event),
-                "seen": [say(self.setup, one) for one in seen],
-                "owned": {seat.name: self._spell(seat.owned) for seat in self.seats if seat.member},
+                "event": event_text(step.event),
+                "seen": [observation_text(self.setup, one) for one in seen],
+                "owned": {client.name: self._spell(client.owned) for client in self.clients if client.member},
             }
         )
 
-    def _never_settles(self, step: Step, how: str) -> None:
+    def _never_settles(self, step: ReplayStep, how: str) -> None:
         self.result.broken.append(
-            Broken(CONVERGES.id, step.number, f"{how}, and nothing goes wrong any more")
+            BrokenClause(CONVERGES.id, step.number, f"{how}, and nothing goes wrong any more")
         )
 
-    def _stands_still(self, step: Step) -> None:
+    def _stands_still(self, step: ReplayStep) -> None:
         """The model's group does nothing any more; the coordinator goes on to answer. What do the clients?
 
         Raises WentAnotherWay for one that has ended: that is no standstill.
         """
-        for seat in self.seats:
-            match self.due.get(seat.name):
-                case Due.JOIN if not self._joins(step, seat):
-                    seat.ended()
-                    how = "asks for nothing" if seat.committing() == [] else "commits and commits"
-                    self._never_settles(step, f"{seat.name} {how}, for {self.patience:g} s")
-                case Due.READ if missing := self._unread(seat):
-                    seat.ended()
-                    self._never_settles(step, f"{seat.name} does not read {self._spell(missing)}")
+        for client in self.clients:
+            match self.due.get(client.name):
+                case Due.JOIN if not self._joins(step, client):
+                    client.ended()
+                    how = "asks for nothing" if client.committing() == [] else "commits and commits"
+                    self._never_settles(step, f"{client.name} {how}, for {self.patience:g} s")
+                case Due.READ if missing := self._unread(client):
+                    client.ended()
+                    self._never_settles(step, f"{client.name} does not read {self._spell(missing)}")
                 case _:
                     continue
-            seat.judged = None
+            client.judged = None
 
-    def _joins(self, step: Step, seat: Seat) -> bool:
-        me = Me(seat.slot, self.setup)
-        known = step.group(after=True), step.records(after=True, name=seat.name)
-        error = answer_to(me, "heartbeat", *known, seat.incarnation, seat.generation)
-        seat.hears(error.value if error else "NONE")
-        assert seat.member is not None
+    def _joins(self, step: ReplayStep, client: ReplayClient) -> bool:
+        me = MemberContext(client.slot, self.setup)
+        known = step.group(after=True), step.records(after=True, name=client.name)
+        error = answer_to(me, "heartbeat", *known, client.incarnation, client.generation)
+        client.hears(error.value if error else "NONE")
+        assert client.member is not None
         deadline = time.monotonic() + self.patience
-        while seat.slow is not None and not seat.asks_to_join and time.monotonic() < deadline:
-            several = seat.committing()
+        while client.slow is not None and not client.asks_to_join and time.monotonic() < deadline:
+            several = client.committing()
             for _ in range(2):  # each commit takes longer than a poll
-                seat.member.owned(1.0)
+                client.member.owned(1.0)
             for frame in several:
                 self.proxy.refuse(frame, "NONE")
-        return seat.asks_to_join or (seat.slow is None and seat.rejoins())
+        return client.asks_to_join or (client.slow is None and client.rejoins())
 
-    def _unread(self, seat: Seat) -> int:
+    def _unread(self, client: ReplayClient) -> int:
         """What it owns and does not read, of records that are there now."""
-        before = len(seat.said())
-        self._produce(seat.owned)
+        before = len(client.output())
+        self._produce(client.owned)
 
         def missing(_: object = None) -> int:
-            said = (line for line in seat.said()[before:] if line["event"] == "polled")
-            return seat.owned & ~union([self._bits(line["ranges"]) for line in said])
+            polled = (line for line in client.output()[before:] if line["event"] == "polled")
+            return client.owned & ~union([self._bits(line["ranges"]) for line in polled])
 
         self.log.wait(self.patience, lambda _: not missing())
         return missing()
@@ -841,27 +883,27 @@ class Stage:
                 topic, _, partition = name.rpartition("-")
                 self.cluster.produce(topic, int(partition), RECORDS)
 
-    def _settle_all(self, step: Step) -> None:
+    def _settle_all(self, step: ReplayStep) -> None:
         """What the last errors did shows in a JoinGroup that the trace does not wait for any more."""
-        for seat in self.seats:
-            if seat.judged is None or seat.member is None or seat.member.stopped:
+        for client in self.clients:
+            if client.judged is None or client.member is None or client.member.stopped:
                 continue
-            seat.commit_done()
-            for request in seat.waiting.values():  # its poll waits for the answer
+            client.commit_done()
+            for request in client.waiting.values():  # its poll waits for the answer
                 self.proxy.refuse(request, "REBALANCE_IN_PROGRESS")
-            seat.waiting.clear()
+            client.waiting.clear()
             frame = None
             with contextlib.suppress(ProxyTimeout, WentAnotherWay):
-                frame = seat.request("JoinGroup")
+                frame = client.request("JoinGroup")
             try:
-                seen = (*seat.look(), *seat.effects(frame))
+                seen = (*client.look(), *client.effects(frame))
             except WentAnotherWay as reason:
                 self.result.stopped = f"after the last step: {reason}"
                 return
             self._judge(step, tuple(seen))
 
-    def _differs(self, step: Step, what: str) -> None:
-        self.result.differs.append(f"step {step.number}, {tell(step.event)}: {what}")
+    def _differs(self, step: ReplayStep, what: str) -> None:
+        self.result.differs.append(f"step {step.number}, {event_text(step.event)}: {what}")
 
     def _bits(self, names: Any) -> int:
         return union([1 << self.numbers[name] for name in names if name in self.numbers])
@@ -884,9 +926,9 @@ _NO_WAY = {
 
 def _apart(seen: list[Any]) -> tuple[list[Any], list[Any]]:
     """What was seen, cut before the first callback behind the last onPartitionsAssigned."""
-    calls = [place for place, one in enumerate(seen) if isinstance(one, Callback)]
-    given = [place for place in calls if seen[place].call is Call.ASSIGNED]
-    cut = next((place for place in calls if given and place > given[-1]), len(seen))
+    calls = [position for position, one in enumerate(seen) if isinstance(one, Callback)]
+    given = [position for position in calls if seen[position].call is Call.ASSIGNED]
+    cut = next((position for position in calls if given and position > given[-1]), len(seen))
     return seen[:cut], seen[cut:]
 
 

@@ -5,19 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rebalance.gate.live.process import Line
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import (
-    Answered,
-    Callback,
-    Claimed,
-    Completed,
-    Decided,
-    Left,
-    Threw,
-)
+from rebalance.live.processes.program import JsonLine
 
-ASKED = frozenset(
+OBSERVABLE_CLAUSES = frozenset(
     {
         *("group/owner", "callback/told", "callback/revoked", "callback/lost", "callback/assigned"),
         *(
@@ -40,7 +30,7 @@ LEADER = "the leader decides"
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenClause:
     """A clause that the real group broke, at which step of the trace, and how."""
 
     clause: str
@@ -48,7 +38,7 @@ class Broken:
     sentence: str
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Replayed:
     """What came of one replay.
 
@@ -64,14 +54,14 @@ class Replayed:
     naming: tuple[str, ...] = ()
     steps: int = 0
     done: int = 0
-    broken: list[Broken] = field(default_factory=list)
+    broken: list[BrokenClause] = field(default_factory=list)
     unforced: list[str] = field(default_factory=list)
     differs: list[str] = field(default_factory=list)
     stopped: str = ""
     interrupted: bool = False
     due: tuple[str, ...] = ()
     shown: list[dict[str, Any]] = field(default_factory=list)
-    events: list[Line] = field(default_factory=list)
+    events: list[JsonLine] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
 
     @property
@@ -81,44 +71,17 @@ class Replayed:
             return "same"
         if self.broken:
             return "another"
-        if self.unforced or self.stopped or not self.asked:
+        if self.unforced or self.stopped or not self.observable:
             return "inconclusive"
         return "none"
 
     @property
-    def asked(self) -> bool:
+    def observable(self) -> bool:
         """Whether the trace's clause shows in what a client does here."""
-        return self.clause in ASKED or bool(self.due)
+        return self.clause in OBSERVABLE_CLAUSES or bool(self.due)
 
     @property
     def rank(self) -> tuple[int, int, int]:
         """How much a replay tells, the most first: of several attempts the best counts."""
         order = ("same", "another", "none", "inconclusive")
         return order.index(self.verdict), len(self.unforced) + bool(self.stopped), -self.done
-
-
-def say(setup: Setup, one: Any) -> str:
-    """An observation in words."""
-
-    def spell(parts: int) -> str:
-        return setup.spell(parts) if parts else "nothing"
-
-    match one:
-        case Callback(call=call, who=who, parts=parts):
-            return f"{letter(who)} on_partitions_{call.value}({spell(parts)})"
-        case Completed(who=who, assigned=assigned, rejoin=rejoin, revoked=revoked):
-            then = (", rejoins" if rejoin else ", does not rejoin") if revoked else ""
-            return f"{letter(who)} was assigned {spell(assigned)}{then}"
-        case Decided(grants=grants):
-            return "decided " + "; ".join(f"{letter(g.id.slot)}: {spell(g.parts)}" for g in grants)
-        case Claimed(who=who, parts=parts, label=label, own_gen=own):
-            return f"{letter(who)} claims {spell(parts)} of generation {label} (assigned in {own})"
-        case Answered(who=who, api=api, error=error, reset=reset, keeps_id=keeps):
-            then = "gives its membership up" if reset else "stays a member"
-            id_ = "keeps its id" if keeps else "forgets its id"
-            return f"{letter(who)} hears {api} {error}: {then}, {id_}"
-        case Left(who=who, sent=sent):
-            return f"{letter(who)} leaves, {'with' if sent else 'without'} LeaveGroup"
-        case Threw(who=who, error=error):
-            return f"{letter(who)}: poll throws {error}"
-    return str(one)

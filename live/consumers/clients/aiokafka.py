@@ -1,4 +1,4 @@
-"""A consumer of aiokafka, recorded: ``python -m rebalance.gate.live.clients.aiokafka``.
+"""A consumer of aiokafka, recorded: ``python -m rebalance.live.consumers.clients.aiokafka``.
 
 Its event loop runs in a thread of its own, so that a consumer that is not polled goes on as it does in an
 application that waits for something else. Generations are taken from its log.
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-from rebalance.gate.live.clients.recorder import (
+from rebalance.live.consumers.clients.recorder import (
     LogTap,
     Ranges,
     Recorder,

@@ -1,4 +1,5 @@
-"""A consumer of confluent-kafka (librdkafka), recorded: ``python -m rebalance.gate.live.clients.confluent``.
+"""A consumer of confluent-kafka (librdkafka), recorded: ``python -m
+rebalance.live.consumers.clients.confluent``.
 
 Callbacks tell what it owns. Generation and member id are in librdkafka's own log only (``debug=cgrp``), which
 goes to stderr, and is read here.
@@ -16,7 +17,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance.gate.live.clients.recorder import Ranges, Recorder, extend, named, serve
+from rebalance.live.consumers.clients.recorder import Ranges, Recorder, extend, named, serve
 
 JOINING = re.compile(r'Joining group "')
 JOINED = re.compile(
@@ -33,7 +34,7 @@ LOOK = 0.005
 LEAVING = re.compile(r"leave \(in state")
 
 
-class Log:
+class LibrdkafkaLog:
     """stderr of this process, a file, read as it grows: nothing of it is lost when librdkafka aborts.
 
     Whoever wants to know what was logged by now says `drain`.
@@ -83,7 +84,7 @@ class Confluent:
     def __init__(self, recorder: Recorder) -> None:
         import confluent_kafka
 
-        self._recorder, self._log = recorder, Log(recorder)
+        self._recorder, self._log = recorder, LibrdkafkaLog(recorder)
         refresh = recorder.config.get("metadata.max.age.ms")
         self._consumer = confluent_kafka.Consumer(
             {
@@ -101,15 +102,15 @@ class Confluent:
     def subscribe(self, topics: list[str]) -> None:
         self._consumer.subscribe(
             topics,
-            on_assign=self._told("assigned"),
-            on_revoke=self._told("revoked"),
-            on_lost=self._told("lost"),
+            on_assign=self._callback("assigned"),
+            on_revoke=self._callback("revoked"),
+            on_lost=self._callback("lost"),
         )
 
-    def _told(self, event: str) -> Any:
+    def _callback(self, event: str) -> Any:
         def callback(consumer: Any, partitions: list[Any]) -> None:
             self._log.drain()
-            self._recorder.told(event, partitions)
+            self._recorder.callback(event, partitions)
 
         return callback
 

@@ -1,4 +1,4 @@
-"""A consumer of kafka-python, recorded: ``python -m rebalance.gate.live.clients.kafka_python``.
+"""A consumer of kafka-python, recorded: ``python -m rebalance.live.consumers.clients.kafka_python``.
 
 Callbacks tell what it owns. That it joins and in which generation is taken from its log and from two methods
 of its coordinator, which are called as before: its listener is not called for an empty assignment.
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance.gate.live.clients.recorder import (
+from rebalance.live.consumers.clients.recorder import (
     LogTap,
     Ranges,
     Recorder,

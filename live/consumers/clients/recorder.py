@@ -6,9 +6,9 @@ commands ``{"do": "subscribe", "topics": [...]}``, ``unsubscribe``, ``pause`` (p
 ``throw`` (in the next callback), ``commit`` (what was read, without waiting), ``close``. ``config`` has
 Kafka's own names. Its end ends the program at once.
 
-stdout: events as of ``pipeline/events.py``, and more: ``polled`` with ``ranges`` (partition -> first and last
-offset), ``owns`` with the partitions that the client itself says it has, ``owned`` with the same while
-partitions are revoked or lost, ``error``.
+stdout: events as of ``pipeline/audit/events.py``, and more: ``polled`` with ``ranges`` (partition -> first
+and last offset), ``owns`` with the partitions that the client itself says it has, ``owned`` with the same
+while partitions are revoked or lost, ``error``.
 
 All processes of a machine share CLOCK_MONOTONIC. ``origin`` is what to add to it for the time since 1970 in
 ns, measured once for the whole run, so that no step of the wall clock reorders events.
@@ -90,7 +90,7 @@ class Recorder:
         """What writes ``event`` whenever it is called, as `LogTap` wants it."""
         return lambda _: self.write(event)
 
-    def told(self, event: str, partitions: Iterable[Any]) -> None:
+    def callback(self, event: str, partitions: Iterable[Any]) -> None:
         """A callback of the listener. Raises ListenerThrew when that was asked for."""
         if event != "assigned":
             self.write("owned", self.owned())
@@ -222,17 +222,17 @@ def arguments(config: Mapping[str, str], assignors: Mapping[str, Any]) -> dict[s
 class LogTap(logging.Handler):
     """Calls functions for what a library logs. ``told``: by the text before its arguments are put in."""
 
-    def __init__(self, name: str, told: Mapping[str, Callable[[logging.LogRecord], None]]) -> None:
+    def __init__(self, name: str, callbacks: Mapping[str, Callable[[logging.LogRecord], None]]) -> None:
         super().__init__(logging.INFO)
-        self._told = told
+        self._callbacks = callbacks
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
         logger.addHandler(self)
         logger.addHandler(logging.StreamHandler())  # to stderr, for people
 
     def emit(self, record: logging.LogRecord) -> None:
-        if told := self._told.get(str(record.msg)):
-            told(record)
+        if callback := self._callbacks.get(str(record.msg)):
+            callback(record)
 
 
 def named(partition: Any) -> str:
@@ -245,13 +245,13 @@ def listener(base: Any, recorder: Recorder) -> Any:
 
     class Listener(base):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Any) -> None:
-            recorder.told("assigned", assigned)
+            recorder.callback("assigned", assigned)
 
         def on_partitions_revoked(self, revoked: Any) -> None:
-            recorder.told("revoked", revoked)
+            recorder.callback("revoked", revoked)
 
         def on_partitions_lost(self, lost: Any) -> None:
-            recorder.told("lost", lost)
+            recorder.callback("lost", lost)
 
     return Listener()
 

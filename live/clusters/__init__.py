@@ -1,0 +1,1 @@
+"""A Kafka cluster for the time of a block: librdkafka's mock, or the real one."""

@@ -1,0 +1,25 @@
+"""Our Java programs that run consumers and brokers: the jars that they need."""
+
+from __future__ import annotations
+
+from rebalance.live.processes import jvm
+from rebalance.live.processes.maven import CLIENTS, classpath
+
+LOGGER = "org.slf4j:slf4j-simple:1.7.36"
+"""Writes to stderr what clients and brokers log; the newest that all of them can use."""
+
+
+def recorder(version: str) -> list[str]:
+    """The recorder on kafka-clients of this version. Raises ToolError."""
+    return _command("rebalance.live.consumers", "Recorder.java", f"{CLIENTS}:{version}", "-Xmx128m")
+
+
+def broker(version: str, logged: str) -> list[str]:
+    """Our launcher of a Kafka node of this version. ``logged``: from which level on. Raises ToolError."""
+    level = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={logged}"
+    return _command(__package__, "Broker.java", f"org.apache.kafka:kafka_2.13:{version}", "-Xmx384m", level)
+
+
+def _command(package: str, source: str, coordinates: str, *options: str) -> list[str]:
+    jars = classpath([coordinates, LOGGER])
+    return list(jvm.command(package, [source], jars, *options, shared=["Json.java"]))

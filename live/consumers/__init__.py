@@ -1,0 +1,1 @@
+"""Real consumers, each in a process of its own."""

@@ -1,0 +1,1 @@
+"""Processes of other programs, and the tools that make them: JVM, Maven, pip."""

@@ -1,0 +1,98 @@
+"""Processes that do not outlive us, and what the system knows of them: started, measured, ended, named.
+
+Linux and macOS. What only /proc knows (Linux) is 0 or empty elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+TIED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("tied.py")))
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start ``command`` in a session (process group) of its own; it dies with the thread that starts it.
+
+    ``options`` are those of ``subprocess.Popen``. Raises OSError when it cannot be started.
+    """
+    status, its = os.pipe()
+    with open(status, "rb") as failed:
+        try:
+            tied = [*TIED, str(os.getpid()), str(its), *command]
+            process = subprocess.Popen(tied, start_new_session=True, pass_fds=(its,), **options)
+        finally:
+            os.close(its)
+        if number := failed.read():
+            process.communicate()
+            raise OSError(int(number), os.strerror(int(number)), command[0])
+    return process
+
+
+def family(pid: int) -> list[int]:
+    """A process and its descendants, parents first."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{one}/task"):
+                with open(f"/proc/{one}/task/{thread}/children", "rb") as children:
+                    found += map(int, children.read().split())
+    return found
+
+
+def resident(pids: Iterable[int]) -> int:
+    """Bytes of memory that processes have resident, all together."""
+    pages = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/statm", "rb") as statm:
+            pages += int(statm.read().split()[1])
+    return pages * _PAGE
+
+
+def queued(pid: int) -> float:
+    """Seconds that a process was ready to run and did not get to: a busy machine is no hang."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def send_signal(number: int, pids: Iterable[int]) -> None:
+    """Send a signal to processes, those that are gone by now among them."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def end_all(pid: int, *, waited_for: bool = False) -> None:
+    """Kill a process, its descendants, and the process group that it leads, if it does.
+
+    Of one that has been ``waited_for`` the group only: its number may be another's.
+    """
+    found = [] if waited_for else family(pid)  # those in other sessions are found while their parents live
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    send_signal(signal.SIGKILL, found)
+
+
+def named(code: int) -> str:
+    """How a process ended, by its exit code, negative for a signal.
+
+    >>> named(3), named(-9)
+    ('status 3', 'SIGKILL')
+    """
+    if code >= 0:
+        return f"status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,262 @@
+"""Work done by forks of this process, so that it need not be written down for them: in parallel (`spread`),
+or one piece after the other where a piece may hang or kill its process (`isolated`).
+
+POSIX only. On Linux a worker also ends when the thread that started it does, whatever it hangs in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import math
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+from rebalance.live.processes.supervision import end_all, named, queued
+from rebalance.live.processes.tied import tie
+
+T = TypeVar("T")
+
+TICK = 0.1
+"""Seconds for which results of isolated work are gathered, and after which its worker is looked at."""
+
+START_SECONDS = 60.0
+"""How long an isolated worker may take to get ready, where the limit is no longer than that."""
+
+
+class CannotStart(RuntimeError):
+    """The worker does not get ready; the text says why."""
+
+
+class Worker:
+    """A fork of this process in which ``serve`` runs with one end of a ``pipe``; ours is the other.
+
+    ``others``: ends of other workers' pipes, which it closes so that those end when we do. Ctrl-C is for
+    the one who started it.
+    """
+
+    def __init__(self, serve: Callable[[Connection], None], others: Iterable[Connection] = ()) -> None:
+        self.pipe, its = Pipe()
+        self._ended: int | None = None
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            # Some other thread of ours may hold a lock now; the worker takes none but its pipe's.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
+        if not self.pid:
+            status = 1
+            try:
+                tie(parent)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                for number in (signal.SIGTERM, signal.SIGHUP):  # of whoever ends the whole group of processes
+                    signal.signal(number, signal.SIG_DFL)
+                for other in (self.pipe, *others):
+                    other.close()
+                with contextlib.suppress(EOFError, BrokenPipeError):  # nobody is there any more
+                    serve(its)
+                status = 0
+            finally:
+                os._exit(status)
+        its.close()
+
+    @property
+    def ended(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        if self._ended is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self._ended = os.waitstatus_to_exitcode(status) if pid else None
+        return self._ended
+
+    def join(self) -> int:
+        """Wait until it has ended; its exit code."""
+        if self._ended is None:
+            self._ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._ended
+
+    def kill(self) -> None:
+        """End it with all that it started. Idempotent."""
+        if self.ended is None:
+            end_all(self.pid)
+        self.join()
+        self.pipe.close()
+
+
+# -- in parallel ---------------------------------------------------------------------------------------
+
+
+def spread(work: Callable[[int], T], count: int, jobs: int | None = None) -> Iterator[tuple[int, T | None]]:
+    """``work(i)`` for i from 0 to ``count``, each with its number, as they finish.
+
+    ``jobs`` processes do it, by default one for each processor; on systems that cannot fork it is this one.
+    None is the result of work during which its process died. An exception of the work ends everything, and
+    so does closing the iterator.
+
+    Even one job is done by a worker: z3 in this process would now and then swallow a Ctrl-C.
+    """
+    if not hasattr(os, "fork"):
+        for number in range(count):
+            yield number, work(number)
+        return
+    waiting = iter(range(count))
+    busy: dict[Connection, tuple[Worker, int]] = {}
+
+    def serve(pipe: Connection) -> None:
+        while (number := pipe.recv()) is not None:
+            try:
+                answer: tuple[bool, T | str] = False, work(number)
+            except Exception:
+                answer = True, traceback.format_exc()
+            pipe.send(answer)
+
+    def next_to(worker: Worker) -> None:
+        number = next(waiting, None)
+        worker.pipe.send(number)
+        if number is None:
+            worker.join()
+            worker.pipe.close()
+        else:
+            busy[worker.pipe] = worker, number
+
+    try:
+        for _ in range(min(jobs or os.cpu_count() or 1, count)):
+            next_to(Worker(serve, busy))
+        while busy:
+            for pipe in wait([*busy]):
+                assert isinstance(pipe, Connection)
+                worker, number = busy.pop(pipe)
+                try:
+                    failed, result = pipe.recv()
+                except (EOFError, OSError):  # the latter within an answer
+                    worker.kill()
+                    yield number, None
+                    next_to(Worker(serve, busy))
+                    continue
+                if failed:
+                    busy[pipe] = worker, number
+                    raise RuntimeError(f"in a worker:\n{result}")
+                next_to(worker)
+                yield number, result
+    finally:
+        for worker, _ in busy.values():
+            worker.kill()
+
+
+# -- one after the other -------------------------------------------------------------------------------
+
+
+def isolated(
+    working: Callable[[], AbstractContextManager[Callable[[int], T]]],
+    first: int,
+    last: int,
+    limit: float,
+    lost: Callable[[int, str, str], T],
+) -> Iterator[list[T]]:
+    """The results of the numbers ``first`` to ``last - 1``, in order, in lists as they become known.
+
+    ``working`` is entered in each worker and gives the function that does one number; results have to be
+    picklable. ``limit``: seconds that one may take. In place of a number that hangs, ends its process twice
+    (once may be somebody else's doing) or raises there is ``lost(number, "hung" | "died" | "error", why)``.
+    Raises CannotStart.
+    """
+    suspect = -1
+    while first < last:
+        begin = first
+
+        def serve(pipe: Connection, begin: int = begin) -> None:
+            _quiet()
+            with contextlib.ExitStack() as stack:
+                try:
+                    work = stack.enter_context(working())
+                except BaseException as error:
+                    pipe.send(f"{type(error).__name__}: {error}")
+                    return
+                pipe.send(None)
+                for number in range(begin, last):
+                    try:
+                        result = work(number)
+                    except Exception as error:
+                        result = lost(number, "error", f"{type(error).__name__}: {error}"[:500])
+                    pipe.send(result)
+
+        worker = Worker(serve)
+        done = list[T]()
+        try:
+            watch = _Watch(worker, limit)
+            while watch.fate is None:
+                if done := watch.results():
+                    first += len(done)
+                    yield done
+        finally:
+            worker.kill()
+        if first == last:
+            return
+        if watch.fate[0] == "hung" and done:
+            continue  # it got on with its work while it was being killed
+        if watch.fate[0] == "died" and suspect != first:
+            suspect = first
+            continue
+        yield [lost(first, *watch.fate)]
+        first += 1
+
+
+class _Watch:
+    """What an isolated worker does, and what became of it: its ``fate``, None while it works."""
+
+    def __init__(self, worker: Worker, limit: float) -> None:
+        self.fate: tuple[str, str] | None = None
+        self._worker, self._limit = worker, limit
+        self._allowed = max(limit, START_SECONDS)
+        self._ready = False
+        self._advance()
+
+    def _advance(self) -> None:
+        self._since, self._queued = time.monotonic(), queued(self._worker.pid)
+
+    def results(self) -> list[Any]:
+        """What it does in a moment. Raises CannotStart."""
+        found = self._read(TICK)
+        # Time in which it waits for a processor is not held against it: a busy machine is no hang.
+        waited = queued(self._worker.pid) - self._queued
+        if self.fate is None and time.monotonic() - self._since - waited > self._allowed:
+            end_all(self._worker.pid)
+            found += self._read(math.inf)
+            self.fate = "hung", f"no result within {self._limit:g} s"
+        return found
+
+    def _read(self, seconds: float) -> list[Any]:
+        """What it sends in this time, up to its end."""
+        until, found = time.monotonic() + seconds, list[Any]()
+        try:
+            while (left := until - time.monotonic()) > 0 and self._worker.pipe.poll(min(left, 3600)):
+                message = self._worker.pipe.recv()
+                if self._ready:
+                    found.append(message)
+                elif message is not None:
+                    raise CannotStart(message)
+                self._ready, self._allowed = True, self._limit
+                self._advance()
+        except (EOFError, OSError):  # the latter within a message
+            self.fate = "died", f"its process ended with {named(self._worker.join())}"
+            if not self._ready:
+                raise CannotStart("the process ended before it was ready") from None
+        return found
+
+
+def _quiet() -> None:
+    """What is done here prints nothing where the driver does, and leaves no core file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    sys.stdout = sys.stderr = open(null, "w", encoding="utf-8")  # noqa: SIM115  # until the end
+    faulthandler.disable()

@@ -1,0 +1,1 @@
+"""Scenarios played with real clients, and what their events say."""

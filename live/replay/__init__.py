@@ -1,0 +1,1 @@
+"""A run of the model, forced on real clients message by message."""
