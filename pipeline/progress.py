@@ -23,7 +23,7 @@ def progress(noun: str, total: int, done: int = 0, *, quiet: bool = False) -> It
         return
     began, before, shown = time.monotonic(), done, 0.0
 
-    def tell(now: int) -> None:
+    def report_progress(now: int) -> None:
         nonlocal shown
         clock = time.monotonic()
         if clock - shown >= EVERY or now >= total:
@@ -31,9 +31,9 @@ def progress(noun: str, total: int, done: int = 0, *, quiet: bool = False) -> It
             terminal.write(f"\r\x1b[K{line(noun, total, now, before, clock - began)}")
             terminal.flush()
 
-    tell(done)
+    report_progress(done)
     try:
-        yield tell
+        yield report_progress
     finally:
         terminal.write("\r\x1b[K")
         terminal.flush()
@@ -47,11 +47,11 @@ def line(noun: str, total: int, done: int, before: int, seconds: float) -> str:
     >>> line("scenarios", 100_000, 40_000, 40_000, 0.1)
     '40,000 of 100,000 scenarios'
     """
-    said = f"{done:,} of {total:,} {noun}"
+    text = f"{done:,} of {total:,} {noun}"
     if done <= before or seconds <= 0:
-        return said
+        return text
     rate = (done - before) / seconds
-    return f"{said}, {rate:,.0f}/s, about {span((total - done) / rate)} left"
+    return f"{text}, {rate:,.0f}/s, about {span((total - done) / rate)} left"
 
 
 def span(seconds: float) -> str:

@@ -28,7 +28,7 @@ DEFAULT_OPTIONS = "spark.driver.defaultJavaOptions"
 _LATER = 10
 _TIERS = (("Invocation", 5000), ("MinInvocation", 600), ("Compile", 15000), ("BackEdge", 40000))
 JVM = " ".join(
-    ["-XX:+UseParallelGC", *(f"-XX:Tier4{name}Threshold={_LATER * usual}" for name, usual in _TIERS)]
+    ["-XX:+UseParallelGC", *(f"-XX:Tier4{name}Threshold={_LATER * default}" for name, default in _TIERS)]
 )
 """Options of a JVM that is driver and executor, for minutes and on few cores: the collector that takes the
 least CPU, and an optimising compiler that waits ten times as long as usual. Most of what Spark runs is the
@@ -127,13 +127,13 @@ def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str
     for name, value in {**ours, **settings}.items():
         builder = builder.config(name, unsaid(value, os.environ) if name == DEFAULT_OPTIONS else value)
     # Java and Python workers write where this process does, warnings that nobody can act on above all.
-    said = Path(scratch, "stderr")
+    stderr = Path(scratch, "stderr")
     try:
-        with _stderr_to(said):
+        with _stderr_to(stderr):
             return builder.getOrCreate()
     except Exception as error:
         first, *_ = str(error).splitlines() or [""]
-        last = said.read_text(errors="replace").strip().splitlines()[-3:]
+        last = stderr.read_text(errors="replace").strip().splitlines()[-3:]
         raise SparkMissing("; ".join([f"Spark does not start on {master}: {first}", *last])) from error
 
 
@@ -196,8 +196,8 @@ def unsaid(options: str, environment: Mapping[str, str]) -> str:
     >>> unsaid("-XX:+UseParallelGC -Dx=y", {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -Xss2m"})
     '-Dx=y'
     """
-    said = " ".join(environment.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
-    kinds = [kind for kind in ("GC", "Tier") if kind in said]
+    set_options = " ".join(environment.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    kinds = [kind for kind in ("GC", "Tier") if kind in set_options]
     return " ".join(one for one in options.split() if not any(kind in one for kind in kinds))
 
 
@@ -211,8 +211,8 @@ def _need_java() -> None:
     )
     if shutil.which(java) is None:
         raise SparkMissing(f"{java} not found; {advice}")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r' version "(\d+)', said)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r' version "(\d+)', output)
     if version is None:
         raise SparkMissing(f"{java} does not run; {advice}")
     if int(version[1]) < OLDEST_JAVA:

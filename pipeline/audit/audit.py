@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from rebalance.pipeline import checks
-from rebalance.pipeline.clocks import clocks
-from rebalance.pipeline.findings import Thresholds
-from rebalance.pipeline.ownership import gaps, intervals, meetings, screen
-from rebalance.pipeline.rebalances import (
+from rebalance.pipeline.audit import checks
+from rebalance.pipeline.audit.clocks import clocks
+from rebalance.pipeline.audit.findings import Thresholds
+from rebalance.pipeline.audit.ownership import gaps, intervals, meetings, screen
+from rebalance.pipeline.audit.rebalances import (
     consumers,
     generations,
     lulls,
@@ -86,11 +86,11 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
         checks.never_settles(restless, end),
     )
     return Audit(
-        reduce(DataFrame.unionByName, found),
-        _groups(seen, screened, began, restless),
-        _pauses(seen, screened),
-        hosts,
-        screened,
+        findings=reduce(DataFrame.unionByName, found),
+        groups=_groups(seen, screened, began, restless),
+        pauses=_pauses(seen, screened),
+        clocks=hosts,
+        screened=screened,
     )
 
 

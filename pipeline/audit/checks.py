@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from rebalance.pipeline.clocks import UNKNOWN
-from rebalance.pipeline.events import Kind
-from rebalance.pipeline.findings import (
+from rebalance.pipeline.audit.clocks import UNKNOWN
+from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.findings import (
     CHECKS,
     FINDINGS,
     GRANTED_EARLY,
@@ -18,11 +18,11 @@ from rebalance.pipeline.findings import (
     UNSETTLED,
     ZOMBIE,
     Thresholds,
-    place,
+    source_location,
 )
-from rebalance.pipeline.ownership import KEY
-from rebalance.pipeline.rebalances import BEGINNINGS
-from rebalance.pipeline.times import seconds
+from rebalance.pipeline.audit.ownership import KEY
+from rebalance.pipeline.audit.rebalances import BEGINNINGS
+from rebalance.pipeline.audit.times import seconds
 
 NOTICED = (Kind.REVOKED, Kind.LOST, Kind.CLOSED)
 """An interval that ends so was believed in by its consumer until then. A process that was killed did not."""
@@ -108,8 +108,8 @@ def _with_skew(rows: DataFrame, hosts: DataFrame, limits: Thresholds) -> DataFra
     if limits.clock_skew is not None:
         return rows.withColumn("skew", F.when(same, 0.0).otherwise(F.lit(float(limits.clock_skew))))
     for one in ("a", "b"):
-        told = hosts.select(F.col("host").alias("_host"), F.struct("ahead", "spread").alias(f"clock_{one}"))
-        rows = rows.join(F.broadcast(told), F.col(f"{one}.host") == F.col("_host"), "left").drop("_host")
+        clock = hosts.select(F.col("host").alias("_host"), F.struct("ahead", "spread").alias(f"clock_{one}"))
+        rows = rows.join(F.broadcast(clock), F.col(f"{one}.host") == F.col("_host"), "left").drop("_host")
     known = (
         F.abs(F.col("clock_a.ahead") - F.col("clock_b.ahead"))
         + F.col("clock_a.spread")
@@ -148,13 +148,13 @@ def stranded(gap: DataFrame, quiet: DataFrame, events: DataFrame, limits: Thresh
 
 def _dropped(rows: DataFrame, events: DataFrame) -> DataFrame:
     """Those of a topic to which nobody subscribes any more: the last to subscribe meanwhile leaves it out."""
-    said = (
+    subscribed = (
         events.where(F.col("kind") == Kind.SUBSCRIBED)
         .groupBy("group", "consumer", F.col("at").alias("said"))
         .agg(F.collect_set("topic").alias("topics"))
     )
     return (
-        rows.join(said, "group")
+        rows.join(subscribed, "group")
         .where((F.col("said") >= F.col("a.began")) & (F.col("said") <= F.col("to")))
         .groupBy(*KEY, "since")
         .agg(F.max_by("topics", "said").alias("topics"))
@@ -165,10 +165,10 @@ def _dropped(rows: DataFrame, events: DataFrame) -> DataFrame:
 def pauses(gap: DataFrame, quiet: DataFrame, found: DataFrame, limits: Thresholds) -> DataFrame:
     """Gaps between two owners that lasted too long although the group had members; ``found``: stranded."""
     dead = quiet.where("gone").select("group", F.col("since").alias("calm"), F.col("until").alias("stir"))
-    told = found.select(*KEY, F.col("began").alias("calm"), F.col("ended").alias("stir"))
+    unowned = found.select(*KEY, F.col("began").alias("calm"), F.col("ended").alias("stir"))
     rows = gap.where(F.col("b").isNotNull() & (seconds("since", "until") >= limits.pause))
     within = (F.col("calm") < F.col("until")) & (F.col("stir") > F.col("since"))
-    for other, on in ((dead, ["group"]), (told, list(KEY))):
+    for other, on in ((dead, ["group"]), (unowned, list(KEY))):
         meets = [F.col(f"gap.{name}") == F.col(f"other.{name}") for name in on]
         rows = rows.alias("gap").join(other.alias("other"), [*meets, within], "left_anti")
     return _findings(
@@ -195,7 +195,7 @@ def needless(met: DataFrame, members: DataFrame, began: DataFrame) -> DataFrame:
     eras = began.select("group", "generation", "era", F.col("changed").cast("int").alias("changed"))
     there = eras.select("group", F.col("generation").alias("to"), F.col("era").alias("era_to"))
     here = eras.select("group", F.col("generation").alias("from"), F.col("era").alias("era_from"), "changed")
-    told = members.select(
+    synced = members.select(
         "group", F.col("generation").alias("from"), F.col("consumer").alias("_who"), "synced"
     )
     eager = F.coalesce(seconds("synced", "a.ended") > AT_ONCE, F.lit(False))
@@ -206,7 +206,7 @@ def needless(met: DataFrame, members: DataFrame, began: DataFrame) -> DataFrame:
         .withColumns({"from": F.col("a.held"), "to": F.col("b.granted"), "_who": F.col("a.consumer")})
         .join(there, ["group", "to"])
         .join(here, ["group", "from"])
-        .join(told, ["group", "from", "_who"], "left")
+        .join(synced, ["group", "from", "_who"], "left")
         .where((F.col("era_from") == F.col("era_to")) & (eager | (F.col("changed") == 0)))
     )
     return _findings(
@@ -230,7 +230,7 @@ def rebalance_storms(stormy: DataFrame, stirred: DataFrame, limits: Thresholds) 
         stormy.join(stirred.where(F.col("kind").isin(*BEGINNINGS)), "group")
         .where("at >= since and at <= until")
         .groupBy("group", "since", "until", "count", "changes")
-        .agg(F.min(place()).alias("first"), F.max(place()).alias("last"))
+        .agg(F.min(source_location()).alias("first"), F.max(source_location()).alias("last"))
     )
     return _findings(
         rows,
@@ -283,8 +283,8 @@ def _findings(
     """The rows as findings. ``owners``: columns that hold intervals. ``named``: the places that tell one from
     another, also when more of it is known; by default all."""
     partition = {name: F.col(name) if owners else F.lit(None) for name in ("topic", "partition")}
-    written = F.filter(places, lambda place: place.isNotNull())
-    ours = written if named is None else F.filter(named, lambda place: place.isNotNull())
+    written = F.filter(places, lambda location: location.isNotNull())
+    ours = written if named is None else F.filter(named, lambda location: location.isNotNull())
     # Not by their files, whose names depend on where the logs lie.
     where = F.transform(
         ours, lambda p: F.concat_ws(" ", F.unix_micros(p["at"]).cast("string"), p["kind"], p["consumer"])

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 
-class Check(NamedTuple):
+class AuditCheck(NamedTuple):
     """Something that must not be seen in the log of a group. ``level`` as of a clause."""
 
     id: str
@@ -29,46 +29,46 @@ class Check(NamedTuple):
     source: str
 
 
-OWNED_TWICE = Check(
+OWNED_TWICE = AuditCheck(
     "owned-twice",
     "safety",
     "No partition is owned by two members of the group at a time.",
     "KIP-429, consumer rebalance protocol",
 )
-GRANTED_EARLY = Check(
+GRANTED_EARLY = AuditCheck(
     "granted-before-revoked",
     "safety",
     "A partition is granted in a generation later than the one in which its owner revoked it.",
     "KIP-429, consumer rebalance protocol",
 )
-ZOMBIE = Check(
+ZOMBIE = AuditCheck(
     "owned-by-zombie",
     "quality",
     "A consumer that was removed from the group notices before another owns its partitions.",
     "KIP-429, onPartitionsLost; its commits are fenced by the generation",
 )
-STRANDED = Check(
+STRANDED = AuditCheck(
     "stranded",
     "liveness",
     "While the group is settled, somebody owns each partition that was owned before.",
     "KIP-429, consumer rebalance protocol",
 )
-UNSETTLED = Check(
+UNSETTLED = AuditCheck(
     "never-settles", "liveness", "A rebalance ends.", "KIP-429, consumer rebalance protocol: converges"
 )
-STORM = Check(
+STORM = AuditCheck(
     "rebalance-storm",
     "quality",
     "A group does not rebalance again and again.",
     "KIP-345 and KIP-415, motivation",
 )
-NEEDLESS = Check(
+NEEDLESS = AuditCheck(
     "needless-movement",
     "quality",
     "A partition stays where it is while the members and what they subscribe to stay the same.",
     "KIP-54, sticky assignment",
 )
-PAUSE = Check(
+PAUSE = AuditCheck(
     "long-pause", "quality", "A rebalance takes a partition from nobody for long.", "KIP-429, motivation"
 )
 CHECKS = {
@@ -78,7 +78,7 @@ CHECKS = {
 """In the order in which they are reported."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Thresholds:
     """From when on something is a finding; seconds.
 
@@ -94,7 +94,7 @@ class Thresholds:
     clock_skew: float | None = None
 
 
-PLACE = StructType(
+SOURCE_LOCATION = StructType(
     [
         StructField("at", TimestampType()),
         StructField("kind", StringType()),  # of the event
@@ -107,9 +107,9 @@ PLACE = StructType(
 """An event that a finding is about, with where it is written. Nullable, as everything is in Parquet."""
 
 
-def place() -> Column:
+def source_location() -> Column:
     """A row of ``events.EVENTS`` as a place."""
-    return F.struct(*PLACE.names)
+    return F.struct(*SOURCE_LOCATION.names)
 
 
 FINDINGS = StructType(
@@ -128,7 +128,7 @@ FINDINGS = StructType(
         StructField("generations", ArrayType(IntegerType())),  # in which each of them was granted it
         StructField("skew", DoubleType()),  # seconds that the clocks may differ by; null: one clock
         StructField("certain", BooleanType(), nullable=False),  # no difference of clocks explains it
-        StructField("places", ArrayType(PLACE), nullable=False),
+        StructField("places", ArrayType(SOURCE_LOCATION), nullable=False),
         StructField("detail", StringType(), nullable=False),  # one sentence
     ]
 )

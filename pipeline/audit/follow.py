@@ -17,10 +17,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from rebalance.pipeline.audit import audit
-from rebalance.pipeline.findings import FINDINGS, Thresholds
-from rebalance.pipeline.sources import events_of, settled
-from rebalance.pipeline.tail import Tail
+from rebalance.pipeline.audit.audit import audit
+from rebalance.pipeline.audit.findings import FINDINGS, Thresholds
+from rebalance.pipeline.audit.sources import events_of, settled
+from rebalance.pipeline.audit.tail import Tail
 
 HORIZON = 3600.0
 """Seconds of event time that are kept as they are; of what is older, only what may still matter."""
@@ -32,7 +32,7 @@ LATEST = ("group", "consumer", "host", "topic", "partition", "kind")
 """Of events that are alike in this, only the last matters once they are old."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Watch:
     """What to follow and how. ``tell`` gets the new ``findings.FINDINGS`` of a micro-batch, if there are any.
 
@@ -43,7 +43,7 @@ class Watch:
     path: str
     out: Path
     thresholds: Thresholds
-    tell: Callable[[DataFrame], None]
+    report: Callable[[DataFrame], None]
     kind: str | None = None
     zone: str = "UTC"
     every: float = 10.0
@@ -108,13 +108,13 @@ def _write(findings: DataFrame, spark: SparkSession, watch: Watch, number: int, 
     if cut is not None:  # what is older has gaps now
         findings = findings.where(F.col("ended").isNull() | (F.col("ended") >= F.lit(cut)))
     here = watch.out / "findings" / f"batch={number:09}"
-    told: list[str] = []
+    reported: list[str] = []
     if (here / "_SUCCESS").exists():
-        told = [row["id"] for row in spark.read.parquet(str(here)).select("id").collect()]
+        reported = [row["id"] for row in spark.read.parquet(str(here)).select("id").collect()]
     findings.select(*FINDINGS.names).coalesce(1).write.mode("overwrite").parquet(str(here))
-    new = spark.read.parquet(str(here)).where(~F.col("id").isin(told)).orderBy("began", "id")
+    new = spark.read.parquet(str(here)).where(~F.col("id").isin(reported)).orderBy("began", "id")
     if not new.isEmpty():
-        watch.tell(new)
+        watch.report(new)
 
 
 def _kept(spark: SparkSession, state: Path, number: int) -> tuple[DataFrame, datetime | None]:

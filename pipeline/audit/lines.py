@@ -47,7 +47,7 @@ def read(spark: SparkSession, paths: Sequence[str]) -> Lines:
     try:
         text = reader.text(list(paths))
     except AnalysisException as error:
-        raise NoInput(_said(error)) from error
+        raise NoInput(_reason(error)) from error
     numbered = text.select(
         F.col("_metadata.file_path").alias("path"),
         F.col("_metadata.file_block_start").alias("block"),
@@ -86,7 +86,7 @@ def files(spark: SparkSession, path: str) -> list[str]:
     try:
         found = spark.read.option("recursiveFileLookup", "true").text(path).inputFiles()
     except AnalysisException as error:
-        raise NoInput(_said(error)) from error
+        raise NoInput(_reason(error)) from error
     if not found:
         raise NoInput(f"{path}: no files there")
     return sorted(found)
@@ -98,7 +98,7 @@ def _name(path: Column) -> Column:
     return F.regexp_replace(plain, "^file:(//)?(?=/)", "")
 
 
-def _said(error: AnalysisException) -> str:
+def _reason(error: AnalysisException) -> str:
     if error.getCondition() == "PATH_NOT_FOUND":
         path = (error.getMessageParameters() or {}).get("path", "?").removeprefix("file:")
         return f"{path}: no such file or directory, or nothing that matches"

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from rebalance.pipeline.clocks import host
-from rebalance.pipeline.events import Kind
-from rebalance.pipeline.findings import place
+from rebalance.pipeline.audit.clocks import host
+from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.findings import source_location
 
 CHANGES = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
 """What happens to a single partition; everything else happens to a consumer or to the group."""
@@ -102,7 +102,7 @@ def intervals(events: DataFrame, keys: DataFrame, seen: DataFrame) -> DataFrame:
     )
     # At one instant a consumer's events are in the order of its log.
     own = Window.partitionBy(*KEY, "consumer").orderBy("at", "file", "line")
-    here = place()
+    here = source_location()
     begins = F.col("kind") == Kind.ASSIGNED
     rows = (
         chosen.withColumns({"next": F.lead(here).over(own), "none": F.lag("at").over(own).isNull()})

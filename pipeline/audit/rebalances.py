@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from rebalance.pipeline.events import AT_COORDINATOR, Kind
-from rebalance.pipeline.findings import place
-from rebalance.pipeline.times import seconds
+from rebalance.pipeline.audit.events import AT_COORDINATOR, Kind
+from rebalance.pipeline.audit.findings import source_location
+from rebalance.pipeline.audit.times import seconds
 
 JOINS = (Kind.JOINED, Kind.SYNCED)
 """A consumer that says so was a member of the generation that it names."""
@@ -36,7 +36,9 @@ def consumers(events: DataFrame) -> DataFrame:
     )
     # By itself, because Spark sorts whatever it collects by many keys, and these are few of the events.
     turns = events.where(F.col("kind").isin(Kind.STARTED, Kind.CLOSED)).groupBy(of_group)
-    return seen.join(turns.agg(F.array_sort(F.collect_list(place())).alias("turns")), of_group, "left")
+    return seen.join(
+        turns.agg(F.array_sort(F.collect_list(source_location())).alias("turns")), of_group, "left"
+    )
 
 
 def participants(events: DataFrame) -> DataFrame:
@@ -175,8 +177,8 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
         .groupBy("group", "run")
         .agg(
             F.min("at").alias("since"),
-            F.min(place()).alias("first"),
-            F.max(place()).alias("last"),
+            F.min(source_location()).alias("first"),
+            F.max(source_location()).alias("last"),
             F.count_distinct("generation").alias("generations"),
             F.max(F.col("after").isNull()).alias("final"),
             F.max("syncs").alias("syncs"),
@@ -185,8 +187,8 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
         .crossJoin(F.broadcast(end))
     )
     quiet = seconds("last.at", "end")
-    told = (F.col("last.kind") == Kind.JOINED) & F.col("syncs")
-    waiting = (F.col("last.kind").isin(*UNDERWAY) | told) & (quiet >= settle)
+    awaits_sync = (F.col("last.kind") == Kind.JOINED) & F.col("syncs")
+    waiting = (F.col("last.kind").isin(*UNDERWAY) | awaits_sync) & (quiet >= settle)
     restless = (quiet < settle) & (seconds("since", "end") >= settle) & (F.col("generations") > 2)
     return runs.where(waiting | restless).select(
         "group", "since", "first", "last", "generations", waiting.alias("waiting")

@@ -21,7 +21,7 @@ TICK = "tick"
 """Counts time in the offset, so that something comes of it when nothing is written."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Stretch(InputPartition):
     """The bytes of a file to read. ``first`` is the number of the first line in them."""
 
@@ -102,7 +102,15 @@ class TailReader(DataSourceStreamReader):
             if to["bytes"] < since["bytes"]:
                 since = {"bytes": 0, "lines": 0}
             if to["bytes"] > since["bytes"]:
-                stretches.append(Stretch(to["file"], inode, since["bytes"], to["bytes"], since["lines"] + 1))
+                stretches.append(
+                    Stretch(
+                        file=to["file"],
+                        inode=inode,
+                        start=since["bytes"],
+                        end=to["bytes"],
+                        first=since["lines"] + 1,
+                    )
+                )
         return stretches
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, int, str]]:

@@ -36,7 +36,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
-from rebalance.pipeline.isolation import CannotStart, isolated
+from rebalance.live.processes.workers import CannotStart, isolated
 from rebalance.pipeline.session import DEFAULT_OPTIONS
 
 SCHEMA = 1
@@ -77,7 +77,7 @@ VERDICTS = StructType(
 _ARROW = to_arrow_schema(VERDICTS)
 
 
-class Outcome(NamedTuple):
+class SliceOutcome(NamedTuple):
     """What came of one scenario; the fields are columns of ``VERDICTS``."""
 
     verdict: str
@@ -91,14 +91,14 @@ class Outcome(NamedTuple):
     coverage: Mapping[str, int] = {}  # never changed
 
 
-Play = Callable[[int], Outcome]
+PlaySeed = Callable[[int], SliceOutcome]
 """Plays the scenario that follows from a seed."""
 
 
 class Player(Protocol):
     """Something to play scenarios on. It is sent to the workers, so it has to be picklable, and small."""
 
-    def playing(self) -> AbstractContextManager[Play]:
+    def playing(self) -> AbstractContextManager[PlaySeed]:
         """Entered once in each process that plays."""
         ...
 
@@ -114,7 +114,7 @@ class CampaignError(ValueError):
 class Slice(NamedTuple):
     """The scenarios ``first`` to ``last - 1``, which are played and committed together."""
 
-    place: int
+    number: int
     first: int
     last: int
 
@@ -242,13 +242,13 @@ def alone(directory: Path) -> Iterator[None]:
         yield
 
 
-def _place(directory: Path, one: Slice) -> Path:
-    return directory / "verdicts" / f"slice={one.place:05}"
+def _slice_path(directory: Path, one: Slice) -> Path:
+    return directory / "verdicts" / f"slice={one.number:05}"
 
 
 def played(directory: Path, campaign: Campaign) -> list[Slice]:
     """The slices that are committed."""
-    return [one for one in campaign.slices() if (_place(directory, one) / "_SUCCESS").exists()]
+    return [one for one in campaign.slices() if (_slice_path(directory, one) / "_SUCCESS").exists()]
 
 
 # -- playing -------------------------------------------------------------------------------------------
@@ -260,29 +260,29 @@ def run(
     campaign: Campaign,
     directory: Path,
     limit: float,
-    tell: Callable[[int], None] = lambda done: None,
+    report_progress: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Play all slices that are not committed. ``limit``: seconds that a scenario may take.
 
     ``tell`` is called with how many scenarios are done. ``directory`` is one that driver and workers see.
     Raises CampaignError where the player does not get ready on a worker.
     """
-    done = {one.place for one in played(directory, campaign)}
+    done = {one.number for one in played(directory, campaign)}
     slices = campaign.slices()
-    count = sum(one.last - one.first for one in slices if one.place in done)
-    tell(count)
+    count = sum(one.last - one.first for one in slices if one.number in done)
+    report_progress(count)
     for one in slices:
-        if one.place not in done:
+        if one.number not in done:
             rows = play(spark, player, campaign.seed, one, limit)
             try:
-                rows.write.mode("overwrite").parquet(str(_place(directory.absolute(), one)))
+                rows.write.mode("overwrite").parquet(str(_slice_path(directory.absolute(), one)))
             except PySparkException as error:
                 why = re.search(rf"{CannotStart.__name__}: (.*)", str(error))
                 if why is None:
                     raise
                 raise CampaignError(f"nothing can be played on a worker: {why[1]}") from error
             count += one.last - one.first
-            tell(count)
+            report_progress(count)
 
 
 def play(spark: SparkSession, player: Player, seed: int, one: Slice, limit: float) -> DataFrame:
@@ -307,15 +307,15 @@ def _play(
                 yield _batch(rows)
 
 
-Line = tuple[Any, ...]
+VerdictRow = tuple[Any, ...]
 """The values of one row of ``VERDICTS``, in the order of its columns."""
 
 
 @contextlib.contextmanager
-def _working(player: Player, seed: int) -> Iterator[Callable[[int], Line]]:
+def _working(player: Player, seed: int) -> Iterator[Callable[[int], VerdictRow]]:
     with player.playing() as play:
 
-        def work(number: int) -> Line:
+        def work(number: int) -> VerdictRow:
             began = time.perf_counter_ns()
             own = seed_of(seed, number)
             outcome = play(own)
@@ -324,18 +324,18 @@ def _working(player: Player, seed: int) -> Iterator[Callable[[int], Line]]:
         yield work
 
 
-def _lost(seed: int, number: int, verdict: str, why: str) -> Line:
-    return _line(number, seed_of(seed, number), Outcome(verdict, summary=why), None)
+def _lost(seed: int, number: int, verdict: str, why: str) -> VerdictRow:
+    return _line(number, seed_of(seed, number), SliceOutcome(verdict, summary=why), None)
 
 
-def _line(number: int, seed: int, outcome: Outcome, micros: int | None) -> Line:
+def _line(number: int, seed: int, outcome: SliceOutcome, micros: int | None) -> VerdictRow:
     verdict, clauses, *rest, coverage = outcome
     clause = clauses[0] if clauses else None
     # Sorted: a map is written in the order in which it was filled.
     return (number, seed, verdict, clause, clauses, *rest, sorted(coverage.items()), micros)
 
 
-def _batch(rows: Sequence[Line]) -> pa.RecordBatch:
+def _batch(rows: Sequence[VerdictRow]) -> pa.RecordBatch:
     columns = zip(zip(*rows, strict=True), _ARROW, strict=True)
     return pa.RecordBatch.from_arrays([pa.array(values, f.type) for values, f in columns], schema=_ARROW)
 
@@ -345,7 +345,7 @@ def _batch(rows: Sequence[Line]) -> pa.RecordBatch:
 
 def verdicts(spark: SparkSession, directory: Path, campaign: Campaign) -> DataFrame:
     """The rows of all committed slices."""
-    places = [str(_place(directory.absolute(), one)) for one in played(directory, campaign)]
+    places = [str(_slice_path(directory.absolute(), one)) for one in played(directory, campaign)]
     if not places:
         return spark.createDataFrame([], VERDICTS)
     return spark.read.schema(VERDICTS).parquet(*places)

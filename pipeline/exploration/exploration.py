@@ -1,10 +1,12 @@
 """The engine for what outgrows one machine: breadth-first search with the states in Spark.
 
-It says what ``explore.fast`` says, and expands states with the same tables, a batch at a time, in Spark's
-Python workers (``pipeline.states``). What is found lies below one directory, which every worker reaches:
+It says what ``explore.engine.fast`` says, and expands states with the same tables, a batch at a time, in
+Spark's Python workers (``pipeline.exploration.states``). What is found lies below one directory, which every
+worker reaches:
 
     levels/level=007     the states of depth 7, each once, by key
-    surveys/level=007    what was counted of them (``pipeline.survey``); there when the level is whole
+    surveys/level=007    what was counted of them (``pipeline.exploration.survey``); there when the level is
+    whole
 
 A level is what the one before leads to, each state once, without all that earlier levels hold. Since a
 survey is one file, written when its level is whole, a search that was killed goes on from the last survey.
@@ -15,6 +17,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -23,28 +26,30 @@ from numpy.typing import NDArray
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, Row, StructField, StructType
-from rebalance.explore.fast import Search, collision
-from rebalance.explore.history import LevelHistory, about, follow, leading
-from rebalance.explore.memo import Columns
-from rebalance.explore.search import Exploration, Graph, Limits, Progress, Stop, Trace
-from rebalance.explore.space import Space
-from rebalance.explore.tables import narrow
-from rebalance.explore.tally import Tally
-from rebalance.explore.visited import Hashes, Visited
+from rebalance.explore.engine.fast import Search, collision
+from rebalance.explore.engine.history import LevelHistory, about, follow, leading
+from rebalance.explore.engine.memo import Columns
+from rebalance.explore.engine.search import Exploration, Graph, Limits, ModelTrace, Progress, Stop
+from rebalance.explore.engine.space import Space
+from rebalance.explore.engine.tables import narrow
+from rebalance.explore.engine.tally import Tally
+from rebalance.explore.engine.visited import Hashes, Visited
+from rebalance.explore.groups.exploration import ExplorationPlan, OtherEngine
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
-from rebalance.pipeline import survey
-from rebalance.pipeline.states import KEY, Crew, schema
-from rebalance.properties.protocol import rules
-from rebalance.properties.rules import Rules
+from rebalance.pipeline.exploration import survey
+from rebalance.pipeline.exploration.states import KEY, SearchSpec, schema
+from rebalance.pipeline.session import session
+from rebalance.properties.group.clauses import rules
+from rebalance.properties.group.rules import Rules
 
 NO_LIMITS = Limits()
 
 COLLECTED = 2_000_000
 """How many states may be gathered here for what needs the whole graph; about 2 GB."""
 
-Asked = Callable[[Space, Columns, Hashes], NDArray[np.bool_]]
+StatePredicate = Callable[[Space, Columns, Hashes], NDArray[np.bool_]]
 """A question about states: the space, their columns, their keys; which of them it is true of."""
 
 Batches = Iterator[pa.RecordBatch]
@@ -72,15 +77,15 @@ class Store:
             self._write("surveys", depth, self.spark.createDataFrame([], survey.SURVEY))
         self._write("levels", 0, self.spark.createDataFrame(pa.Table.from_batches([first])))
 
-    def expand(self, depth: int, crew: Crew) -> None:
+    def expand(self, depth: int, spec: SearchSpec) -> None:
         """Write the level after ``depth``."""
         known = self.level(*range(depth + 1)).select(KEY)
-        after = self.level(depth).mapInArrow(_successors(crew), self.row)
+        after = self.level(depth).mapInArrow(_successors(spec), self.row)
         self._write("levels", depth + 1, after.dropDuplicates([KEY]).join(known, KEY, "left_anti"))
 
-    def survey(self, depth: int, crew: Crew) -> list[Row]:
+    def survey(self, depth: int, spec: SearchSpec) -> list[Row]:
         """Count a level, write that down, and give it back. No rows: the level is empty."""
-        self._write("surveys", depth, survey.survey(self.level(depth), crew).coalesce(1))
+        self._write("surveys", depth, survey.survey(self.level(depth), spec).coalesce(1))
         return self.spark.read.schema(survey.SURVEY).parquet(self._path("surveys", depth)).collect()
 
     def surveys(self) -> dict[int, list[Row]]:
@@ -103,16 +108,16 @@ class Store:
         return f"{self.where}/{what}/level={depth:03}"
 
 
-def _successors(crew: Crew) -> Callable[[Batches], Batches]:
+def _successors(spec: SearchSpec) -> Callable[[Batches], Batches]:
     def go(batches: Batches) -> Batches:
-        desk = crew.desk()
+        worker = spec.worker_space()
         handled = Visited()
         for batch in batches:
-            states = desk.states(batch)
-            keys = desk.space.hashes(states)
-            candidates = desk.space.candidates(states, keys, desk.space.tables)
+            states = worker.states(batch)
+            keys = worker.space.hashes(states)
+            candidates = worker.space.candidates(states, keys, worker.space.tables)
             if candidates is not None:
-                yield desk.rows(*desk.after(states, candidates, handled))
+                yield worker.rows(*worker.after(states, candidates, handled))
 
     return go
 
@@ -138,12 +143,12 @@ def explore(
     lead out of the initial states.
     """
     clock = time.monotonic()
-    crew = Crew(build, uuid.uuid4().hex, symmetry)
-    desk = crew.desk()
-    machine_, rules_ = desk.space.machine, desk.space.rules
-    start = Search(desk.space, limits)
+    spec = SearchSpec(build, uuid.uuid4().hex, symmetry)
+    worker = spec.worker_space()
+    machine_, rules_ = worker.space.machine, worker.space.rules
+    start = Search(worker.space, limits)
     start.begin()
-    crew = crew.knowing(value for _, value in desk.fresh())
+    spec = spec.knowing(value for _, value in worker.fresh())
     store = Store(spark, where, len(machine_.components))
     saved = store.surveys() if resume else {}
     tally = before = Tally.of(machine_, rules_)
@@ -151,20 +156,28 @@ def explore(
     try:
         if 0 not in saved:
             first = start.levels[0]
-            store.begin(desk.rows(first, desk.space.hashes(first)))
-        while rows := saved.get(depth) or store.survey(depth, crew):
+            store.begin(worker.rows(first, worker.space.hashes(first)))
+        while rows := saved.get(depth) or store.survey(depth, spec):
             survey.found(rows, tally)
-            crew = crew.knowing(survey.values(rows))
+            spec = spec.knowing(survey.values(rows))
             before = tally.copy()
             size = tally.levels[-1]
             if progress is not None:
                 seconds = time.monotonic() - clock
-                progress(Progress(depth, size, tally.distinct, tally.generated, seconds))
+                progress(
+                    Progress(
+                        depth=depth,
+                        frontier=size,
+                        distinct=tally.distinct,
+                        generated=tally.generated,
+                        seconds=seconds,
+                    )
+                )
             if (stop := tally.stop(size, limits)) is not None:
                 break
             survey.expanded(rows, tally)
             if depth + 1 not in saved:
-                store.expand(depth, crew)
+                store.expand(depth, spec)
             depth += 1
         else:
             stop = Stop.COMPLETE
@@ -172,23 +185,47 @@ def explore(
         if not before.levels:
             raise
         stop, tally = Stop.INTERRUPTED, before
-    desk.learn(crew.values)
+    worker.learn(spec.values)
     # Every successor was hashed before it got its normal form.
     tally.relabelled = tally.generated
-    odds = collision(tally, 1 if desk.space.orbits is None else desk.space.orbits.order)
-    return tally.result(stop, SparkHistory(store, crew, len(tally.levels)), 0.0, odds)
+    odds = collision(tally, 1 if worker.space.orbits is None else worker.space.orbits.order)
+    return tally.result(stop, SparkHistory(store, spec, len(tally.levels)), 0.0, odds)
+
+
+def engine(master: str, where: str, *, resume: bool = False) -> OtherEngine:
+    """This engine for ``run_exploration``; its session on ``master`` lasts as long as answers are asked.
+
+    Its searches raise SparkMissing.
+    """
+
+    @contextmanager
+    def search(
+        plan: ExplorationPlan, report_progress: Callable[[Progress], None] | None
+    ) -> Iterator[Exploration]:
+        with session(master) as spark:
+            yield explore(
+                spark,
+                partial(group, plan.setup),
+                where,
+                plan.limits,
+                symmetry=plan.symmetry,
+                resume=resume,
+                progress=report_progress,
+            )
+
+    return OtherEngine(search, where, COLLECTED)
 
 
 class SparkHistory:
-    """The levels of a search, and the questions that can be asked of them (``search.History``).
+    """The levels of a search, and the questions that can be asked of them (``search.SearchHistory``).
 
     Going back from a breach, only the keys of the states on a shortest way to it are gathered here.
     """
 
-    def __init__(self, store: Store, crew: Crew, levels: int) -> None:
-        self.store, self.crew, self.levels = store, crew, levels
+    def __init__(self, store: Store, spec: SearchSpec, levels: int) -> None:
+        self.store, self.spec, self.levels = store, spec, levels
 
-    def traces(self, clause: str, depth: int) -> Iterator[Trace]:
+    def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
         """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
         goals = np.zeros(0, np.uint64)
         if depth < self.levels:
@@ -197,9 +234,9 @@ class SparkHistory:
         for here in reversed(range(depth)):
             last = clause if here == depth - 1 else ""
             ways.append(self._keys(here, partial(leading, goals=ways[-1], clause=last)))
-        return follow(self.crew.desk().space, ways[::-1], clause)
+        return follow(self.spec.worker_space().space, ways[::-1], clause)
 
-    def traces_to(self, index: int) -> Iterator[Trace]:
+    def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Every shortest trace to the state with this index. Raises ValueError when there are too many."""
         return self._gathered().traces_to(index)
 
@@ -210,18 +247,18 @@ class SparkHistory:
     def _gathered(self) -> LevelHistory:
         levels: list[Columns] = []
         room = COLLECTED
-        desk = self.crew.desk()
+        worker = self.spec.worker_space()
         for depth in range(self.levels):
             rows = self.store.level(depth).limit(room + 1).toArrow().sort_by(KEY)
             room -= len(rows)
             if room < 0:
                 raise ValueError(f"no graph: there are more than {COLLECTED:,} states")
-            levels.append([narrow(ids) for ids in desk.states(rows)])
-        return LevelHistory(desk.space, levels)
+            levels.append([narrow(ids) for ids in worker.states(rows)])
+        return LevelHistory(worker.space, levels)
 
-    def _keys(self, depth: int, asked: Asked) -> Hashes:
+    def _keys(self, depth: int, predicate: StatePredicate) -> Hashes:
         """The sorted keys of the states of which ``asked`` is true."""
-        keys = self.store.level(depth).mapInArrow(_choose(self.crew, asked), _KEYS).toArrow().column(KEY)
+        keys = self.store.level(depth).mapInArrow(_choose(self.spec, predicate), _KEYS).toArrow().column(KEY)
         chosen: Hashes = np.sort(keys.to_numpy().view(np.uint64))
         return chosen
 
@@ -229,13 +266,13 @@ class SparkHistory:
 _KEYS = StructType([StructField(KEY, LongType(), nullable=False)])
 
 
-def _choose(crew: Crew, asked: Asked) -> Callable[[Batches], Batches]:
+def _choose(spec: SearchSpec, predicate: StatePredicate) -> Callable[[Batches], Batches]:
     def go(batches: Batches) -> Batches:
-        desk = crew.desk()
+        worker = spec.worker_space()
         for batch in batches:
-            states = desk.states(batch)
-            keys = desk.space.hashes(states)
-            chosen = keys[asked(desk.space, states, keys)]
+            states = worker.states(batch)
+            keys = worker.space.hashes(states)
+            chosen = keys[predicate(worker.space, states, keys)]
             yield pa.RecordBatch.from_arrays([pa.array(chosen.view(np.int64))], names=[KEY])
 
     return go

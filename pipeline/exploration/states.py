@@ -1,12 +1,12 @@
 """How states travel: as ids of their values that mean the same in every process.
 
-The numbers of ``explore.tables`` follow the order in which one process met the values. Here a value has an
-id, 64 bits of a digest of what it is equal to, and a state is a row of ids (``Crew.schema``). The sum of
-the ids is the state's key: that is its hash in ``explore.space``, with the ids as random numbers. So
+The numbers of ``explore.engine.tables`` follow the order in which one process met the values. Here a value
+has an id, 64 bits of a digest of what it is equal to, and a state is a row of ids (``schema``). The sum of
+the ids is the state's key: that is its hash in ``explore.engine.space``, with the ids as random numbers. So
 whoever makes a state, and whichever of its orbit stands for it under symmetry, the row is the same.
 
 The values behind the ids are few (17,576 for 587,526 states of the 3 x 3 group). They are handed to every
-worker with the job, as pickles: as with ``explore.checkpoint``, load none but your own.
+worker with the job, as pickles: as with ``explore.engine.checkpoint``, load none but your own.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
-from rebalance.explore.memo import Columns
-from rebalance.explore.space import Candidates, Space
-from rebalance.explore.tables import Array, Column
-from rebalance.explore.visited import Hashes, Visited, firsts
+from rebalance.explore.engine.memo import Columns
+from rebalance.explore.engine.space import Candidates, Space
+from rebalance.explore.engine.tables import Array, Column
+from rebalance.explore.engine.visited import Hashes, Visited, firsts
 from rebalance.model.machine import Machine, Value
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 KEY = "key"
 
@@ -60,9 +60,9 @@ def canonical(value: Value) -> bytes:
     raise TypeError(f"{type(value).__name__} in a state: it cannot be told apart in another process")
 
 
-def value_id(place: int, value: Value) -> int:
-    """The id of a value of the component at ``place``: -2^63 to 2^63 - 1."""
-    digest = blake2b(canonical(value), digest_size=8, person=place.to_bytes(4, "big")).digest()
+def value_id(component: int, value: Value) -> int:
+    """The id of a value of the numbered ``component``: -2^63 to 2^63 - 1."""
+    digest = blake2b(canonical(value), digest_size=8, person=component.to_bytes(4, "big")).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
@@ -77,7 +77,7 @@ class Shared(Column):
         if found is not None:
             return found
         number = super().id(value)
-        name = value_id(self.place, value)
+        name = value_id(self.position, value)
         if self.numbers.setdefault(name, number) != number:
             other = self.values[self.numbers[name]]
             raise RuntimeError(f"two values have the same 64 bits: {value!r} and {other!r}")
@@ -92,21 +92,21 @@ class Shared(Column):
             self.numbers = {}
 
 
-class Desk:
+class WorkerSpace:
     """A worker's space of one search. It is kept from task to task, since its tables are dear to fill."""
 
-    def __init__(self, crew: Crew) -> None:
-        self.space = Space(*crew.build(), symmetry=crew.symmetry, column=Shared)
+    def __init__(self, spec: SearchSpec) -> None:
+        self.space = Space(*spec.build(), symmetry=spec.symmetry, column=Shared)
         self.read = 0
         # Of each component the numbers of the values that the driver has.
         self.shared: list[set[int]] = [set() for _ in self.space.columns]
 
     def learn(self, values: tuple[bytes, ...]) -> None:
-        """Read what of ``Crew.values`` is new."""
+        """Read what of ``SearchSpec.values`` is new."""
         for chunk in values[self.read :]:
             for pickled in pickle.loads(zlib.decompress(chunk)):
-                place, value = pickle.loads(pickled)
-                self.shared[place].add(self.space.columns[place].id(value))
+                component, value = pickle.loads(pickled)
+                self.shared[component].add(self.space.columns[component].id(value))
         self.read = max(self.read, len(values))
 
     def fresh(self) -> Iterator[tuple[str, bytes]]:
@@ -115,18 +115,21 @@ class Desk:
             for number in range(len(column)):
                 if number not in shared:
                     value = column.values[number]
-                    name = f"{column.place} {value_id(column.place, value)}"
-                    yield name, pickle.dumps((column.place, value), protocol=5)
+                    name = f"{column.position} {value_id(column.position, value)}"
+                    yield name, pickle.dumps((column.position, value), protocol=5)
 
     def states(self, rows: pa.RecordBatch | pa.Table) -> Columns:
         """Rows as columns of this space."""
-        return [self._column(place, rows.column(place + 1)) for place in range(len(self.space.columns))]
+        return [
+            self._column(component, rows.column(component + 1))
+            for component in range(len(self.space.columns))
+        ]
 
-    def _column(self, place: int, ids: pa.Array | pa.ChunkedArray) -> Array:
+    def _column(self, component: int, ids: pa.Array | pa.ChunkedArray) -> Array:
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
         encoded = ids.dictionary_encode()
-        known = self.space.columns[place]
+        known = self.space.columns[component]
         assert isinstance(known, Shared)
         numbers = np.array([known.numbers[name] for name in encoded.dictionary.to_pylist()], np.uint32)
         column: Array = numbers[encoded.indices.to_numpy()]
@@ -153,12 +156,12 @@ class Desk:
         return self.space.represent([ids[first] for ids in after], by), keys[first]
 
 
-_desks: dict[str, Desk] = {}
-"""The desk of this process; Spark uses a worker for many tasks."""
+_worker_spaces: dict[str, WorkerSpace] = {}
+"""The space of this process; Spark uses a worker for many tasks."""
 
 
 @dataclass(frozen=True)
-class Crew:
+class SearchSpec:
     """What every worker has to know: sent with each job, so it is data and can be pickled.
 
     ``build`` makes the machine and its rules; ``search`` is unique to one run of one search. ``values``
@@ -170,18 +173,18 @@ class Crew:
     symmetry: bool = False
     values: tuple[bytes, ...] = ()
 
-    def knowing(self, values: Iterable[bytes]) -> Crew:
-        """With more values, as ``Desk.fresh`` gives them."""
+    def knowing(self, values: Iterable[bytes]) -> SearchSpec:
+        """With more values, as ``WorkerSpace.fresh`` gives them."""
         more = list(values)
         return replace(self, values=(*self.values, zlib.compress(pickle.dumps(more)))) if more else self
 
-    def desk(self) -> Desk:
-        """The desk of this process, which knows all ``values``."""
-        if self.search not in _desks:
-            _desks.clear()
-            _desks[self.search] = Desk(self)
-        _desks[self.search].learn(self.values)
-        return _desks[self.search]
+    def worker_space(self) -> WorkerSpace:
+        """The space of this process, which knows all ``values``."""
+        if self.search not in _worker_spaces:
+            _worker_spaces.clear()
+            _worker_spaces[self.search] = WorkerSpace(self)
+        _worker_spaces[self.search].learn(self.values)
+        return _worker_spaces[self.search]
 
 
 def schema(components: int) -> StructType:
@@ -190,4 +193,4 @@ def schema(components: int) -> StructType:
 
 
 def _names(components: int) -> list[str]:
-    return [KEY, *(f"c{place}" for place in range(components))]
+    return [KEY, *(f"c{component}" for component in range(components))]

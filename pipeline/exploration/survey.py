@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, LongType, Row, StringType, StructField, StructType
-from rebalance.explore.fast import count
-from rebalance.explore.tally import Tally
-from rebalance.explore.visited import Visited
-from rebalance.pipeline.states import Crew
+from rebalance.explore.engine.fast import count
+from rebalance.explore.engine.tally import Tally
+from rebalance.explore.engine.visited import Visited
+from rebalance.pipeline.exploration.states import SearchSpec
 
 SURVEY = StructType(
     [
@@ -34,10 +34,10 @@ Batches = Iterator[pa.RecordBatch]
 _ROW = {"states": 0, "steps": 0, "least": None, "most": None, "sentence": None, "value": None}
 
 
-def survey(level: DataFrame, crew: Crew) -> DataFrame:
+def survey(level: DataFrame, spec: SearchSpec) -> DataFrame:
     """Survey the states of ``level`` and the steps out of them. One row for each (what, name)."""
     return (
-        level.mapInArrow(_surveyor(crew), SURVEY)
+        level.mapInArrow(_surveyor(spec), SURVEY)
         .groupBy("what", "name")
         .agg(
             *(f.sum(name).alias(name) for name in ("states", "steps")),
@@ -49,16 +49,16 @@ def survey(level: DataFrame, crew: Crew) -> DataFrame:
     )
 
 
-def _surveyor(crew: Crew) -> Callable[[Batches], Batches]:
+def _surveyor(spec: SearchSpec) -> Callable[[Batches], Batches]:
     def go(batches: Batches) -> Batches:
-        desk = crew.desk()
-        space, handled = desk.space, Visited()
+        worker = spec.worker_space()
+        space, handled = worker.space, Visited()
         # What is wrong with states, and with the steps out of them.
         here, onward = (Tally.of(space.machine, space.rules) for _ in range(2))
         for batch in batches:
             if not batch.num_rows:
                 continue
-            states = desk.states(batch)
+            states = worker.states(batch)
             keys = space.hashes(states)
             stands_for = len(keys) if space.orbits is None else int(space.orbits.represent(states)[2].sum())
             here.level(len(keys), stands_for)
@@ -68,8 +68,8 @@ def _surveyor(crew: Crew) -> Callable[[Batches], Batches]:
             count(space, onward, len(keys), candidates, 1)
             if candidates is not None:
                 # For the values, which a job may only send once all workers can be told of them.
-                desk.after(states, candidates, handled)
-        rows = [] if not here.levels else [*_rows(here, onward), *_fresh(desk.fresh())]
+                worker.after(states, candidates, handled)
+        rows = [] if not here.levels else [*_rows(here, onward), *_fresh(worker.fresh())]
         yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
     return go
@@ -93,9 +93,9 @@ def _rows(here: Tally, onward: Tally) -> Iterator[dict[str, object]]:
         "expanded", states=onward.expanded, steps=onward.generated, least=onward.least, most=onward.most
     )
     yield row("deadlock", states=onward.deadlocks)
-    for place, (states, steps) in enumerate(onward.taken):
+    for index, (states, steps) in enumerate(onward.taken):
         if steps:
-            yield row("action", place, states=states, steps=steps)
+            yield row("action", index, states=states, steps=steps)
     for breach in here.breaches.values():
         yield row("always", breach.clause, states=breach.count, sentence=breach.sentence)
     for breach in onward.breaches.values():

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F
-from rebalance.pipeline import lines as text
-from rebalance.pipeline.events import EVENTS, Kind
-from rebalance.pipeline.lines import NoInput
+from rebalance.pipeline.audit import lines as text
+from rebalance.pipeline.audit.events import EVENTS, Kind
+from rebalance.pipeline.audit.lines import NoInput
+from rebalance.pipeline.audit.sources import jsonl, logged, patterns
+from rebalance.pipeline.audit.sources.broker import BROKER
+from rebalance.pipeline.audit.sources.java import JAVA, OVERDUE, REBOOTSTRAPPING
+from rebalance.pipeline.audit.sources.librdkafka import LIBRDKAFKA, LOSING
 from rebalance.pipeline.session import together
-from rebalance.pipeline.sources import jsonl, logged, patterns
-from rebalance.pipeline.sources.broker import BROKER
-from rebalance.pipeline.sources.java import JAVA, OVERDUE, REBOOTSTRAPPING
-from rebalance.pipeline.sources.librdkafka import LIBRDKAFKA, LOSING
 
 __all__ = ["KINDS", "SHOWN", "NoInput", "Read", "events_of", "read", "settled", "stream_of"]
 
@@ -139,14 +139,14 @@ def settled(events: DataFrame) -> DataFrame:
             window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
         )
 
-    told = kind.isin(Kind.JOINED, Kind.SYNCED)
+    joins_generation = kind.isin(Kind.JOINED, Kind.SYNCED)
     new = kind == Kind.STARTED
     needs = (F.col("source") != jsonl.NAME) & F.col("consumer").isNotNull()
     group = F.coalesce(
         "group", latest(F.col("group"), of_client.orderBy(*order)), F.max("group").over(of_client)
     )
-    generation = latest(F.when(told, F.col("generation")).when(new, -1))
-    member = latest(F.when(told, F.col("member")).when(new, ""))
+    generation = latest(F.when(joins_generation, F.col("generation")).when(new, -1))
+    member = latest(F.when(joins_generation, F.col("member")).when(new, ""))
     phase = latest(F.when(kind.isin(Kind.JOINED, LOSING, OVERDUE, REBOOTSTRAPPING), kind))
     filled = (
         events.where(needs)

@@ -6,8 +6,8 @@ releases, the texts hardly did, so the class is not asked for.
 
 from __future__ import annotations
 
-from rebalance.pipeline.events import Kind
-from rebalance.pipeline.sources.patterns import LOGGER, Line, Source
+from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.patterns import LOGGER, Line, Source
 
 REBOOTSTRAPPING = "rebootstrapping"
 """The client forgets the cluster, and learns its id again: that is no new client."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
-from rebalance.pipeline.events import AT_CONSUMER, JSON, Kind
-from rebalance.pipeline.sources.records import named, part, record, without_number
-from rebalance.pipeline.sources.times import DATED, iso, seconds
+from rebalance.pipeline.audit.events import AT_CONSUMER, JSON, Kind
+from rebalance.pipeline.audit.sources.records import named, part, record, without_number
+from rebalance.pipeline.audit.sources.times import DATED, iso, seconds
 
 NAME = "events"
 
@@ -18,8 +18,8 @@ _NUMBER = r"^-?\d+(\.\d+)?([eE]\+?\d+)?$"
 
 def claimed(value: Column) -> Column:
     """Whether a line may be of our log, a truncated one too: an object that tells an event and its time."""
-    told = (value.contains('"event"') & value.contains('"at"')) | value.startswith('{"at"')
-    return value.startswith("{") & told
+    complete = (value.contains('"event"') & value.contains('"at"')) | value.startswith('{"at"')
+    return value.startswith("{") & complete
 
 
 def parsed(value: Column) -> Column:
@@ -29,8 +29,8 @@ def parsed(value: Column) -> Column:
 
 def at(row: Column, zone: str) -> Column:
     """When it happened, from what ``parsed`` made; null when it says no such time. To be selected, too."""
-    told = row["at"]
-    return F.when(told.rlike(_NUMBER), seconds(told)).when(told.rlike(f"^{DATED}$"), iso(told, zone))
+    stamp = row["at"]
+    return F.when(stamp.rlike(_NUMBER), seconds(stamp)).when(stamp.rlike(f"^{DATED}$"), iso(stamp, zone))
 
 
 def read(value: Column, row: Column, at: Column) -> Column:
@@ -54,16 +54,16 @@ def _why(value: Column, row: Column, at: Column, partitions: Column) -> Column:
     def missing(field: str) -> Column:
         return row[field].isNull() | (row[field] == "")
 
-    def said(field: str) -> Column:
+    def excerpt(field: str) -> Column:
         return F.substring(row[field], 1, 100)
 
     return (
         F.when(F.get_json_object(value, "$").isNull() | ~value.rlike(r"\}\s*$"), "not JSON")
         .when(row[_CORRUPT].isNotNull(), "a field is not of its type")
         .when(missing("event"), "event is missing")
-        .when(~row["event"].isin(*map(str, Kind)), F.concat(F.lit("no such event: "), said("event")))
+        .when(~row["event"].isin(*map(str, Kind)), F.concat(F.lit("no such event: "), excerpt("event")))
         .when(missing("at"), "at is missing")
-        .when(at.isNull(), F.concat(F.lit("at is neither ISO 8601 nor seconds since 1970: "), said("at")))
+        .when(at.isNull(), F.concat(F.lit("at is neither ISO 8601 nor seconds since 1970: "), excerpt("at")))
         .when(missing("group"), "group is missing")
         .when(row["event"].isin(*map(str, AT_CONSUMER)) & missing("consumer"), "consumer is missing")
         .when(without_number(partitions), "a partition that is not topic-number")

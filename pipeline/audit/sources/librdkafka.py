@@ -8,8 +8,8 @@ read.
 
 from __future__ import annotations
 
-from rebalance.pipeline.events import Kind
-from rebalance.pipeline.sources.patterns import LOGGER, Line, Source
+from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.patterns import LOGGER, Line, Source
 
 LOSING = "losing"
 """What is revoked from here until the client joins again is lost."""

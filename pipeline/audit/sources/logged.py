@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-from rebalance.pipeline.events import Kind
-from rebalance.pipeline.sources import patterns
-from rebalance.pipeline.sources.patterns import Source
-from rebalance.pipeline.sources.records import named, part, record, without_number
-from rebalance.pipeline.sources.times import CLOCK, DATED, moment
+from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources import patterns
+from rebalance.pipeline.audit.sources.patterns import Source
+from rebalance.pipeline.audit.sources.records import named, part, record, without_number
+from rebalance.pipeline.audit.sources.times import CLOCK, DATED, moment
 
 MESSAGES = ("message", "msg", "log", "short_message", "@message")
 """Where JSON layouts and container runtimes put the line, and when it was written:"""
@@ -78,10 +78,10 @@ def _when() -> Column:
 
 
 def _parts() -> Column:
-    topics = _listed(patterns.place("caught", "topics"), lambda topic: part(topic))
-    partitions = _listed(patterns.place("caught", "partitions"), lambda name: named(name))
-    members = _listed(patterns.place("caught", "members"), lambda one: part(member=one))
-    plan = patterns.place("caught", "plan")
+    topics = _listed(patterns.captured("caught", "topics"), lambda topic: part(topic))
+    partitions = _listed(patterns.captured("caught", "partitions"), lambda name: named(name))
+    members = _listed(patterns.captured("caught", "members"), lambda one: part(member=one))
+    plan = patterns.captured("caught", "plan")
     owners = F.regexp_extract_all(plan, F.lit(_SHARE), F.lit(1))
     shares = F.regexp_extract_all(plan, F.lit(_SHARE), F.lit(2))
     planned = F.transform(
@@ -90,8 +90,8 @@ def _parts() -> Column:
             F.transform(F.split(each["share"], ", "), lambda name: named(name, each["member"]))
         ),
     )
-    number = patterns.place("caught", "number")
-    tied = F.array(part(patterns.place("caught", "topic"), number.try_cast("int")))
+    number = patterns.captured("caught", "number")
+    tied = F.array(part(patterns.captured("caught", "topic"), number.try_cast("int")))
     return (
         F.when(plan != "", F.flatten(planned))
         .when(number != "", tied)
@@ -107,18 +107,18 @@ def _listed(text: Column, each: Callable[[Column], Column]) -> Column:
 
 
 def _record(stream: Column) -> Column:
-    def said(name: str) -> Column:
+    def stated(name: str) -> Column:
         """From the message, or else from what stands before it; null when neither says it."""
-        places = [
-            *([patterns.place("caught", name)] if name in patterns.PLACES else []),
+        captures = [
+            *([patterns.captured("caught", name)] if name in patterns.PLACES else []),
             *([patterns.head("head", name)] if name in patterns.HEADS else []),
         ]
-        return F.coalesce(*(F.nullif(place, F.lit("")) for place in places))
+        return F.coalesce(*(F.nullif(capture, F.lit("")) for capture in captures))
 
-    client = said("client")
-    generation = said("generation")
+    client = stated("client")
+    generation = stated("generation")
     no_group = F.coalesce(
-        said("group") == "null", F.lit(False)
+        stated("group") == "null", F.lit(False)
     )  # Java's word for a consumer that assigns itself
     kind = F.when(~no_group, F.col("kind"))
     unlike = F.col("row").isNull() & F.col("caught").isNotNull()
@@ -136,13 +136,13 @@ def _record(stream: Column) -> Column:
     return record(
         at=F.col("at"),
         kind=kind,
-        group=said("group"),
+        group=stated("group"),
         consumer=F.when(client.isNotNull(), F.concat(client, F.lit("@"), stream)),
-        member=said("member"),
-        instance=said("instance"),
+        member=stated("member"),
+        instance=stated("instance"),
         generation=generation.try_cast("int"),
         parts=F.col("parts"),
-        detail=said("detail"),
+        detail=stated("detail"),
         host=stream,
         why=why,
     )

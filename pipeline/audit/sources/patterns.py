@@ -16,7 +16,7 @@ from functools import cached_property
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from rebalance.pipeline.events import Kind
+from rebalance.pipeline.audit.events import Kind
 
 PLACES = (
     *("group", "member", "instance", "generation", "topics", "partitions", "plan", "detail"),
@@ -133,7 +133,7 @@ def row(column: str) -> Column:
     return F.when(F.size(column) == 1 + len(PLACES), F.get(F.col(column), F.lit(0)).try_cast("int"))
 
 
-def place(column: str, name: str) -> Column:
+def captured(column: str, name: str) -> Column:
     """One of ``PLACES`` from what ``caught`` made; empty when nothing was caught."""
     return F.get(F.col(column), F.lit(1 + PLACES.index(name)))
 

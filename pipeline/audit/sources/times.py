@@ -67,9 +67,12 @@ def seconds(text: Column) -> Column:
 
 def _written(text: Column, layout: str, form: str, fraction: int, at_zone: int | None, zone: str) -> Column:
     found = F.regexp_substr(text, F.lit(layout))
-    said = F.lit(zone) if at_zone is None else _zone(_group(text, layout, at_zone), zone)
+    zone_text = F.lit(zone) if at_zone is None else _zone(_group(text, layout, at_zone), zone)
     whole = F.concat(
-        F.regexp_replace(found, layout, form), F.lit("."), _fraction(_group(text, layout, fraction)), said
+        F.regexp_replace(found, layout, form),
+        F.lit("."),
+        _fraction(_group(text, layout, fraction)),
+        zone_text,
     )
     return whole.try_cast("timestamp")
 
@@ -78,8 +81,8 @@ def _fraction(digits: Column) -> Column:
     return F.when(digits == "", F.lit("0")).otherwise(digits)
 
 
-def _zone(said: Column, zone: str) -> Column:
-    return F.when(said == "", F.lit(zone)).otherwise(said)
+def _zone(text: Column, zone: str) -> Column:
+    return F.when(text == "", F.lit(zone)).otherwise(text)
 
 
 def _group(text: Column, layout: str, number: int) -> Column:

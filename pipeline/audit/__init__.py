@@ -1,0 +1,1 @@
+"""From the logs of groups that ran to findings."""

@@ -1,0 +1,1 @@
+"""Campaigns of any number of scenarios, in slices."""
