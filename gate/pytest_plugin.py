@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from rebalance.gate.known import Entry
-    from rebalance.gate.plan import Plan
-    from rebalance.gate.result import ClauseResult, Result
+    from rebalance.gate.check.known import KnownFailure
+    from rebalance.gate.check.plan import CheckPlan
+    from rebalance.gate.check.result import ClauseResult, Result
 
 OPTIONS = {
     "target": "assignor to judge where conformance() names none",
@@ -106,7 +106,7 @@ def conformance(target: Any = None) -> Callable[..., None]:
     clauses weaker than ``--rebalance-level`` xfail instead; what the target does not support is
     skipped with the reason; a known failure that is fixed fails.
     """
-    from rebalance.properties.clauses import TABLE
+    from rebalance.properties.assignors.clauses import TABLE
 
     cases = [
         pytest.param(
@@ -137,15 +137,15 @@ def conformance(target: Any = None) -> Callable[..., None]:
     return test
 
 
-def _plan(config: pytest.Config) -> Plan:
+def _plan(config: pytest.Config) -> CheckPlan:
     """The plan that the options ask for. Raises ``pytest.UsageError``."""
-    from rebalance.gate.known import match
-    from rebalance.gate.plan import PROFILES, Plan
-    from rebalance.properties.clauses import Level
+    from rebalance.gate.check.known import match
+    from rebalance.gate.check.plan import PROFILES, CheckPlan
+    from rebalance.properties.verdict import Level
 
     failing, today = _failing(config), date.today()
-    words = {"profile": tuple(PROFILES), "level": tuple(Level)}
-    for name, known in words.items():
+    choices = {"profile": tuple(PROFILES), "level": tuple(Level)}
+    for name, known in choices.items():
         if _option(config, name) not in known:
             raise pytest.UsageError(
                 f"--rebalance-{name}: {_option(config, name)!r} is none of {', '.join(known)}"
@@ -154,7 +154,7 @@ def _plan(config: pytest.Config) -> Plan:
         seed = int(_option(config, "seed"))
     except ValueError:
         raise pytest.UsageError(f"--rebalance-seed: {_option(config, 'seed')!r} is no number") from None
-    return Plan(
+    return CheckPlan(
         profile=PROFILES[_option(config, "profile")],
         seed=seed,
         level=Level(_option(config, "level")),
@@ -162,8 +162,8 @@ def _plan(config: pytest.Config) -> Plan:
     )
 
 
-def _failing(config: pytest.Config) -> tuple[Entry, ...]:
-    from rebalance.gate import known
+def _failing(config: pytest.Config) -> tuple[KnownFailure, ...]:
+    from rebalance.gate.check import known
 
     given = _given(config, "known-failing")
     try:
@@ -183,11 +183,11 @@ def _result(config: pytest.Config, target: Any) -> Result | str:
 
 
 def _check(config: pytest.Config, target: Any) -> Result | str:
-    from rebalance.gate import traces
-    from rebalance.gate.check import check, describe
-    from rebalance.gate.judgement import allow
-    from rebalance.gate.session import InProcess, Session
-    from rebalance.gate.targets import TargetError, resolve
+    from rebalance.gate.check.judgement import allow
+    from rebalance.gate.check.search import check, describe
+    from rebalance.gate.targets.resolve import TargetError, resolve
+    from rebalance.gate.targets.session import InProcess, Session
+    from rebalance.gate.traces import counterexamples
 
     spec = target if isinstance(target, str) else _name(target)
     try:
@@ -200,7 +200,7 @@ def _check(config: pytest.Config, target: Any) -> Result | str:
         return str(error)
     result = allow(result, _failing(config), (), date.today())
     with contextlib.suppress(OSError):  # a read-only checkout still gets its verdict
-        result = traces.save_all(result, Path(_option(config, "report-dir")))
+        result = counterexamples.save_all(result, Path(_option(config, "report-dir")))
     return result
 
 
@@ -235,10 +235,10 @@ def _settle_search(result: Result) -> None:
 
 def _settle(row: ClauseResult, result: Result, item: pytest.Item) -> None:
     """Turn one row of the clause matrix into what pytest says of its test."""
-    from rebalance.gate.judgement import gates
-    from rebalance.gate.report.text import block
-    from rebalance.gate.result import Status
-    from rebalance.properties.clauses import Level
+    from rebalance.gate.check.judgement import gates
+    from rebalance.gate.check.result import Status
+    from rebalance.gate.report.terminal.check import block
+    from rebalance.properties.verdict import Level
 
     item.user_properties += [("clause", row.clause.id), ("kip", row.clause.rule)]
     finding = row.finding

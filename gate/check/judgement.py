@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from rebalance.gate.known import Entry, match, unmatched
-from rebalance.gate.result import ClauseResult, Exit, Result, Status, TargetInfo, Verdict
+from rebalance.gate.check.known import KnownFailure, match, unmatched
+from rebalance.gate.check.result import ClauseResult, Result, Status, TargetInfo
 from rebalance.model.assignor import Promise
-from rebalance.properties.clauses import TABLE, Clause, Level
+from rebalance.properties.assignors.clauses import TABLE, Clause
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 _WORST_FIRST = (Level.SAFETY, Level.LIVENESS, Level.QUALITY)
 
@@ -33,7 +34,9 @@ def judge(result: Result) -> Result:
     return replace(result, verdict=verdict, exit=Exit.INTERRUPTED if result.interrupted else code)
 
 
-def allow(result: Result, failing: Sequence[Entry], flaky: Sequence[Entry], today: date) -> Result:
+def allow(
+    result: Result, failing: Sequence[KnownFailure], flaky: Sequence[KnownFailure], today: date
+) -> Result:
     """``result`` judged again with these lists: known violations pass, needless entries do not.
 
     An entry of ``failing`` is needless when something that it means was judged and all of that held in
@@ -59,9 +62,9 @@ def _applicable(target: TargetInfo) -> list[str]:
 
 def _allowed(
     row: ClauseResult,
-    failing: Sequence[Entry],
-    flaky: Sequence[Entry],
-    needless: Sequence[Entry],
+    failing: Sequence[KnownFailure],
+    flaky: Sequence[KnownFailure],
+    needless: Sequence[KnownFailure],
     today: date,
 ) -> ClauseResult:
     if row.status not in (Status.PASSED, Status.VIOLATED):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rebalance.gate.result import ClauseResult
+    from rebalance.gate.check.result import ClauseResult
 
 _SUFFIXES = ("-eager", "-cooperative")
 _PART = re.compile(r"\*{1,2}|[A-Za-z0-9_.-]+")
@@ -31,8 +31,8 @@ class KnownError(ValueError):
     """A list that cannot be read; every wrong line is named, with what to do about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFailure:
     """One line of a list. ``source`` is the file, or the option for a pattern given there.
 
     ``until`` is the last day on which it allows anything; ``None``: for ever.
@@ -76,7 +76,7 @@ def _match(pattern: list[str], path: list[str]) -> bool:
     return bool(path) and pattern[0] in ("*", path[0]) and _match(pattern[1:], path[1:])
 
 
-def parse(text: str, source: str) -> tuple[Entry, ...]:
+def parse(text: str, source: str) -> tuple[KnownFailure, ...]:
     """The entries of a list. Raises ``KnownError`` naming each wrong line as ``source:line``."""
     entries, wrong = [], []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
@@ -98,7 +98,7 @@ def parse(text: str, source: str) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _entry(pattern: str, comment: str, source: str, line: int) -> Entry:
+def _entry(pattern: str, comment: str, source: str, line: int) -> KnownFailure:
     _check(pattern)
     dates = _UNTIL.findall(comment)
     reason = " ".join(_UNTIL.sub("", comment).split())
@@ -110,7 +110,7 @@ def _entry(pattern: str, comment: str, source: str, line: int) -> Entry:
         until = date.fromisoformat(dates[0]) if dates else None
     except ValueError:
         raise ValueError(f"'until={dates[0]}' is no date: write until=YYYY-MM-DD") from None
-    return Entry(pattern, comment, until, source, line)
+    return KnownFailure(pattern=pattern, comment=comment, until=until, source=source, line=line)
 
 
 def _check(pattern: str) -> None:
@@ -124,9 +124,9 @@ def _check(pattern: str) -> None:
             raise ValueError(f"{pattern!r} is no pattern: write a clause id, such as kip429/leader/4")
 
 
-def read(options: Sequence[str], name: str = "--known-failing") -> tuple[Entry, ...]:
+def read(options: Sequence[str], name: str = "--known-failing") -> tuple[KnownFailure, ...]:
     """The entries of several options, each a pattern or ``@FILE``. Raises ``KnownError``."""
-    entries: list[Entry] = []
+    entries: list[KnownFailure] = []
     for option in options:
         if option.startswith("@"):
             entries += parse(_read(option[1:], name), option[1:])
@@ -135,7 +135,7 @@ def read(options: Sequence[str], name: str = "--known-failing") -> tuple[Entry, 
             _check(option)
         except ValueError as error:
             raise KnownError(f"{name}: {error}") from None
-        entries.append(Entry(option, source=name))
+        entries.append(KnownFailure(pattern=option, source=name))
     return tuple(entries)
 
 
@@ -150,18 +150,18 @@ def _read(path: str, name: str) -> str:
         raise KnownError(f"{name}: cannot read {path!r}: {error.strerror}") from None
 
 
-def match(entries: Iterable[Entry], clause_id: str, today: date) -> Entry | None:
+def match(entries: Iterable[KnownFailure], clause_id: str, today: date) -> KnownFailure | None:
     """The first entry that allows this clause under this protocol to be broken today."""
     return next((e for e in entries if e.matches(clause_id) and not e.expired(today)), None)
 
 
-def unmatched(entries: Iterable[Entry], clause_ids: Iterable[str]) -> tuple[Entry, ...]:
+def unmatched(entries: Iterable[KnownFailure], clause_ids: Iterable[str]) -> tuple[KnownFailure, ...]:
     """The entries that mean none of these ids: misspelt, or of a clause that is gone or was not run."""
     ids = tuple(clause_ids)
     return tuple(e for e in entries if not any(e.matches(i) for i in ids))
 
 
-def write(results: Iterable[ClauseResult], old: Sequence[Entry] = (), today: date = date.min) -> str:
+def write(results: Iterable[ClauseResult], old: Sequence[KnownFailure] = (), today: date = date.min) -> str:
     """The text of a list that allows exactly what is broken in ``results``, in the fewest lines.
 
     Lines of ``old`` that are still exact stay as they are, in their order. Of a line that meant too
@@ -170,7 +170,7 @@ def write(results: Iterable[ClauseResult], old: Sequence[Entry] = (), today: dat
     writing the list is accepting the failure again. New lines say what is broken, for an issue link to
     replace.
     """
-    from rebalance.gate.result import Status
+    from rebalance.gate.check.result import Status
 
     supported = [r for r in results if r.status is not Status.UNSUPPORTED]
     broken = {r.id: r for r in supported if r.status in (Status.VIOLATED, Status.KNOWN)}
@@ -183,20 +183,20 @@ def write(results: Iterable[ClauseResult], old: Sequence[Entry] = (), today: dat
             lines.append((entry.pattern, _comment(entry, today)))
             left -= meant
     for pattern in sorted(_cover((), ids, left, frozenset(broken))):
-        news = sorted(i for i in left if Entry(pattern).matches(i))
+        news = sorted(i for i in left if KnownFailure(pattern=pattern).matches(i))
         heir = next((e for e in old if all(e.matches(i) for i in news)), None)
         lines.append((pattern, _comment(heir, today) if heir else _summary([broken[i] for i in news])))
     width = max((len(pattern) for pattern, _ in lines), default=0)
     return "".join(f"{pattern:{width}}  # {comment}\n" for pattern, comment in lines)
 
 
-def _comment(entry: Entry, today: date) -> str:
+def _comment(entry: KnownFailure, today: date) -> str:
     kept = _UNTIL.sub("", entry.comment) if entry.expired(today) else entry.comment
     return kept.strip() or "known before, no issue yet"
 
 
 def _summary(results: Sequence[ClauseResult]) -> str:
-    from rebalance.gate.report.words import clean, cut
+    from rebalance.gate.cli.console.text import clean, cut
 
     first = next((r.finding.breach.summary for r in results if r.finding), results[0].clause.sentence)
     others = len({r.clause.id for r in results}) - 1

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.clauses import TABLE, Clause, Level
-from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Draw, Seeded, generate
-from rebalance.properties.scenarios import Join, Member, Scenario, uniform
+from rebalance.properties.assignors.clauses import TABLE, Clause
+from rebalance.properties.assignors.generator import DIMENSIONS, LARGE, SMALL, Draw, Seeded, generate
+from rebalance.properties.assignors.scenarios import AddMember, Scenario, ScenarioMember, uniform
+from rebalance.properties.verdict import Level
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProfile:
     """How much is searched. ``each``: scenarios along every single dimension and every protocol;
     ``mixed``: along random combinations; ``large``: of the large size; ``crowd``: members and
     partitions of the one scenario that only an efficient assignor survives (0: leave it out)."""
@@ -29,21 +31,21 @@ class Profile:
 PROFILES = {
     p.name: p
     for p in (
-        Profile("smoke", 4, 20, 0, 0, 150),
-        Profile("ci", 60, 900, 12, 2100, 1500),
-        Profile("nightly", 500, 5000, 100, 2100, 6000),
-        Profile("deep", 20_000, 500_000, 3000, 4000, 20_000),
+        SearchProfile(name="smoke", each=4, mixed=20, large=0, crowd=0, shrink=150),
+        SearchProfile(name="ci", each=60, mixed=900, large=12, crowd=2100, shrink=1500),
+        SearchProfile(name="nightly", each=500, mixed=5000, large=100, crowd=2100, shrink=6000),
+        SearchProfile(name="deep", each=20_000, mixed=500_000, large=3000, crowd=4000, shrink=20_000),
     )
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPlan:
     """What to check. ``level`` is the weakest that fails the run; weaker ones are reported."""
 
     clauses: tuple[Clause, ...] = TABLE
     protocols: tuple[RebalanceProtocol, ...] | None = None
-    profile: Profile = PROFILES["ci"]
+    profile: SearchProfile = PROFILES["ci"]
     seed: int = 0
     level: Level = Level.LIVENESS
     budget: float | None = None
@@ -107,23 +109,43 @@ FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
 }
 
 
-def numbered(plan: Plan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
-    """All scenarios of a plan in a fixed order: the dimensions in turn, so that a short run is broad.
+SLICE = 600
+"""Scenarios that are played on one process of the target, from one multiple of it to the next: what a target
+answers may depend on what it was asked before, and must not depend on how many processes share the work."""
 
-    The n-th scenario depends on the seed and n alone.
-    """
-    profile = plan.profile
-    for index in range(profile.each):
-        for protocol in protocols:
-            for names in along(protocol):
-                draw = Seeded(f"{plan.seed}/{protocol}/{'+'.join(names)}/{index}")
-                yield generate(draw, protocol, names)
-    for index in range(profile.mixed + profile.large):
-        for protocol in protocols:
-            draw = Seeded(f"{plan.seed}/{protocol}/mixed/{index}")
-            yield generate(draw, protocol, some(draw), SMALL if index < profile.mixed else LARGE)
-    for protocol in protocols if profile.crowd else ():
-        yield crowd(protocol, profile.crowd)
+
+def slices(total: int) -> list[range]:
+    """The numbers of ``total`` scenarios, cut where a new process begins."""
+    return [range(first, min(first + SLICE, total)) for first in range(0, total, SLICE)]
+
+
+def numbered(plan: CheckPlan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
+    """All scenarios of a plan in order."""
+    return (scenario_at(plan, protocols, number) for number in range(count(plan.profile, protocols)))
+
+
+def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number: int) -> Scenario:
+    """The scenario with this number, which depends on the seed and the number alone. The dimensions come in
+    turn, so that a short run is broad; then random combinations, then the crowd."""
+    profile, seed = plan.profile, plan.seed
+    systematic = _systematic(tuple(protocols))
+    index, which = divmod(number, len(systematic))
+    if index < profile.each:
+        protocol, names = systematic[which]
+        return generate(Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{index}"), protocol, names)
+    index, which = divmod(number - profile.each * len(systematic), len(protocols))
+    protocol = protocols[which]
+    if index < profile.mixed + profile.large:
+        draw = Seeded(f"{seed}/{protocol}/mixed/{index}")
+        return generate(draw, protocol, some(draw), SMALL if index < profile.mixed else LARGE)
+    return crowd(protocol, profile.crowd)
+
+
+@cache
+def _systematic(
+    protocols: tuple[RebalanceProtocol, ...],
+) -> list[tuple[RebalanceProtocol, tuple[str, ...]]]:
+    return [(protocol, names) for protocol in protocols for names in along(protocol)]
 
 
 def along(protocol: RebalanceProtocol) -> list[tuple[str, ...]]:
@@ -146,7 +168,7 @@ def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> Scenario:
     return generate(draw, protocol, names, LARGE if draw.integer(1, ONE_IN_LARGE) == 1 else SMALL)
 
 
-def count(profile: Profile, protocols: Sequence[RebalanceProtocol]) -> int:
+def count(profile: SearchProfile, protocols: Sequence[RebalanceProtocol]) -> int:
     """How many scenarios ``numbered`` yields."""
     systematic = profile.each * sum(len(along(p)) for p in protocols)
     return systematic + len(protocols) * (profile.mixed + profile.large + bool(profile.crowd))
@@ -156,6 +178,8 @@ def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:
     """As many partitions as members, and one member more: what took minutes before KAFKA-9987."""
     topics = uniform({f"t{i}": members // 10 for i in range(10)})
     ids = [f"member-{i:05}" for i in range(members)]
-    joiner = Join(Member(f"member-{members:05}", tuple(topics)))
-    everybody = tuple(Member(i, tuple(topics)) for i in ids)
-    return Scenario(protocol, topics, everybody, ((), (joiner,)), (CROWD,))
+    joiner = AddMember(ScenarioMember(id=f"member-{members:05}", topics=tuple(topics)))
+    everybody = tuple(ScenarioMember(id=i, topics=tuple(topics)) for i in ids)
+    return Scenario(
+        protocol=protocol, topics=topics, members=everybody, rounds=((), (joiner,)), dimensions=(CROWD,)
+    )

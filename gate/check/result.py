@@ -1,15 +1,16 @@
-"""What a finished check knows: plain records, made by ``gate.check``, read by every report."""
+"""What a finished check knows: plain records, made by ``gate.check.search``, read by every report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.calls import Call
-from rebalance.properties.clauses import Breach, Clause
-from rebalance.properties.scenarios import Scenario
+from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.clauses import Breach, Clause
+from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.verdict import Exit, Verdict
 
 
 class Status(StrEnum):
@@ -24,24 +25,7 @@ class Status(StrEnum):
     UNTESTED = "untested"  # never asked in this run
 
 
-class Verdict(StrEnum):
-    CONFORMANT = "conformant"
-    VIOLATION = "violation"
-    INCONCLUSIVE = "inconclusive"
-
-
-class Exit(IntEnum):
-    """Exit codes of every command."""
-
-    CONFORMANT = 0
-    VIOLATION = 1
-    USAGE = 2
-    INCONCLUSIVE = 3
-    INTERNAL = 4
-    INTERRUPTED = 130
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetInfo:
     """Who was judged, in its own words (the hello message) and in ours (``spec``)."""
 
@@ -55,7 +39,7 @@ class TargetInfo:
     issues: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One counterexample: a clause broken in round ``round`` (from 1) of ``scenario``.
 
@@ -69,7 +53,7 @@ class Finding:
     breach: Breach
     scenario: Scenario
     round: int
-    calls: tuple[Call, ...]
+    calls: tuple[AssignorCall, ...]
     seed: int
     number: int
     found_size: tuple[int, int, int, int]
@@ -78,7 +62,7 @@ class Finding:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseResult:
     """One row of the clause matrix. ``id`` is the clause id with ``-eager`` or ``-cooperative``."""
 
@@ -97,7 +81,7 @@ class ClauseResult:
         return f"{self.clause.id}-{self.protocol}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Along:
     """What the scenarios of one protocol showed that vary along one dimension; ``""``: along none.
 
@@ -119,11 +103,11 @@ class Sample:
 
     dimension: str
     scenario: Scenario
-    calls: tuple[Call, ...]
+    calls: tuple[AssignorCall, ...]
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One finished (or interrupted) check."""
 
@@ -135,7 +119,7 @@ class Result:
     """The weakest level that fails the run."""
     clauses: tuple[ClauseResult, ...]
     scenarios: int
-    asked: int
+    questions: int
     """Questions put to the target."""
     seconds: float
     witnesses: Mapping[str, int] = field(default_factory=dict)

@@ -8,19 +8,27 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.check import Passing, Progress, Tally
-from rebalance.gate.plan import Plan, count
-from rebalance.gate.result import TargetInfo
+from rebalance.gate.check.plan import CheckPlan, count
+from rebalance.gate.check.progress import CheckProgress, CheckTally, Passing
+from rebalance.gate.check.result import TargetInfo
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.clauses import CLAUSES, Breach
-from rebalance.properties.histories import Found
-from rebalance.properties.scenarios import from_json, to_json
+from rebalance.properties.assignors.clauses import CLAUSES, Breach
+from rebalance.properties.assignors.histories import Found
+from rebalance.properties.assignors.scenarios import from_json, to_json
 
-COUNTERS = ("skipped", "witnesses", "judged", "broken")
-NUMBERS = ("done", "asked", "claims", "moved", "seconds")
+COUNTERS = ("skipped", "witnesses", "judged", "broken", "hung")
+NUMBERS = {
+    "first": "first",
+    "done": "done",
+    "asked": "questions",
+    "claims": "claims",
+    "moved": "moved",
+    "seconds": "seconds",
+}
+"""Key in the file -> field of ``CheckProgress``."""
 
 
-def key(target: TargetInfo, plan: Plan) -> str:
+def key(target: TargetInfo, plan: CheckPlan) -> str:
     """Names the search that can be resumed: same target and version, clauses, protocols, profile, seed."""
     parts = (
         target.spec,
@@ -33,15 +41,22 @@ def key(target: TargetInfo, plan: Plan) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
-def unfinished(progress: Progress, plan: Plan, target: TargetInfo) -> bool:
+def unfinished(progress: CheckProgress, plan: CheckPlan, target: TargetInfo) -> bool:
     """Whether scenarios of the plan are left to play."""
     protocols = [p for p in RebalanceProtocol if p in target.protocols and p in (plan.protocols or [p])]
     return progress.done < count(plan.profile, protocols)
 
 
-def save(path: Path, progress: Progress) -> None:
+def save(path: Path, progress: CheckProgress) -> None:
     """Write ``progress``; the file is complete or absent, never half written."""
-    data: dict[str, Any] = {name: getattr(progress, name) for name in NUMBERS}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(_written(progress)), encoding="utf-8")
+    part.replace(path)
+
+
+def _written(progress: CheckProgress) -> dict[str, Any]:
+    data: dict[str, Any] = {key: getattr(progress, name) for key, name in NUMBERS.items()}
     data |= {name: dict(getattr(progress, name)) for name in COUNTERS}
     data["best"] = {
         key: {
@@ -60,34 +75,34 @@ def save(path: Path, progress: Progress) -> None:
         key: [to_json(passing.scenario), passing.number, passing.worth]
         for key, passing in progress.samples.items()
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(data), encoding="utf-8")
-    part.replace(path)
+    data["ahead"] = [_written(part) for part in progress.ahead]
+    return data
 
 
-def load(path: Path) -> Progress:
+def load(path: Path) -> CheckProgress:
     """What ``save`` wrote, or a new start when there is nothing to resume.
 
     Raises ``ValueError`` for a file that is damaged or of another version of the suite.
     """
     if not path.exists():
-        return Progress()
+        return CheckProgress()
     try:
         return _parse(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} cannot be resumed, delete it: {error!r}") from error
 
 
-def _parse(data: dict[str, Any]) -> Progress:
-    progress = Progress(**{name: data[name] for name in NUMBERS})
+def _parse(data: dict[str, Any]) -> CheckProgress:
+    data = {"first": 0, "hung": {}, "ahead": [], **data}  # as versions before jobs wrote it
+    progress = CheckProgress(**{name: data[key] for key, name in NUMBERS.items()})
     for name in COUNTERS:
         setattr(progress, name, Counter(data[name]))
     for key, best in data["best"].items():
-        found = Found(CLAUSES[best["clause"]], Breach(best["summary"]), best["round"])
+        found = Found(CLAUSES[best["clause"]], Breach(summary=best["summary"]), best["round"])
         progress.best[key] = (from_json(best["scenario"]), found, best["number"])
     for key, (scenarios, broken, witnesses) in data["along"].items():
-        progress.along[key] = Tally(scenarios, Counter(broken), Counter(witnesses))
+        progress.along[key] = CheckTally(scenarios, Counter(broken), Counter(witnesses))
     for key, (scenario, number, worth) in data["samples"].items():
         progress.samples[key] = Passing(from_json(scenario), number, worth)
+    progress.ahead = [_parse(part) for part in data["ahead"]]
     return progress

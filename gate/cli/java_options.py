@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rebalance.gate.terminal import UsageError
+from rebalance.gate.cli.console.terminal import UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +26,8 @@ def spec(what: str | None, options: argparse.Namespace) -> str | None:
     given = (options.maven, options.classpath, options.config, options.promise)
     if not any(given):
         return what
-    from rebalance.gate.adapters.java import spelled
-    from rebalance.gate.targets import JAVA, TargetError
+    from rebalance.gate.targets.java import spelled
+    from rebalance.gate.targets.resolve import JAVA, TargetError
 
     if what is None or not what.startswith(JAVA):
         raise UsageError(f"--maven, --classpath, --config and --promise go with java:CLASS, not {what!r}")

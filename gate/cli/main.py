@@ -18,67 +18,70 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import (
-    audit_cli,
-    bugs_cli,
-    campaign_cli,
-    compare_cli,
-    conform_cli,
-    explore_cli,
-    java_cli,
-    prove_cli,
-    record_cli,
-    replay_cli,
-    reporting,
-    runs_cli,
-    schemas_cli,
-    upgrade_cli,
+from rebalance.gate.cli import java_options, report_options
+from rebalance.gate.cli.commands import (
+    audit,
+    bugs,
+    campaign,
+    compare,
+    conform,
+    explore,
+    prove,
+    schemas,
+    show,
+    upgrade,
 )
-from rebalance.gate.terminal import (
+from rebalance.gate.cli.commands import (
+    record as record_cli,
+)
+from rebalance.gate.cli.commands import (
+    replay as replay_cli,
+)
+from rebalance.gate.cli.console.terminal import (
     EXITS,
     ROOT,
     UsageError,
     clean,
     color,
     draw,
-    note,
     positive,
-    say,
+    print_err,
+    print_out,
     unicode,
     whole,
 )
 
 if TYPE_CHECKING:
-    from rebalance.gate.check import Progress
-    from rebalance.gate.known import Entry
-    from rebalance.gate.plan import Plan
-    from rebalance.gate.result import Result
-    from rebalance.gate.session import Session
-    from rebalance.gate.targets import Target
-    from rebalance.gate.traces import Trace
-    from rebalance.properties.histories import Record
+    from rebalance.gate.check.known import KnownFailure
+    from rebalance.gate.check.plan import CheckPlan
+    from rebalance.gate.check.progress import CheckProgress
+    from rebalance.gate.check.result import Result
+    from rebalance.gate.targets.resolve import Target
+    from rebalance.gate.targets.session import Session
+    from rebalance.gate.traces.counterexamples import Trace
+    from rebalance.properties.assignors.histories import PlayedHistory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code (``rebalance.gate.result.Exit``)."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Run one command and return its exit code (``rebalance.properties.verdict.Exit``)."""
+    argv = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")
     _end_like_ctrl_c()
     try:
-        words, command = _split(words)
+        argv, command = _split(argv)
     except UsageError as error:
         return _complain(str(error))
     parser = build_parser()
-    if not words:
+    if not argv:
         parser.print_help(sys.stderr)
         return _complain("what shall it do? `rebalance check` is a start")
     try:
-        options = parser.parse_args(words)
+        options = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has printed what is wrong
         return int(stop.code or 0)
-    if command and options.run not in (_check, _smoke, campaign_cli.run):
+    if command and options.run not in (_check, _smoke, campaign.run):
         return _complain(f"`-- {command[0]}` goes with check, smoke and campaign only")
     options.command = command
     run: Callable[[argparse.Namespace], int] = options.run
@@ -87,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
-        note("interrupted")
+        print_err("interrupted")
         return 130
     except Exception as error:
         import traceback
@@ -106,17 +109,17 @@ def _end_like_ctrl_c() -> None:
                 signal.signal(number, signal.default_int_handler)
 
 
-def _split(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    if "--" not in words:
-        return words, ()
-    at = words.index("--")
-    if at + 1 == len(words):
+def _split(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    if "--" not in argv:
+        return argv, ()
+    at = argv.index("--")
+    if at + 1 == len(argv):
         raise UsageError("nothing follows `--`: it takes a command, such as `-- java -jar adapter.jar`")
-    return words[:at], tuple(words[at + 1 :])
+    return argv[:at], tuple(argv[at + 1 :])
 
 
 def _complain(message: str) -> int:
-    note(f"rebalance: {message}")
+    print_err(f"rebalance: {message}")
     return 2
 
 
@@ -163,10 +166,12 @@ def build_parser() -> argparse.ArgumentParser:
                        help="violations to accept, and not to miss when they are absent")  # fmt: skip
     check.add_argument("--write-known", metavar="FILE", type=Path, help="write the list of known failures "
                        "that would let this run pass")  # fmt: skip
-    reporting.add(check, "text, html, json, junit, sarif, markdown, badge (text,html); text alone writes "
+    report_options.add(check, "text, html, json, junit, sarif, markdown (text,html); text alone writes "
                   "nothing")  # fmt: skip
     check.add_argument("--resume", action="store_true", help="go on where the last interrupted check of "
                        "this target, profile and seed stopped")  # fmt: skip
+    check.add_argument("--jobs", type=whole, metavar="N", help="how many processes search, each with a "
+                       "target of its own (as many as processors); the result is the same")  # fmt: skip
     _limit_options(check)
     _text_options(check)
     check.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
@@ -192,17 +197,17 @@ def build_parser() -> argparse.ArgumentParser:
     clauses.add_argument("paths", nargs="*", metavar="PATH")
     clauses.add_argument("--format", choices=("text", "md", "json"), default="text")
 
-    explore_cli.add(commands)
-    runs_cli.add(commands)
-    bugs_cli.add(commands)
+    explore.add(commands)
+    show.add(commands)
+    bugs.add(commands)
     record_cli.add(commands)
-    upgrade_cli.add(commands)
-    conform_cli.add(commands)
-    prove_cli.add(commands)
-    campaign_cli.add(commands)
-    compare_cli.add(commands)
-    audit_cli.add(commands)
-    schemas_cli.add(commands)
+    upgrade.add(commands)
+    conform.add(commands)
+    prove.add(commands)
+    campaign.add(commands)
+    compare.add(commands)
+    audit.add(commands)
+    schemas.add(commands)
 
     targets = commands.add_parser("targets", help="list the targets and design switches known by name")
     targets.set_defaults(run=_targets)
@@ -218,7 +223,7 @@ def _target_option(parser: argparse.ArgumentParser) -> None:
         "ADAPTER:NAME such as kafka-python:sticky, java:CLASS; or `-- COMMAND ...` that speaks the "
         "JSON-lines protocol",
     )
-    java_cli.add(parser)
+    java_options.add(parser)
 
 
 def _limit_options(parser: argparse.ArgumentParser) -> None:
@@ -237,25 +242,35 @@ def _text_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from rebalance.gate import resume
-    from rebalance.gate.check import Progress, check, describe
-    from rebalance.gate.judgement import allow
-    from rebalance.gate.report import WRITERS
+    from rebalance.gate.check import resume
+    from rebalance.gate.check.judgement import allow
+    from rebalance.gate.check.progress import CheckProgress
+    from rebalance.gate.check.search import check, describe
+    from rebalance.gate.check.workers import processors
+    from rebalance.gate.cli.writers import WRITERS
 
-    formats = reporting.formats(options, WRITERS, ("text", "html"))
+    formats = report_options.formats(options, WRITERS, ("text", "html"))
     failing = _known(options.known_failing, "--known-failing")
     flaky = _known(options.known_flaky, "--known-flaky")
     plan = _plan(options, (*failing, *flaky))
-    target = _resolve(java_cli.spec(options.target, options), options.command)
+    target = _resolve(java_options.spec(options.target, options), options.command)
     if options.write_known and not options.write_known.parent.is_dir():
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
     with _session(target, options) as session:
         info = describe(target.spec, session.hello)
-        directory = reporting.directory(formats, options)  # a target that does not start leaves none
+        directory = report_options.directory(formats, options)  # a target that does not start leaves none
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
-        progress = _resumed(saved) if options.resume else Progress()
-        with _ticker(options) as tell:
-            result = check(plan, session, info, progress=progress, tell=tell, fresh=session.close)
+        progress = _resumed(saved) if options.resume else CheckProgress()
+        with _ticker(options) as report_progress:
+            result = check(
+                plan,
+                session,
+                info,
+                progress=progress,
+                report_progress=report_progress,
+                fresh=session.close,
+                jobs=int(options.jobs or processors()),
+            )
     result = allow(result, failing, flaky, date.today())
     result = _save(result)
     _report(result, formats, directory, options)
@@ -265,51 +280,54 @@ def _check(options: argparse.Namespace) -> int:
     return int(result.exit)
 
 
-def _resumed(saved: Path) -> Progress:
-    from rebalance.gate import resume
+def _resumed(saved: Path) -> CheckProgress:
+    from rebalance.gate.check import resume
 
     try:
         progress = resume.load(saved)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    note(f"going on after scenario {progress.done}" if progress.done else "nothing to resume: a new start")
+    print_err(
+        f"going on after scenario {progress.done}" if progress.done else "nothing to resume: a new start"
+    )
     return progress
 
 
-def _keep(saved: Path, progress: Progress, result: Result, unfinished: bool) -> None:
+def _keep(saved: Path, progress: CheckProgress, result: Result, unfinished: bool) -> None:
     """Leave behind where an unfinished search stands, and nothing of a finished one."""
-    from rebalance.gate import resume, traces
+    from rebalance.gate.check import resume
+    from rebalance.gate.traces import files
 
     try:
         if not (result.interrupted or unfinished):
             saved.unlink(missing_ok=True)
             return
-        traces.make_root(ROOT)
+        files.make_root(ROOT)
         resume.save(saved, progress)
-        note("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
+        print_err("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
     except OSError as error:
-        note(f"where the search stands cannot be saved: {error}")
+        print_err(f"where the search stands cannot be saved: {error}")
 
 
 def _save(result: Result) -> Result:
     """Save the counterexamples; a place that cannot be written to does not cost the verdict."""
-    from rebalance.gate import traces
+    from rebalance.gate.traces import counterexamples
 
     try:
-        return traces.save_all(result, ROOT)
+        return counterexamples.save_all(result, ROOT)
     except OSError as error:
-        note(f"the counterexamples cannot be saved: {error}")
+        print_err(f"the counterexamples cannot be saved: {error}")
         return result
 
 
-def _write_known(result: Result, old: Sequence[Entry], path: Path) -> None:
-    from rebalance.gate import known
-    from rebalance.gate.judgement import gates
-    from rebalance.gate.result import Status
-    from rebalance.properties.clauses import Level
+def _write_known(result: Result, old: Sequence[KnownFailure], path: Path) -> None:
+    from rebalance.gate.check import known
+    from rebalance.gate.check.judgement import gates
+    from rebalance.gate.check.result import Status
+    from rebalance.properties.verdict import Level
 
     if result.interrupted or result.missed:
-        note(f"{path} is not written: the search did not come to its end")
+        print_err(f"{path} is not written: the search did not come to its end")
         return
     try:
         # What only informs passes without being on the list.
@@ -318,14 +336,15 @@ def _write_known(result: Result, old: Sequence[Entry], path: Path) -> None:
         path.write_text(known.write(rows, old, date.today()), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--write-known: {error}") from error
-    note(f"known failures written to {path}")
+    print_err(f"known failures written to {path}")
 
 
-def _plan(options: argparse.Namespace, expected: Sequence[Entry]) -> Plan:
-    from rebalance.gate.known import match
-    from rebalance.gate.plan import PROFILES, Plan
+def _plan(options: argparse.Namespace, expected: Sequence[KnownFailure]) -> CheckPlan:
+    from rebalance.gate.check.known import match
+    from rebalance.gate.check.plan import PROFILES, CheckPlan
     from rebalance.model.values import RebalanceProtocol
-    from rebalance.properties.clauses import Level, select
+    from rebalance.properties.assignors.clauses import select
+    from rebalance.properties.verdict import Level
 
     seed = options.seed
     if seed is None:
@@ -335,20 +354,20 @@ def _plan(options: argparse.Namespace, expected: Sequence[Entry]) -> Plan:
     except ValueError as error:
         raise UsageError(f"--clause: {error}") from error
     today = date.today()
-    return Plan(
-        clauses,
-        None if options.protocol == "auto" else (RebalanceProtocol(options.protocol),),
-        PROFILES[options.profile],
-        seed,
-        Level(options.level),
-        options.budget,
-        options.fail_fast,
-        lambda key: match(expected, key, today) is not None,
+    return CheckPlan(
+        clauses=clauses,
+        protocols=None if options.protocol == "auto" else (RebalanceProtocol(options.protocol),),
+        profile=PROFILES[options.profile],
+        seed=seed,
+        level=Level(options.level),
+        budget=options.budget,
+        fail_fast=options.fail_fast,
+        expected=lambda key: match(expected, key, today) is not None,
     )
 
 
-def _known(options: list[str], name: str) -> tuple[Entry, ...]:
-    from rebalance.gate import known
+def _known(options: list[str], name: str) -> tuple[KnownFailure, ...]:
+    from rebalance.gate.check import known
 
     try:
         return known.read(options, name)
@@ -359,44 +378,46 @@ def _known(options: list[str], name: str) -> tuple[Entry, ...]:
 def _report(
     result: Result, formats: Sequence[str], directory: Path | None, options: argparse.Namespace
 ) -> None:
-    from rebalance.gate.report import WRITERS, cases_of, text
+    from rebalance.gate.cli.writers import WRITERS
+    from rebalance.gate.report.ci import ci_reports
+    from rebalance.gate.report.terminal import check as text
 
-    result = replace(result, run_dir=str(directory or ""), page=reporting.page(directory, formats))
+    result = replace(result, run_dir=str(directory or ""), page=report_options.page(directory, formats))
     if "text" in formats:
         shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
-        say(shown.rstrip("\n"))
+        print_out(shown.rstrip("\n"))
     own = {name: (file, partial(render, result)) for name, (file, render) in WRITERS.items()}
     noted = "text" not in formats
-    reporting.finish(lambda: cases_of.result(result), directory, formats, own, options, noted=noted)
+    report_options.finish(lambda: ci_reports.result(result), directory, formats, own, options, noted=noted)
 
 
 @contextlib.contextmanager
-def _ticker(options: argparse.Namespace) -> Iterator[Callable[[Progress, int], None]]:
+def _ticker(options: argparse.Namespace) -> Iterator[Callable[[CheckProgress, int], None]]:
     """A progress line with rate and estimate, on a terminal only, a few times a second."""
     shown = 0.0
 
-    def tell(progress: Progress, total: int) -> None:
+    def report_progress(progress: CheckProgress, total: int) -> None:
         nonlocal shown
         now = time.monotonic()
         if now - shown < 0.3:
             return
         shown = now
-        rate = progress.done / max(progress.seconds, 1e-9)
-        left = (total - progress.done) / max(rate, 1e-9)
+        rate = progress.played / max(progress.seconds, 1e-9)
+        left = (total - progress.played) / max(rate, 1e-9)
         broken = f", {len(progress.best)} clauses broken" if progress.best else ""
-        line = f"{progress.done}/{total} scenarios, {rate:.0f}/s, about {left:.0f} s left{broken}"
+        line = f"{progress.played}/{total} scenarios, {rate:.0f}/s, about {left:.0f} s left{broken}"
         draw(line)
 
     quiet = options.no_progress or not sys.stderr.isatty()
     try:
-        yield (lambda progress, total: None) if quiet else tell
+        yield (lambda progress, total: None) if quiet else report_progress
     finally:
         if shown:
             draw()
 
 
 def _resolve(spec: str | None, command: Sequence[str] = ()) -> Target:
-    from rebalance.gate.targets import TargetError, resolve
+    from rebalance.gate.targets.resolve import TargetError, resolve
 
     try:
         return resolve(spec, command)
@@ -406,8 +427,8 @@ def _resolve(spec: str | None, command: Sequence[str] = ()) -> Target:
 
 @contextlib.contextmanager
 def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
-    from rebalance.gate.session import Session
-    from rebalance.gate.targets import TargetError
+    from rebalance.gate.targets.resolve import TargetError
+    from rebalance.gate.targets.session import Session
 
     try:
         session = Session(target, options.call_seconds, memory_mib=int(options.memory_mib)).__enter__()
@@ -421,7 +442,7 @@ def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from rebalance.gate import recordings, runs, traces
+    from rebalance.gate.traces import counterexamples, files, recordings, runs
 
     paths = [path for name in options.traces or [str(ROOT / "failures")] for path in _find(name)]
     if options.on:
@@ -440,14 +461,14 @@ def _replay(options: argparse.Namespace) -> int:
                     raise UsageError(
                         f"{path} is a run of the group: --as-pytest and --target go with assignors"
                     )
-                worst = max(worst, runs_cli.replay(path, verbose=options.verbose))
+                worst = max(worst, show.replay(path, verbose=options.verbose))
                 continue
-            trace = traces.load(path)
-        except traces.NewerSchema as error:
-            note(f"skipped  {error}")
+            trace = counterexamples.load(path)
+        except files.NewerSchema as error:
+            print_err(f"skipped  {error}")
             continue
         except ValueError as error:
-            say(f"error    {error}")
+            print_out(f"error    {error}")
             worst = max(worst, 2)
             continue
         if options.as_pytest:
@@ -459,20 +480,20 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _as_pytest(trace: Trace, out: Path) -> int:
-    from rebalance.gate import traces
+    from rebalance.gate.traces import counterexamples
 
     try:
-        out.write_text(traces.as_pytest(trace), encoding="utf-8")
+        out.write_text(counterexamples.as_pytest(trace), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--as-pytest: {error}") from error
-    say(f"written  {out}")
+    print_out(f"written  {out}")
     return 0
 
 
 def _replay_one(trace: Trace, options: argparse.Namespace) -> int:
     """Play a trace again, say what came of it; the exit code it deserves."""
-    from rebalance.gate.check import replay
-    from rebalance.gate.report.words import clean
+    from rebalance.gate.check.search import replay
+    from rebalance.gate.cli.console.text import clean
 
     spec = options.target or trace.target.spec
     name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
@@ -480,25 +501,25 @@ def _replay_one(trace: Trace, options: argparse.Namespace) -> int:
         with _session(_resolve(spec), options) as session:
             record = replay(session, trace.scenario, trace.clause)
     except UsageError as error:
-        say(f"error    {name}: {error}")
+        print_out(f"error    {name}: {error}")
         return 2
     if record.skipped is not None:
-        say(f"error    {name} declined: {clean(record.skipped)}")
+        print_out(f"error    {name} declined: {clean(record.skipped)}")
         return 2
     found = record.breach_of(trace.clause.id)
     if found is None:
-        say(f"fixed    {name}")
+        print_out(f"fixed    {name}")
         return 0
-    say(f"failing  {name}: {clean(found.breach.summary)}")
+    print_out(f"failing  {name}: {clean(found.breach.summary)}")
     if options.verbose:
-        say("\n".join(_shown(trace, record)) + "\n")
+        print_out("\n".join(_shown(trace, record)) + "\n")
     return 1
 
 
-def _shown(trace: Trace, record: Record) -> list[str]:
+def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
     """What happened in a replay, as in the report of the check that found it."""
-    from rebalance.gate.report.text import block
-    from rebalance.gate.result import ClauseResult, Finding, Status
+    from rebalance.gate.check.result import ClauseResult, Finding, Status
+    from rebalance.gate.report.terminal.check import block
 
     found = record.breach_of(trace.clause.id)
     assert found is not None
@@ -516,54 +537,54 @@ def _shown(trace: Trace, record: Record) -> list[str]:
         trace_id=trace.id,
         path=str(trace.path or ""),
     )
-    row = ClauseResult(trace.clause, trace.protocol, Status.VIOLATED, finding=finding)
+    row = ClauseResult(clause=trace.clause, protocol=trace.protocol, status=Status.VIOLATED, finding=finding)
     return ["", *block("VIOLATION", row, unicode())]
 
 
 def _find(name: str) -> list[Path]:
-    from rebalance.gate import traces
+    from rebalance.gate.traces import files
 
     try:
-        return traces.find(name, ROOT)
+        return files.find(name, ROOT)
     except (LookupError, ValueError, OSError) as error:
         raise UsageError(str(error.args[0] if error.args else error)) from error
 
 
 def _smoke(options: argparse.Namespace) -> int:
-    from rebalance.gate.smoke import smoke
+    from rebalance.gate.targets.smoke import smoke
 
-    target = _resolve(java_cli.spec(options.target, options), options.command)
+    target = _resolve(java_options.spec(options.target, options), options.command)
     limits = {"call_seconds": options.call_seconds, "memory_mib": int(options.memory_mib)}
     steps = smoke(target, options.validate, **limits)
     for step in steps:
         lines = [f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]
-        say("\n      ".join(map(clean, lines)))
+        print_out("\n      ".join(map(clean, lines)))
     return 0 if all(step.ok for step in steps) else 1
 
 
 def _clauses(options: argparse.Namespace) -> int:
-    from rebalance.gate.report import catalogue
-    from rebalance.properties.clauses import select
+    from rebalance.gate.report.terminal import catalogue
+    from rebalance.properties.assignors.clauses import select
 
     try:
         chosen = select(options.paths)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if options.format == "json":
-        say(json.dumps(catalogue.to_json(chosen), indent=2))
+        print_out(json.dumps(catalogue.to_json(chosen), indent=2))
     else:
-        say(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.paths)))
+        print_out(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.paths)))
     return 0
 
 
 def _targets(options: argparse.Namespace) -> int:
-    from rebalance.gate.targets import known
-    from rebalance.model.switches import SWITCHES
+    from rebalance.gate.targets.resolve import known
+    from rebalance.model.bugs.switches import SWITCHES
 
     switches = [f"  {s.assignor}+{s.id}  [{s.entry}] {s.sentence} ({s.shipped})" for s in SWITCHES.values()]
-    say("\n".join(known()))
-    say("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
-    say("\n".join(switches))
+    print_out("\n".join(known()))
+    print_out("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
+    print_out("\n".join(switches))
     return 0
 
 

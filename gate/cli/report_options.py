@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import ROOT, UsageError, note, say, words
+from rebalance.gate.cli.console.terminal import ROOT, UsageError, comma_separated, print_err, print_out
 
 if TYPE_CHECKING:
-    from rebalance.gate.report.cases import Report
+    from rebalance.gate.report.ci.cases import CiReport
 
 
 def add(group: Any, known: str) -> None:
@@ -36,7 +36,7 @@ def formats(
 
     Raises UsageError for one that is not ``known``, and for two things at once on stdout.
     """
-    chosen, there = unasked if options.report is None else words(options.report), list(known)
+    chosen, there = unasked if options.report is None else comma_separated(options.report), list(known)
     if unknown := [name for name in chosen if name not in there]:
         raise UsageError(f"--report: no format is called {unknown[0]!r}; known: {', '.join(there)}")
     if getattr(options, "ci", "none") != "none" and getattr(options, "format", "text") == "json":
@@ -50,28 +50,27 @@ def directory(chosen: Sequence[str], options: argparse.Namespace) -> Path | None
     None where there is nothing to write but what the terminal shows. Raises UsageError, unless nobody asked
     for a report.
     """
-    from rebalance.gate import traces
+    from rebalance.gate.traces import files
 
-    place: Path | None = options.report_dir
+    path: Path | None = options.report_dir
     try:
-        if place is not None:
-            place.mkdir(parents=True, exist_ok=True)
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
         elif any(name != "text" for name in chosen):
-            place = traces.run_directory(ROOT, datetime.now(UTC))
+            path = files.run_directory(ROOT, datetime.now(UTC))
     except OSError as error:
         if options.report is None and options.report_dir is None:
-            note(f"no report is written: {error}")
+            print_err(f"no report is written: {error}")
             return None
         raise UsageError(f"no directory for reports: {error}") from error
-    return place
+    return path
 
 
-def page(place: Path | None, chosen: Sequence[str]) -> str:
+def page(directory: Path | None, chosen: Sequence[str]) -> str:
     """The HTML report among what is ``chosen``, by a name that is the same in the next run; or nothing."""
-    from rebalance.gate import traces
-    from rebalance.gate.report import WRITERS
+    from rebalance.gate.traces import files
 
-    return str(traces.by_latest(place) / WRITERS["html"][0]) if place and "html" in chosen else ""
+    return str(files.by_latest(directory) / files.REPORTS["html"]) if directory and "html" in chosen else ""
 
 
 @contextlib.contextmanager
@@ -80,26 +79,26 @@ def spared(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        note(f"{what} cannot be written: {error}")
+        print_err(f"{what} cannot be written: {error}")
     except Exception as error:
         import traceback
 
         traceback.print_exc()
-        note(f"{what} cannot be made: {error!r}; this is a bug of the suite, please report it")
+        print_err(f"{what} cannot be made: {error!r}; this is a bug of the suite, please report it")
 
 
 def write(
-    place: Path,
+    directory: Path,
     chosen: Sequence[str],
-    report: Report,
+    report: CiReport,
     own: Mapping[str, tuple[str, Callable[[], str]]],
 ) -> None:
     """Write the ``chosen`` formats, each file whole or not at all, and each whatever becomes of the others.
 
     ``own``: those of the command, format -> (file name, what makes its text); the others are CI systems'.
     """
-    from rebalance.gate import traces
-    from rebalance.gate.report import CI_WRITERS
+    from rebalance.gate.cli.writers import CI_WRITERS
+    from rebalance.gate.traces import files
 
     known: dict[str, tuple[str, Callable[[], str]]] = {
         name: (file, partial(render, report)) for name, (file, render) in CI_WRITERS.items()
@@ -108,42 +107,42 @@ def write(
     for name in chosen:
         if name in known:
             file, made = known[name]
-            with spared(str(place / file)):
-                traces.write(place / file, made())
+            with spared(str(directory / file)):
+                files.write(directory / file, made())
 
 
 def finish(
-    made: Callable[[], Report],
-    place: Path | None,
+    made: Callable[[], CiReport],
+    directory: Path | None,
     chosen: Sequence[str],
     own: Mapping[str, tuple[str, Callable[[], str]]],
     options: argparse.Namespace,
     *,
     noted: bool,
 ) -> None:
-    """Write what is ``chosen`` to ``place`` and do what ``--ci`` asks for; ``made`` tells what was found.
+    """Write what is ``chosen`` to ``directory`` and do what ``--ci`` asks for; ``made`` tells what was found.
 
     ``own`` as in ``write``. ``noted``: say where the reports are. Nothing that goes wrong costs the verdict.
     """
-    if place is None and options.ci == "none":
+    if directory is None and options.ci == "none":
         return
     with spared("a report"):
         report = made()
-        if place is not None:
-            write(place, chosen, report, own)
+        if directory is not None:
+            write(directory, chosen, report, own)
             if noted:
-                note(f"reports: {place}")
-        tell_ci(report, options)
+                print_err(f"reports: {directory}")
+        publish_ci(report, options)
 
 
-def tell_ci(report: Report, options: argparse.Namespace) -> None:
+def publish_ci(report: CiReport, options: argparse.Namespace) -> None:
     """What ``--ci`` asks for."""
     if options.ci != "github":
         return
-    from rebalance.gate.report import github
+    from rebalance.gate.report.ci import github
 
     with spared("annotations"):
         if commands := github.commands(report):
-            say("\n".join(commands))
+            print_out("\n".join(commands))
     with spared("the step summary"):
         github.summarise(report)

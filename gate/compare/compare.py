@@ -21,32 +21,37 @@ from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate import traces
-from rebalance.gate.adapters.java import KAFKA
-from rebalance.gate.check import Subject, check, describe
-from rebalance.gate.plan import PROFILES, Plan
-from rebalance.gate.probes import Probe, Shown, probes
-from rebalance.gate.result import ClauseResult, Finding, Status, TargetInfo
-from rebalance.gate.session import Session
-from rebalance.gate.targets import JAVA, TargetError, resolve
-from rebalance.model.catalogue import entries_of
-from rebalance.model.releases import parse
-from rebalance.model.releases import version as as_version
-from rebalance.model.switches import SWITCHES
-from rebalance.properties.clauses import CLAUSES, TABLE, Clause, Level
-from rebalance.properties.histories import Record
-from rebalance.properties.scenarios import Scenario, to_json
+from rebalance.gate.check.plan import PROFILES, CheckPlan
+from rebalance.gate.check.result import ClauseResult, Finding, Status, TargetInfo
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.check.subject import Subject
+from rebalance.gate.compare.probes import Probe, ProbeOutcome, probes
+from rebalance.gate.targets.java import KAFKA
+from rebalance.gate.targets.resolve import JAVA, TargetError, resolve
+from rebalance.gate.targets.session import Session
+from rebalance.gate.traces import counterexamples, files
+from rebalance.model.bugs.catalogue import entries_of
+from rebalance.model.bugs.releases import parse
+from rebalance.model.bugs.releases import version as as_version
+from rebalance.model.bugs.switches import SWITCHES
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Clause
+from rebalance.properties.assignors.histories import PlayedHistory
+from rebalance.properties.assignors.scenarios import Scenario, to_json
+from rebalance.properties.verdict import Level
 
 SCHEMA = 2
 
 MOST_KNOWN = 6
 """Counterexamples of one clause and protocol that every target is asked, the smallest; and the probes."""
 
+UNKNOWN = "?"
+"""The newest release of a client whose registry could not be asked."""
+
 KAFKAS = f"{JAVA}{KAFKA}."
 """How the specs of Kafka's own assignors begin."""
 
 
-class Mark(StrEnum):
+class CellMark(StrEnum):
     """What one cell says."""
 
     HOLDS = "."
@@ -57,11 +62,11 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TargetCell:
     """One target and one row. ``trace`` is the path of the counterexample in a red cell; ``expected`` what
     the catalogue says of this release, where it says anything."""
 
-    mark: Mark
+    mark: CellMark
     summary: str = ""
     trace: str = ""
     expected: bool | None = None
@@ -69,21 +74,29 @@ class Cell:
     @property
     def agrees(self) -> bool:
         """Whether it is as the catalogue says."""
-        if self.expected is None or self.mark in (Mark.UNASKED, Mark.UNKNOWN, Mark.OTHERWISE):
+        if self.expected is None or self.mark in (
+            CellMark.UNASKED,
+            CellMark.UNKNOWN,
+            CellMark.OTHERWISE,
+        ):
             return True
-        return (self.mark is Mark.BROKEN) is self.expected
+        return (self.mark is CellMark.BROKEN) is self.expected
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetColumn:
     """A target as it is asked for: one ``assignor`` of a ``client``, ``label`` being its release and ``page``
-    the name of the client's page; a target that somebody names has its own spec as label, and no client."""
+    the name of the client's page; a target that somebody names has its own spec as label, and no client.
+
+    ``newest`` is the newest release of the client that exists, UNKNOWN where its registry could not be asked,
+    "" where it is in none."""
 
     spec: str
     label: str
     client: str = ""
     assignor: str = ""
     page: str = "targets"
+    newest: str = ""
 
     @property
     def group(self) -> str:
@@ -91,7 +104,7 @@ class Column:
         return f"{self.assignor} of {self.client}" if self.client else ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Judged:
     """What is known of one target. ``clauses`` are rows by clause-protocol id, ``entries`` by switch.
 
@@ -99,17 +112,17 @@ class Judged:
     targets were played since.
     """
 
-    column: Column
+    column: TargetColumn
     info: TargetInfo | None = None
     error: str = ""
-    clauses: dict[str, Cell] = field(default_factory=dict)
-    entries: dict[str, Cell] = field(default_factory=dict)
-    searched: dict[str, Cell] = field(default_factory=dict)
+    clauses: dict[str, TargetCell] = field(default_factory=dict)
+    entries: dict[str, TargetCell] = field(default_factory=dict)
+    searched: dict[str, TargetCell] = field(default_factory=dict)
     scenarios: int = 0
     played: str = ""
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[TargetCell, ...]:
         """All of its cells."""
         return (*self.clauses.values(), *self.entries.values())
 
@@ -119,21 +132,21 @@ class Judged:
         return self.column.label or (self.info.version if self.info else "") or "-"
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, kw_only=True)
+class TargetComparison:
     """What to compare, and where it is kept."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TargetColumn, ...]
     directory: Path
-    plan: Plan = field(default_factory=lambda: Plan(profile=PROFILES["smoke"], level=Level.QUALITY))
+    plan: CheckPlan = field(default_factory=lambda: CheckPlan(profile=PROFILES["smoke"], level=Level.QUALITY))
     call_seconds: float = 10.0
     memory_mib: int = 2048
-    known: tuple[traces.Trace, ...] = ()
+    known: tuple[counterexamples.Trace, ...] = ()
     """Counterexamples from elsewhere, to be played on all."""
 
     def identity(self) -> dict[str, Any]:
         """What the cells depend on, beside the target."""
-        asked = [
+        played = [
             (p.switch, p.clause.id, *(to_json(s) for s in (p.scenario, p.control) if s)) for p in probes()
         ]
         return {
@@ -144,7 +157,7 @@ class Comparison:
             "clauses": [clause.id for clause in self.plan.clauses],
             "call_seconds": self.call_seconds,
             "memory_mib": self.memory_mib,
-            "probes": _digest(asked),
+            "probes": _digest(played),
         }
 
 
@@ -152,14 +165,16 @@ class CompareError(ValueError):
     """A directory that holds something else; the text says what to do."""
 
 
-Tell = Callable[[int, int, str], None]
+ReportProgress = Callable[[int, int, str], None]
 """Called before each step with the number of steps done, of all, and what is done next."""
 
 Corpus = Mapping[str, Sequence[Scenario]]
 """Clause-protocol id -> scenarios that break it on some target, or on a known mistake; the smallest first."""
 
 
-def run(comparison: Comparison, tell: Tell = lambda done, total, what: None) -> list[Judged]:
+def run(
+    comparison: TargetComparison, report_progress: ReportProgress = lambda done, total, what: None
+) -> list[Judged]:
     """Fill all cells, in two passes: each target's own search, then the counterexamples of all.
 
     Everything is saved as soon as it is known, so that Ctrl-C (which goes on up) loses the work on one target
@@ -170,20 +185,20 @@ def run(comparison: Comparison, tell: Tell = lambda done, total, what: None) -> 
     total = 2 * len(judged)
     for number, one in enumerate(judged):
         if not one.info:
-            tell(number, total, f"search {one.column.spec}")
+            report_progress(number, total, f"search {one.column.spec}")
             _with_target(comparison, one, _search)
     corpus = _corpus(comparison, judged)
     digest = _digest([[key, *map(to_json, scenarios)] for key, scenarios in corpus.items()])
     for number, one in enumerate(judged, len(judged)):
         if one.info and one.played != digest:
-            tell(number, total, f"counterexamples of all on {one.column.spec}")
+            report_progress(number, total, f"counterexamples of all on {one.column.spec}")
             _with_target(comparison, one, partial(_play, corpus=corpus))
             one.played = digest
             _save(comparison, one)
     return judged
 
 
-def stored(comparison: Comparison) -> list[Judged]:
+def stored(comparison: TargetComparison) -> list[Judged]:
     """What is known of each target by now, without asking any."""
     return [load(comparison, column) for column in comparison.columns]
 
@@ -192,7 +207,7 @@ def stored(comparison: Comparison) -> list[Judged]:
 
 
 def _with_target(
-    comparison: Comparison, one: Judged, act: Callable[[Comparison, Judged, Session], None]
+    comparison: TargetComparison, one: Judged, act: Callable[[TargetComparison, Judged, Session], None]
 ) -> None:
     """Do something with a target that runs, and save what is known then."""
     try:
@@ -204,7 +219,7 @@ def _with_target(
     _save(comparison, one)
 
 
-def _search(comparison: Comparison, one: Judged, session: Session) -> None:
+def _search(comparison: TargetComparison, one: Judged, session: Session) -> None:
     """The target's own search, and the probes; a clause that a probe breaks is broken."""
     info = describe(one.column.spec, session.hello)
     red = _probe(comparison, one, info, Subject.of(session))
@@ -212,45 +227,47 @@ def _search(comparison: Comparison, one: Judged, session: Session) -> None:
     if result.interrupted:
         raise KeyboardInterrupt
     own = {row.id: _cell(comparison, info, row, result.missed) for row in result.clauses}
-    found = {key for key, cell in own.items() if cell.mark is Mark.BROKEN}
+    found = {key for key, cell in own.items() if cell.mark is CellMark.BROKEN}
     one.searched = own | {key: cell for key, cell in red.items() if key not in found}
     one.clauses, one.scenarios, one.info = dict(one.searched), result.scenarios, info
 
 
-def _probe(comparison: Comparison, one: Judged, info: TargetInfo, subject: Subject) -> dict[str, Cell]:
+def _probe(
+    comparison: TargetComparison, one: Judged, info: TargetInfo, subject: Subject
+) -> dict[str, TargetCell]:
     """Play the probes of the catalogue for the clauses that are compared, left out those for another
     assignor and those of what the target does not promise. What they break, by clause-protocol id."""
-    red: dict[str, Cell] = {}
-    asked = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
-    for switch in dict.fromkeys(probe.switch for probe in asked):
-        mine = [probe for probe in asked if probe.switch == switch and _concerns(probe, info)]
+    red: dict[str, TargetCell] = {}
+    concerned = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
+    for switch in dict.fromkeys(probe.switch for probe in concerned):
+        mine = [probe for probe in concerned if probe.switch == switch and _concerns(probe, info)]
         cells = [_probed(comparison, info, probe, subject) for probe in mine]
         for probe, cell in zip(mine, cells, strict=True):
-            if cell.mark in (Mark.BROKEN, Mark.OTHERWISE):
+            if cell.mark in (CellMark.BROKEN, CellMark.OTHERWISE):
                 key = f"{probe.clause.id}-{probe.scenario.protocol}"
-                red.setdefault(key, replace(cell, mark=Mark.BROKEN))
-        cell = min(cells, key=lambda cell: _TELLING.index(cell.mark), default=Cell(Mark.UNASKED))
+                red.setdefault(key, replace(cell, mark=CellMark.BROKEN))
+        cell = min(cells, key=lambda cell: _TELLING.index(cell.mark), default=TargetCell(CellMark.UNASKED))
         one.entries[switch] = replace(cell, expected=expectation(switch, one.column.spec, info.version))
     return red
 
 
-_TELLING = (Mark.BROKEN, Mark.OTHERWISE, Mark.UNKNOWN, Mark.HOLDS)
+_TELLING = (CellMark.BROKEN, CellMark.OTHERWISE, CellMark.UNKNOWN, CellMark.HOLDS)
 """Of several probes for one mistake, what counts first: any of them shows it, all must hold."""
 
 
-def _probed(comparison: Comparison, info: TargetInfo, probe: Probe, subject: Subject) -> Cell:
+def _probed(comparison: TargetComparison, info: TargetInfo, probe: Probe, subject: Subject) -> TargetCell:
     """What one probe says."""
     record = subject.play(probe.scenario, TABLE)
     control = subject.play(probe.control, (probe.clause,)) if probe.control else None
     match probe.shows(record, control):
-        case Shown.NO:
-            return Cell(Mark.HOLDS)
-        case Shown.UNSEEN:
+        case ProbeOutcome.NO:
+            return TargetCell(CellMark.HOLDS)
+        case ProbeOutcome.UNSEEN:
             failed = record.failure.message if record.failure else record.skipped or ""
-            return Cell(Mark.UNKNOWN, f"the play ended before it could be seen: {failed}")
+            return TargetCell(CellMark.UNKNOWN, f"the play ended before it could be seen: {failed}")
         case shown:
             found = _red(comparison, info, probe.clause, record)
-            return found if shown is Shown.YES else replace(found, mark=Mark.OTHERWISE)
+            return found if shown is ProbeOutcome.YES else replace(found, mark=CellMark.OTHERWISE)
 
 
 def _concerns(probe: Probe, info: TargetInfo) -> bool:
@@ -261,7 +278,7 @@ def _concerns(probe: Probe, info: TargetInfo) -> bool:
     )
 
 
-def _play(comparison: Comparison, one: Judged, session: Session, corpus: Corpus) -> None:
+def _play(comparison: TargetComparison, one: Judged, session: Session, corpus: Corpus) -> None:
     """Play the counterexamples of all, of each clause the smallest first until one breaks it here."""
     assert one.info
     subject = Subject.of(session)
@@ -269,47 +286,51 @@ def _play(comparison: Comparison, one: Judged, session: Session, corpus: Corpus)
     for key, scenarios in corpus.items():
         clause_id, _, protocol = key.rpartition("-")
         clause = CLAUSES[clause_id]
-        asked = protocol in one.info.protocols and clause.promises <= frozenset(one.info.promises)
-        for scenario in scenarios if asked else ():
+        applies = protocol in one.info.protocols and clause.promises <= frozenset(one.info.promises)
+        for scenario in scenarios if applies else ():
             record = subject.play(scenario, (clause,))
             if record.breach_of(clause.id):
                 one.clauses[key] = _red(comparison, one.info, clause, record)
                 break
 
 
-def _red(comparison: Comparison, info: TargetInfo, clause: Clause, record: Record) -> Cell:
+def _red(comparison: TargetComparison, info: TargetInfo, clause: Clause, record: PlayedHistory) -> TargetCell:
     """A red cell for what was just played, with its trace."""
     found = record.breach_of(clause.id)
     assert found
     scenario = record.scenario
     finding = Finding(
-        clause,
-        scenario.protocol,
-        found.breach,
-        scenario,
-        found.round,
-        record.calls,
-        comparison.plan.seed,
-        0,
-        scenario.size,
+        clause=clause,
+        protocol=scenario.protocol,
+        breach=found.breach,
+        scenario=scenario,
+        round=found.round,
+        calls=record.calls,
+        seed=comparison.plan.seed,
+        number=0,
+        found_size=scenario.size,
         confirmed=False,
     )
     return _traced(comparison, info, finding)
 
 
-def _cell(comparison: Comparison, info: TargetInfo, row: ClauseResult, missed: Sequence[str]) -> Cell:
+def _cell(
+    comparison: TargetComparison, info: TargetInfo, row: ClauseResult, missed: Sequence[str]
+) -> TargetCell:
     """What the target's own search says; one that did not come to its end clears nothing."""
     if row.finding is not None:
         return _traced(comparison, info, row.finding)
     if row.status is Status.PASSED:
-        return Cell(Mark.UNKNOWN, missed[0]) if missed else Cell(Mark.HOLDS)
-    return Cell(Mark.UNASKED if row.status is Status.UNSUPPORTED else Mark.UNKNOWN, row.note)
+        return TargetCell(CellMark.UNKNOWN, missed[0]) if missed else TargetCell(CellMark.HOLDS)
+    return TargetCell(CellMark.UNASKED if row.status is Status.UNSUPPORTED else CellMark.UNKNOWN, row.note)
 
 
-def _traced(comparison: Comparison, info: TargetInfo, finding: Finding) -> Cell:
-    trace = traces.of(finding, info, comparison.plan.profile.name, distribution_version("rebalance-verifier"))
-    path = traces.save(trace, comparison.directory / "traces")
-    return Cell(Mark.BROKEN, finding.breach.summary, str(path))
+def _traced(comparison: TargetComparison, info: TargetInfo, finding: Finding) -> TargetCell:
+    trace = counterexamples.of(
+        finding, info, comparison.plan.profile.name, distribution_version("rebalance-verifier")
+    )
+    path = counterexamples.save(trace, comparison.directory / "traces")
+    return TargetCell(CellMark.BROKEN, finding.breach.summary, str(path))
 
 
 def expectation(switch: str, spec: str, version: str) -> bool | None:
@@ -328,14 +349,14 @@ def expectation(switch: str, spec: str, version: str) -> bool | None:
 # --- what others were caught by --------------------------------------------------------------------------
 
 
-def _corpus(comparison: Comparison, judged: Sequence[Judged]) -> Corpus:
+def _corpus(comparison: TargetComparison, judged: Sequence[Judged]) -> Corpus:
     """The counterexamples that the searches gave, and the probes; their order follows from them alone."""
     found: dict[str, dict[_Order, Scenario]] = {}
     for one in judged:
         for key, cell in one.searched.items():
-            if cell.mark is Mark.BROKEN:
-                with contextlib.suppress(traces.TraceError):  # deleted since
-                    scenario = traces.load(Path(cell.trace)).scenario
+            if cell.mark is CellMark.BROKEN:
+                with contextlib.suppress(files.TraceError):  # deleted since
+                    scenario = counterexamples.load(Path(cell.trace)).scenario
                     found.setdefault(key, {})[_order(scenario)] = scenario
     smallest = {key: dict(sorted(scenarios.items())[:MOST_KNOWN]) for key, scenarios in found.items()}
     given = [(probe.clause, probe.scenario) for probe in probes()]
@@ -356,7 +377,7 @@ def _order(scenario: Scenario) -> _Order:
 # --- on disk ---------------------------------------------------------------------------------------------
 
 
-def _enlist(comparison: Comparison) -> None:
+def _enlist(comparison: TargetComparison) -> None:
     """Make the directory, or find that it holds the same comparison."""
     path = comparison.directory / "comparison.json"
     wanted = comparison.identity()
@@ -372,41 +393,41 @@ def _enlist(comparison: Comparison) -> None:
                 "or delete it"
             )
     (comparison.directory / "targets").mkdir(parents=True, exist_ok=True)
-    traces.write(path, traces.dump(wanted) + "\n")
+    files.write(path, files.dump(wanted) + "\n")
 
 
-def _file(comparison: Comparison, column: Column) -> Path:
+def _file(comparison: TargetComparison, column: TargetColumn) -> Path:
     return comparison.directory / "targets" / f"{_digest(column.spec)}.json"
 
 
-def _save(comparison: Comparison, one: Judged) -> None:
+def _save(comparison: TargetComparison, one: Judged) -> None:
     if not one.error:  # one that does not start is tried again
         kept = to_json_of(one) | {"searched": _cells_out(one.searched), "played": one.played}
-        traces.write(_file(comparison, one.column), traces.dump(kept) + "\n")
+        files.write(_file(comparison, one.column), files.dump(kept) + "\n")
 
 
-def load(comparison: Comparison, column: Column) -> Judged:
+def load(comparison: TargetComparison, column: TargetColumn) -> Judged:
     """What is known of a target; nothing, if nothing is."""
     path = _file(comparison, column)
     if not path.exists():
-        return Judged(column)
+        return Judged(column=column)
     try:
         return _judged_in(column, json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CompareError(f"{path} is not what was saved there: delete it ({error})") from error
 
 
-def _judged_in(column: Column, data: Mapping[str, Any]) -> Judged:
+def _judged_in(column: TargetColumn, data: Mapping[str, Any]) -> Judged:
     info: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["target"].items()}
     return Judged(
-        column,
-        TargetInfo(**info),
-        "",
-        {key: _cell_in(cell) for key, cell in data["clauses"].items()},
-        {key: _cell_in(cell) for key, cell in data["entries"].items()},
-        {key: _cell_in(cell) for key, cell in data["searched"].items()},
-        data["scenarios"],
-        data["played"],
+        column=column,
+        info=TargetInfo(**info),
+        error="",
+        clauses={key: _cell_in(cell) for key, cell in data["clauses"].items()},
+        entries={key: _cell_in(cell) for key, cell in data["entries"].items()},
+        searched={key: _cell_in(cell) for key, cell in data["searched"].items()},
+        scenarios=data["scenarios"],
+        played=data["played"],
     )
 
 
@@ -425,16 +446,16 @@ def to_json_of(one: Judged) -> dict[str, Any]:
     }
 
 
-def _cells_out(cells: Mapping[str, Cell]) -> dict[str, Any]:
-    return {key: _cell_out(cell) for key, cell in sorted(cells.items(), key=_place)}
+def _cells_out(cells: Mapping[str, TargetCell]) -> dict[str, Any]:
+    return {key: _cell_out(cell) for key, cell in sorted(cells.items(), key=_cell_order)}
 
 
-def _place(item: tuple[str, Cell]) -> tuple[int, str]:
+def _cell_order(item: tuple[str, TargetCell]) -> tuple[int, str]:
     order = [clause.id for clause in TABLE]
     return order.index(item[0].rpartition("-")[0]), item[0]
 
 
-def _cell_out(cell: Cell) -> dict[str, Any]:
+def _cell_out(cell: TargetCell) -> dict[str, Any]:
     data: dict[str, Any] = {"mark": cell.mark.name.lower()}
     for name in ("summary", "trace"):
         if value := getattr(cell, name):
@@ -444,9 +465,9 @@ def _cell_out(cell: Cell) -> dict[str, Any]:
     return data
 
 
-def _cell_in(data: Mapping[str, Any]) -> Cell:
-    mark = Mark[data["mark"].upper()]
-    return Cell(mark, data.get("summary", ""), data.get("trace", ""), data.get("expected"))
+def _cell_in(data: Mapping[str, Any]) -> TargetCell:
+    mark = CellMark[data["mark"].upper()]
+    return TargetCell(mark, data.get("summary", ""), data.get("trace", ""), data.get("expected"))
 
 
 def _digest(value: Any) -> str:

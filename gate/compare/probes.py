@@ -12,18 +12,19 @@ from enum import Enum, auto
 from functools import cache
 from importlib import resources
 
-from rebalance.gate.plan import crowd
-from rebalance.model.switches import SWITCHES
+from rebalance.gate.check.plan import crowd
+from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.clauses import CLAUSES, Clause, Level
-from rebalance.properties.histories import Record
-from rebalance.properties.scenarios import Scenario, from_json
+from rebalance.properties.assignors.clauses import CLAUSES, Clause
+from rebalance.properties.assignors.histories import PlayedHistory
+from rebalance.properties.assignors.scenarios import Scenario, from_json
+from rebalance.properties.verdict import Level
 
 CROWD, FEW = 2100, 20
 """Members and partitions of the group whose assignment took minutes (KAFKA-9987), and of a small one."""
 
 
-class Shown(Enum):
+class ProbeOutcome(Enum):
     """What one play of a probe says of its mistake."""
 
     YES = auto()
@@ -32,7 +33,7 @@ class Shown(Enum):
     UNSEEN = auto()  # an answer was missing, so that the play ended before it could be seen
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """A scenario on which whoever makes the mistake ``switch`` breaks ``clause``, and of the other clauses
     of safety and liveness at most those in ``also``: who breaks more makes another mistake. So does who
@@ -44,15 +45,15 @@ class Probe:
     also: frozenset[str] = frozenset()
     control: Scenario | None = None
 
-    def shows(self, record: Record, control: Record | None = None) -> Shown:
+    def shows(self, record: PlayedHistory, control: PlayedHistory | None = None) -> ProbeOutcome:
         """Whether the mistake is seen in these plays of the scenario and of ``control``."""
         if not record.breach_of(self.clause.id):
             cut_short = record.skipped is not None or record.failure is not None
-            return Shown.UNSEEN if cut_short else Shown.NO
+            return ProbeOutcome.UNSEEN if cut_short else ProbeOutcome.NO
         if control and control.breach_of(self.clause.id):
-            return Shown.HIDDEN
+            return ProbeOutcome.HIDDEN
         found = {f.clause.id for f in record.found if f.clause.level is not Level.QUALITY}
-        return Shown.HIDDEN if found - self.also - {self.clause.id} else Shown.YES
+        return ProbeOutcome.HIDDEN if found - self.also - {self.clause.id} else ProbeOutcome.YES
 
     @property
     def assignor(self) -> str:
@@ -63,18 +64,18 @@ class Probe:
 @cache
 def probes() -> tuple[Probe, ...]:
     """All probes, in the order of the switches; a switch may have several, any of which shows it."""
-    text = resources.files("rebalance.gate").joinpath("probes.json").read_text("utf-8")
+    text = resources.files("rebalance.gate.compare").joinpath("probes.json").read_text("utf-8")
     found = [
         Probe(
-            item["switch"],
-            CLAUSES[item["clause"]],
-            from_json(item["scenario"]),
-            frozenset(item.get("also", ())),
-            from_json(item["control"]) if "control" in item else None,
+            switch=item["switch"],
+            clause=CLAUSES[item["clause"]],
+            scenario=from_json(item["scenario"]),
+            also=frozenset(item.get("also", ())),
+            control=from_json(item["control"]) if "control" in item else None,
         )
         for item in json.loads(text)["probes"]
     ]
     crowded, few = (crowd(RebalanceProtocol.COOPERATIVE, members) for members in (CROWD, FEW))
-    found.append(Probe("quadratic_general", CLAUSES["assign/4"], crowded, control=few))
+    found.append(Probe(switch="quadratic_general", clause=CLAUSES["assign/4"], scenario=crowded, control=few))
     order = list(SWITCHES)
     return tuple(sorted(found, key=lambda probe: order.index(probe.switch)))

@@ -2,7 +2,7 @@
 
 Everything that can be large stays with Spark and lies in Parquet below the output directory; each stage
 reads what the one before has written. What is collected is bounded by the numbers below. Nothing here prints;
-``gate.report.audit`` renders what comes out.
+``gate.report.terminal.audit`` renders what comes out.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from rebalance.gate import recordings
-from rebalance.gate.recordings import LEVELS, Finding, Owner, Recording, Seen
-from rebalance.gate.result import Exit, Verdict
-from rebalance.pipeline.findings import CHECKS, Check, Thresholds
+from rebalance.gate.traces import recordings
+from rebalance.gate.traces.recordings import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
+from rebalance.pipeline.audit.findings import CHECKS, AuditCheck, Thresholds
 from rebalance.pipeline.session import LOCAL, session
+from rebalance.properties.verdict import Exit, Verdict
 
 MOST_FINDINGS = 1_000
 """In the JSON report. OUT/findings has all."""
@@ -44,22 +44,22 @@ NEAR_PARTITION, NEAR_GROUP = 3600.0, 120.0
 Frame = Any
 """A DataFrame of Spark, which is imported in functions only."""
 
-Probe = Callable[[], tuple[int, int]]
+TaskCount = Callable[[], tuple[int, int]]
 """Tasks that are done and that there are, of what Spark does at the moment; zeros where it does not tell."""
-Tell = Callable[[str, Probe], None]
+ReportProgress = Callable[[str, TaskCount], None]
 
 
 class InputError(ValueError):
     """Logs that cannot be read; the text says which and why."""
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan:
     """What to audit and how.
 
     ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
-    ``rebalance.pipeline.sources.read``. ``groups`` and ``checks``: only these, empty for all.
+    ``rebalance.pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
     ``level``: the weakest that fails a run.
     """
 
@@ -87,7 +87,7 @@ class Plan:
         return tuple(path if "://" in path else os.path.join(here, path) for path in self.paths)
 
     @property
-    def asked(self) -> tuple[Check, ...]:
+    def chosen_checks(self) -> tuple[AuditCheck, ...]:
         """The checks, the gravest first."""
         chosen = [c for c in CHECKS.values() if not self.checks or c.id in self.checks]
         return tuple(sorted(chosen, key=lambda c: LEVELS.index(c.level)))
@@ -99,17 +99,17 @@ class Plan:
     @property
     def origin(self) -> dict[str, Any]:
         """What a trace says about where it comes from."""
-        said: dict[str, Any] = {"paths": list(self.paths), "zone": self.zone}
+        origin: dict[str, Any] = {"paths": list(self.paths), "zone": self.zone}
         if self.kind:
-            said["source"] = self.kind
+            origin["source"] = self.kind
         return {
-            **said,
+            **origin,
             **{name: value for name, value in asdict(self.thresholds).items() if value is not None},
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSource:
     """What was read of one kind of log. ``source`` is "" for lines that nothing recognised."""
 
     source: str
@@ -129,8 +129,8 @@ class Malformed:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTally:
     """The findings of one check: how many, how many of them certain, in how many groups, the longest."""
 
     check: str
@@ -140,8 +140,8 @@ class Tally:
     longest: float
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedGroup:
     """What is to be said of a group. ``settled``: it was, when the log ended."""
 
     group: str
@@ -155,7 +155,7 @@ class Group:
     findings: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """How long the partitions of a group were with nobody when they changed hands, in seconds."""
 
@@ -176,7 +176,7 @@ class Clock:
     samples: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Audited:
     """What came of it. ``findings``: the first, ``traces``: id of a finding -> its file.
 
@@ -184,17 +184,17 @@ class Audited:
     what was being done when it was ``interrupted`` or ``failed`` (with Spark's words), "" when it ended.
     """
 
-    plan: Plan
-    sources: tuple[Source, ...] = ()
+    plan: AuditPlan
+    sources: tuple[AuditSource, ...] = ()
     files: int = 0
     events: int = 0
     malformed: int = 0
     first_malformed: tuple[Malformed, ...] = ()
-    tallies: tuple[Tally, ...] = ()
+    tallies: tuple[AuditTally, ...] = ()
     broken: int = 0
     groups: int = 0
-    findings: tuple[Finding, ...] = ()
-    worst: tuple[Group, ...] = ()
+    findings: tuple[LogFinding, ...] = ()
+    worst: tuple[AuditedGroup, ...] = ()
     pauses: tuple[Pause, ...] = ()
     clocks: tuple[Clock, ...] = ()
     traces: Mapping[str, str] = field(default_factory=dict)
@@ -231,24 +231,24 @@ class Audited:
     @property
     def exit(self) -> Exit:
         """The exit code."""
-        return Exit.INTERRUPTED if self.interrupted else Exit[self.verdict.name]
+        return Exit.of(self.verdict, interrupted=self.interrupted)
 
 
-def audit(plan: Plan, tell: Tell | None = None) -> Audited:
+def audit(plan: AuditPlan, report_progress: ReportProgress | None = None) -> Audited:
     """Run ``plan``. Ctrl-C or an error of Spark's ends it early; what is known by then is returned.
 
     Raises SparkMissing, InputError, and OSError where nothing can be written.
     """
     started, signals = time.monotonic(), list[int]()
-    found = Audited(plan, stage="starting Spark")
+    found = Audited(plan=plan, stage="starting Spark")
     try:
-        if tell is not None:
-            tell(found.stage, lambda: (0, 0))
+        if report_progress is not None:
+            report_progress(found.stage, lambda: (0, 0))
         with session(plan.master, memory=plan.memory) as spark, noticed(signals):
             for name, stage in STAGES.items():
                 found = replace(found, stage=name)
-                if tell is not None:
-                    tell(name, lambda: _tasks(spark))
+                if report_progress is not None:
+                    report_progress(name, lambda: _tasks(spark))
                 found = stage(spark, found)
                 if not found.events:
                     break
@@ -259,17 +259,17 @@ def audit(plan: Plan, tell: Tell | None = None) -> Audited:
         if signals:
             found = replace(found, interrupted=True)
         elif of_spark(error):
-            found = replace(found, failed=said(error))
+            found = replace(found, failed=spark_message(error))
         else:
             raise
     return replace(found, seconds=time.monotonic() - started)
 
 
-def said(error: Exception) -> str:
+def spark_message(error: Exception) -> str:
     """What an error of Spark's says, in one line: what follows is where in Java it came from."""
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip(": ")]
-    told = [line for line in lines if not line.startswith("An error occurred while calling")]
-    return told[0] if told else type(error).__name__
+    messages = [line for line in lines if not line.startswith("An error occurred while calling")]
+    return messages[0] if messages else type(error).__name__
 
 
 @contextlib.contextmanager
@@ -298,8 +298,8 @@ def noticed(arrived: list[int]) -> Iterator[None]:
 def of_spark(error: Exception) -> bool:
     """Whether Spark gave up while it ran, and not because it was asked for nonsense."""
     kinds = type(error).__mro__
-    asked = any(kind.__name__ in ("AnalysisException", "ParseException") for kind in kinds)
-    return not asked and any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in kinds)
+    mistaken = any(kind.__name__ in ("AnalysisException", "ParseException") for kind in kinds)
+    return not mistaken and any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in kinds)
 
 
 def _tasks(spark: Any) -> tuple[int, int]:
@@ -317,7 +317,7 @@ def _tasks(spark: Any) -> tuple[int, int]:
 
 def _read(spark: Any, found: Audited) -> Audited:
     from pyspark.sql import functions as F
-    from rebalance.pipeline import sources
+    from rebalance.pipeline.audit import sources
 
     plan = found.plan
     staging = plan.table("staging")
@@ -350,7 +350,7 @@ def _read(spark: Any, found: Audited) -> Audited:
         found,
         sources=tuple(
             _make(
-                Source,
+                AuditSource,
                 {**nothing, **by_lines.get(name, {}), "source": name, "events": by_source.get(name, 0)},
             )
             for name in names
@@ -370,7 +370,7 @@ def _read(spark: Any, found: Audited) -> Audited:
 
 def _check(spark: Any, found: Audited) -> Audited:
     from pyspark.sql import functions as F
-    from rebalance.pipeline.audit import audit as judge
+    from rebalance.pipeline.audit.audit import audit as judge
 
     plan = found.plan
     judged = judge(_table(spark, plan, "events"), plan.thresholds)
@@ -388,7 +388,7 @@ def _summarise(spark: Any, found: Audited) -> Audited:
 
     plan = found.plan
     findings, groups = _table(spark, plan, "findings"), _table(spark, plan, "groups")
-    failing = [check.id for check in plan.asked if plan.gates(check.level)]
+    failing = [check.id for check in plan.chosen_checks if plan.gates(check.level)]
     breaks = F.col("certain") & F.col("check").isin(failing)
     counted = findings.rollup("check").agg(
         F.count("*").alias("findings"),
@@ -407,17 +407,23 @@ def _summarise(spark: Any, found: Audited) -> Audited:
     )
     pauses = _table(spark, plan, "pauses").orderBy(F.desc_nulls_last("longest"), "group")
     clocks = _table(spark, plan, "clocks").orderBy(F.desc_nulls_last(F.abs("ahead")), "host")
-    order = [check.id for check in plan.asked]
+    order = [check.id for check in plan.chosen_checks]
     return replace(
         found,
         tallies=tuple(
-            Tally(name, r["findings"], r["certain"], r["groups"], r["longest"])
+            AuditTally(
+                check=name,
+                findings=r["findings"],
+                certain=r["certain"],
+                groups=r["groups"],
+                longest=r["longest"],
+            )
             for name, r in sorted(tallies.items(), key=lambda one: order.index(one[0]))
         ),
         broken=whole["broken"],
         groups=groups.count(),
         findings=tuple(map(_finding, rows(_first(findings, order, MOST_FINDINGS)) if tallies else ())),
-        worst=tuple(_make(Group, row) for row in rows(worst.limit(MOST_ROWS))),
+        worst=tuple(_make(AuditedGroup, row) for row in rows(worst.limit(MOST_ROWS))),
         pauses=tuple(_make(Pause, row) for row in rows(pauses.limit(MOST_ROWS))),
         clocks=tuple(_make(Clock, row) for row in rows(clocks.limit(MOST_ROWS))),
     )
@@ -435,12 +441,12 @@ def _record(spark: Any, found: Audited) -> Audited:
         for one in chosen:
             check = CHECKS[one.check]
             recording = Recording(
-                one,
-                check.sentence,
-                check.source,
-                around.get(one.id, ()),
-                plan.origin,
-                version("rebalance-verifier"),
+                finding=one,
+                rule=check.sentence,
+                source=check.source,
+                events=around.get(one.id, ()),
+                origin=plan.origin,
+                suite_version=version("rebalance-verifier"),
             )
             paths[one.id] = str(recordings.save(recording, plan.out / "traces"))
     except OSError as error:
@@ -459,18 +465,18 @@ STAGES: dict[str, Callable[[Any, Audited], Audited]] = {
 # -- tables --------------------------------------------------------------------------------------------
 
 
-def _kept(spark: Any, plan: Plan, frame: Frame, name: str) -> Frame:
+def _kept(spark: Any, plan: AuditPlan, frame: Frame, name: str) -> Frame:
     """The same rows, from the table that they are written to."""
     frame.write.mode("overwrite").parquet(_absolute(plan.table(name)))
     return _table(spark, plan, name)
 
 
-def _table(spark: Any, plan: Plan, name: str) -> Frame:
+def _table(spark: Any, plan: AuditPlan, name: str) -> Frame:
     return spark.read.parquet(_literal(_absolute(plan.table(name))))
 
 
-def _absolute(place: str) -> str:
-    return place if "://" in place else os.path.abspath(place)
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)
 
 
 def _literal(path: str) -> str:
@@ -495,7 +501,7 @@ def rows(frame: Frame) -> Iterator[dict[str, Any]]:
 
 
 def _make(kind: type[Any], row: Mapping[str, Any]) -> Any:
-    return kind(*(row.get(name) for name in kind.__dataclass_fields__))
+    return kind(**{name: row.get(name) for name in kind.__dataclass_fields__})
 
 
 def _first(findings: Frame, order: Sequence[str], most: int) -> Frame:
@@ -517,35 +523,35 @@ def _first(findings: Frame, order: Sequence[str], most: int) -> Frame:
     )
 
 
-def as_findings(frame: Frame) -> list[Finding]:
-    """The rows of a small frame of ``rebalance.pipeline.findings.FINDINGS``, in its order."""
+def as_findings(frame: Frame) -> list[LogFinding]:
+    """The rows of a small frame of ``rebalance.pipeline.audit.findings.FINDINGS``, in its order."""
     return [_finding(row) for row in rows(frame)]
 
 
-def _finding(row: Mapping[str, Any]) -> Finding:
+def _finding(row: Mapping[str, Any]) -> LogFinding:
     who = zip_longest(row["consumers"] or (), row["members"] or (), row["generations"] or ())
     ended = row["ended"]
-    return Finding(
-        row["id"],
-        row["check"],
-        row["level"],
-        row["group"],
-        row["topic"],
-        row["partition"],
-        datetime.fromisoformat(row["began"]),
-        None if ended is None else datetime.fromisoformat(ended),
-        row["seconds"],
-        tuple(Owner(*one) for one in who),
-        row["skew"],
-        row["certain"],
-        tuple(map(_seen, row["places"])),
-        row["detail"],
+    return LogFinding(
+        id=row["id"],
+        check=row["check"],
+        level=row["level"],
+        group=row["group"],
+        topic=row["topic"],
+        partition=row["partition"],
+        began=datetime.fromisoformat(row["began"]),
+        ended=None if ended is None else datetime.fromisoformat(ended),
+        seconds=row["seconds"],
+        owners=tuple(FindingOwner(*one) for one in who),
+        skew=row["skew"],
+        certain=row["certain"],
+        places=tuple(map(_seen, row["places"])),
+        sentence=row["detail"],
     )
 
 
-def _seen(row: Mapping[str, Any]) -> Seen:
-    said = {name: row.get(name) for name in Seen.__dataclass_fields__}
-    return Seen(**{**said, "at": datetime.fromisoformat(row["at"]), "file": file_name(row["file"])})  # type: ignore[arg-type]
+def _seen(row: Mapping[str, Any]) -> LogEvent:
+    values = {name: row.get(name) for name in LogEvent.__dataclass_fields__}
+    return LogEvent(**{**values, "at": datetime.fromisoformat(row["at"]), "file": file_name(row["file"])})  # type: ignore[arg-type]
 
 
 def file_name(file: str) -> str:
@@ -561,7 +567,7 @@ def file_name(file: str) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _around(spark: Any, plan: Plan, findings: Sequence[Finding]) -> dict[str, tuple[Seen, ...]]:
+def _around(spark: Any, plan: AuditPlan, findings: Sequence[LogFinding]) -> dict[str, tuple[LogEvent, ...]]:
     """Id of a finding -> the events around it, at most MOST_EVENTS, in order.
 
     Of other partitions nothing; events of the consumers concerned and of the coordinator first, then those
@@ -603,7 +609,7 @@ def _around(spark: Any, plan: Plan, findings: Sequence[Finding]) -> dict[str, tu
         .select("wanted", *events.columns)
         .orderBy("wanted", "at", "file", "line", "kind", "topic", "partition")
     )
-    found: dict[str, list[Seen]] = {}
+    found: dict[str, list[LogEvent]] = {}
     for row in rows(chosen):
         found.setdefault(row["wanted"], []).append(_seen(row))
     return {name: tuple(events) for name, events in found.items()}

@@ -14,27 +14,31 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.minimise import minimise
-from rebalance.explore.scenarios import Size, scenario
-from rebalance.explore.walks import walk
-from rebalance.gate import exploring, runs, traces
-from rebalance.gate.check import Progress, Subject, check, describe
-from rebalance.gate.judgement import gates
-from rebalance.gate.plan import PROFILES, Plan, Profile, drawn
-from rebalance.gate.session import InProcess, Session
-from rebalance.gate.targets import load, resolve
-from rebalance.model.profiles import AS_SPECIFIED
+from rebalance.explore.groups.exploration import saved_run
+from rebalance.explore.groups.scenarios import ScenarioSize, scenario
+from rebalance.explore.random.minimise import minimise
+from rebalance.explore.random.walks import walk
+from rebalance.gate.check.judgement import gates
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, drawn
+from rebalance.gate.check.progress import CheckProgress
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.check.subject import Subject
+from rebalance.gate.targets.resolve import load, resolve
+from rebalance.gate.targets.session import InProcess, Session
+from rebalance.gate.traces import counterexamples, runs
+from rebalance.model.bugs.profiles import AS_SPECIFIED
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.values import RebalanceProtocol
-from rebalance.pipeline.campaign import CONFORMANT, DECLINED, VIOLATION, Outcome, Play
-from rebalance.properties.clauses import CLAUSES, TABLE, Breach, Level, select
-from rebalance.properties.generator import Seeded
-from rebalance.properties.histories import Found, Record
-from rebalance.properties.protocol import rules
+from rebalance.pipeline.campaign.campaign import CONFORMANT, DECLINED, VIOLATION, PlaySeed, SliceOutcome
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach, select
+from rebalance.properties.assignors.generator import Seeded
+from rebalance.properties.assignors.histories import Found, PlayedHistory
+from rebalance.properties.group.clauses import rules
+from rebalance.properties.verdict import Level
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TargetPlayer:
     """Histories of an assignor. ``clauses`` are paths as in ``rebalance check --clause``, none means all.
 
@@ -63,7 +67,7 @@ class TargetPlayer:
         }
 
     @contextlib.contextmanager
-    def playing(self) -> Iterator[Play]:
+    def playing(self) -> Iterator[PlaySeed]:
         """Load or start the target."""
         if os.path.isdir(self.directory):
             os.chdir(self.directory)
@@ -71,7 +75,7 @@ class TargetPlayer:
         with self._session() as session:
             subject = Subject.of(session)
 
-            def play(seed: int) -> Outcome:
+            def play(seed: int) -> SliceOutcome:
                 return self._outcome(subject.play(drawn(Seeded(seed), self.protocols), clauses))
 
             yield play
@@ -84,11 +88,11 @@ class TargetPlayer:
             sys.path.insert(0, os.getcwd())
         return InProcess(load(self.spec))
 
-    def _outcome(self, record: Record) -> Outcome:
+    def _outcome(self, record: PlayedHistory) -> SliceOutcome:
         scenario = record.scenario
         members, partitions, _, _ = scenario.size
         broken = any(gates(found.clause, self.level) for found in record.found)
-        return Outcome(
+        return SliceOutcome(
             DECLINED if record.skipped is not None else VIOLATION if broken else CONFORMANT,
             tuple(f"{found.clause.id}-{scenario.protocol}" for found in record.found),
             record.skipped or (record.found[0].breach.summary if record.found else None),
@@ -100,7 +104,7 @@ class TargetPlayer:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WalkPlayer:
     """Random walks of a group. ``mixes``: releases of the members in turn; a seed chooses one of them."""
 
@@ -119,7 +123,7 @@ class WalkPlayer:
 
     def setup(self, mix: Sequence[str]) -> Setup:
         """The group with members of these releases. Raises ScenarioError."""
-        size = Size(
+        size = ScenarioSize(
             members=self.members,
             partitions=self.partitions,
             profiles=tuple(mix),
@@ -134,18 +138,18 @@ class WalkPlayer:
         return self.mixes[seed % len(self.mixes)]
 
     @contextlib.contextmanager
-    def playing(self) -> Iterator[Play]:
+    def playing(self) -> Iterator[PlaySeed]:
         """Build the groups."""
         setups = {mix: self.setup(mix) for mix in self.mixes}
         built = {mix: (machine(setup), rules(setup)) for mix, setup in setups.items()}
 
-        def play(seed: int) -> Outcome:
+        def play(seed: int) -> SliceOutcome:
             mix = self.mix(seed)
             one = walk(*built[mix], seed, self.steps)
             taken = Counter(f"step: {event.action}" for event in one.trace.events)
             shown = {clause: times for clause, times in one.coverage.witnesses.items() if times}
             broken = tuple(dict.fromkeys(broken.clause for broken in one.broken))
-            return Outcome(
+            return SliceOutcome(
                 VIOLATION if broken else CONFORMANT,
                 broken,
                 one.broken[0].sentence if one.broken else None,
@@ -172,7 +176,7 @@ class Failing:
 STATES = 300
 """How far minimising a walk looks for a shorter way; what is shortest, a search of the whole group says."""
 
-SHRINK = Profile("campaign", 0, 0, 0, 0, shrink=PROFILES["ci"].shrink)
+SHRINK = SearchProfile(name="campaign", each=0, mixed=0, large=0, crowd=0, shrink=PROFILES["ci"].shrink)
 """A check that plays nothing but what it is given, to make it small."""
 
 
@@ -192,14 +196,14 @@ def shrink_histories(
     clauses about answers. Yields clause and path; raises TargetError, OSError.
     """
     with Session(resolve(player.spec), player.call_seconds, memory_mib=player.memory_mib) as session:
-        progress = Progress(done=played)
+        progress = CheckProgress(done=played)
         subject = Subject.of(session)
         for one in failing:
             scenario = drawn(Seeded(one.seed), player.protocols)
             clause = CLAUSES[one.clause.rpartition("-")[0]]
             found = subject.play(scenario, (clause,)).breach_of(clause.id)
             # What does not show in a process of its own is saved as it is, unconfirmed.
-            found = found or Found(clause, Breach("seen in the campaign only"), 1)
+            found = found or Found(clause, Breach(summary="seen in the campaign only"), 1)
             progress.best[one.clause] = (scenario, found, one.number)
             progress.broken[one.clause] = progress.judged[one.clause] = one.scenarios
         for number, own in lost:
@@ -207,13 +211,13 @@ def shrink_histories(
             for found in subject.play(scenario, TABLE).found:
                 key = f"{found.clause.id}-{scenario.protocol}"
                 progress.best.setdefault(key, (scenario, found, number))
-        plan = Plan(profile=SHRINK, seed=seed, level=player.level)
+        plan = CheckPlan(profile=SHRINK, seed=seed, level=player.level)
         info = describe(player.spec, session.hello)
         result = check(plan, session, info, progress=progress, fresh=session.close)
     for row in result.clauses:
         if row.finding is not None:
-            trace = traces.of(row.finding, result.target, result.profile, result.suite_version)
-            yield row.id, str(traces.save(trace, out))
+            trace = counterexamples.of(row.finding, result.target, result.profile, result.suite_version)
+            yield row.id, str(counterexamples.save(trace, out))
 
 
 def shrink_walks(player: WalkPlayer, failing: Sequence[Failing], *, out: Path) -> Iterator[tuple[str, str]]:
@@ -224,9 +228,9 @@ def shrink_walks(player: WalkPlayer, failing: Sequence[Failing], *, out: Path) -
     for one in failing:
         mix = player.mix(one.seed)
         setup = player.setup(mix)
-        built, asked = machine(setup), rules(setup)
-        trace = walk(built, asked, one.seed, player.steps).trace
-        small = minimise(built, asked, one.clause, trace, states=STATES)
+        built, required = machine(setup), rules(setup)
+        trace = walk(built, required, one.seed, player.steps).trace
+        small = minimise(built, required, one.clause, trace, states=STATES)
         origin = {
             "scenario": player.scenario,
             "members": len(setup.consumers),
@@ -238,5 +242,5 @@ def shrink_walks(player: WalkPlayer, failing: Sequence[Failing], *, out: Path) -
             "faults": list(setup.faults),
             "seed": one.seed,
         }
-        run = exploring.saved_run(exploring.Plan(setup, origin), one.clause, small.trace)
+        run = saved_run(setup, origin, one.clause, small.trace)
         yield one.clause, str(runs.save(run, out))

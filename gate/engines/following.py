@@ -1,6 +1,6 @@
 """An audit that goes on while logs are written: what it has found by now, as it finds it.
 
-Nothing here prints; ``tell`` gets the findings.
+Nothing here prints; ``report_findings`` gets the findings.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate import recordings, traces
-from rebalance.gate.auditing import InputError, Plan, as_findings, noticed, of_spark, said
-from rebalance.gate.recordings import Finding, Recording
-from rebalance.gate.result import Exit
-from rebalance.pipeline.findings import CHECKS
+from rebalance.gate.engines.auditing import (
+    AuditPlan,
+    InputError,
+    as_findings,
+    noticed,
+    of_spark,
+    spark_message,
+)
+from rebalance.gate.traces import files, recordings
+from rebalance.gate.traces.recordings import LogFinding, Recording
+from rebalance.pipeline.audit.findings import CHECKS
 from rebalance.pipeline.session import session
+from rebalance.properties.verdict import Exit
 
 SETTINGS = "follow.json"
 
 
 @dataclass(frozen=True)
-class Told:
+class Followed:
     """What was told since the start. ``broken``: findings that are certain and of a level that counts."""
 
     findings: int = 0
@@ -34,12 +41,12 @@ class Told:
     failed: str = ""
     """Why it did not come to its end: what cannot be read or written any more, in one line."""
 
-    def and_also(self, plan: Plan, new: Sequence[Finding]) -> Told:
+    def and_also(self, plan: AuditPlan, new: Sequence[LogFinding]) -> Followed:
         """With these."""
         counting = [one for one in new if plan.gates(one.level)]
         certain = sum(one.certain for one in counting)
         doubtful = self.doubtful + len(counting) - certain
-        return Told(self.findings + len(new), self.broken + certain, doubtful, self.failed)
+        return Followed(self.findings + len(new), self.broken + certain, doubtful, self.failed)
 
     @property
     def exit(self) -> Exit:
@@ -49,7 +56,9 @@ class Told:
         return Exit.INCONCLUSIVE if self.doubtful or self.failed else Exit.CONFORMANT
 
 
-def follow(plan: Plan, every: float, *, once: bool, tell: Callable[[Sequence[Finding]], None]) -> Told:
+def follow(
+    plan: AuditPlan, every: float, *, once: bool, report_findings: Callable[[Sequence[LogFinding]], None]
+) -> Followed:
     """Follow the one directory or file of the plan until Ctrl-C, or with ``once`` to its present end.
 
     Goes on where a run with the same ``plan.out`` had come to. Each finding is saved as a trace below it and
@@ -60,28 +69,35 @@ def follow(plan: Plan, every: float, *, once: bool, tell: Callable[[Sequence[Fin
     if not Path(path).exists():
         raise InputError(f"{path}: no such file or directory")
     _settle(plan, path)
-    told = Told()
+    followed = Followed()
 
     def new(frame: Any) -> None:
-        nonlocal told
+        nonlocal followed
         found = [one for one in as_findings(frame) if not plan.checks or one.check in plan.checks]
         found = [one for one in found if not plan.groups or one.group in plan.groups]
         for one in found:
             check = CHECKS[one.check]
             suite = version("rebalance-verifier")
-            saved = Recording(one, check.sentence, check.source, one.places, plan.origin, suite)
+            saved = Recording(
+                finding=one,
+                rule=check.sentence,
+                source=check.source,
+                events=one.places,
+                origin=plan.origin,
+                suite_version=suite,
+            )
             recordings.save(saved, plan.out / "traces")
-        told = told.and_also(plan, found)
+        followed = followed.and_also(plan, found)
         if found:
-            tell(found)
+            report_findings(found)
 
-    from rebalance.pipeline.follow import Watch, follow
+    from rebalance.pipeline.audit.follow import Watch, follow
 
     watch = Watch(
-        path,
-        plan.out.absolute(),
-        plan.thresholds,
-        new,
+        path=path,
+        out=plan.out.absolute(),
+        thresholds=plan.thresholds,
+        report=new,
         kind=plan.kind,
         zone=plan.zone,
         every=every,
@@ -100,8 +116,8 @@ def follow(plan: Plan, every: float, *, once: bool, tell: Callable[[Sequence[Fin
             raise KeyboardInterrupt from error
         if not (failed := failure(error)):
             raise
-        return replace(told, failed=failed)
-    return told
+        return replace(followed, failed=failed)
+    return followed
 
 
 def failure(error: Exception) -> str:
@@ -114,7 +130,7 @@ def failure(error: Exception) -> str:
     if not of_spark(error):
         return ""
     if "Traceback (most recent call last)" not in text:
-        return said(error).rpartition("terminated with exception: ")[2]
+        return spark_message(error).rpartition("terminated with exception: ")[2]
     for name, why in re.findall(r"^((?:\w+\.)*\w+): (.+)$", text, re.M):
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, OSError):
@@ -124,18 +140,18 @@ def failure(error: Exception) -> str:
     return ""
 
 
-def _settle(plan: Plan, path: str) -> None:
+def _settle(plan: AuditPlan, path: str) -> None:
     """Note what is followed in this directory, or refuse to follow something else in it."""
-    asked = {"path": path, "source": plan.kind, "zone": plan.zone, **asdict(plan.thresholds)}
+    settings = {"path": path, "source": plan.kind, "zone": plan.zone, **asdict(plan.thresholds)}
     file = plan.out / SETTINGS
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        traces.write(file, json.dumps(asked, indent=2) + "\n")
+        files.write(file, json.dumps(settings, indent=2) + "\n")
         return
     except ValueError as error:
         raise InputError(f"{file}: {error}; remove {plan.out} to begin anew") from error
-    differs = [name for name in asked if known.get(name) != asked[name]]
+    differs = [name for name in settings if known.get(name) != settings[name]]
     if differs:
-        said = ", ".join(f"{name} was {known.get(name)}" for name in differs)
-        raise InputError(f"{plan.out} belongs to another run ({said}): name another --out, or remove it")
+        changes = ", ".join(f"{name} was {known.get(name)}" for name in differs)
+        raise InputError(f"{plan.out} belongs to another run ({changes}): name another --out, or remove it")

@@ -1,18 +1,17 @@
-"""The report as JSON, for programs; ``gate/report.schema.json`` describes it."""
+"""The report as JSON, for programs; ``gate/traces/schemas/report.schema.json`` describes it."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from rebalance.gate.check.result import ClauseResult, Finding, Result
 from rebalance.gate.report.facts import counts, gating
-from rebalance.gate.result import ClauseResult, Finding, Result, TargetInfo
+from rebalance.gate.traces.counterexamples import size_out, target_out
+from rebalance.gate.traces.files import SUITE
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when a field changes its meaning or goes away; fields may be added at any time."""
-
-SUITE = "rebalance-verifier"
-_SIZE = ("members", "partitions", "claims", "events")
 
 
 def render(result: Result) -> str:
@@ -23,7 +22,8 @@ def render(result: Result) -> str:
 def to_json(result: Result) -> dict[str, Any]:
     """The result as plain JSON values; equal results give equal text.
 
-    The scenario and its calls are in the trace of a finding, not here.
+    How long it took and where it is written are not here: a search with the same seed gives the same bytes.
+    The scenario and its calls are in the trace of a finding.
     """
     return {
         "schema": SCHEMA,
@@ -36,8 +36,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "exit": int(result.exit),
         "interrupted": result.interrupted,
         "scenarios": result.scenarios,
-        "questions": result.asked,
-        "seconds": round(result.seconds, 3),
+        "questions": result.questions,
         "quality": None if result.quality is None else round(result.quality, 6),
         "counts": {
             level.value: {status.value: number for status, number in sorted(row.items())}
@@ -47,27 +46,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "reached": dict(sorted(result.witnesses.items())),
         "missed": list(result.missed),
         "stale_known": list(result.stale_known),
-        "run_dir": result.run_dir,
     }
-
-
-def target_out(target: TargetInfo) -> dict[str, Any]:
-    """The target as JSON, in reports and traces alike."""
-    return {
-        "spec": target.spec,
-        "name": target.name,
-        "version": target.version,
-        "language": target.language,
-        "protocols": list(target.protocols),
-        "promises": list(target.promises),
-        "homepage": target.homepage,
-        "issues": target.issues,
-    }
-
-
-def size_out(size: tuple[int, int, int, int]) -> dict[str, int]:
-    """``Scenario.size`` with names."""
-    return dict(zip(_SIZE, size, strict=True))
 
 
 def _clause(result: Result, clause: ClauseResult) -> dict[str, Any]:

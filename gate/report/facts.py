@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rebalance.gate.judgement import gates
-from rebalance.gate.report.words import clean, count, cut
-from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo, Verdict
-from rebalance.properties.clauses import Level
+from rebalance.gate.check.judgement import gates
+from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
+from rebalance.gate.cli.console.text import clean, count, cut
+from rebalance.properties.verdict import Level, Verdict
 
 LEVELS = tuple(Level)
 """From the worst breach to the mildest."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.gate.report.words import listed
+from rebalance.gate.cli.console.text import listed
 from rebalance.model.values import RebalanceProtocol, TopicPartition
-from rebalance.properties.scenarios import Fault, FaultKind, Scenario, SetTopic, UserData
+from rebalance.properties.assignors.scenarios import Fault, FaultKind, Scenario, SetTopic, UserData
 
 
-def seldom(scenario: Scenario) -> list[str]:
+def unusual_preconditions(scenario: Scenario) -> list[str]:
     """Half a sentence for each.
 
     In EAGER the claims are what an assignor remembers in its user data: that those are old is no news, and

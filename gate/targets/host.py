@@ -1,4 +1,5 @@
-"""``python -m rebalance.gate.host TARGET``: a Python assignor as a program that speaks the stdio protocol.
+"""``python -m rebalance.gate.targets.host TARGET``: a Python assignor as a program that speaks the stdio
+protocol.
 
 The target runs in this process, so it can crash, hang or exit it: that is for the driver to survive. What
 the host does is keep the target's hands off the protocol and turn everything it raises into a reply.
@@ -16,11 +17,12 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from rebalance.gate.messages import (
+from rebalance.gate.targets.messages import (
     VERSION,
     Garbage,
     Json,
     Skipped,
+    are_indexes,
     decode_assign,
     decode_user_data_request,
     encode_assignment,
@@ -32,7 +34,7 @@ from rebalance.gate.messages import (
     to_partition,
     to_text,
 )
-from rebalance.gate.targets import TargetError, describe, load
+from rebalance.gate.targets.resolve import TargetError, describe, load
 from rebalance.model.values import (
     Cluster,
     GroupSubscription,
@@ -74,7 +76,7 @@ def ask_user_data(assignor: Any, owned: Partitions, generation: int) -> bytes | 
 def main(arguments: list[str]) -> int:
     """Serve the one target named on the command line until ``bye`` or the end of input."""
     if len(arguments) != 1:
-        print("usage: python -m rebalance.gate.host TARGET", file=sys.stderr)
+        print("usage: python -m rebalance.gate.targets.host TARGET", file=sys.stderr)
         return 2
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
@@ -142,14 +144,20 @@ def _assignment(result: object) -> dict[str, Partitions]:
     if not isinstance(result, Mapping):
         raise Garbage(f"assign returned {show(result)}, expected a dict of member -> partitions")
     return {
-        to_text(member, "assign returned a member id"): _partitions(
-            partitions, f"assignment of {show(member)}"
-        )
+        to_text(member, "assign returned a member id"): _partitions(partitions, member)
         for member, partitions in result.items()
     }
 
 
-def _partitions(value: object, where: str) -> Partitions:
+def _partitions(value: object, member: object) -> Partitions:
+    """What ``member`` is assigned."""
+    if type(value) is tuple and set(map(type, value)) == {TopicPartition}:  # as it should be
+        topics, indexes = zip(*value, strict=True)
+        if are_indexes(indexes) and set(map(type, topics)) == {str}:
+            for topic in dict.fromkeys(topics):
+                to_text(topic, f"assignment of {show(member)}: topic")
+            return value
+    where = f"assignment of {show(member)}"
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise Garbage(f"{where}: expected an iterable of partitions, got {show(value)}")
     found = tuple([_partition(item, where) for item in value])
@@ -166,7 +174,7 @@ def _partition(item: object, where: str) -> TopicPartition:
         raise Garbage(f"{where}: expected (topic, partition), got {show(item)}")
     if not isinstance(index, bool) and hasattr(index, "__index__"):  # numpy's integers
         index = operator.index(index)
-    return to_partition(to_text(topic, f"{where}: topic"), index, where)
+    return to_partition(to_text(topic, where, "topic"), index, where)
 
 
 def _change(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:

@@ -7,12 +7,15 @@ Everything read is checked here, so that no reply, however wrong, gets further t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from functools import lru_cache, partial
+from itertools import repeat
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 from rebalance.model.assignor import Promise
 from rebalance.model.values import (
@@ -22,13 +25,14 @@ from rebalance.model.values import (
     GroupAssignment,
     GroupSubscription,
     Partitions,
+    Racks,
     RebalanceProtocol,
     Subscription,
     TopicPartition,
 )
 from rebalance.model.wire import WireError, decode_subscription, encode_subscription
 from rebalance.model.wire import decode_assignment as wire_assignment
-from rebalance.properties.calls import Asker
+from rebalance.properties.assignors.calls import Asker
 
 VERSION = 1
 """Version of the protocol, sent in ``hello``."""
@@ -56,7 +60,7 @@ class Skipped(Exception):
         self.message, self.issue_url = message, issue_url
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
     """What a target says of itself; the suite asks only what is declared here.
 
@@ -73,7 +77,7 @@ class Hello:
     issues: str | None = None
 
 
-class Refusal(NamedTuple):
+class RefusalReply(NamedTuple):
     """A reply other than a result: ``kind`` is skipped, errored or garbage; ``detail`` URL or traceback."""
 
     kind: str
@@ -95,7 +99,7 @@ def from_line(line: bytes) -> Json:
     """The JSON object in one line. Stricter than JSON where JSON is vague: UTF-8 only, no duplicate
     keys, no NaN. Raises Garbage."""
     try:
-        message = json.loads(line.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
+        message = _decode(line.decode("utf-8"))
     except Garbage:
         raise
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
@@ -126,65 +130,69 @@ def _constant(name: str) -> NoReturn:
     raise Garbage(f"{name} is not JSON")
 
 
+_decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant).decode
+
+
 # --- requests --------------------------------------------------------------------------------------------
 
 
-def hello_request() -> Json:
+def hello_request() -> bytes:
     """The first request to a new process."""
-    return {"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION}
+    return to_line({"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION})
 
 
 def assign_request(
     seq: int, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription, history: int = 0
-) -> Json:
+) -> bytes:
     """Ask for an assignment; order and repetitions of everything in ``group`` are kept. ``history``: the
     number of the history that it is a part of, 0 for none."""
-    request = {
-        "seq": seq,
-        "cmd": "assign",
-        "protocol": protocol.value,
-        "cluster": encode_cluster(cluster),
-        "members": encode_group(group),
-    }
-    return {**request, "history": history} if history else request
+    members = ",".join([f'{{"id":{_encode(member)},{_subscription(sub)}' for member, sub in group.items()])
+    topics = _topics(tuple(cluster.topics.items()))
+    return _request(
+        seq, f'"assign","protocol":"{protocol}","cluster":{topics},"members":[{members}]', history
+    )
 
 
 def user_data_request(
     seq: int, owned: Partitions, generation: int, asker: Asker | None = None, history: int = 0
-) -> Json:
+) -> bytes:
     """Ask what a member that was last assigned ``owned`` in ``generation`` writes as user data."""
-    request = {"seq": seq, "cmd": "user_data", "owned": encode_runs(owned), "generation": generation}
-    if asker is not None:
-        request["member"] = {"id": asker.member, "topics": asker.topics}
-    return {**request, "history": history} if history else request
+    member = "" if asker is None else f',"member":{_encode({"id": asker.member, "topics": asker.topics})}'
+    owned_runs = _encode(encode_runs(owned))
+    return _request(seq, f'"user_data","owned":{owned_runs},"generation":{generation}{member}', history)
 
 
-def bye_request(seq: int) -> Json:
+def bye_request(seq: int) -> bytes:
     """Tell the target to end; there is no reply."""
-    return {"seq": seq, "cmd": "bye"}
+    return _request(seq, '"bye"', 0)
 
 
-def encode_cluster(cluster: Cluster) -> Json:
+def _request(seq: int, command: str, history: int) -> bytes:
+    """A line made of text that is JSON already: most of it was in other requests before, and is kept."""
+    of_history = f',"history":{history}' if history else ""
+    return f'{{"seq":{seq},"cmd":{command}{of_history}}}\n'.encode("ascii")
+
+
+@lru_cache(maxsize=1024)
+def _topics(topics: tuple[tuple[str, tuple[Racks, ...]], ...]) -> str:
     """``{"topics": {topic: [racks of partition 0, racks of partition 1, ...]}}``."""
-    return {"topics": dict(cluster.topics)}
+    return _encode({"topics": dict(topics)})
 
 
-def encode_group(group: GroupSubscription) -> list[Json]:
-    """One object per member, in order."""
-    return [
-        {
-            "id": member,
-            "topics": sub.topics,
-            "owned": encode_runs(sub.owned_partitions),
-            "generation": sub.generation_id,
-            "rack": sub.rack_id,
-            "instance": sub.group_instance_id,
-            "user_data": encode_bytes(sub.user_data),
-            "version": sub.version,
-            "metadata": encode_subscription(sub).hex(),
-        }
-        for member, sub in group.items()
-    ]
+@lru_cache(maxsize=8192)
+def _subscription(sub: Subscription) -> str:
+    """A member of a group without its opening brace and id."""
+    fields = {
+        "topics": sub.topics,
+        "owned": encode_runs(sub.owned_partitions),
+        "generation": sub.generation_id,
+        "rack": sub.rack_id,
+        "instance": sub.group_instance_id,
+        "user_data": encode_bytes(sub.user_data),
+        "version": sub.version,
+        "metadata": encode_subscription(sub).hex(),
+    }
+    return _encode(fields)[1:]
 
 
 def encode_runs(partitions: Iterable[tuple[str, int]]) -> list[list[Any]]:
@@ -220,41 +228,39 @@ def decode_assign(request: Json) -> tuple[RebalanceProtocol, Cluster, dict[str, 
 
 
 def decode_cluster(value: object) -> Cluster:
-    """The cluster that `encode_cluster` wrote. Raises Garbage."""
+    """The cluster that `assign_request` wrote. Raises Garbage."""
     topics = _of(dict, _field(_of(dict, value, "cluster"), "topics", "cluster"), "cluster topics")
-    found: dict[str, tuple[tuple[str, ...], ...]] = {}
+    found: dict[str, tuple[Racks, ...]] = {}
     for topic, partitions in topics.items():
-        where = f"cluster topic {show(topic)}"
-        found[to_text(topic, "cluster")] = tuple(
-            [
-                tuple([to_text(rack, where) for rack in _of(list, racks, where)])
-                for racks in _of(list, partitions, where)
-            ]
-        )
+        try:
+            racks = tuple([_texts(racks) if racks else () for racks in _of(list, partitions)])
+        except Garbage as garbage:
+            raise Garbage(f"cluster topic {show(topic)}: {garbage}") from None
+        found[to_text(topic, "cluster")] = racks
     return Cluster(found)
 
 
 def decode_group(value: object) -> dict[str, Subscription]:
-    """The group that `encode_group` wrote; ``metadata`` says the same in bytes and is not read.
+    """The group that `assign_request` wrote; ``metadata`` says the same in bytes and is not read.
 
     Raises Garbage."""
     group: dict[str, Subscription] = {}
     for item in _of(list, value, "members"):
         member = to_text(_field(_of(dict, item, "member"), "id", "member"), "member id")
-        where = f"member {show(member)}"
         if member in group:
-            raise Garbage(f"{where} appears twice")
-        group[member] = Subscription(
-            topics=tuple(
-                [to_text(t, f"{where}: topics") for t in _of(list, _field(item, "topics", where), where)]
-            ),
-            user_data=decode_bytes(item.get("user_data"), f"{where}: user_data"),
-            owned_partitions=decode_runs(_field(item, "owned", where), f"{where}: owned"),
-            generation_id=_integer(item.get("generation", NO_GENERATION), f"{where}: generation"),
-            rack_id=_optional_text(item.get("rack"), f"{where}: rack"),
-            group_instance_id=_optional_text(item.get("instance"), f"{where}: instance"),
-            version=_integer(item.get("version", NEWEST_VERSION), f"{where}: version"),
-        )
+            raise Garbage(f"member {show(member)} appears twice")
+        try:
+            group[member] = Subscription(
+                topics=_texts(_field(item, "topics"), "topics"),
+                user_data=decode_bytes(item.get("user_data"), "user_data"),
+                owned_partitions=decode_runs(_field(item, "owned"), "owned"),
+                generation_id=_integer(item.get("generation", NO_GENERATION), "generation"),
+                rack_id=_optional_text(item.get("rack"), "rack"),
+                group_instance_id=_optional_text(item.get("instance"), "instance"),
+                version=_integer(item.get("version", NEWEST_VERSION), "version"),
+            )
+        except Garbage as garbage:
+            raise Garbage(f"member {show(member)}: {garbage}") from None
     return group
 
 
@@ -300,7 +306,7 @@ def reply_seq(message: Json) -> int:
     return _integer(_field(message, "seq", "reply"), "seq")
 
 
-def decode_reply(message: Json) -> Json | Refusal:
+def decode_reply(message: Json) -> Json | RefusalReply:
     """The result in a reply, or why there is none. Raises Garbage."""
     body = {key: value for key, value in message.items() if key != "seq"}
     if len(body) != 1 or not body.keys() <= {"result", *_REFUSALS}:
@@ -315,7 +321,7 @@ def decode_reply(message: Json) -> Json | Refusal:
     _known(value, (text, extra) if extra else (text,), kind)
     message_text = to_text(_field(value, text, kind), f"{kind}: {text}", limit=None)
     detail = value.get(extra) if extra else None
-    return Refusal(
+    return RefusalReply(
         kind, message_text, "" if detail is None else to_text(detail, f"{kind}: {extra}", limit=None)
     )
 
@@ -385,33 +391,52 @@ def _decoded(decode: Callable[[bytes], _T], value: object, where: str) -> _T:
         raise Garbage(f"{where}: {error}") from None
 
 
-def decode_runs(value: object, where: str) -> Partitions:
+def decode_runs(value: object, *where: str) -> Partitions:
     """Partitions written by `encode_runs`. Raises Garbage; ``where`` begins its text."""
     found: list[TopicPartition] = []
-    for run in _of(list, value, where):
+    for run in _of(list, value, *where):
         if type(run) is not list or len(run) != 2 or type(run[1]) is not list:
-            raise Garbage(f"{where}: expected [topic, [partition, ...]], got {show(run)}")
+            raise _garbage(where, f"expected [topic, [partition, ...]], got {show(run)}")
         topic, indexes = run
-        to_text(topic, f"{where}: topic")
-        found += [to_partition(topic, index, where) for index in indexes]
+        to_text(topic, *where, "topic")
+        if (
+            set(map(type, indexes)) <= {int}
+            and 0 <= min(indexes, default=0) <= max(indexes, default=0) <= _INT32_MAX
+        ):
+            found += map(_partition, zip(repeat(topic), indexes))
+        else:
+            found += [to_partition(topic, index, *where) for index in indexes]
     return tuple(found)
 
 
-def to_partition(topic: str, index: object, where: str) -> TopicPartition:
+_partition = partial(tuple.__new__, TopicPartition)  # half the time of TopicPartition(topic, index)
+
+
+def are_indexes(values: Sequence[object]) -> bool:
+    """Whether all of ``values``, and there are some, can be indexes of partitions."""
+    if not values or set(map(type, values)) != {int}:
+        return False
+    numbers = cast(Sequence[int], values)
+    return min(numbers) >= 0 and max(numbers) <= _INT32_MAX
+
+
+def to_partition(topic: str, index: object, *where: str) -> TopicPartition:
     """A partition whose index was read from outside. Raises Garbage; ``where`` begins its text."""
     if type(index) is not int or index < 0:
-        raise Garbage(f"{where}: partition must be an integer >= 0, got {show(index)}")
+        raise _garbage(where, f"partition must be an integer >= 0, got {show(index)}")
     if index > _INT32_MAX:
-        raise Garbage(f"{where}: partition must fit an int32, got {show(index)}")
+        raise _garbage(where, f"partition must fit an int32, got {show(index)}")
     return TopicPartition(topic, index)
 
 
-def decode_bytes(value: object, where: str) -> bytes | None:
+def decode_bytes(value: object, *where: str) -> bytes | None:
     """Bytes written by `encode_bytes`. Raises Garbage; ``where`` begins its text."""
     if value is None:
         return None
     if type(value) is not str or not _HEX.match(value):
-        raise Garbage(f"{where} must be null or an even number of hexadecimal digits, got {show(value)}")
+        raise Garbage(
+            f"{': '.join(where)} must be null or an even number of hexadecimal digits, got {show(value)}"
+        )
     return bytes.fromhex(value)
 
 
@@ -421,17 +446,22 @@ _E = TypeVar("_E", bound=StrEnum)
 _NAMES: dict[type, str] = {dict: "an object", list: "an array", bool: "true or false"}
 
 
-def _of(kind: type[_T], value: object, where: str) -> _T:
+def _garbage(where: tuple[str, ...], text: str) -> Garbage:
+    """The error that ``text`` says of what is ``where``, from the outside in."""
+    return Garbage(": ".join((*where, text)))
+
+
+def _of(kind: type[_T], value: object, *where: str) -> _T:
     if type(value) is not kind:
-        raise Garbage(f"{where}: expected {_NAMES[kind]}, got {show(value)}")
+        raise _garbage(where, f"expected {_NAMES[kind]}, got {show(value)}")
     return value
 
 
-def _field(value: Mapping[str, Any], key: str, where: str) -> Any:
+def _field(value: Mapping[str, Any], key: str, *where: str) -> Any:
     try:
         return value[key]
     except KeyError:
-        raise Garbage(f"{where}: {key!r} is missing; got {show(list(value))}") from None
+        raise _garbage(where, f"{key!r} is missing; got {show(list(value))}") from None
 
 
 def _known(value: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
@@ -448,24 +478,33 @@ def _one_of(kind: type[_E], value: Any, where: str) -> _E:
         raise Garbage(f"{where}: expected one of {', '.join(kind)}, got {show(value)}") from None
 
 
-def _integer(value: object, where: str) -> int:
+def _integer(value: object, *where: str) -> int:
     if type(value) is not int:
-        raise Garbage(f"{where}: expected an integer, got {show(value)}")
+        raise _garbage(where, f"expected an integer, got {show(value)}")
     return value
 
 
-def to_text(value: object, where: str, limit: int | None = _STRING_MAX) -> str:
+def to_text(value: object, *where: str, limit: int | None = _STRING_MAX) -> str:
     """``value`` if it is a string that Kafka's wire can hold. Raises Garbage; ``where`` begins its text."""
     if not isinstance(value, str):
-        raise Garbage(f"{where}: expected a string, got {show(value)}")
+        raise _garbage(where, f"expected a string, got {show(value)}")
     try:
         size = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:  # half of a surrogate pair: legal JSON, no text
-        raise Garbage(f"{where}: not valid Unicode: {show(value)}") from None
+        raise _garbage(where, f"not valid Unicode: {show(value)}") from None
     if limit is not None and size > limit:
-        raise Garbage(f"{where}: longer than {limit} bytes: {show(value)}")
+        raise _garbage(where, f"longer than {limit} bytes: {show(value)}")
     return value
 
 
-def _optional_text(value: object, where: str) -> str | None:
-    return None if value is None else to_text(value, where)
+def _texts(value: object, *where: str) -> tuple[str, ...]:
+    texts = _of(list, value, *where)
+    with contextlib.suppress(TypeError):
+        together = "".join(texts)
+        if together.isascii() and len(together) <= _STRING_MAX:
+            return tuple(texts)
+    return tuple([to_text(text, *where) for text in texts])
+
+
+def _optional_text(value: object, *where: str) -> str | None:
+    return None if value is None else to_text(value, *where)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from rebalance.gate.host import ask, ask_user_data
-from rebalance.gate.targets import TargetError, describe, load, resolve
+from rebalance.gate.targets.host import ask, ask_user_data
+from rebalance.gate.targets.resolve import TargetError, describe, load, resolve
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import NAMES, reference
 from rebalance.model.values import (
@@ -32,13 +32,13 @@ class UserDataError(Exception):
 
 @dataclass(frozen=True)
 class Plugged:
-    """The plug of a setup: ``target`` wherever the group speaks of ``place``, the references elsewhere."""
+    """The plug of a setup: ``target`` wherever the group speaks of ``replaces``, the references elsewhere."""
 
     target: str
-    place: str
+    replaces: str
 
     def __call__(self, name: str, switches: tuple[str, ...]) -> Assignor:
-        return _hosted(self.target) if name == self.place else reference(name, switches)
+        return _hosted(self.target) if name == self.replaces else reference(name, switches)
 
 
 def plugged(spec: str) -> Plugged:

@@ -5,11 +5,11 @@
     package.module:attribute      a Python assignor: an object, a class or a function assign(cluster, group)
     NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
     NAME==RELEASE:SPEC            the same on another release of the distribution NAME, which pip fetches
-    java:CLASS@WHERE              a Java assignor (`rebalance.gate.adapters.java`)
+    java:CLASS@WHERE              a Java assignor (`rebalance.gate.targets.java`)
     -- CMD ARG ...                any program
 
-All but the last two are hosted by ``python -m rebalance.gate.host``. `resolve` runs in the driver and imports
-nothing of the target's; `load` runs in the host.
+All but the last two are hosted by ``python -m rebalance.gate.targets.host``. `resolve` runs in the driver and
+imports nothing of the target's; `load` runs in the host.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from rebalance.gate.messages import Hello
+from rebalance.gate.targets.messages import Hello
+from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
 
@@ -62,7 +64,16 @@ class TargetError(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True)
+@contextmanager
+def _tools() -> Iterator[None]:
+    """Where a tool of the user's machine fails there is no target. Raises TargetError."""
+    try:
+        yield
+    except ToolError as error:
+        raise TargetError(str(error), detail=error.detail) from error
+
+
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """What to run: ``spec`` is what the user wrote, ``command`` the program and its arguments.
 
@@ -85,6 +96,7 @@ class Target:
         return (self.command[0], f"{self.heap}{max(16, memory_mib * 5 // 8)}m", *self.command[1:])
 
 
+@_tools()
 def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     """The target that ``spec`` or ``command`` names, the default reference assignor without either.
 
@@ -101,7 +113,7 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     if spec.startswith(_COMMAND):
         return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
     if spec.startswith(JAVA):
-        from rebalance.gate.adapters import java
+        from rebalance.gate.targets import java
 
         return java.resolve(spec)
     prefix, colon, rest = spec.partition(":")
@@ -115,17 +127,18 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
                 f"{spec!r} names no assignor", f"write {prefix}:NAME, for example {prefix}:sticky"
             )
         if release is not None:
-            from rebalance.gate.adapters.pypi import installed
+            from rebalance.live.processes.pypi import installed
 
             installed(adapter.name, release)
         kind = f"adapter {adapter.value}"
     else:
         _check_module(spec, prefix, rest)
         kind = "python"
-    host = (sys.executable, "-P", "-m", "rebalance.gate.host", spec)
-    return Target(spec, host, f"{spec} ({kind})", hosted=True, stack_signal=signal.SIGUSR1)
+    host = (sys.executable, "-P", "-m", "rebalance.gate.targets.host", spec)
+    return Target(spec=spec, command=host, label=f"{spec} ({kind})", hosted=True, stack_signal=signal.SIGUSR1)
 
 
+@_tools()
 def load(spec: str) -> Any:
     """The assignor that ``spec`` names: an object with ``assign(cluster, group)``. Imports and runs code
     of the target's. Raises TargetError."""
@@ -182,8 +195,8 @@ def _program(command: tuple[str, ...]) -> Target:
     if shutil.which(command[0]) is None:
         hint = "is it executable (chmod +x)?" if os.path.exists(command[0]) else "a relative path needs a ./"
         raise TargetError(f"cannot run {command[0]!r}: no such program", hint)
-    words = shlex.join(command)
-    return Target(f"{_COMMAND}{words}", command, words)
+    line = shlex.join(command)
+    return Target(spec=f"{_COMMAND}{line}", command=command, label=line)
 
 
 def _reference(spec: str) -> Any:
@@ -217,7 +230,7 @@ def _adapter(prefix: str) -> tuple[EntryPoint, str | None] | None:
 def _adapted(adapter: EntryPoint, release: str | None, rest: str) -> Any:
     """What an adapter loads, from the release that is named. Raises TargetError."""
     if release is not None:
-        from rebalance.gate.adapters.pypi import installed
+        from rebalance.live.processes.pypi import installed
 
         sys.path.insert(0, str(installed(adapter.name, release)))
     found = _guard(

@@ -6,22 +6,24 @@ memory, talk nonsense; it is then ended with everything it started, and started 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import starmap
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rebalance.gate.child import Child, Gone
-from rebalance.gate.host import ask, ask_user_data, name_of, trace_of
-from rebalance.gate.messages import (
+from rebalance.gate.targets.host import ask, ask_user_data, name_of, trace_of
+from rebalance.gate.targets.messages import (
     HELLO_SEQ,
     Garbage,
     Hello,
     Json,
-    Refusal,
+    RefusalReply,
     Skipped,
     assign_request,
     bye_request,
@@ -33,21 +35,25 @@ from rebalance.gate.messages import (
     hello_request,
     reply_seq,
     show,
-    to_line,
     user_data_request,
 )
-from rebalance.gate.targets import Target, TargetError, adopt, describe
+from rebalance.gate.targets.resolve import Target, TargetError, adopt, describe
+from rebalance.live.processes.child import Child, Gone
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
-from rebalance.properties.calls import Answer, Asker, Failure, FailureKind, Reply
+from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
 
-Question = tuple[RebalanceProtocol, Cluster, GroupSubscription]
+AssignmentQuestion = tuple[RebalanceProtocol, Cluster, GroupSubscription]
 """What one ``assign`` asks."""
 
 Observer = Callable[[str, bytes], None]
 """Called with ``">"`` and each request line, ``"<"`` and each reply line."""
 
 _T = TypeVar("_T")
-_Decode = Callable[[Json, float], _T]
+_Request = tuple[int, bytes]
+"""Its number and its line."""
+
+_Decode = Callable[[Json], _T]
+_MOST_KNOWN, _LONGEST_KNOWN = 4096, 4096  # replies that are remembered, and bytes in one of them
 
 
 class Session:
@@ -83,7 +89,12 @@ class Session:
         self._child: Child | None = None
         self._hello: Hello | None = None
         self._lost: Failure | None = None  # why it could not be started again
+        self._used = False
         self._seq = HELLO_SEQ
+        self._known_user_data: dict[UserDataQuestion, bytes | None] = {}
+        self._heard: dict[
+            _Decode[Any], dict[bytes | None, Any]
+        ] = {}  # by what decodes it, without its number
 
     def __enter__(self) -> Self:
         outcome = self._start()
@@ -123,28 +134,92 @@ class Session:
         self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
         return self._twin.assign(protocol, cluster, group)
 
-    def many(self, questions: Iterable[Question]) -> list[Reply]:
+    def many(self, questions: Iterable[AssignmentQuestion]) -> list[Reply]:
         """Ask for several assignments at once, which saves waiting; one reply for each, in order.
 
         When the target fails on one of them, the first that it left unanswered gets the failure, and the
         questions after it are put again to a new process.
         """
-        return self._exchange([assign_request(self._next(), *q, self.history) for q in questions], _answer)
+        requests = []
+        for question in questions:
+            seq = self._next()
+            requests.append((seq, assign_request(seq, *question, self.history)))
+        outcomes = self._exchange(requests, decode_assignment)
+        return [o if isinstance(o, Failure) else Answer(*o[0], o[1]) for o in outcomes]
 
     def user_data(
         self, owned: Partitions, generation: int, asker: Asker | None = None
     ) -> bytes | Failure | None:
         """What a member that was last assigned ``owned`` in ``generation`` writes as user data; None
         without asking when the target said that it writes none. ``asker``: which member it is."""
+        return self.user_data_of([UserDataQuestion(owned, generation, asker)])[0]
+
+    def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
+        """What these members write, in order, up to the first Failure.
+
+        Programs of our own get all questions at once. A Python assignor is not told who asks: what it writes
+        follows from the question, which one process of it is asked once.
+        """
         if not self.hello.user_data:
-            return None
-        request = user_data_request(self._next(), owned, generation, asker, self.history)
-        return self._exchange([request], lambda result, _: decode_user_data(result))[0]
+            return [None] * len(questions)
+        if self.target.hosted:
+            return self._written_once(questions)
+        if self.target.stack_signal is not None:
+            return self._written(questions)
+        return _until_failure(self._written([question])[0] for question in questions)
+
+    def _written_once(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
+        known = self._known_user_data
+        if self._child is None:
+            known.clear()
+        keys = [UserDataQuestion(owned, generation) for owned, generation, _ in questions]
+        new = [key for key in dict.fromkeys(keys) if key not in known]
+        failed: dict[UserDataQuestion, Failure] = {}
+        for key, data in zip(new, self._written(new), strict=False):
+            if isinstance(data, Failure):
+                failed[key] = data
+            else:
+                known[key] = data
+        return _until_failure(failed[key] if key in failed else known[key] for key in keys)
+
+    def _written(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
+        requests = []
+        for owned, generation, asker in questions:
+            seq = self._next()
+            requests.append((seq, user_data_request(seq, owned, generation, asker, self.history)))
+        outcomes = self._exchange(requests, decode_user_data, past_failure=False)
+        return _until_failure(o if isinstance(o, Failure) else o[0] for o in outcomes)
+
+    def renew(self) -> None:
+        """Let the next request go to a new process, unless the one that runs has been asked nothing."""
+        if self._used:
+            self.close()
+        self._lost = None
+
+    @contextlib.contextmanager
+    def forked(self) -> Iterator[None]:
+        """In a fork of the process that opened this session: a target of our own, until the block ends.
+
+        Raises TargetError where it does not start beside the other's.
+        """
+        for one in filter(None, (self, self._twin)):
+            if one._child:
+                one._child.abandon()
+                one._child = None
+        self._twin = None
+        outcome = self._start()
+        if isinstance(outcome, Failure):
+            raise TargetError(outcome.message)
+        self._used = False
+        try:
+            yield
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Say bye and end the target, with everything it started; another request would start it anew."""
         if self._child:
-            self._say(to_line(bye_request(self._next())))
+            self._send(bye_request(self._next()))
             self._child.close()
             self._child = None
         if self._twin:
@@ -160,27 +235,32 @@ class Session:
         except OSError as error:
             return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}: {error.strerror}")
         try:
-            self._say(to_line(hello_request()))
-            outcome = self._hear(HELLO_SEQ, self._start_seconds, lambda result, _: decode_hello(result))
+            self._send(hello_request())
+            outcome = self._hear(HELLO_SEQ, self._start_seconds, decode_hello)
         except BaseException:
             self._end()
             raise
         if isinstance(outcome, Failure):
             self._end()
-        return outcome
+            return outcome
+        return outcome[0]
 
-    def _exchange(self, requests: list[Json], decode: _Decode[_T]) -> list[_T | Failure]:
-        """Send all requests, read all replies, and start over behind a request that ends the process."""
-        waiting = deque((request["seq"], to_line(request)) for request in requests)
-        outcomes: list[_T | Failure] = []
+    def _exchange(
+        self, requests: Sequence[_Request], decode: _Decode[_T], *, past_failure: bool = True
+    ) -> list[tuple[_T, float] | Failure]:
+        """Send all requests and read all replies, each with its seconds. Start over behind a request that
+        ends the process, or, not to go ``past_failure``, end there."""
+        waiting = deque(requests)
+        self._used = True
+        outcomes: list[tuple[_T, float] | Failure] = []
         try:
-            while waiting:
+            while waiting and (past_failure or not (outcomes and isinstance(outcomes[-1], Failure))):
                 if self._child is None and self._lost is None:
                     outcome = self._start()
                     self._lost = _restart_failure(outcome) if isinstance(outcome, Failure) else None
                 if self._lost:
                     return outcomes + [self._lost] * len(waiting)
-                self._say(*(line for _, line in waiting))
+                self._send(*(line for _, line in waiting))
                 while waiting and self._child:
                     seq, _ = waiting.popleft()
                     outcomes.append(self._hear(seq, self.call_seconds, decode))
@@ -189,21 +269,31 @@ class Session:
             raise
         return outcomes
 
-    def _say(self, *lines: bytes) -> None:
+    def _send(self, *lines: bytes) -> None:
         assert self._child
         if self._observe:
             for line in lines:
                 self._observe(">", line)
         self._child.send(b"".join(lines))
 
-    def _hear(self, seq: int, seconds: float, decode: _Decode[_T]) -> _T | Failure:
-        """The outcome of request ``seq``, the oldest one unanswered."""
+    def _hear(self, seq: int, seconds: float, decode: _Decode[_T]) -> tuple[_T, float] | Failure:
+        """The outcome of request ``seq``, the oldest one unanswered.
+
+        Most of what a target says it has said before, with another number: what that meant is kept.
+        """
         assert self._child
         began = time.monotonic()
         try:
             line = self._child.line(began + seconds)
+            took = time.monotonic() - began
             if self._observe:
                 self._observe("<", line)
+            heard = self._heard.setdefault(decode, {})
+            begin = b'{"seq":%d,' % seq
+            body = line[len(begin) :] if line.startswith(begin) else None
+            if body in heard:
+                known: _T = heard[body]
+                return known, took
             message = from_line(line)
             if reply_seq(message) != seq:
                 raise Garbage(f"expected the reply to request {seq}, got {show(line)}")
@@ -212,14 +302,18 @@ class Session:
             return self._fail(gone.kind, f"{gone}{within}", began)
         except Garbage as garbage:
             return self._fail(FailureKind.GARBAGE, f"reply {seq}: {garbage}", began)
-        took = time.monotonic() - began
         try:
-            body = decode_reply(message)
-            if isinstance(body, Refusal):
-                return Failure(FailureKind(body.kind), body.message, body.detail, took)
-            return decode(body, took)
+            reply = decode_reply(message)
+            if isinstance(reply, RefusalReply):
+                return Failure(FailureKind(reply.kind), reply.message, reply.detail, took)
+            value = decode(reply)
         except Garbage as garbage:
             return Failure(FailureKind.GARBAGE, f"reply {seq}: {garbage}", self._child.stderr(), took)
+        if body is not None and len(body) <= _LONGEST_KNOWN:
+            if len(heard) >= _MOST_KNOWN:
+                heard.clear()
+            heard[body] = value
+        return value, took
 
     def _fail(self, kind: FailureKind, message: str, began: float) -> Failure:
         """End the process and say what it left behind."""
@@ -276,7 +370,7 @@ class InProcess:
     again = assign
     """There is no second process: the same one is asked."""
 
-    def many(self, questions: Iterable[Question]) -> list[Reply]:
+    def many(self, questions: Iterable[AssignmentQuestion]) -> list[Reply]:
         """Ask for several assignments, one after the other."""
         return [self.assign(*question) for question in questions]
 
@@ -286,6 +380,17 @@ class InProcess:
         """What a member that was last assigned ``owned`` in ``generation`` writes as user data."""
         return _attempt(lambda: ask_user_data(self._assignor, owned, generation))
 
+    def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
+        """What these members write, in order, up to the first Failure."""
+        return _until_failure(starmap(self.user_data, questions))
+
+    def renew(self) -> None:
+        """There is no process to replace."""
+
+    def forked(self) -> AbstractContextManager[None]:
+        """A fork has a copy of the assignor."""
+        return contextlib.nullcontext()
+
     def close(self) -> None:
         """Nothing to do."""
 
@@ -293,8 +398,14 @@ class InProcess:
 # --- outcomes --------------------------------------------------------------------------------------------
 
 
-def _answer(result: Json, seconds: float) -> Answer:
-    return Answer(*decode_assignment(result), seconds)
+def _until_failure(outcomes: Iterable[_T | Failure]) -> list[_T | Failure]:
+    """``outcomes`` up to the first Failure and with it."""
+    found: list[_T | Failure] = []
+    for outcome in outcomes:
+        found.append(outcome)
+        if isinstance(outcome, Failure):
+            break
+    return found
 
 
 def _attempt(action: Callable[[], _T]) -> _T | Failure:
@@ -317,11 +428,11 @@ def _restart_failure(failure: Failure) -> Failure:
 def _start_error(target: Target, failure: Failure) -> TargetError:
     if target.stack_signal is not None and failure.kind is FailureKind.ERRORED:
         return TargetError(failure.message, detail=failure.detail)  # our own host has said it all
-    last_words = failure.detail.splitlines()[-10:]
+    last_lines = failure.detail.splitlines()[-10:]
     return TargetError(
         f"target does not start: {target.label}",
         failure.message,
-        *(f"| {line}" for line in last_words),
+        *(f"| {line}" for line in last_lines),
         'a target answers {"seq":0,"cmd":"hello","version":1} with one line: see protocol.schema.json',
         detail=failure.detail,
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from rebalance.gate.messages import Garbage, Hello, from_line
-from rebalance.gate.session import Session
-from rebalance.gate.targets import Target, TargetError
+from rebalance.gate.targets.messages import Garbage, Hello, from_line
+from rebalance.gate.targets.resolve import Target, TargetError
+from rebalance.gate.targets.session import Session
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -19,11 +19,11 @@ from rebalance.model.values import (
     Subscription,
     TopicPartition,
 )
-from rebalance.properties.calls import Failure
+from rebalance.properties.assignors.calls import Failure
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SmokeStep:
     """One thing that was tried: what it was, whether it went well, and what there is to say about it."""
 
     title: str
@@ -31,20 +31,22 @@ class Step:
     lines: tuple[str, ...] = ()
 
 
-def smoke(target: Target, validate: bool = False, **limits: Any) -> list[Step]:
+def smoke(target: Target, validate: bool = False, **limits: Any) -> list[SmokeStep]:
     """Shake hands with ``target`` and ask it three trivial assignments; ``limits`` are those of `Session`.
 
     With ``validate`` every message is held against ``protocol.schema.json`` as well (needs jsonschema).
     Never raises for what the target does; a step that is not ``ok`` says what to look at.
     """
     traffic: list[tuple[str, bytes]] = []
-    steps: list[Step] = []
+    steps: list[SmokeStep] = []
     try:
-        with Session(target, observe=lambda way, line: traffic.append((way, line)), **limits) as session:
+        with Session(
+            target, observe=lambda direction, line: traffic.append((direction, line)), **limits
+        ) as session:
             steps.append(_hello(session.hello))
             steps += [_assign(session, *case) for case in _cases(session)]
     except TargetError as error:
-        steps.append(Step("start the target", False, tuple(str(error).splitlines())))
+        steps.append(SmokeStep("start the target", False, tuple(str(error).splitlines())))
     if validate:
         steps.append(_validation(traffic))
     return steps
@@ -53,10 +55,10 @@ def smoke(target: Target, validate: bool = False, **limits: Any) -> list[Step]:
 # --- the steps -------------------------------------------------------------------------------------------
 
 
-def _hello(hello: Hello) -> Step:
+def _hello(hello: Hello) -> SmokeStep:
     promises = ", ".join(sorted(hello.promises)) or "nothing: no quality clause will be asked"
     data = "is asked for user data" if hello.user_data else "writes no user data"
-    return Step(
+    return SmokeStep(
         f"hello from {hello.name} {hello.version or ''}".rstrip(),
         True,
         (f"protocols: {', '.join(hello.protocols)}", f"promises: {promises}", data),
@@ -64,14 +66,14 @@ def _hello(hello: Hello) -> Step:
 
 
 def _cases(session: Session) -> Iterator[tuple[str, Cluster, GroupSubscription, str | None]]:
-    plain = Subscription(("t",))
+    plain = Subscription(topics=("t",))
     yield "one member, one partition", Cluster.of({"t": 1}), {"A": plain}, None
     yield "two members, four partitions", Cluster.of({"t": 4}), {"A": plain, "B": plain}, None
     held = tuple(TopicPartition("t", index) for index in range(4))
     data = session.user_data(held, 1)
     trouble = f"user_data: {data.kind}: {data.message}" if isinstance(data, Failure) else None
     owner = Subscription(
-        ("t",),
+        topics=("t",),
         user_data=None if isinstance(data, Failure) else data,
         # An eager member has given everything up before it joins, so only its user data can claim.
         owned_partitions=held if _protocol(session) is RebalanceProtocol.COOPERATIVE else (),
@@ -87,11 +89,11 @@ def _protocol(session: Session) -> RebalanceProtocol:
 
 def _assign(
     session: Session, title: str, cluster: Cluster, group: GroupSubscription, trouble: str | None
-) -> Step:
+) -> SmokeStep:
     protocol = _protocol(session)
     reply = session.assign(protocol, cluster, group)
     if isinstance(reply, Failure):
-        return Step(title, False, (f"{reply.kind}: {reply.message}", *reply.detail.splitlines()[-20:]))
+        return SmokeStep(title, False, (f"{reply.kind}: {reply.message}", *reply.detail.splitlines()[-20:]))
     complaints = [*([trouble] if trouble else []), *_complaints(protocol, cluster, group, reply.assignment)]
     if reply.mutated:
         complaints.append(f"it changed its input: {reply.mutated}")
@@ -100,7 +102,7 @@ def _assign(
     for member, sub in group.items():
         if withheld := tuple(p for p in sub.owned_partitions if p not in given):
             got.append(f"withheld until {member} has revoked them: {_names(withheld)}")
-    return Step(f"{title} ({protocol})", not complaints, (*got, *complaints))
+    return SmokeStep(f"{title} ({protocol})", not complaints, (*got, *complaints))
 
 
 def _complaints(
@@ -141,32 +143,38 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of the protocol."""
     import json
 
-    text = resources.files("rebalance.gate").joinpath("protocol.schema.json").read_text("utf-8")
+    text = (
+        resources.files("rebalance.gate.traces")
+        .joinpath("schemas", "protocol.schema.json")
+        .read_text("utf-8")
+    )
     found: dict[str, Any] = json.loads(text)
     return found
 
 
-def _validation(traffic: list[tuple[str, bytes]]) -> Step:
+def _validation(traffic: list[tuple[str, bytes]]) -> SmokeStep:
     try:
         import jsonschema
     except ImportError:
-        return Step("validate against the schema", False, ("not done: needs `pip install jsonschema`",))
+        return SmokeStep("validate against the schema", False, ("not done: needs `pip install jsonschema`",))
     root = schema()
     expected: dict[object, str] = {}
     complaints = []
-    for way, line in traffic:
+    for direction, line in traffic:
         try:
             message = from_line(line)
         except Garbage as garbage:
-            complaints.append(f"{way} {garbage}")
+            complaints.append(f"{direction} {garbage}")
             continue
         seq = str(message.get("seq"))
-        if way == ">":
+        if direction == ">":
             expected[seq] = f"{message['cmd']}_reply"
-        form = "request" if way == ">" else expected.get(seq, "reply")
+        form = "request" if direction == ">" else expected.get(seq, "reply")
         validator = jsonschema.Draft202012Validator({**root, "oneOf": [{"$ref": f"#/$defs/{form}"}]})
         error = jsonschema.exceptions.best_match(validator.iter_errors(message))
         if error is not None:
-            complaints.append(f"{way} {line.decode('ascii', 'replace').strip()[:200]}")
+            complaints.append(f"{direction} {line.decode('ascii', 'replace').strip()[:200]}")
             complaints.append(f"  at {error.json_path}: {error.message[:300]}")
-    return Step(f"validate {len(traffic)} messages against the schema", not complaints, tuple(complaints))
+    return SmokeStep(
+        f"validate {len(traffic)} messages against the schema", not complaints, tuple(complaints)
+    )

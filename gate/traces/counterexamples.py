@@ -1,58 +1,38 @@
 """Counterexamples on disk: one JSON file each, readable, editable by hand, replayable from the file alone.
 
-``gate/trace.schema.json`` describes the file. The scenario in it is what is replayed; the calls are
-a recording to read, and everything else tells where it came from.
+``gate/traces/schemas/trace.schema.json`` describes the file. The scenario in it is what is replayed; the
+calls are a recording to read, and everything else tells where it came from.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import pprint
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rebalance.gate.report import WRITERS
-from rebalance.gate.report.data import SUITE, size_out, target_out
-from rebalance.gate.report.words import clean, fold, listed
-from rebalance.gate.result import ClauseResult, Finding, Result, TargetInfo
+from rebalance.gate.check.result import ClauseResult, Finding, Result, TargetInfo
+from rebalance.gate.cli.console.text import clean, fold
+from rebalance.gate.traces.files import FAILURES, SUITE, NewerSchema, TraceError, dump, make_root, write
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.calls import Call
-from rebalance.properties.clauses import CLAUSES, Clause
-from rebalance.properties.scenarios import Scenario, from_json, to_json
+from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.clauses import CLAUSES, Clause
+from rebalance.properties.assignors.scenarios import Scenario, from_json, to_json
 
 SCHEMA = 1
 """Raised when older readers would misread the file."""
 
-FAILURES = "failures"
-LATEST = "latest"
-
-KEPT = 20
-"""Run directories that are left when another is made, of those with nothing but reports in them."""
-
 MOST_RECORDED = 100_000
 """Claims and grants in the recording; beyond, it is left out, since replay makes it again."""
 
-_ID = re.compile(r"[0-9a-f]{1,64}\Z")
-_RUN = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 _T = TypeVar("_T")
+_SIZE = ("members", "partitions", "claims", "events")
 
 
-class TraceError(ValueError):
-    """A trace that cannot be read or found; the text names the file and what is wrong."""
-
-
-class NewerSchema(TraceError):
-    """A trace that a newer suite wrote: to be skipped with a notice, never to be deleted."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One counterexample. ``calls`` is the recording, as JSON; ``path`` where it was read from."""
 
@@ -109,25 +89,25 @@ def of(finding: Finding, target: TargetInfo, profile: str, suite_version: str) -
     )
     calls = finding.calls if entries <= MOST_RECORDED else ()
     return Trace(
-        finding.clause,
-        target,
-        finding.scenario,
-        suite_version,
-        profile,
-        finding.seed,
-        finding.number,
-        breach.summary,
-        breach.because,
-        breach.expected,
-        breach.actual,
-        finding.round,
-        finding.found_size,
-        finding.confirmed,
-        tuple(_recording(number, call) for number, call in enumerate(calls, 1)),
+        clause=finding.clause,
+        target=target,
+        scenario=finding.scenario,
+        suite_version=suite_version,
+        profile=profile,
+        seed=finding.seed,
+        number=finding.number,
+        summary=breach.summary,
+        because=breach.because,
+        expected=breach.expected,
+        actual=breach.actual,
+        round=finding.round,
+        found_size=finding.found_size,
+        confirmed=finding.confirmed,
+        calls=tuple(_recording(number, call) for number, call in enumerate(calls, 1)),
     )
 
 
-def _recording(number: int, call: Call) -> dict[str, Any]:
+def _recording(number: int, call: AssignorCall) -> dict[str, Any]:
     members = {
         member: {
             "topics": list(subscription.topics),
@@ -168,18 +148,23 @@ def to_text(trace: Trace) -> str:
     return dump(document) + "\n"
 
 
-def dump(value: Any, indent: str = "") -> str:
-    """JSON with every object and list that fits into a line on one line: small enough to read."""
-    flat = json.dumps(value)
-    if len(flat) + len(indent) <= 100 or not value or not isinstance(value, dict | list):
-        return flat
-    inner = indent + "  "
-    if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {dump(item, inner)}" for key, item in value.items()]
-    else:
-        parts = [dump(item, inner) for item in value]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
+def target_out(target: TargetInfo) -> dict[str, Any]:
+    """The target as JSON, in reports and traces alike."""
+    return {
+        "spec": target.spec,
+        "name": target.name,
+        "version": target.version,
+        "language": target.language,
+        "protocols": list(target.protocols),
+        "promises": list(target.promises),
+        "homepage": target.homepage,
+        "issues": target.issues,
+    }
+
+
+def size_out(size: tuple[int, int, int, int]) -> dict[str, int]:
+    """``Scenario.size`` with names."""
+    return dict(zip(_SIZE, size, strict=True))
 
 
 def save_all(result: Result, root: Path) -> Result:
@@ -190,13 +175,6 @@ def save_all(result: Result, root: Path) -> Result:
     if any(row.finding for row in result.clauses) and not root.exists():
         make_root(root)
     return replace(result, clauses=tuple(_saved(row, result, root / FAILURES) for row in result.clauses))
-
-
-def make_root(root: Path) -> None:
-    """Make the directory that everything is saved in, with a ``.gitignore``. Raises ``OSError``."""
-    root.mkdir(parents=True, exist_ok=True)
-    if not (root / ".gitignore").exists():
-        write(root / ".gitignore", "# made by rebalance\n*\n")
 
 
 def _saved(row: ClauseResult, result: Result, directory: Path) -> ClauseResult:
@@ -211,17 +189,6 @@ def save(trace: Trace, directory: Path) -> Path:
     """Write the trace as ``<id>.json``, replacing an equal one; never leaves half a file."""
     directory.mkdir(parents=True, exist_ok=True)
     return write(directory / f"{trace.id}.json", to_text(trace))
-
-
-def write(path: Path, text: str) -> Path:
-    """Write a file as a whole or not at all, also beside another process that writes the same one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
 
 
 def load(path: Path) -> Trace:
@@ -278,21 +245,21 @@ def _parse(data: Any) -> Trace:
     if (protocol := field_of(data, "protocol", str, scenario.protocol.value)) != scenario.protocol:
         raise TraceError(f"protocol is {protocol!r} and the scenario's is {scenario.protocol.value!r}")
     return Trace(
-        CLAUSES[clause],
-        _target(target),
-        scenario,
-        field_of(data, "suite_version", str, ""),
-        field_of(data, "profile", str, ""),
-        field_of(data, "seed", int, 0),
-        field_of(data, "number", int, 0),
-        field_of(data, "summary", str, ""),
-        tuple(str(line) for line in field_of(data, "because", list, [])),
-        field_of(data, "expected", str, ""),
-        field_of(data, "actual", str, ""),
-        field_of(data, "round", int, 0),
-        _size(field_of(data, "found_size", dict, {})),
-        field_of(data, "confirmed", bool, False),
-        tuple(field_of(data, "calls", list, [])),
+        clause=CLAUSES[clause],
+        target=_target(target),
+        scenario=scenario,
+        suite_version=field_of(data, "suite_version", str, ""),
+        profile=field_of(data, "profile", str, ""),
+        seed=field_of(data, "seed", int, 0),
+        number=field_of(data, "number", int, 0),
+        summary=field_of(data, "summary", str, ""),
+        because=tuple(str(line) for line in field_of(data, "because", list, [])),
+        expected=field_of(data, "expected", str, ""),
+        actual=field_of(data, "actual", str, ""),
+        round=field_of(data, "round", int, 0),
+        found_size=_size(field_of(data, "found_size", dict, {})),
+        confirmed=field_of(data, "confirmed", bool, False),
+        calls=tuple(field_of(data, "calls", list, [])),
     )
 
 
@@ -300,18 +267,18 @@ def _target(data: Mapping[str, Any]) -> TargetInfo:
     def text(name: str) -> str:
         return field_of(data, name, str, "", "target.")
 
-    def words(name: str) -> tuple[str, ...]:
+    def texts(name: str) -> tuple[str, ...]:
         return tuple(str(word) for word in field_of(data, name, list, [], "target."))
 
     return TargetInfo(
-        field_of(data, "spec", str, where="target."),
-        text("name"),
-        text("version"),
-        text("language"),
-        words("protocols"),
-        words("promises"),
-        text("homepage"),
-        text("issues"),
+        spec=field_of(data, "spec", str, where="target."),
+        name=text("name"),
+        version=text("version"),
+        language=text("language"),
+        protocols=texts("protocols"),
+        promises=texts("promises"),
+        homepage=text("homepage"),
+        issues=text("issues"),
     )
 
 
@@ -335,36 +302,6 @@ def _size(data: Mapping[str, Any]) -> tuple[int, int, int, int]:
     return members, partitions, claims, events
 
 
-def find(name: str, root: Path) -> list[Path]:
-    """The traces that ``name`` stands for, sorted: a file, all below a directory, or the start of an id.
-
-    Ids are looked up in the failures and the latest run below ``root``; a start that several ids share
-    stands for all of them. Raises ``TraceError`` when there is none.
-    """
-    path = Path(name)
-    if path.is_file():
-        return [path]
-    if name and path.is_dir():
-        if found := _below(path):
-            return found
-        raise TraceError(f"{path}: no traces (*.json) below this directory")
-    known = {p.stem: p for place in (LATEST, FAILURES) for p in _below(root / place)}
-    found = [p for stem, p in sorted(known.items()) if _ID.match(name) and stem.startswith(name)]
-    if found:
-        return found
-    have = f"; known ids: {listed(sorted(known))}" if known else ""
-    raise TraceError(f"{name!r} is neither a file, a directory, nor the id of a trace below {root}{have}")
-
-
-def _below(directory: Path) -> list[Path]:
-    """JSON files below a directory, links to directories not followed, our own reports left out."""
-    reports = {file for file, _ in WRITERS.values()}
-    paths: Iterable[Path] = (Path(folder, name) for folder, _, names in os.walk(directory) for name in names)
-    return sorted(
-        p for p in paths if p.suffix == ".json" and p.name not in reports and not p.name.startswith(".")
-    )
-
-
 def as_pytest(trace: Trace) -> str:
     """A test module that needs nothing but the target and this package; it fails while the bug is there."""
     scenario = json.loads(json.dumps(to_json(trace.scenario)))
@@ -386,57 +323,3 @@ SCENARIO = {pprint.pformat(scenario, width=100, sort_dicts=False)}
 def test_{trace.id}() -> None:
     assert_conforms(TARGET, SCENARIO, CLAUSE)
 '''
-
-
-def by_latest(directory: Path) -> Path:
-    """A run directory by the name that stays: through the link ``latest``, where that leads to it."""
-    link = directory.parent / LATEST
-    with contextlib.suppress(OSError):
-        if link.resolve() == directory.resolve():
-            return link
-    return directory
-
-
-def run_directory(root: Path, now: datetime) -> Path:
-    """A new directory below ``root`` for one run, named after ``now`` in UTC; ``latest`` links to it.
-
-    The first one puts a ``.gitignore`` into ``root``; of earlier ones the newest ``KEPT`` stay. Raises
-    ``OSError`` when it cannot be made.
-    """
-    make_root(root)
-    with contextlib.suppress(OSError):
-        _forget(root)
-    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    number = 1
-    while True:
-        path = root / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
-            path.mkdir()
-            break
-        except FileExistsError:  # another run started in the same second
-            number += 1
-    link = root / f".{LATEST}-{path.name}"
-    # A convenience: file systems without links do without it.
-    with contextlib.suppress(OSError, NotImplementedError):
-        link.symlink_to(path.name, target_is_directory=True)
-        link.replace(root / LATEST)
-    with contextlib.suppress(OSError):
-        link.unlink(missing_ok=True)
-    return path
-
-
-def _forget(root: Path) -> None:
-    """Remove old run directories. One with anything else in it than our reports, such as traces, is
-    somebody's, and an empty one may be that of a run that goes on."""
-    reports = {file for file, _ in WRITERS.values()}
-    runs = sorted(
-        path
-        for path in root.iterdir()
-        if _RUN.fullmatch(path.name) and not path.is_symlink() and path.is_dir()
-    )
-    old = ((path, os.listdir(path)) for path in runs[:-KEPT])
-    for path, names in old:
-        if names and reports.issuperset(names):
-            for name in names:
-                (path / name).unlink(missing_ok=True)
-            path.rmdir()

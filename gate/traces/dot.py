@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rebalance.explore.lasso import Lasso
-from rebalance.explore.search import Graph, Trace
-from rebalance.model.machine import NOBODY, Machine, State
+from rebalance.explore.engine.search import Graph, ModelTrace
+from rebalance.explore.liveness.lasso import Lasso
+from rebalance.model.machine import Event, Machine, State
 
 MOST = 500
 """States beyond which nobody can read the picture."""
@@ -15,7 +15,6 @@ MOST = 500
 def dot(
     machine: Machine,
     graph: Graph,
-    caption: Callable[[State], str] = str,
     *,
     marked: Callable[[State], bool] | None = None,
 ) -> str:
@@ -33,13 +32,15 @@ def dot(
             for name, on in (("bold", index < graph.sizes[0]), ("filled", bool(marked and marked(state))))
             if on
         ]
-        lines.append(f'  {index} [label={_quoted(caption(state))}, style="{",".join(style)}"];')
+        lines.append(
+            f'  {index} [label={_quoted(machine.describe.state(state))}, style="{",".join(style)}"];'
+        )
     arrows: dict[tuple[int, int], list[str]] = {}
     for source, target, number in zip(
         graph.source.tolist(), graph.target.tolist(), graph.action.tolist(), strict=True
     ):
         action = machine.actions[number]
-        label = action.name if action.who == NOBODY else f"{action.name} {action.who}"
+        label = machine.describe.event(Event(action.name, action.who))
         arrows.setdefault((source, target), []).append(label)
     for (source, target), labels in sorted(arrows.items()):
         label = "\n".join(dict.fromkeys(labels))
@@ -47,7 +48,7 @@ def dot(
     return "\n".join([*lines, "}", ""])
 
 
-def path(machine: Machine, run: Trace | Lasso, caption: Callable[[State], str] = str) -> str:
+def path(machine: Machine, run: ModelTrace | Lasso) -> str:
     """One run as a graph: its states in order, and where it goes on for ever the arrow back.
 
     The states keep their own labels. Raises ValueError when there are more than ``MOST`` states, or an event
@@ -67,12 +68,11 @@ def path(machine: Machine, run: Trace | Lasso, caption: Callable[[State], str] =
     lines = ["digraph {", "  node [shape=box, fontname=monospace];"]
     for index, state in enumerate(shown):
         style = "bold" if index == 0 else "filled" if index >= last else ""
-        lines.append(f'  {index} [label={_quoted(caption(state))}, style="{style}"];')
+        lines.append(f'  {index} [label={_quoted(machine.describe.state(state))}, style="{style}"];')
     for index, event in enumerate(events):
         target = index + 1 if index + 1 < len(shown) else back
-        who = "" if event.who == NOBODY else f" {event.who}"
-        said = f"{index + 1} {event.action}{who}" + (f"\n{event.choice}" if event.choice else "")
-        lines.append(f"  {index} -> {target} [label={_quoted(said)}];")
+        label = f"{index + 1} {machine.describe.event(event)}"
+        lines.append(f"  {index} -> {target} [label={_quoted(label)}];")
     return "\n".join([*lines, "}", ""])
 
 

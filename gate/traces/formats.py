@@ -61,7 +61,11 @@ FORMATS = {
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a format, complete in itself. Raises KeyError for one that does not exist."""
     one = FORMATS[name]
-    text = resources.files("rebalance.gate").joinpath(f"{one.file}.schema.json").read_text("utf-8")
+    text = (
+        resources.files("rebalance.gate.traces")
+        .joinpath("schemas", f"{one.file}.schema.json")
+        .read_text("utf-8")
+    )
     document: dict[str, Any] = json.loads(text)
     if not one.part:
         return document

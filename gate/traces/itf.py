@@ -14,8 +14,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from rebalance.explore.lasso import Lasso
-from rebalance.explore.search import Trace
+from rebalance.explore.engine.search import ModelTrace
+from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.machine import NOBODY, Event, Machine, State
 
 ABOUT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
@@ -23,7 +23,7 @@ NO_NAMES: Mapping[str, str] = {}
 
 
 def trace(
-    machine: Machine, run: Trace | Lasso, names: Mapping[str, str] = NO_NAMES, **meta: str
+    machine: Machine, run: ModelTrace | Lasso, names: Mapping[str, str] = NO_NAMES, **meta: str
 ) -> dict[str, Any]:
     """``run`` as an ITF object, for ``json.dumps``.
 
@@ -49,7 +49,7 @@ def trace(
         "#meta": {"format": "ITF", "format-description": ABOUT, **meta},
         "vars": variables,
         "states": [
-            {"#meta": {"index": index} | (_said(events[index - 1]) if index else {})}
+            {"#meta": {"index": index} | (_described(events[index - 1]) if index else {})}
             | {name: value(one) for name, one in zip(variables, state, strict=True)}
             for index, state in enumerate(states)
         ],
@@ -57,7 +57,7 @@ def trace(
     if isinstance(run, Lasso):
         result["loop"] = len(run.stem)
         if run.cycle:
-            result["#meta"]["closed-by"] = _said(run.cycle[-1])
+            result["#meta"]["closed-by"] = _described(run.cycle[-1])
     return result
 
 
@@ -68,14 +68,14 @@ def _states(machine: Machine, initial: State, events: tuple[Event, ...]) -> list
     return states
 
 
-def _said(event: Event) -> dict[str, Any]:
+def _described(event: Event) -> dict[str, Any]:
     """An event, without what it does not have."""
-    said: dict[str, Any] = {"action": event.action}
+    described: dict[str, Any] = {"action": event.action}
     if event.who != NOBODY:
-        said["who"] = event.who
+        described["who"] = event.who
     if event.choice:
-        said["choice"] = event.choice
-    return said
+        described["choice"] = event.choice
+    return described
 
 
 def value(one: object) -> Any:

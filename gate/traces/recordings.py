@@ -1,8 +1,8 @@
 """What an audit found, with what the log says around it, on disk: one JSON file each, to read and to draw.
 
-``gate/recording.schema.json`` describes the file. It is a recording of something that ran, not a run of the
-model, so it is shown (``rebalance show``) and never replayed. Files of this kind are told from others by
-their field ``kind``.
+``gate/traces/schemas/recording.schema.json`` describes the file. It is a recording of something that ran, not
+a run of the model, so it is shown (``rebalance show``) and never replayed. Files of this kind are told from
+others by their field ``kind``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.report.data import SUITE
-from rebalance.gate.traces import NewerSchema, TraceError, dump, field_of, is_kind, read_as, write
+from rebalance.gate.traces.counterexamples import field_of, is_kind, read_as
+from rebalance.gate.traces.files import SUITE, NewerSchema, TraceError, dump, write
 
 KIND = "recording"
 SCHEMA = 1
@@ -27,9 +27,9 @@ LEVELS = ("safety", "liveness", "quality")
 """The gravest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One event of a log: a row of ``rebalance.pipeline.events.EVENTS``, or a place of a finding."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """One event of a log: a row of ``rebalance.pipeline.audit.events.EVENTS``, or a place of a finding."""
 
     at: datetime
     kind: str
@@ -50,7 +50,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FindingOwner:
     """A consumer that a finding is about, its member id, and the generation in which it was granted it."""
 
     consumer: str | None
@@ -63,9 +63,9 @@ class Owner:
         return self.consumer or self.member or "somebody"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A row of ``rebalance.pipeline.findings.FINDINGS``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFinding:
+    """A row of ``rebalance.pipeline.audit.findings.FINDINGS``.
 
     ``seconds`` is how long it lasted, to the end of the log where ``ended`` is None. ``skew``: by how many
     seconds the clocks concerned may differ, None for one clock; ``certain``: that does not explain it.
@@ -80,10 +80,10 @@ class Finding:
     began: datetime
     ended: datetime | None
     seconds: float
-    owners: tuple[Owner, ...]
+    owners: tuple[FindingOwner, ...]
     skew: float | None
     certain: bool
-    places: tuple[Seen, ...]
+    places: tuple[LogEvent, ...]
     sentence: str
 
     @property
@@ -101,17 +101,17 @@ class Finding:
         return f"{hashlib.sha256(self.id.encode(errors='replace')).hexdigest()[:16]}.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Recording:
     """A finding and the events around it, in order of time. ``rule`` and ``source`` are the check's.
 
     ``origin`` says which logs were audited and how; ``path`` where it was read from.
     """
 
-    finding: Finding
+    finding: LogFinding
     rule: str
     source: str
-    events: tuple[Seen, ...]
+    events: tuple[LogEvent, ...]
     origin: Mapping[str, Any] = field(default_factory=dict)
     suite_version: str = ""
     path: Path | None = None
@@ -125,7 +125,7 @@ def time_out(at: datetime | None) -> str | None:
     return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def finding_out(finding: Finding) -> dict[str, Any]:
+def finding_out(finding: LogFinding) -> dict[str, Any]:
     """A finding as JSON, in reports and recordings alike."""
     return {
         "id": finding.id,
@@ -146,65 +146,65 @@ def finding_out(finding: Finding) -> dict[str, Any]:
         "sentence": finding.sentence,
         "places": [
             {
-                "at": time_out(place.at),
-                "kind": place.kind,
-                "consumer": place.consumer,
-                "generation": place.generation,
-                "file": place.file,
-                "line": place.line,
+                "at": time_out(event.at),
+                "kind": event.kind,
+                "consumer": event.consumer,
+                "generation": event.generation,
+                "file": event.file,
+                "line": event.line,
             }
-            for place in finding.places
+            for event in finding.places
         ],
     }
 
 
-def finding_in(data: Mapping[str, Any], where: str = "") -> Finding:
+def finding_in(data: Mapping[str, Any], where: str = "") -> LogFinding:
     """The inverse of ``finding_out``. Raises TraceError that names the field."""
     level = field_of(data, "level", str, where=where)
     if level not in LEVELS:
         raise TraceError(f"field '{where}level' is {level!r}, expected {', '.join(LEVELS)}")
     began, ended = _time(data, "began", where), _time(data, "ended", where, needed=False)
     assert began is not None
-    return Finding(
-        field_of(data, "id", str, where=where),
-        field_of(data, "check", str, where=where),
-        level,
-        field_of(data, "group", str, where=where),
-        _text(data, "topic", where),
-        _number(data, "partition", where),
-        began,
-        ended,
-        field_of({"seconds": _seconds(data, "seconds", where)}, "seconds", float, where=where),
-        tuple(
-            Owner(
-                _text(owner, "consumer", place),
-                _text(owner, "member", place),
-                _number(owner, "generation", place),
+    return LogFinding(
+        id=field_of(data, "id", str, where=where),
+        check=field_of(data, "check", str, where=where),
+        level=level,
+        group=field_of(data, "group", str, where=where),
+        topic=_text(data, "topic", where),
+        partition=_number(data, "partition", where),
+        began=began,
+        ended=ended,
+        seconds=field_of({"seconds": _seconds(data, "seconds", where)}, "seconds", float, where=where),
+        owners=tuple(
+            FindingOwner(
+                _text(owner, "consumer", inside),
+                _text(owner, "member", inside),
+                _number(owner, "generation", inside),
             )
-            for owner, place in _objects(data, "owners", where)
+            for owner, inside in _objects(data, "owners", where)
         ),
-        _seconds(data, "skew", where),
-        field_of(data, "certain", bool, where=where),
-        tuple(_seen(place, inside) for place, inside in _objects(data, "places", where)),
-        field_of(data, "sentence", str, "", where),
+        skew=_seconds(data, "skew", where),
+        certain=field_of(data, "certain", bool, where=where),
+        places=tuple(_seen(event, inside) for event, inside in _objects(data, "places", where)),
+        sentence=field_of(data, "sentence", str, "", where),
     )
 
 
-def _seen(data: Mapping[str, Any], where: str) -> Seen:
+def _seen(data: Mapping[str, Any], where: str) -> LogEvent:
     at = _time(data, "at", where)
     assert at is not None
-    return Seen(
-        at,
-        field_of(data, "kind", str, where=where),
-        field_of(data, "file", str, where=where),
-        field_of(data, "line", int, where=where),
-        _text(data, "consumer", where),
-        _text(data, "member", where),
-        _number(data, "generation", where),
-        _text(data, "topic", where),
-        _number(data, "partition", where),
-        _text(data, "detail", where),
-        _text(data, "host", where),
+    return LogEvent(
+        at=at,
+        kind=field_of(data, "kind", str, where=where),
+        file=field_of(data, "file", str, where=where),
+        line=field_of(data, "line", int, where=where),
+        consumer=_text(data, "consumer", where),
+        member=_text(data, "member", where),
+        generation=_number(data, "generation", where),
+        topic=_text(data, "topic", where),
+        partition=_number(data, "partition", where),
+        detail=_text(data, "detail", where),
+        host=_text(data, "host", where),
     )
 
 
@@ -253,7 +253,7 @@ def _seconds(data: Mapping[str, Any], name: str, where: str) -> float | None:
 
 def to_text(recording: Recording) -> str:
     """The file. What a reader wants to know comes first, the events last."""
-    said = finding_out(recording.finding)
+    finding = finding_out(recording.finding)
     document = {
         "schema": SCHEMA,
         "kind": KIND,
@@ -262,15 +262,15 @@ def to_text(recording: Recording) -> str:
         "rule": recording.rule,
         "source": recording.source,
         "origin": dict(recording.origin),
-        "finding": said,
+        "finding": finding,
         "events": [_event_out(event) for event in recording.events],
     }
     return dump(document) + "\n"
 
 
-def _event_out(event: Seen) -> dict[str, Any]:
+def _event_out(event: LogEvent) -> dict[str, Any]:
     """An event without what the log does not say."""
-    said = {
+    document = {
         "at": time_out(event.at),
         "kind": event.kind,
         "consumer": event.consumer,
@@ -283,7 +283,7 @@ def _event_out(event: Seen) -> dict[str, Any]:
         "file": event.file,
         "line": event.line,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in document.items() if value is not None}
 
 
 def save(recording: Recording, directory: Path) -> Path:
@@ -314,10 +314,10 @@ def _parse(data: Any) -> Recording:
     if schema < 1:
         raise TraceError(f"schema {schema} does not exist, the first is 1")
     return Recording(
-        finding_in(field_of(data, "finding", dict), "finding."),
-        field_of(data, "rule", str, ""),
-        field_of(data, "source", str, ""),
-        tuple(_seen(event, where) for event, where in _objects(data, "events", "")),
-        field_of(data, "origin", dict, {}),
-        field_of(data, "suite_version", str, ""),
+        finding=finding_in(field_of(data, "finding", dict), "finding."),
+        rule=field_of(data, "rule", str, ""),
+        source=field_of(data, "source", str, ""),
+        events=tuple(_seen(event, where) for event, where in _objects(data, "events", "")),
+        origin=field_of(data, "origin", dict, {}),
+        suite_version=field_of(data, "suite_version", str, ""),
     )

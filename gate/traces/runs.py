@@ -1,8 +1,9 @@
 """Runs of the group that break a clause, on disk: one JSON file each, readable, editable, replayable.
 
-``gate/run.schema.json`` describes the file. Setup, clause, events and loop are what is replayed; the steps
-are a recording to read, and everything else tells where it came from. Files of this kind lie beside the
-counterexamples of assignors (``gate.traces``) and are told from them by their field ``kind``.
+``gate/traces/schemas/run.schema.json`` describes the file. Setup, clause, events and loop are what is
+replayed; the steps are a recording to read, and everything else tells where it came from. Files of this kind
+lie beside the counterexamples of assignors (``gate.traces.counterexamples``) and are told from them by their
+field ``kind``.
 """
 
 from __future__ import annotations
@@ -10,105 +11,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.judge import Judge, quiet
-from rebalance.explore.lasso import Lasso, confirm
-from rebalance.gate.plugged import Plugged, plugged
-from rebalance.gate.report.data import SUITE
-from rebalance.gate.report.steps import happens, steps, to_json
-from rebalance.gate.targets import TargetError
-from rebalance.gate.traces import NewerSchema, TraceError, dump, field_of, is_kind, read_as, write
+from rebalance.explore.groups.runs import FOR_EVER, SavedRun
+from rebalance.gate.targets.plugged import Plugged, plugged
+from rebalance.gate.targets.resolve import TargetError
+from rebalance.gate.traces.counterexamples import field_of, is_kind, read_as
+from rebalance.gate.traces.files import SUITE, NewerSchema, TraceError, dump, write
 from rebalance.model.assignors import NAMES
-from rebalance.model.decisions import DECISIONS
+from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.machine import NOBODY, Event
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Consumer, Plug, Runs, Setup, letter
+from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Parts, Topics, each, union
-from rebalance.model.switches import SWITCHES
-from rebalance.properties.protocol import CLAUSES, CONVERGES, ROUNDS, rules
+from rebalance.model.steps import Step, steps
+from rebalance.properties.group.clauses import CLAUSES
 
 KIND = "group run"
 SCHEMA = 1
 """Raised when older readers would misread the file."""
-
-_FOR_EVER = {
-    CONVERGES.id: "nothing goes wrong any more, and the group does not settle",
-    ROUNDS.id: "nothing goes wrong any more, and the group rebalances again and again",
-}
-"""What a run with a loop does wrong."""
-
-
-@dataclass(frozen=True)
-class SavedRun:
-    """One run. ``loop``: after how many events those begin that come again and again; None where it ends.
-
-    ``origin`` says where it came from: scenario, size, how it was searched for; ``path`` where it was read.
-    """
-
-    setup: Setup
-    clause: str
-    events: tuple[Event, ...]
-    loop: int | None = None
-    sentence: str = ""
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    suite_version: str = ""
-    path: Path | None = None
-
-    @property
-    def id(self) -> str:
-        """Eight hexadecimal digits that follow from what is replayed."""
-        played = [self.clause, setup_out(self.setup), [event_out(e) for e in self.events], self.loop]
-        text = json.dumps(played, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What came of a run: the ``sentence`` that says how it breaks its clause, after how many events.
-
-    None: it does not break it, and ``why`` may say what is wrong with the loop.
-    """
-
-    sentence: str | None
-    after: int = 0
-    why: str = ""
-
-
-def of_lasso(setup: Setup, lasso: Lasso, clause: str = CONVERGES.id) -> SavedRun:
-    """The run that never settles, or rebalances for ever."""
-    return SavedRun(setup, clause, lasso.stem + lasso.cycle, len(lasso.stem), _FOR_EVER[clause])
-
-
-def play(run: SavedRun) -> Played:
-    """Replay ``run`` on the model, step by step, and ask its clause.
-
-    Raises CannotHappenError when the model does not allow an event.
-    """
-    built, asked = machine(run.setup), rules(run.setup)
-    if run.loop is not None:
-        for _ in happens(built, built.initial[0], run.events):
-            pass
-        rule = asked.finally_[0] if run.clause == CONVERGES.id else asked.bounded[0]
-        try:
-            confirm(built, rule, Lasso(built.initial[0], run.events[: run.loop], run.events[run.loop :]))
-        except ValueError as error:
-            return Played(None, why=str(error))
-        return Played(_FOR_EVER[run.clause], len(run.events))
-    judge = Judge(built, asked, run.clause)
-    state, after = built.initial[0], 0
-    for after, (reached, outcome) in enumerate(happens(built, state, run.events), 1):
-        state = reached
-        since = quiet(built, run.events[:after]) if judge.bounded else ()
-        step = judge.step(run.events[after - 1], outcome.seen)
-        for broken in (*step, *judge.state(state), *judge.run(since)):
-            return Played(broken.sentence, after)
-    normal = built.normal(state)
-    for broken in judge.rest(normal, built.outcomes(normal)):
-        return Played(broken.sentence, after)
-    return Played(None)
 
 
 # -- the file ------------------------------------------------------------------------------------------
@@ -131,15 +55,22 @@ def to_text(run: SavedRun) -> str:
         "setup": setup_out(run.setup),
         "events": [event_out(event) for event in run.events],
         **({} if run.loop is None else {"loop": run.loop}),
-        "steps": [to_json(step) for step in steps(run.setup, run.events)],
+        "steps": [step_out(step) for step in steps(machine(run.setup), run.events)],
     }
     return dump(document) + "\n"
+
+
+def run_id(run: SavedRun) -> str:
+    """Eight hexadecimal digits that follow from what is replayed."""
+    played = [run.clause, setup_out(run.setup), [event_out(e) for e in run.events], run.loop]
+    text = json.dumps(played, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def save(run: SavedRun, directory: Path) -> Path:
     """Write the run as ``<id>.json``, replacing an equal one. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
-    return write(directory / f"{run.id}.json", to_text(run))
+    return write(directory / f"{run_id(run)}.json", to_text(run))
 
 
 def is_run(path: Path) -> bool:
@@ -171,27 +102,41 @@ def _parse(data: Any) -> SavedRun:
     loop = field_of(data, "loop", int, -1)
     if not -1 <= loop <= len(events):
         raise TraceError(f"loop is {loop}, expected the number of events before it, 0 to {len(events)}")
-    if loop >= 0 and clause not in _FOR_EVER:
-        raise TraceError(f"a run with a loop is about {' or '.join(_FOR_EVER)}, not about {clause}")
+    if loop >= 0 and clause not in FOR_EVER:
+        raise TraceError(f"a run with a loop is about {' or '.join(FOR_EVER)}, not about {clause}")
     return SavedRun(
-        setup,
-        clause,
-        events,
-        None if loop < 0 else loop,
-        field_of(data, "sentence", str, ""),
-        field_of(data, "origin", dict, {}),
-        field_of(data, "suite_version", str, ""),
+        setup=setup,
+        clause=clause,
+        events=events,
+        loop=None if loop < 0 else loop,
+        sentence=field_of(data, "sentence", str, ""),
+        origin=field_of(data, "origin", dict, {}),
+        suite_version=field_of(data, "suite_version", str, ""),
     )
+
+
+def step_out(step: Step) -> dict[str, Any]:
+    """A step for a trace file or a report."""
+    return {
+        "step": step.number,
+        "what": step.what,
+        "seen": list(step.seen),
+        "members": {
+            owner.name: {"generation": owner.generation, "owns": list(owner.owns)}
+            | ({"life": owner.life} if owner.life else {})
+            for owner in step.owners
+        },
+    }
 
 
 def event_out(event: Event) -> dict[str, str]:
     """An event as JSON, without what it does not have."""
-    said = {"action": event.action}
+    document = {"action": event.action}
     if event.who != NOBODY:
-        said["who"] = letter(event.who)
+        document["who"] = letter(event.who)
     if event.choice:
-        said["choice"] = event.choice
-    return said
+        document["choice"] = event.choice
+    return document
 
 
 def event_in(data: Any, number: int, setup: Setup) -> Event:
@@ -233,9 +178,9 @@ def setup_out(setup: Setup) -> dict[str, Any]:
     }
     if setup.racks:
         document["racks"] = [list(racks) for racks in setup.racks]
-    if isinstance(setup.plug, Plugged):
-        document["assignor"] = {"target": setup.plug.target, "place": setup.plug.place}
-    elif setup.plug is not Setup.plug:
+    if isinstance(setup.factory, Plugged):
+        document["assignor"] = {"target": setup.factory.target, "place": setup.factory.replaces}
+    elif setup.factory is not Setup.factory:
         raise ValueError("this setup has a plug without a name")
     return document
 
@@ -245,19 +190,19 @@ def _topic_names(count: int) -> list[str]:
 
 
 def _consumer_out(name: str, consumer: Consumer, topics: Sequence[str]) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": name,
         "stages": [_runs_out(stage) for stage in consumer.stages],
         "subscriptions": [[topics[t] for t in each(some)] for some in consumer.subscriptions],
     }
     if consumer.instance is not None:
-        said["instance"] = consumer.instance
+        document["instance"] = consumer.instance
     if consumer.rack is not None:
-        said["rack"] = consumer.rack
-    return said
+        document["rack"] = consumer.rack
+    return document
 
 
-def _runs_out(stage: Runs) -> dict[str, Any]:
+def _runs_out(stage: ConsumerConfig) -> dict[str, Any]:
     return {
         "assignors": list(stage.assignors),
         "decisions": sorted(stage.decisions),
@@ -290,7 +235,7 @@ def setup_in(data: Mapping[str, Any]) -> Setup:
         consumers=tuple(_consumer_in(one, f"setup.members[{n}].", names) for n, one in enumerate(members)),
         topics=tuple(parts),
         exist=Parts(0),
-        faults=_words(data, "faults", "setup."),
+        faults=_texts(data, "faults", "setup."),
         budget=_natural(data, "budget", "setup.", 0),
         coordinator=frozenset(_known(data, "coordinator", "setup.", DECISIONS)),
         max_size=_natural(data, "max_size", "setup.", 0) or None
@@ -299,10 +244,10 @@ def setup_in(data: Mapping[str, Any]) -> Setup:
         naming=_one_of(data, "naming", ("every", "given")),
         steps=_one_of(data, "steps", ("atomic", "fine")),
         racks=tuple(tuple(str(r) for r in racks) for racks in field_of(data, "racks", list, [], "setup.")),
-        **({"plug": plug} if plug else {}),
+        **({"factory": plug} if plug else {}),
     )
     numbers = {str(setup.partition(number)): number for number in range(at)}
-    exist = _words(data, "exist", "setup.")
+    exist = _texts(data, "exist", "setup.")
     if unknown := [name for name in exist if name not in numbers]:
         raise TraceError(f"field 'setup.exist' names {unknown[0]!r}; the partitions are {', '.join(numbers)}")
     setup = replace(setup, exist=union([1 << numbers[name] for name in exist]))
@@ -313,7 +258,7 @@ def setup_in(data: Mapping[str, Any]) -> Setup:
     return setup
 
 
-def _plug(data: Mapping[str, Any]) -> Plug | None:
+def _plug(data: Mapping[str, Any]) -> AssignorFactory | None:
     if not data:
         return None
     target = field_of(data, "target", str, where="setup.assignor.")
@@ -321,7 +266,7 @@ def _plug(data: Mapping[str, Any]) -> Plug | None:
         plug = plugged(target)
     except TargetError as error:
         raise TraceError(f"field 'setup.assignor.target': {error}") from error
-    return replace(plug, place=field_of(data, "place", str, plug.place, "setup.assignor."))
+    return replace(plug, replaces=field_of(data, "place", str, plug.replaces, "setup.assignor."))
 
 
 def _consumer_in(data: Any, where: str, topics: Sequence[str]) -> Consumer:
@@ -344,23 +289,23 @@ def _consumer_in(data: Any, where: str, topics: Sequence[str]) -> Consumer:
     )
 
 
-def _runs_in(data: Any, where: str) -> Runs:
+def _runs_in(data: Any, where: str) -> ConsumerConfig:
     if not isinstance(data, dict):
         raise TraceError(f"field '{where[:-1]}' is not an object")
     assignors = _known(data, "assignors", where, NAMES)
     if not assignors:
         raise TraceError(f"field '{where}assignors' is empty")
-    return Runs(
-        assignors,
-        frozenset(_known(data, "decisions", where, DECISIONS)),
-        _known(data, "switches", where, SWITCHES),
-        _natural(data, "version", where, 3),
-        field_of(data, "tells", bool, True, where),
-        field_of(data, "upgrade_from", bool, False, where),
+    return ConsumerConfig(
+        assignors=assignors,
+        decisions=frozenset(_known(data, "decisions", where, DECISIONS)),
+        switches=_known(data, "switches", where, SWITCHES),
+        version=_natural(data, "version", where, 3),
+        tells=field_of(data, "tells", bool, True, where),
+        upgrade_from=field_of(data, "upgrade_from", bool, False, where),
     )
 
 
-def _words(data: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
+def _texts(data: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
     values = field_of(data, name, list, [], where)
     for value in values:
         if not isinstance(value, str):
@@ -369,7 +314,7 @@ def _words(data: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
 
 
 def _known(data: Mapping[str, Any], name: str, where: str, known: Any) -> tuple[str, ...]:
-    values = _words(data, name, where)
+    values = _texts(data, name, where)
     if unknown := [value for value in values if value not in known]:
         raise TraceError(f"field '{where}{name}' has {unknown[0]!r}; known are {', '.join(known)}")
     return values

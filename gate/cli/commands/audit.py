@@ -15,31 +15,31 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import reporting
-from rebalance.gate.terminal import (
+from rebalance.gate.cli import report_options
+from rebalance.gate.cli.console.terminal import (
     EXITS,
     ROOT,
     UsageError,
     amount,
     color,
     draw,
-    note,
     positive,
-    say,
+    print_err,
+    print_out,
     usage,
     whole,
 )
 
 if TYPE_CHECKING:
-    from rebalance.gate.auditing import Audited, Plan, Probe
-    from rebalance.gate.recordings import Finding
-    from rebalance.pipeline.findings import Thresholds
+    from rebalance.gate.engines.auditing import Audited, AuditPlan, TaskCount
+    from rebalance.gate.traces.recordings import LogFinding
+    from rebalance.pipeline.audit.findings import Thresholds
 
 SOURCES = ("java", "librdkafka", "broker", "events")
-"""``rebalance.pipeline.sources.KINDS``, which only Spark can import; a test compares them."""
+"""``rebalance.pipeline.audit.sources.KINDS``, which only Spark can import; a test compares them."""
 
 REPORTS = ("text", "json", "html")
-"""Formats of its own; those of CI systems (`rebalance.gate.report.CI_WRITERS`) come to these."""
+"""Formats of its own; those of CI systems (`rebalance.gate.cli.writers.CI_WRITERS`) come to these."""
 
 
 def add(commands: Any) -> None:
@@ -94,8 +94,8 @@ def add(commands: Any) -> None:
     shown.add_argument("--out", metavar="DIR", help="a new directory for tables, traces and reports, or a "
                        "URL for the tables (.rebalance/<time>)")  # fmt: skip
     shown.add_argument("--report", default="text,json,html", metavar="FORMAT[,...]", help="text on "
-                       "the terminal; in DIR json, html (these), junit, sarif, markdown, badge")  # fmt: skip
-    reporting.add_ci(shown)
+                       "the terminal; in DIR json, html (these), junit, sarif, markdown")  # fmt: skip
+    report_options.add_ci(shown)
     shown.add_argument("--format", choices=("text", "json"), default="text", help="what is printed")
     shown.add_argument(
         "-v", "--verbose", action="store_true", help="every finding, up to 1000, not the first 20"
@@ -115,14 +115,14 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate.report import CI_WRITERS
+    from rebalance.gate.cli.writers import CI_WRITERS
 
     if options.list:
-        say(_listed(options.format))
+        print_out(_listed(options.format))
         return 0
     if not options.paths:
         raise UsageError("which logs? `rebalance audit PATH...`; `--list` describes the checks")
-    reports = reporting.formats(options, (*REPORTS, *CI_WRITERS))
+    reports = report_options.formats(options, (*REPORTS, *CI_WRITERS))
     if options.follow:
         return _follow(options)
     if options.once:
@@ -131,34 +131,34 @@ def run(options: argparse.Namespace) -> int:
     # The files first: who pipes the text into `head` has them all the same.
     _write(found, reports, options)
     if options.format == "json":
-        from rebalance.gate.report.audit import data
+        from rebalance.gate.report.terminal.audit import data
 
-        say(json.dumps(data(found), indent=2))
+        print_out(json.dumps(data(found), indent=2))
     elif "text" in reports:
-        from rebalance.gate.report.audit import render
+        from rebalance.gate.report.terminal.audit import render
 
-        say(render(found, verbose=options.verbose, color=color(options)))
+        print_out(render(found, verbose=options.verbose, color=color(options)))
     if found.interrupted:
-        note(f"interrupted while {found.stage}; what is known by then is in {found.plan.out}")
+        print_err(f"interrupted while {found.stage}; what is known by then is in {found.plan.out}")
     return int(found.exit)
 
 
 # -- what is asked -------------------------------------------------------------------------------------
 
 
-def _plan(options: argparse.Namespace) -> Plan:
-    from rebalance.gate.auditing import Plan
-    from rebalance.pipeline.findings import CHECKS
+def _plan(options: argparse.Namespace) -> AuditPlan:
+    from rebalance.gate.engines.auditing import AuditPlan
+    from rebalance.pipeline.audit.findings import CHECKS
     from rebalance.pipeline.session import LOCAL
 
     if unknown := [name for name in options.check if name not in CHECKS]:
         raise UsageError(f"--check: no check is called {unknown[0]!r}; there are: {', '.join(CHECKS)}")
     _apart(options.out, options.paths)
-    out, data = _place_to_follow(options) if options.follow else _directory(options.out)
-    return Plan(
-        tuple(options.paths),
-        out,
-        data,
+    out, data = _directory_to_follow(options) if options.follow else _directory(options.out)
+    return AuditPlan(
+        paths=tuple(options.paths),
+        out=out,
+        data=data,
         master=options.master or LOCAL,
         memory=f"{max(1, options.memory // 2**20)}m",
         kind=options.source,
@@ -172,10 +172,10 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 def _thresholds(options: argparse.Namespace) -> Thresholds:
-    from rebalance.pipeline.findings import Thresholds
+    from rebalance.pipeline.audit.findings import Thresholds
 
     storm, within = options.storm or (None, None)
-    given = {
+    chosen = {
         "stranded": options.stranded,
         "settle": options.settle,
         "storm": storm,
@@ -183,16 +183,16 @@ def _thresholds(options: argparse.Namespace) -> Thresholds:
         "pause": options.pause,
         "clock_skew": options.clock_skew,
     }
-    return Thresholds(**{name: value for name, value in given.items() if value is not None})
+    return Thresholds(**{name: value for name, value in chosen.items() if value is not None})
 
 
 def _apart(out: str | None, paths: Sequence[str]) -> None:
     """Refuse results among the logs: the next audit would read them. Spark passes over hidden directories."""
     for path in paths if out is not None and "://" not in out else ():
-        place, logs = Path(str(out)).resolve(), Path(path).resolve()
-        if not logs.is_dir() or not place.is_relative_to(logs):
+        results, logs = Path(str(out)).resolve(), Path(path).resolve()
+        if not logs.is_dir() or not results.is_relative_to(logs):
             continue
-        if not any(part.startswith((".", "_")) for part in place.relative_to(logs).parts):
+        if not any(part.startswith((".", "_")) for part in results.relative_to(logs).parts):
             raise UsageError(f"--out: {out} is within {path}, which is read; name another directory")
 
 
@@ -201,12 +201,12 @@ def _directory(out: str | None) -> tuple[Path, str]:
 
     Made before anything is read: that it cannot be made is better known now.
     """
-    from rebalance.gate import traces
+    from rebalance.gate.traces import files
 
     remote = out if out is not None and "://" in out else ""
     try:
         if out is None or remote:
-            return traces.run_directory(ROOT, datetime.now(UTC)), remote.rstrip("/")
+            return files.run_directory(ROOT, datetime.now(UTC)), remote.rstrip("/")
         directory = Path(out)
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
@@ -218,7 +218,7 @@ def _directory(out: str | None) -> tuple[Path, str]:
     return directory, ""
 
 
-def _place_to_follow(options: argparse.Namespace) -> tuple[Path, str]:
+def _directory_to_follow(options: argparse.Namespace) -> tuple[Path, str]:
     """Where everything is kept, so that the next run goes on: it need not be new."""
     out = Path(options.out or ROOT / "follow")
     if "://" in str(options.out):
@@ -258,13 +258,13 @@ def _date(text: str) -> str:
 # -- running -------------------------------------------------------------------------------------------
 
 
-def _audit(plan: Plan, options: argparse.Namespace) -> Audited:
-    from rebalance.gate.auditing import InputError, audit
+def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
+    from rebalance.gate.engines.auditing import InputError, audit
     from rebalance.pipeline.session import SparkMissing
 
     try:
-        with _ticker(options) as tell:
-            return audit(plan, tell)
+        with _ticker(options) as report_progress:
+            return audit(plan, report_progress)
     except (SparkMissing, InputError) as error:
         _forget(plan)
         raise usage(error) from error
@@ -275,31 +275,31 @@ def _audit(plan: Plan, options: argparse.Namespace) -> Audited:
 def _follow(options: argparse.Namespace) -> int:
     if len(options.paths) != 1:
         raise UsageError("--follow takes one directory, read with all below it, or one file")
-    from rebalance.gate import following
-    from rebalance.gate.auditing import InputError
-    from rebalance.gate.recordings import finding_out
-    from rebalance.gate.report.audit import told
+    from rebalance.gate.engines import following
+    from rebalance.gate.engines.auditing import InputError
+    from rebalance.gate.report.terminal.audit import finding_text
+    from rebalance.gate.traces.recordings import finding_out
     from rebalance.pipeline.session import SparkMissing
 
     plan = _plan(options)
 
-    def tell(findings: Sequence[Finding]) -> None:
+    def report_findings(findings: Sequence[LogFinding]) -> None:
         for one in findings:
-            say(json.dumps(finding_out(one)) if options.format == "json" else told(one, plan))
+            print_out(json.dumps(finding_out(one)) if options.format == "json" else finding_text(one, plan))
 
     try:
-        ended = following.follow(plan, options.every, once=options.once, tell=tell)
+        ended = following.follow(plan, options.every, once=options.once, report_findings=report_findings)
     except (SparkMissing, InputError) as error:
         raise usage(error) from error
     except KeyboardInterrupt:
-        note(f"interrupted; the same command goes on from here, with what is in {plan.out}")
+        print_err(f"interrupted; the same command goes on from here, with what is in {plan.out}")
         return 130
     if ended.failed:
-        note(f"ended: {ended.failed}; the same command goes on from here, with what is in {plan.out}")
+        print_err(f"ended: {ended.failed}; the same command goes on from here, with what is in {plan.out}")
     return int(ended.exit)
 
 
-def _forget(plan: Plan) -> None:
+def _forget(plan: AuditPlan) -> None:
     """Nothing was read: leave no empty directory behind."""
     with contextlib.suppress(OSError):
         plan.out.rmdir()
@@ -307,22 +307,26 @@ def _forget(plan: Plan) -> None:
 
 def _write(found: Audited, reports: tuple[str, ...], options: argparse.Namespace) -> None:
     """The reports; a place that cannot be written to does not cost the verdict."""
-    from rebalance.gate.report import audit, audit_html, cases_of
+    from rebalance.gate.report.ci import ci_reports
+    from rebalance.gate.report.html import audit as audit_html
+    from rebalance.gate.report.terminal import audit
 
     own = {
         "json": ("report.json", lambda: json.dumps(audit.data(found), indent=2) + "\n"),
         "html": ("report.html", lambda: audit_html.render(found)),
     }
-    reporting.finish(lambda: cases_of.audited(found), found.plan.out, reports, own, options, noted=False)
+    report_options.finish(
+        lambda: ci_reports.audited(found), found.plan.out, reports, own, options, noted=False
+    )
 
 
 @contextlib.contextmanager
-def _ticker(options: argparse.Namespace) -> Iterator[Callable[[str, Probe], None] | None]:
+def _ticker(options: argparse.Namespace) -> Iterator[Callable[[str, TaskCount], None] | None]:
     """A progress line on a terminal only: the stage, and how many of Spark's tasks are done."""
     if options.no_progress or not sys.stderr.isatty():
         yield None
         return
-    now: list[tuple[str, Probe]] = []
+    now: list[tuple[str, TaskCount]] = []
     ended = threading.Event()
 
     def show() -> None:
@@ -356,15 +360,15 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[str, Probe], None
 
 
 def _listed(form: str) -> str:
-    from rebalance.gate.report.words import fold
-    from rebalance.pipeline.findings import CHECKS
+    from rebalance.gate.cli.console.text import fold
+    from rebalance.pipeline.audit.findings import CHECKS
 
     if form == "json":
-        said = [
+        checks = [
             {"check": c.id, "level": c.level, "sentence": c.sentence, "source": c.source}
             for c in CHECKS.values()
         ]
-        return json.dumps(said, indent=2)
+        return json.dumps(checks, indent=2)
     lines = []
     for check in CHECKS.values():
         first, *rest = fold(f"{check.sentence} ({check.source})", 72)

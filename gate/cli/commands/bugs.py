@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, UsageError, draw, say, unicode, usage
+from rebalance.gate.cli.console.terminal import EXITS, UsageError, draw, print_out, unicode, usage
 
 if TYPE_CHECKING:
-    from rebalance.explore.bugs import Shown
-    from rebalance.explore.matrix import Cell
-    from rebalance.gate.runs import SavedRun
-    from rebalance.model.catalogue import Entry
+    from rebalance.explore.groups.bugs import Shown
+    from rebalance.explore.groups.matrix import Cell
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.model.bugs.catalogue import Entry
 
 STATES = 5_000_000
 """Most states of one group that shows a bug; the largest has a tenth of that."""
@@ -56,15 +56,15 @@ def run(options: argparse.Namespace) -> int:
     if options.format != "text":
         raise UsageError("--format goes with the list and with --matrix")
     worst = 0
-    for place, entry in enumerate(chosen):
-        if place:
-            say("")
+    for number, entry in enumerate(chosen):
+        if number:
+            print_out("")
         worst = max(worst, _reproduce(entry, options))
     return worst
 
 
 def _chosen(names: Sequence[str]) -> list[Entry]:
-    from rebalance.model.catalogue import CATALOGUE, entries_of
+    from rebalance.model.bugs.catalogue import CATALOGUE, entries_of
 
     found: dict[str, Entry] = {}
     for name in names:
@@ -83,8 +83,8 @@ def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
 
     An entry without switches has one row without a switch.
     """
-    from rebalance.explore.bugs import SHOWN
-    from rebalance.model import decisions, switches
+    from rebalance.explore.groups.bugs import SHOWN
+    from rebalance.model.bugs import decisions, switches
 
     for switch in entry.switches:
         if switch in SHOWN:
@@ -98,19 +98,19 @@ def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from rebalance.gate.report.words import fold
-    from rebalance.model.catalogue import CATALOGUE
+    from rebalance.gate.cli.console.text import fold
+    from rebalance.model.bugs.catalogue import CATALOGUE
 
     rows = [(entry, list(shown_by(entry))) for entry in CATALOGUE.values()]
     if options.format == "json":
-        say(json.dumps([_entry_out(entry, shown) for entry, shown in rows], indent=2))
+        print_out(json.dumps([_entry_out(entry, shown) for entry, shown in rows], indent=2))
         return
     if options.format == "md":
         lines = ["| id | level | project | affected | what happens | switches |", "|---|---|---|---|---|---|"]
         for e, _ in rows:
             switches = ", ".join(f"`{switch}`" for switch in e.switches)
             lines.append(f"| {e.id} | {e.level} | {e.project} | {e.affected} | {e.title} | {switches} |")
-        say("\n".join(lines))
+        print_out("\n".join(lines))
         return
     lines = []
     for entry, shown in rows:
@@ -122,7 +122,7 @@ def _list(options: argparse.Namespace) -> None:
             else:
                 where = f"breaks {what}" if how == "model" else f"rebalance check {what}"
                 lines += [f"{'':<9} {line}" for line in fold(f"{switch}: {where}", 98)]
-    say("\n".join(lines))
+    print_out("\n".join(lines))
 
 
 def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
@@ -145,10 +145,10 @@ def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str,
 
 def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
     """Story and runs of one entry; 0 when everything that can be shown was, else 1."""
-    from rebalance.gate.report.words import fold
-    from rebalance.model.catalogue import PROPERTIES
+    from rebalance.gate.cli.console.text import fold
+    from rebalance.model.bugs.catalogue import PROPERTIES
 
-    say(f"{entry.id}  {entry.title}")
+    print_out(f"{entry.id}  {entry.title}")
     lines = [f"  {line}" for line in fold(entry.story, 100, most=20)]
     lines += _labelled("project", f"{entry.project}: {entry.affected}")
     for switch, text in entry.narrower.items():
@@ -156,14 +156,14 @@ def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
     if entry.trackers:
         lines += _labelled("tracker", ", ".join(entry.trackers))
     lines += _labelled("breaks", "; ".join(PROPERTIES[code] for code in entry.breaks) or "nothing")
-    say("\n".join(lines))
+    print_out("\n".join(lines))
     worst = 0
     for switch, how, what in shown_by(entry):
         if how == "not":
-            say("\n".join(["", *_labelled("not shown", what)]))
+            print_out("\n".join(["", *_labelled("not shown", what)]))
         elif options.story:
             where = f"breaks {what} on the model" if how == "model" else f"rebalance check {what}"
-            say("\n".join(_labelled("switch", f"{switch}: {where}")))
+            print_out("\n".join(_labelled("switch", f"{switch}: {where}")))
         elif how == "model":
             worst = max(worst, _on_the_model(switch, options))
         else:
@@ -172,19 +172,19 @@ def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
 
 
 def _on_the_model(switch: str, options: argparse.Namespace) -> int:
-    from rebalance.explore.bugs import SHOWN
-    from rebalance.gate import runs
-    from rebalance.gate.report.exploration import run_lines
-    from rebalance.model.decisions import DECISIONS
-    from rebalance.model.switches import SWITCHES
-    from rebalance.properties.protocol import CLAUSES
+    from rebalance.explore.groups.bugs import SHOWN
+    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.gate.traces import runs
+    from rebalance.model.bugs.decisions import DECISIONS
+    from rebalance.model.bugs.switches import SWITCHES
+    from rebalance.properties.group.clauses import CLAUSES
 
     shown = SHOWN[switch]
     sentence = DECISIONS[switch].sentence if switch in DECISIONS else SWITCHES[switch].sentence
     lines = ["", *_labelled("switch", f"{switch}: {sentence}"), *_labelled("group", _group(shown))]
     found = reproduce(shown)
     if found is None:
-        say("\n".join([*lines, *_labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
+        print_out("\n".join([*lines, *_labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
         return 1
     clause = CLAUSES[shown.clause]
     lines += _labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
@@ -194,7 +194,7 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
             lines += _labelled("trace", str(runs.save(found, options.out)))
         except OSError as error:
             raise UsageError(f"--out: {error}") from error
-    say("\n".join(lines))
+    print_out("\n".join(lines))
     return 0
 
 
@@ -203,18 +203,18 @@ def _group(shown: Shown) -> str:
     from rebalance.model.protocol.setup import Setup
 
     setup: Setup = shown.setup()
-    said = f"rebalance explore {shown.scenario} --members {shown.members} --partitions {shown.partitions}"
+    command = f"rebalance explore {shown.scenario} --members {shown.members} --partitions {shown.partitions}"
     faults = ",".join(fault.replace(" ", "-") for fault in shown.faults) or "none"
-    said += f" --faults {faults} --budget {setup.budget}"
-    said += f" --profiles {shown.client}" if shown.client != "as-specified" else ""
-    return said + "".join(f" --switch {name}" for name in (shown.switch, *shown.also)) + " --go-on"
+    command += f" --faults {faults} --budget {setup.budget}"
+    command += f" --profiles {shown.client}" if shown.client != "as-specified" else ""
+    return command + "".join(f" --switch {name}" for name in (shown.switch, *shown.also)) + " --go-on"
 
 
 def reproduce(shown: Shown) -> SavedRun | None:
     """A shortest run of the group that breaks its clause; None when there is none."""
-    from rebalance.explore.bugs import LASSO
-    from rebalance.explore.search import Limits
-    from rebalance.gate.exploring import Plan, explore
+    from rebalance.explore.engine.search import Limits
+    from rebalance.explore.groups.bugs import LASSO
+    from rebalance.explore.groups.exploration import ExplorationPlan, run_exploration
 
     setup = shown.setup()
     origin = {
@@ -225,8 +225,13 @@ def reproduce(shown: Shown) -> SavedRun | None:
         "budget": setup.budget,
         "faults": list(setup.faults),
     }
-    plan = Plan(setup, origin, limits=Limits(states=STATES, go_on=True), asks_liveness=shown.clause == LASSO)
-    found = explore(plan)
+    plan = ExplorationPlan(
+        setup=setup,
+        origin=origin,
+        limits=Limits(states=STATES, go_on=True),
+        asks_liveness=shown.clause == LASSO,
+    )
+    found = run_exploration(plan)
     if found.interrupted:
         raise KeyboardInterrupt
     for violation in found.violations:
@@ -237,42 +242,47 @@ def reproduce(shown: Shown) -> SavedRun | None:
 
 def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
     """What ``rebalance check`` finds in the reference assignor with this mistake."""
-    from rebalance.gate.report.text import block
-    from rebalance.gate.result import Status
-    from rebalance.model.switches import SWITCHES
-    from rebalance.properties.clauses import Level
+    from rebalance.gate.check.result import Status
+    from rebalance.gate.report.terminal.check import block
+    from rebalance.model.bugs.switches import SWITCHES
+    from rebalance.properties.verdict import Level
 
-    say("\n".join(["", *_labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
+    print_out("\n".join(["", *_labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
     for profile in ("smoke", "ci"):
         result = judged(spec, profile)
         rows = [row for row in result.clauses if row.status is Status.VIOLATED and row.finding]
         rows.sort(key=lambda row: list(Level).index(row.clause.level))
         if rows:
-            say("\n".join(_labelled("check", f"rebalance check {spec} --level quality --profile {profile}")))
-            say("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
+            print_out(
+                "\n".join(_labelled("check", f"rebalance check {spec} --level quality --profile {profile}"))
+            )
+            print_out("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
             others = [f"{row.clause.id}-{row.protocol}" for row in rows[1:]]
             if others:
-                say("\n".join(_labelled("also", ", ".join(others))))
+                print_out("\n".join(_labelled("also", ", ".join(others))))
             return 0
-    say("\n".join(_labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
+    print_out("\n".join(_labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
     return 1
 
 
 def judged(spec: str, profile: str) -> Any:
     """The result of a check of ``spec``; one of profile ci stops at the first violation."""
-    from rebalance.gate.check import check, describe
-    from rebalance.gate.plan import PROFILES, Plan
-    from rebalance.gate.session import Session
-    from rebalance.gate.targets import resolve
-    from rebalance.properties.clauses import Level, select
+    from rebalance.gate.check.plan import PROFILES, CheckPlan
+    from rebalance.gate.check.search import check, describe
+    from rebalance.gate.targets.resolve import resolve
+    from rebalance.gate.targets.session import Session
+    from rebalance.properties.assignors.clauses import select
+    from rebalance.properties.verdict import Level
 
-    plan = Plan(clauses=select([]), profile=PROFILES[profile], level=Level.QUALITY, fail_fast=profile == "ci")
+    plan = CheckPlan(
+        clauses=select([]), profile=PROFILES[profile], level=Level.QUALITY, fail_fast=profile == "ci"
+    )
     with Session(resolve(spec)) as session:
         return check(plan, session, describe(spec, session.hello), fresh=session.close)
 
 
 def _labelled(name: str, text: str) -> list[str]:
-    from rebalance.gate.report.words import fold
+    from rebalance.gate.cli.console.text import fold
 
     first, *rest = fold(text, 99, most=20)
     return [f"  {name:<9}{first}", *(f"  {'':<9}{line}" for line in rest)]
@@ -282,9 +292,9 @@ def _labelled(name: str, text: str) -> list[str]:
 
 
 def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
-    from rebalance.explore.bugs import SHOWN
-    from rebalance.explore.matrix import cells
-    from rebalance.model.profiles import BROKERS, CLIENTS
+    from rebalance.explore.groups.bugs import SHOWN
+    from rebalance.explore.groups.matrix import cells
+    from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 
     profiles = [name.strip() for name in options.profiles.split(",") if name.strip()]
     for name in profiles:
@@ -293,16 +303,16 @@ def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
     chosen = [switch for switch in switches if switch in SHOWN]
     if switches and not chosen:
         raise UsageError("nothing of that is shown on the model; `rebalance bugs ID` says how it is shown")
-    tell = _ticker(options)
+    report_progress = _ticker(options)
     found: list[Cell] = []
     try:
         for cell in cells(tuple(dict.fromkeys(chosen)), profiles):
             found.append(cell)
-            tell(f"{len(found)} cells, {cell.switch} {cell.profile.name}")
+            report_progress(f"{len(found)} cells, {cell.switch} {cell.profile.name}")
     except ValueError as error:
         raise usage(error) from error
     finally:
-        tell("")
+        report_progress("")
     if options.format == "json":
         rows = [
             {
@@ -315,15 +325,15 @@ def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
             }
             for cell in found
         ]
-        say(json.dumps(rows, indent=2))
+        print_out(json.dumps(rows, indent=2))
     else:
-        say("\n".join(_grids(found, markdown=options.format == "md")))
+        print_out("\n".join(_grids(found, markdown=options.format == "md")))
     return 0 if all(cell.agrees for cell in found) else 1
 
 
 def _grids(found: Sequence[Cell], *, markdown: bool) -> Iterator[str]:
     """Clients and brokers apart: rows are switches, columns releases."""
-    from rebalance.model.catalogue import entries_of
+    from rebalance.model.bugs.catalogue import entries_of
 
     for kind in ("client", "broker"):
         mine = [cell for cell in found if cell.profile.kind == kind]

@@ -9,23 +9,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import java_cli
-from rebalance.gate.terminal import (
+from rebalance.gate.cli import java_options
+from rebalance.gate.cli.console.terminal import (
     EXITS,
     ROOT,
     UsageError,
+    comma_separated,
     natural,
-    note,
     positive,
-    say,
+    print_err,
+    print_out,
     usage,
     whole,
-    words,
 )
 
 if TYPE_CHECKING:
-    from rebalance.gate.campaigning import TargetPlayer, WalkPlayer
-    from rebalance.pipeline.campaign import Campaign
+    from rebalance.gate.engines.campaigning import TargetPlayer, WalkPlayer
+    from rebalance.pipeline.campaign.campaign import Campaign
 
 SLICE, SLICE_OF_PROGRAM = 20_000, 2_000
 """Scenarios that a kill may cost; a program answers about a tenth as fast as a Python target."""
@@ -73,11 +73,12 @@ def add(commands: Any) -> None:
     target.add_argument("--memory-mib", type=whole, default=2048, metavar="N",
                         help="how much memory a program may use (2048)")  # fmt: skip
 
-    java_cli.add(parser)
+    java_options.add(parser)
     group = parser.add_argument_group(
         "of a SCENARIO (what is not given is as `rebalance explore --list` says)"
     )
-    group.add_argument("--profile", type=words, action="append", default=[], metavar="RELEASE[,RELEASE...]",
+    group.add_argument("--profile", type=comma_separated, action="append", default=[],
+                       metavar="RELEASE[,RELEASE...]",
                        help="releases of the members, in turn; repeatable, a walk has one")  # fmt: skip
     group.add_argument("--members", type=whole, metavar="N", help="how many consumers")
     group.add_argument("--partitions", type=whole, metavar="N", help="how many partitions in all")
@@ -90,7 +91,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.pipeline.campaign import CampaignError
+    from rebalance.pipeline.campaign.campaign import CampaignError
     from rebalance.pipeline.session import SparkMissing
 
     try:
@@ -106,11 +107,11 @@ def run(options: argparse.Namespace) -> int:
 def _campaign(options: argparse.Namespace) -> int:
     from importlib.metadata import version
 
-    from rebalance.pipeline import campaign as pipeline
+    from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.progress import progress
     from rebalance.pipeline.session import session
 
-    options.what = java_cli.spec(options.what, options)
+    options.what = java_options.spec(options.what, options)
     player = _player(options)
     directory: Path = options.out
     size = options.slice or (SLICE_OF_PROGRAM if _is_program(options) else SLICE)
@@ -121,13 +122,13 @@ def _campaign(options: argparse.Namespace) -> int:
         try:
             with (
                 session(options.master, memory="2g", settings=pipeline.LIGHT) as spark,
-                progress("scenarios", campaign.scenarios, quiet=options.no_progress) as tell,
+                progress("scenarios", campaign.scenarios, quiet=options.no_progress) as report_progress,
             ):
-                pipeline.run(spark, player, campaign, directory, options.limit, tell)
+                pipeline.run(spark, player, campaign, directory, options.limit, report_progress)
                 found = pipeline.tables(pipeline.verdicts(spark, directory, campaign))
         except KeyboardInterrupt:
             kept = sum(one.last - one.first for one in pipeline.played(directory, campaign))
-            note(
+            print_err(
                 f"interrupted: {kept:,} of {campaign.scenarios:,} scenarios are kept in {directory}; the "
                 f"same command goes on from there, `rebalance campaign --report {directory}` shows them"
             )
@@ -137,13 +138,13 @@ def _campaign(options: argparse.Namespace) -> int:
 
 
 def _is_program(options: argparse.Namespace) -> bool:
-    from rebalance.gate.targets import JAVA
+    from rebalance.gate.targets.resolve import JAVA
 
     return bool(options.command) or (options.what or "").startswith(JAVA)
 
 
 def _report_only(options: argparse.Namespace) -> int:
-    from rebalance.pipeline import campaign as pipeline
+    from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.session import session
 
     campaign = pipeline.load(options.report)
@@ -159,8 +160,8 @@ def _report_only(options: argparse.Namespace) -> int:
 
 def _player(options: argparse.Namespace) -> TargetPlayer | WalkPlayer:
     """What TARGET|SCENARIO names. Raises UsageError."""
-    from rebalance.explore.scenarios import SCENARIOS
-    from rebalance.gate.targets import known
+    from rebalance.explore.groups.scenarios import SCENARIOS
+    from rebalance.gate.targets.resolve import known
 
     named = options.what in SCENARIOS and not options.command
     if named and options.what in known() and options.kind is None:
@@ -171,9 +172,9 @@ def _player(options: argparse.Namespace) -> TargetPlayer | WalkPlayer:
 
 
 def _walks(options: argparse.Namespace) -> WalkPlayer:
-    from rebalance.explore.scenarios import ScenarioError, scenario
-    from rebalance.gate.campaigning import WalkPlayer
-    from rebalance.model.profiles import broker, client
+    from rebalance.explore.groups.scenarios import ScenarioError, scenario
+    from rebalance.gate.engines.campaigning import WalkPlayer
+    from rebalance.model.bugs.profiles import broker, client
     from rebalance.model.protocol.group import machine
 
     mixes = tuple(options.profile) or (("as-specified",),)
@@ -183,14 +184,14 @@ def _walks(options: argparse.Namespace) -> WalkPlayer:
             client(release)
         broker(options.broker)
         player = WalkPlayer(
-            options.what,
-            mixes,
-            options.members,
-            options.partitions,
-            options.broker,
-            options.budget,
-            tuple(dict.fromkeys(options.switch)),
-            options.depth,
+            scenario=options.what,
+            mixes=mixes,
+            members=options.members,
+            partitions=options.partitions,
+            broker=options.broker,
+            budget=options.budget,
+            switches=tuple(dict.fromkeys(options.switch)),
+            steps=options.depth,
         )
         for mix in mixes:
             if not mix:
@@ -203,11 +204,12 @@ def _walks(options: argparse.Namespace) -> WalkPlayer:
 
 def _histories(options: argparse.Namespace) -> TargetPlayer:
     """The player for a target; starts it once in a process of its own, to hear what it is."""
-    from rebalance.gate.campaigning import TargetPlayer
-    from rebalance.gate.session import Session
-    from rebalance.gate.targets import TargetError, resolve
+    from rebalance.gate.engines.campaigning import TargetPlayer
+    from rebalance.gate.targets.resolve import TargetError, resolve
+    from rebalance.gate.targets.session import Session
     from rebalance.model.values import RebalanceProtocol
-    from rebalance.properties.clauses import Level, select
+    from rebalance.properties.assignors.clauses import select
+    from rebalance.properties.verdict import Level
 
     if options.profile:
         raise UsageError(f"--profile goes with a SCENARIO, and {options.what or 'a command'!r} is a target")
@@ -228,14 +230,14 @@ def _histories(options: argparse.Namespace) -> TargetPlayer:
     if not protocols:
         raise UsageError(f"--protocol: {target.label} does not support {options.protocol}")
     return TargetPlayer(
-        target.spec,
-        protocols,
-        hello.version or "",
-        tuple(options.clause),
-        Level(options.level),
-        os.getcwd(),
-        options.call_seconds,
-        options.memory_mib,
+        spec=target.spec,
+        protocols=protocols,
+        version=hello.version or "",
+        clauses=tuple(options.clause),
+        level=Level(options.level),
+        directory=os.getcwd(),
+        call_seconds=options.call_seconds,
+        memory_mib=options.memory_mib,
     )
 
 
@@ -250,9 +252,9 @@ def _shrink(
 ) -> dict[str, str]:
     """Make the smallest failing scenario of each clause small, and the first of each way to be lost, and
     save them; clause -> path."""
-    from rebalance.gate import traces
-    from rebalance.gate.campaigning import Failing, TargetPlayer, shrink_histories, shrink_walks
-    from rebalance.gate.targets import TargetError
+    from rebalance.gate.engines.campaigning import Failing, TargetPlayer, shrink_histories, shrink_walks
+    from rebalance.gate.targets.resolve import TargetError
+    from rebalance.gate.traces import files
     from rebalance.pipeline.progress import progress
 
     failing = [Failing(row.clause, row.number, row.seed, row.scenarios) for row in found["clauses"]]
@@ -262,22 +264,22 @@ def _shrink(
         return paths
     try:
         if options.traces is None:
-            traces.make_root(ROOT)
-        out = options.traces or ROOT / traces.FAILURES
+            files.make_root(ROOT)
+        out = options.traces or ROOT / files.FAILURES
         if isinstance(player, TargetPlayer):
             small = shrink_histories(
                 player, failing, tuple(lost.values()), seed=campaign.seed, played=campaign.scenarios, out=out
             )
         else:
             small = shrink_walks(player, failing, out=out)
-        with progress("traces", len(failing), quiet=options.no_progress) as tell:
+        with progress("traces", len(failing), quiet=options.no_progress) as report_progress:
             for clause, path in small:
                 paths[clause] = path
-                tell(len(paths))
+                report_progress(len(paths))
     except (OSError, TargetError) as error:
-        note(f"the traces cannot be made: {error}")
+        print_err(f"the traces cannot be made: {error}")
     except KeyboardInterrupt:
-        note("interrupted while the traces were made; all scenarios are played and kept")
+        print_err("interrupted while the traces were made; all scenarios are played and kept")
     return paths
 
 
@@ -288,10 +290,10 @@ def _show(
     paths: Mapping[str, str],
     options: argparse.Namespace,
 ) -> int:
-    from rebalance.gate.report.campaign import data, exit_code, render
+    from rebalance.gate.report.terminal.campaign import data, exit_code, render
 
     if options.format == "json":
-        say(json.dumps(data(campaign, directory, found, paths), indent=2))
+        print_out(json.dumps(data(campaign, directory, found, paths), indent=2))
     else:
-        say(render(campaign, directory, found, paths))
+        print_out(render(campaign, directory, found, paths))
     return int(exit_code(campaign, found))

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import ROOT, UsageError, natural, note, positive, say, usage, whole, words
+from rebalance.gate.cli.console.terminal import (
+    ROOT,
+    UsageError,
+    comma_separated,
+    natural,
+    positive,
+    print_err,
+    print_out,
+    usage,
+    whole,
+)
 
 if TYPE_CHECKING:
-    from rebalance.gate.compare import Column, Comparison, Judged
-    from rebalance.gate.traces import Trace
+    from rebalance.gate.compare.clients import PinnedClient
+    from rebalance.gate.compare.compare import Judged, TargetColumn, TargetComparison
+    from rebalance.gate.compare.registries import Existing
+    from rebalance.gate.traces.counterexamples import Trace
 
 
 def add(commands: Any) -> None:
@@ -29,12 +41,18 @@ def add(commands: Any) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="as `rebalance check` takes it, or "
-                        "@FILE: clients, written as in gate/clients.json")  # fmt: skip
-    parser.add_argument("--client", type=words, metavar="all|C[,C...]", help="clients whose releases are "
-                        "pinned: reference, kafka-clients (of Java), kafka-python, aiokafka")  # fmt: skip
-    parser.add_argument("--releases", type=words, metavar="all|newest|R[,R...]", help="their releases: "
-                        "all (the default) that are pinned; without --client of kafka-clients")  # fmt: skip
-    parser.add_argument("--assignors", type=words, metavar="A[,A...]", help="which of their assignors (all)")
+                        "@FILE: clients, written as in gate/compare/clients.json")  # fmt: skip
+    parser.add_argument("--client", type=comma_separated, metavar="all|C[,C...]",
+                        help="clients in their releases: "
+                        "reference, kafka-clients (of Java), kafka-python, aiokafka")  # fmt: skip
+    parser.add_argument("--releases", type=comma_separated, metavar="all|newest|R[,R...]",
+                        help="their releases: all "
+                        "(the default) that gate/compare/clients.json names, of those that exist, as the "
+                        "registries say, the last of each minor series; newest, the last that exists; "
+                        "without --client of kafka-clients")  # fmt: skip
+    parser.add_argument(
+        "--assignors", type=comma_separated, metavar="A[,A...]", help="which of their assignors (all)"
+    )
     parser.add_argument("--traces", type=Path, action="append", default=[], metavar="PATH", help="a trace, "
                         "or a directory of them, to be played on all besides; repeatable")  # fmt: skip
     parser.add_argument("--profile", choices=("smoke", "ci", "nightly"), default="smoke",
@@ -43,7 +61,7 @@ def add(commands: Any) -> None:
                         "below this path; repeatable")  # fmt: skip
     parser.add_argument("--seed", type=natural, default=0, metavar="S")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where it is kept (.rebalance/compare)")
-    parser.add_argument("--format", choices=("text", "markdown", "html", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
     parser.add_argument("--pages", type=Path, metavar="DIR", help="write a page of all and one of each "
                         "client there, in Markdown, with the traces that they name")  # fmt: skip
     parser.add_argument("--call-seconds", type=positive, default=10.0, metavar="S",
@@ -56,16 +74,17 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate import compare, traces
+    from rebalance.gate.compare import compare
+    from rebalance.gate.traces import files
 
     comparison = _comparison(options)
     try:
-        traces.make_root(ROOT)
+        files.make_root(ROOT)
         judged = compare.run(comparison, _teller(options))
         if options.pages:
             _write(judged, comparison, options.pages)
     except KeyboardInterrupt:
-        note(f"interrupted: what is known is kept in {comparison.directory}; the same command goes on")
+        print_err(f"interrupted: what is known is kept in {comparison.directory}; the same command goes on")
         if not options.pages:
             _show(compare.stored(comparison), comparison, options.format, options.verbose)
         return 130
@@ -81,13 +100,15 @@ def columns(
     wanted: Sequence[str] | None,
     releases: Sequence[str] | None,
     assignors: Sequence[str] | None,
-) -> tuple[Column, ...]:
-    """The targets, then the pinned clients that are wanted and those of files among the targets (``@FILE``).
+    ask: Callable[[Iterable[str]], Mapping[str, Existing]] | None = None,
+) -> tuple[TargetColumn, ...]:
+    """The targets, then the known clients that are wanted and those of files among the targets (``@FILE``).
 
-    Raises UsageError.
+    ``ask`` is who knows which releases exist, the registries without any; what they do not say is said on
+    stderr. Raises UsageError.
     """
-    from rebalance.gate import clients
-    from rebalance.gate.compare import Column
+    from rebalance.gate.compare import clients, registries
+    from rebalance.gate.compare.compare import TargetColumn
 
     known = {client.name: client for client in clients.pinned()}
     wanted = ("kafka-clients",) if wanted is None and releases else tuple(wanted or ())
@@ -97,21 +118,46 @@ def columns(
     try:
         for spec in targets:
             found += clients.read(Path(spec[1:])) if spec.startswith("@") else ()
-        of_clients = [c for client in found for c in client.columns(releases or ("all",), assignors or ())]
+        of_clients = _of(found, releases, assignors, {})  # so that nobody is asked for what is wrong
+        packages = [one.package for one in found if one.package and one.has(assignors)]
+        if packages:
+            of_clients = _of(found, releases, assignors, (ask or registries.existing_of)(packages))
     except ValueError as error:  # of a file, or a release that is no release
         raise UsageError(str(error)) from error
     for name in assignors or ():
         if not any(column.assignor == name for column in of_clients):
             raise UsageError(f"--assignors: none of the clients has {name!r}")
-    named = [Column(spec, spec) for spec in targets if not spec.startswith("@")]
+    named = [TargetColumn(spec=spec, label=spec) for spec in targets if not spec.startswith("@")]
     return tuple(dict.fromkeys([*named, *of_clients]))
 
 
-def _comparison(options: argparse.Namespace) -> Comparison:
-    from rebalance.gate.compare import Comparison
-    from rebalance.gate.plan import PROFILES, Plan
-    from rebalance.gate.targets import TargetError, resolve
-    from rebalance.properties.clauses import Level, select
+def _of(
+    found: Sequence[PinnedClient],
+    releases: Sequence[str] | None,
+    assignors: Sequence[str] | None,
+    existing: Mapping[str, Existing],
+) -> list[TargetColumn]:
+    """The columns of clients, and on stderr what is not known of their packages. Raises ValueError."""
+    for answer in existing.values():
+        if answer.trouble:
+            print_err(f"{answer.trouble}; those that are named are taken")
+    return [
+        column
+        for client in found
+        for column in client.columns(
+            releases or ("all",),
+            assignors or (),
+            existing[client.package].releases if client.package in existing else (),
+        )
+    ]
+
+
+def _comparison(options: argparse.Namespace) -> TargetComparison:
+    from rebalance.gate.check.plan import PROFILES, CheckPlan
+    from rebalance.gate.compare.compare import TargetComparison
+    from rebalance.gate.targets.resolve import TargetError, resolve
+    from rebalance.properties.assignors.clauses import select
+    from rebalance.properties.verdict import Level
 
     found = columns(options.targets, options.client, options.releases, options.assignors)
     if not found:
@@ -123,24 +169,26 @@ def _comparison(options: argparse.Namespace) -> Comparison:
                 resolve(column.spec)
     except (ValueError, TargetError) as error:
         raise UsageError(str(error)) from error
-    return Comparison(
-        found,
-        options.out or ROOT / "compare",
-        Plan(clauses, profile=PROFILES[options.profile], seed=options.seed, level=Level.QUALITY),
-        options.call_seconds,
-        options.memory_mib,
-        _known(options.traces),
+    return TargetComparison(
+        columns=found,
+        directory=options.out or ROOT / "compare",
+        plan=CheckPlan(
+            clauses=clauses, profile=PROFILES[options.profile], seed=options.seed, level=Level.QUALITY
+        ),
+        call_seconds=options.call_seconds,
+        memory_mib=options.memory_mib,
+        known=_known(options.traces),
     )
 
 
 def _known(paths: Sequence[Path]) -> tuple[Trace, ...]:
     """The traces at these paths, in the order of their names. Raises UsageError."""
-    from rebalance.gate import traces
+    from rebalance.gate.traces import counterexamples, files
 
-    files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    found = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     try:
-        return tuple(map(traces.load, files))
-    except traces.TraceError as error:
+        return tuple(map(counterexamples.load, found))
+    except files.TraceError as error:
         raise UsageError(f"--traces: {error}") from error
 
 
@@ -148,23 +196,23 @@ def _teller(options: argparse.Namespace) -> Callable[[int, int, str], None]:
     """Says what is done, and how long the rest will take if it goes on as since the start."""
     if options.no_progress:
         return lambda done, total, what: None
-    from rebalance.gate.report.timeline import span
+    from rebalance.gate.report.times import span
 
     began: list[tuple[float, int]] = []
 
-    def tell(done: int, total: int, what: str) -> None:
+    def report_progress(done: int, total: int, what: str) -> None:
         began.append((time.monotonic(), done))
         (start, first), (now, _) = began[0], began[-1]
         left = (now - start) / (done - first) * (total - done) if done > first else None
-        note(f"{done + 1}/{total} {what}" + (f"  (about {span(left)} left)" if left else ""))
+        print_err(f"{done + 1}/{total} {what}" + (f"  (about {span(left)} left)" if left else ""))
 
-    return tell
+    return report_progress
 
 
-def _write(judged: Sequence[Judged], comparison: Comparison, directory: Path) -> None:
+def _write(judged: Sequence[Judged], comparison: TargetComparison, directory: Path) -> None:
     """The pages, and the traces that they name. Raises OSError."""
-    from rebalance.gate import traces
-    from rebalance.gate.report import comparison as report
+    from rebalance.gate.report.terminal import comparison as report
+    from rebalance.gate.traces import counterexamples, files
 
     pages, shown = report.pages(judged, report.About.of(comparison), str(directory))
     (directory / "traces").mkdir(parents=True, exist_ok=True)
@@ -172,24 +220,22 @@ def _write(judged: Sequence[Judged], comparison: Comparison, directory: Path) ->
         if stale.stem not in shown:
             stale.unlink()
     for name, text in pages.items():
-        traces.write(directory / name, text)
+        files.write(directory / name, text)
     for trace in shown.values():
-        traces.write(directory / "traces" / f"{trace.id}.json", traces.to_text(trace))
-    note(f"{len(pages)} pages in {directory}")
+        files.write(directory / "traces" / f"{trace.id}.json", counterexamples.to_text(trace))
+    print_err(f"{len(pages)} pages in {directory}")
 
 
-def _show(judged: Sequence[Judged], comparison: Comparison, form: str, verbose: bool) -> None:
-    from rebalance.gate.report import comparison as report
+def _show(judged: Sequence[Judged], comparison: TargetComparison, form: str, verbose: bool) -> None:
+    from rebalance.gate.report.terminal import comparison as report
 
     about = report.About.of(comparison)
     if form == "json":
-        say(report.to_json(judged))
+        print_out(report.to_json(judged))
     elif form == "markdown":
-        say(report.markdown(judged, about))
-    elif form == "html":
-        say(report.html(judged, about))
+        print_out(report.markdown(judged, about))
     else:
-        say(report.text(judged, verbose=verbose))
+        print_out(report.text(judged, verbose=verbose))
 
 
 def _exit(judged: Sequence[Judged]) -> int:

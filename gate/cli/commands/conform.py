@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import (
+from rebalance.gate.cli.console.terminal import (
     EXITS,
     UsageError,
+    comma_separated,
     draw,
     natural,
     positive,
-    say,
+    print_out,
     usage,
     whole,
-    words,
     write,
 )
 
 if TYPE_CHECKING:
-    from rebalance.gate.conformance import Answer, Choices
+    from rebalance.live.conformance.logs import Choices, ConformanceAnswer
 
 MOST = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
@@ -49,20 +49,20 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
     parser.add_argument("events", type=Path, metavar="EVENTS.jsonl|DIR")
     parser.add_argument("--group", metavar="NAME", help="which group, if the log has several")
-    asked = parser.add_argument_group("what the model is")
-    asked.add_argument("--profile", action="append", default=[], metavar="[CONSUMER=]PROFILE",
+    model = parser.add_argument_group("what the model is")
+    model.add_argument("--profile", action="append", default=[], metavar="[CONSUMER=]PROFILE",
                        help="release of all consumers, or of those whose names fit a pattern; repeatable (as "
                        "the log says of itself, else as-specified)")  # fmt: skip
-    asked.add_argument("--broker", metavar="PROFILE", help="release of the coordinator, or mock, the mock "
+    model.add_argument("--broker", metavar="PROFILE", help="release of the coordinator, or mock, the mock "
                        "cluster of librdkafka (as run.json says, else as-specified)")  # fmt: skip
-    asked.add_argument("--assignors", action="append", default=[], metavar="[CONSUMER=]NAME[,NAME...]",
+    model.add_argument("--assignors", action="append", default=[], metavar="[CONSUMER=]NAME[,NAME...]",
                        help="their lists of assignors (as run.json says, else the profile's)")  # fmt: skip
-    asked.add_argument("--assignment", choices=("observed", "reference"), default="observed",
+    model.add_argument("--assignment", choices=("observed", "reference"), default="observed",
                        help="what a leader decides: what the callbacks after it say, as far as the clauses "
                        "of a leader hold, or what our assignor of that name does (observed)")  # fmt: skip
-    asked.add_argument("--topic", action="append", default=[], metavar="NAME=COUNT",
+    model.add_argument("--topic", action="append", default=[], metavar="NAME=COUNT",
                        help="how many partitions a topic has, where the log does not show all")  # fmt: skip
-    asked.add_argument("--faults", type=natural, default=0, metavar="N", help="how many faults that nobody "
+    model.add_argument("--faults", type=natural, default=0, metavar="N", help="how many faults that nobody "
                        "wrote down may have happened, such as lost answers (0)")  # fmt: skip
     search = parser.add_argument_group("the search")
     search.add_argument("--window", type=positive, default=1.0, metavar="SECONDS", help="events of two "
@@ -82,28 +82,28 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate.conformance import LogError, ask, question, read
+    from rebalance.live.conformance.logs import LogError, ask, build_question, read
 
     try:
         recorded = read(options.events, options.group)
-        asked = question(recorded, choices(options))
+        question = build_question(recorded, choices(options))
     except OSError as error:
         raise UsageError(f"{error.filename}: {error.strerror}") from error
     except (LogError, ValueError) as error:
         raise usage(error) from error
     bar = _Progress(sys.stderr.isatty() and not options.no_progress)
-    answer = ask(asked, choices(options), bar)
+    answer = ask(question, choices(options), bar)
     bar.clear()
     document = json.dumps(data(answer), indent=2)
     if options.out is not None:
         write(options.out, document + "\n", "--out")
-    say(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
+    print_out(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
     return VERDICTS[answer.conformance.verdict][1]
 
 
 def choices(options: argparse.Namespace) -> Choices:
     """What the options say. Raises UsageError."""
-    from rebalance.gate.conformance import Choices
+    from rebalance.live.conformance.logs import Choices
 
     topics: dict[str, int] = {}
     for given in options.topic:
@@ -111,18 +111,18 @@ def choices(options: argparse.Namespace) -> Choices:
         if not name or not count.isdigit() or not int(count):
             raise UsageError(f"--topic {given!r} is not of the form NAME=COUNT, such as orders=6")
         topics[name] = int(count)
-    lists = [(pattern, words(names)) for pattern, names in map(_named, options.assignors)]
+    lists = [(pattern, comma_separated(names)) for pattern, names in map(_named, options.assignors)]
     return Choices(
-        tuple(map(_named, options.profile)),
-        options.broker,
-        tuple(lists),
-        topics,
-        options.assignment,
-        options.faults,
-        options.window,
-        options.steps,
-        options.states,
-        options.seconds,
+        profiles=tuple(map(_named, options.profile)),
+        broker=options.broker,
+        assignors=tuple(lists),
+        topics=topics,
+        assignor=options.assignment,
+        faults=options.faults,
+        window=options.window,
+        steps=options.steps,
+        limit=options.states,
+        seconds=options.seconds,
     )
 
 
@@ -151,65 +151,65 @@ class _Progress:
 # -- what is said --------------------------------------------------------------------------------------
 
 
-def data(answer: Answer) -> dict[str, Any]:
+def data(answer: ConformanceAnswer) -> dict[str, Any]:
     """The answer as JSON values."""
-    asked, found = answer.question, answer.conformance
+    question, found = answer.question, answer.conformance
     verdict, code = VERDICTS[found.verdict]
     mismatch: dict[str, Any] = {}
     if found.blamed is not None:
         mismatch = {
-            "line": asked.lines[found.blamed].number,
-            "event": str(asked.lines[found.blamed]),
-            "pending": [asked.lines[place].number for place in found.pending],
+            "line": question.lines[found.blamed].number,
+            "event": str(question.lines[found.blamed]),
+            "pending": [question.lines[position].number for position in found.pending],
             "allowed": [{"shows": _spelled(answer, text), "states": count} for text, count in found.allowed],
         }
     return {
         "verdict": verdict,
         "exit": code,
         "explained": found.verdict == "explained",
-        "log": str(asked.recorded.path),
-        "group": asked.recorded.group,
+        "log": str(question.recorded.path),
+        "group": question.recorded.group,
         "consumers": [
             {"name": slot.consumer, "profile": slot.profile, "assignors": list(slot.assignors)}
-            for slot in asked.slots
+            for slot in question.slots
         ],
-        "broker": asked.broker,
-        "topics": dict(asked.topics),
+        "broker": question.broker,
+        "topics": dict(question.topics),
         "events": found.events,
         "longest": found.longest,
         "hidden_faults": answer.faults,
         "findings": answer.findings,
-        "free": [f"{name} of {asked.name(slot)}" for name, slot in asked.free],
+        "free": [f"{name} of {question.name(slot)}" for name, slot in question.unlogged_actions],
         "searched": found.searched,
         "why": found.why,
         **({"mismatch": mismatch} if mismatch else {}),
         "witness": [
             {
                 "action": step.event.action if step.event else "",
-                **({"who": asked.name(step.event.who)} if step.event and step.event.who >= 0 else {}),
+                **({"who": question.name(step.event.who)} if step.event and step.event.who >= 0 else {}),
                 **({"choice": step.event.choice} if step.event and step.event.choice else {}),
-                "lines": [asked.lines[place].number for place in step.shows],
+                "lines": [question.lines[position].number for position in step.shows],
             }
             for step in found.witness
         ],
     }
 
 
-def text(answer: Answer, *, steps: bool = False) -> list[str]:
+def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
     """The answer for people."""
-    from rebalance.gate.report.words import clean, count
+    from rebalance.gate.cli.console.text import clean, count
 
-    asked, found = answer.question, answer.conformance
+    question, found = answer.question, answer.conformance
     verdict, _ = VERDICTS[found.verdict]
-    names = sorted({slot.profile for slot in asked.slots})
-    where = f"{', '.join(names)} on {asked.broker}"
-    head = f"{verdict}  {asked.recorded.group}: {found.longest} of {found.events} events"
-    said = {
+    names = sorted({slot.profile for slot in question.slots})
+    where = f"{', '.join(names)} on {question.broker}"
+    head = f"{verdict}  {question.recorded.group}: {found.longest} of {found.events} events"
+    headline = {
         "explained": f"{head} explained by {where}",
         "mismatch": f"{head} explained by {where}, and not the next",
         "inconclusive": f"{head} explained so far by {where}: {found.why}",
     }[found.verdict]
-    lines = [clean(said), f"  {found.searched:,} states and events searched"]
+    lines = [clean(headline), f"  {found.searched:,} states and events searched"]
     if answer.faults:
         lines[1] += f", {count(answer.faults, 'fault')} that nobody wrote down"
     lines += _found(answer)
@@ -222,27 +222,31 @@ def text(answer: Answer, *, steps: bool = False) -> list[str]:
     return lines
 
 
-def _found(answer: Answer) -> list[str]:
+def _found(answer: ConformanceAnswer) -> list[str]:
     """What about clients the run takes that is no part of the model."""
-    from rebalance.gate.habits import BY_ID
-    from rebalance.gate.report.words import clean, count
+    from rebalance.gate.cli.console.text import clean, count
+    from rebalance.live.conformance.deviations import BY_ID
 
     lines: list[str] = []
     for name, times in answer.findings.items():
-        habit = BY_ID.get(name)
-        whose = f"{habit.client}: {habit.sentence}" if habit else "a leader's decision breaks this clause"
+        deviation = BY_ID.get(name)
+        whose = (
+            f"{deviation.client}: {deviation.sentence}"
+            if deviation
+            else "a leader's decision breaks this clause"
+        )
         lines.append(clean(f"  {name} ({count(times, 'time')}): {whose}"))
     return ["", "  findings about clients that the run takes", *lines] if lines else []
 
 
-def _mismatch(answer: Answer) -> list[str]:
-    from rebalance.gate.report.words import clean, count
+def _mismatch(answer: ConformanceAnswer) -> list[str]:
+    from rebalance.gate.cli.console.text import clean, count
 
-    asked, found = answer.question, answer.conformance
+    question, found = answer.question, answer.conformance
     assert found.blamed is not None
-    blamed = asked.lines[found.blamed]
+    blamed = question.lines[found.blamed]
     lines = ["", clean(f"  line {blamed.number}: {blamed}"), "    no state of the model allows it there"]
-    others = [asked.lines[place] for place in found.pending if place != found.blamed]
+    others = [question.lines[position] for position in found.pending if position != found.blamed]
     if others:
         lines += ["  nor the next events of the other consumers"]
         lines += [clean(f"    line {line.number}: {line}") for line in others[:MOST]]
@@ -253,32 +257,32 @@ def _mismatch(answer: Answer) -> list[str]:
     return lines
 
 
-def _steps(answer: Answer, witness: Sequence[Any]) -> list[str]:
-    from rebalance.gate.report.words import clean
+def _steps(answer: ConformanceAnswer, witness: Sequence[Any]) -> list[str]:
+    from rebalance.gate.cli.console.text import clean
 
-    asked, lines = answer.question, []
+    question, lines = answer.question, []
     for step in witness:
         if step.event is None:
             what = "(it has failed before)"
         else:
-            who = asked.name(step.event.who) if step.event.who >= 0 else ""
+            who = question.name(step.event.who) if step.event.who >= 0 else ""
             choice = f" ({_spelled(answer, step.event.choice)})" if step.event.choice else ""
             what = f"{who} {step.event.action}{choice}".strip()
-        shown = "; ".join(f"line {asked.lines[p].number} {asked.lines[p].event}" for p in step.shows)
+        shown = "; ".join(f"line {question.lines[p].number} {question.lines[p].event}" for p in step.shows)
         lines.append(clean(f"{what}{'  <- ' + shown if shown else ''}"))
     return lines
 
 
-def _spelled(answer: Answer, said: str) -> str:
+def _spelled(answer: ConformanceAnswer, phrase: str) -> str:
     """Text of the model with the log's names for consumers and partitions."""
     from rebalance.model.protocol.setup import letter
 
-    asked = answer.question
-    several = len(asked.topics) > 1
-    names = {f"t{n if several else ''}-": f"{topic}-" for n, (topic, _) in enumerate(asked.topics)}
-    letters = {letter(slot): one.consumer for slot, one in enumerate(asked.slots)}
+    question = answer.question
+    several = len(question.topics) > 1
+    names = {f"t{n if several else ''}-": f"{topic}-" for n, (topic, _) in enumerate(question.topics)}
+    letters = {letter(slot): one.consumer for slot, one in enumerate(question.slots)}
     made = []
-    for word in said.split(" "):
+    for word in phrase.split(" "):
         bare = word.rstrip(":,;")
         tail = word[len(bare) :]
         if bare in letters:

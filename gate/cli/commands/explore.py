@@ -12,27 +12,27 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import reporting
-from rebalance.gate.terminal import (
+from rebalance.gate.cli import report_options
+from rebalance.gate.cli.console.terminal import (
     EXITS,
     ROOT,
     UsageError,
     amount,
     color,
+    comma_separated,
     draw,
     natural,
-    note,
-    say,
+    print_err,
+    print_out,
     usage,
     whole,
-    words,
     write,
 )
 
 if TYPE_CHECKING:
-    from rebalance.explore.scenarios import Scenario
-    from rebalance.explore.search import Progress
-    from rebalance.gate.exploring import Explored, Plan
+    from rebalance.explore.engine.search import Progress
+    from rebalance.explore.groups.exploration import ExplorationPlan, Explored
+    from rebalance.explore.groups.scenarios import NamedScenario
 
 
 def add(commands: Any) -> None:
@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
     group = parser.add_argument_group("the group (what is not given is as --list says)")
     group.add_argument("--members", type=whole, metavar="N", help="how many consumers")
     group.add_argument("--partitions", type=whole, metavar="N", help="how many partitions in all")
-    group.add_argument("--profiles", type=words, default=("as-specified",), metavar="P[,P...]",
+    group.add_argument("--profiles", type=comma_separated, default=("as-specified",), metavar="P[,P...]",
                        help="releases of the members, in turn (as-specified)")  # fmt: skip
     group.add_argument("--broker", default="as-specified", metavar="B", help="release of the coordinator")
     group.add_argument("--assignor", metavar="TARGET", help="an assignor in place of the reference one: "
@@ -84,11 +84,11 @@ def add(commands: Any) -> None:
     search.add_argument("--no-liveness", action="store_true", help="do not ask whether the group settles")
     search.add_argument("--resume", action="store_true", help="go on where this search was interrupted or "
                         "met a bound")  # fmt: skip
-    way = search.add_mutually_exclusive_group()
-    way.add_argument(
+    order = search.add_mutually_exclusive_group()
+    order.add_argument(
         "--dfs", action="store_true", help="depth-first instead, to --depth; traces are made short"
     )
-    way.add_argument(
+    order.add_argument(
         "--swarm", action="store_true", help="random walks of --depth steps instead, the same way"
     )
     search.add_argument("--seed", type=natural, default=0, metavar="N", help="of --swarm (0)")
@@ -104,16 +104,17 @@ def add(commands: Any) -> None:
     )
     shown.add_argument("--dot", type=Path, metavar="FILE", help="the steps without faults for Graphviz, "
                        "at most 500 states")  # fmt: skip
-    reporting.add(shown, "html (this one, unless --format says otherwise), json, junit, sarif, markdown, "
-                  "badge")  # fmt: skip
+    report_options.add(shown, "html (this one, unless --format says otherwise), json, junit, sarif, "
+                  "markdown")  # fmt: skip
     shown.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
     shown.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
 
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.explore.scenarios import ScenarioError, scenario
-    from rebalance.gate.report import CI_WRITERS
+    from rebalance.explore.groups.scenarios import ScenarioError, scenario
+    from rebalance.gate.cli.writers import CI_WRITERS
+    from rebalance.gate.report.terminal.exploration import data, exit_code, render
 
     if options.list or options.clauses:
         _list(options) if options.list else _clauses(options)
@@ -126,31 +127,29 @@ def run(options: argparse.Namespace) -> int:
         raise usage(error) from error
     _refuse(options)
     unasked = ("html",) if options.format == "text" else ()
-    formats = reporting.formats(options, ("html", "json", *CI_WRITERS), unasked)
-    place = reporting.directory(formats, options)
+    formats = report_options.formats(options, ("html", "json", *CI_WRITERS), unasked)
+    directory = report_options.directory(formats, options)
     found = _explore(plan, options)
     paths = _save(found, Path(options.out) if options.out and "://" not in options.out else None)
     if options.format == "json":
-        from rebalance.gate.report.exploration import data
-
-        say(json.dumps(data(found, paths), indent=2))
+        print_out(json.dumps(data(found, paths), indent=2))
     else:
-        from rebalance.gate.report.exploration import render
-
-        say(render(found, paths, color=color(options), page=reporting.page(place, formats)))
+        print_out(render(found, paths, color=color(options), page=report_options.page(directory, formats)))
     _export(found, options)
-    _report(found, paths, formats, place, options)
-    if found.interrupted and found.checkpoint is not None:
-        note(f"interrupted; saved to {found.checkpoint}: the same command with --resume goes on from there")
-    return int(found.exit)
+    _report(found, paths, formats, directory, options)
+    if found.interrupted and found.checkpoint:
+        print_err(
+            f"interrupted; saved to {found.checkpoint}: the same command with --resume goes on from there"
+        )
+    return int(exit_code(found))
 
 
 # -- what is to be explored ----------------------------------------------------------------------------
 
 
-def _plan(options: argparse.Namespace, chosen: Scenario) -> Plan:
-    from rebalance.explore.search import Limits
-    from rebalance.gate.exploring import Plan
+def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan:
+    from rebalance.explore.engine.search import Limits
+    from rebalance.explore.groups.exploration import ExplorationPlan
     from rebalance.model.protocol.group import machine
 
     setup = _setup(options, chosen)
@@ -172,27 +171,25 @@ def _plan(options: argparse.Namespace, chosen: Scenario) -> Plan:
         "faults": list(setup.faults),
     }
     walk = "depth" if options.dfs else "swarm"
-    return Plan(
-        setup,
-        origin,
+    return ExplorationPlan(
+        setup=setup,
+        origin=origin,
         engine=options.engine,
         symmetry=options.symmetry,
         exact=options.exact,
         limits=Limits(options.depth, options.states, options.memory, options.go_on),
         asks_liveness=not options.no_liveness,
         most=options.all_shortest,
-        way=walk if options.dfs or options.swarm else "breadth",
+        strategy=walk if options.dfs or options.swarm else "breadth",
         seed=options.seed,
         walks=options.walks,
         steps=options.depth if options.depth is not None else (40 if options.dfs else 200),
-        master=options.master or "local[*]",
-        resume=options.resume,
     )
 
 
-def _setup(options: argparse.Namespace, chosen: Scenario) -> Any:
-    from rebalance.explore.scenarios import Size
-    from rebalance.model.profiles import broker, client
+def _setup(options: argparse.Namespace, chosen: NamedScenario) -> Any:
+    from rebalance.explore.groups.scenarios import ScenarioSize
+    from rebalance.model.bugs.profiles import broker, client
 
     if not options.profiles:
         raise UsageError("--profiles names no release")
@@ -203,7 +200,7 @@ def _setup(options: argparse.Namespace, chosen: Scenario) -> Any:
     except ValueError as error:
         raise usage(error) from error
     faults = _faults(options.faults)
-    size = Size(
+    size = ScenarioSize(
         members=options.members,
         partitions=options.partitions,
         profiles=tuple(options.profiles),
@@ -227,20 +224,22 @@ def _faults(text: str | None) -> tuple[str, ...] | None:
         return None
     if text in ("all", "none"):
         return FAULTS if text == "all" else ()
-    wanted = [word.replace("-", " ") for word in words(text)]
+    wanted = [word.replace("-", " ") for word in comma_separated(text)]
     if unknown := [word for word in wanted if word not in FAULTS]:
         raise UsageError(f"--faults: no fault {unknown[0]!r}; there are: {', '.join(FAULTS)}; all; none")
     return tuple(fault for fault in FAULTS if fault in wanted)
 
 
-def _with_assignor(options: argparse.Namespace, chosen: Scenario, size: Any) -> tuple[Scenario, Any]:
+def _with_assignor(
+    options: argparse.Namespace, chosen: NamedScenario, size: Any
+) -> tuple[NamedScenario, Any]:
     """The scenario with the target wherever it lists an assignor of the same protocol."""
     from dataclasses import replace
 
-    from rebalance.gate.plugged import plugged
-    from rebalance.gate.targets import TargetError
+    from rebalance.gate.targets.plugged import plugged
+    from rebalance.gate.targets.resolve import TargetError
     from rebalance.model.assignors import reference
-    from rebalance.model.switches import SWITCHES
+    from rebalance.model.bugs.switches import SWITCHES
 
     try:
         plug = plugged(options.assignor)
@@ -250,18 +249,20 @@ def _with_assignor(options: argparse.Namespace, chosen: Scenario, size: Any) -> 
         raise UsageError(
             f"--switch {on[0]} is one of assignors: write --assignor NAME+{on[0]}, or leave one out"
         )
-    kind = reference(plug.place).protocols
+    kind = reference(plug.replaces).protocols
     lists = tuple(
-        tuple(tuple(plug.place if reference(n).protocols == kind else n for n in stage) for stage in stages)
+        tuple(
+            tuple(plug.replaces if reference(n).protocols == kind else n for n in stage) for stage in stages
+        )
         for stages in chosen.lists
     )
-    if not any(plug.place in stage for stages in lists for stage in stages):
+    if not any(plug.replaces in stage for stages in lists for stage in stages):
         names = sorted({name for stages in chosen.lists for stage in stages for name in stage})
         protocols = "cooperative" if len(kind) > 1 else "eager"
         raise UsageError(
             f"--assignor {options.assignor} is {protocols}; {chosen.name} has {', '.join(names)} only"
         )
-    return replace(chosen, lists=lists), replace(size, plug=plug)
+    return replace(chosen, lists=lists), replace(size, factory=plug)
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -301,59 +302,81 @@ def _refuse_of_spark(options: argparse.Namespace) -> None:
 # -- running -------------------------------------------------------------------------------------------
 
 
-def _explore(plan: Plan, options: argparse.Namespace) -> Explored:
-    from rebalance.explore.fast import Collision
-    from rebalance.gate import exploring, traces
-    from rebalance.gate.plugged import UserDataError
+def _explore(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
+    from rebalance.explore.engine.checkpoint import Checkpoint
+    from rebalance.explore.engine.fast import Collision
+    from rebalance.explore.groups.exploration import run_exploration
+    from rebalance.gate.targets.plugged import UserDataError
+    from rebalance.gate.traces import files
 
     if plan.engine == "spark":
         return _on_spark(plan, options)
     saved = None
-    if plan.way == "breadth" and plan.engine == "fast":
-        saved = ROOT / "explore" / f"{plan.fingerprint}{'-symmetry' * plan.symmetry}.checkpoint"
+    if plan.strategy == "breadth" and plan.engine == "fast":
+        saved = ROOT / "explore" / f"{_fingerprint(plan)}{'-symmetry' * plan.symmetry}.checkpoint"
         try:
-            traces.make_root(ROOT)
+            files.make_root(ROOT)
             saved.parent.mkdir(exist_ok=True)
             if not options.resume:
                 saved.unlink(missing_ok=True)
         except OSError as error:
-            note(f"an interrupted search cannot be saved: {error}")
+            print_err(f"an interrupted search cannot be saved: {error}")
             saved = None
         if options.resume and (saved is None or not saved.exists()):
-            note("nothing to resume: a new start")
+            print_err("nothing to resume: a new start")
     try:
-        with _ticker(options) as tell:
-            return exploring.explore(plan, tell=tell, checkpoint=saved)
+        with _ticker(options) as report_progress:
+            kept = None if saved is None else Checkpoint(saved, _fingerprint(plan))
+            return run_exploration(plan, report_progress=report_progress, checkpoint=kept)
     except UserDataError as error:
         raise UsageError(f"--assignor: {error}") from error
     except Collision as error:
         raise UsageError(f"--exact: {error}; the hashes do not do for this search") from error
 
 
-def _on_spark(plan: Plan, options: argparse.Namespace) -> Explored:
+def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
     """With all levels in one directory, which is removed in the end unless it was asked for by name."""
     from pyspark.errors import AnalysisException, PythonException
-    from rebalance.gate import exploring, traces
-    from rebalance.pipeline.session import SparkMissing
+    from rebalance.explore.groups.exploration import run_exploration
+    from rebalance.gate.traces import files
+    from rebalance.pipeline.exploration.exploration import engine
+    from rebalance.pipeline.session import LOCAL, SparkMissing
 
-    where = f"{options.out or ROOT / 'explore'}/{plan.fingerprint}{'-symmetry' * plan.symmetry}"
+    where = f"{options.out or ROOT / 'explore'}/{_fingerprint(plan)}{'-symmetry' * plan.symmetry}"
     if options.out is None:
-        traces.make_root(ROOT)
+        files.make_root(ROOT)
     try:
-        with _ticker(options) as tell:
-            found = exploring.explore(plan, tell=tell, checkpoint=where)
+        with _ticker(options) as report_progress:
+            other = engine(options.master or LOCAL, where, resume=options.resume)
+            found = run_exploration(plan, report_progress=report_progress, other=other)
     except SparkMissing as error:
         raise usage(error) from error
     except AnalysisException as error:
         raise UsageError(f"--out: {where}: {str(error).splitlines()[0]}") from error
     except PythonException as error:
-        said = [line for line in str(error).splitlines() if "UserDataError: " in line]
-        if said:
-            raise UsageError(f"--assignor: {said[-1].partition('UserDataError: ')[2]}") from error
+        complaints = [line for line in str(error).splitlines() if "UserDataError: " in line]
+        if complaints:
+            raise UsageError(f"--assignor: {complaints[-1].partition('UserDataError: ')[2]}") from error
         raise
-    if options.out is None and found.checkpoint is None:
+    if options.out is None and not found.checkpoint:
         shutil.rmtree(where, ignore_errors=True)
     return found
+
+
+def _fingerprint(plan: ExplorationPlan) -> str:
+    """Names the search and the code in what an unfinished search is saved to."""
+    import rebalance.explore
+    import rebalance.model
+    import rebalance.properties
+    from rebalance.explore.engine.checkpoint import fingerprint
+    from rebalance.gate.traces.runs import setup_out
+
+    packages = [rebalance.model, rebalance.properties, rebalance.explore]
+    if plan.engine == "spark":
+        import rebalance.pipeline
+
+        packages.append(rebalance.pipeline)
+    return fingerprint(str(setup_out(plan.setup)), packages)
 
 
 @contextlib.contextmanager
@@ -364,7 +387,7 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[Progress], None] 
         return
     began, shown = time.monotonic(), 0.0
 
-    def tell(progress: Progress) -> None:
+    def report_progress(progress: Progress) -> None:
         nonlocal shown
         now = time.monotonic()
         if now - shown < 0.3:
@@ -375,7 +398,7 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[Progress], None] 
         draw(f"{line}, {progress.frontier:,} queued")
 
     try:
-        yield tell
+        yield report_progress
     finally:
         if shown:
             draw()
@@ -383,17 +406,17 @@ def _ticker(options: argparse.Namespace) -> Iterator[Callable[[Progress], None] 
 
 def _save(found: Explored, out: Path | None) -> dict[str, str]:
     """Save every trace; a place that cannot be written to does not cost the verdict."""
-    from rebalance.gate import runs, traces
+    from rebalance.gate.traces import files, runs
 
     paths: dict[str, str] = {}
     try:
         if found.violations and out is None:
-            traces.make_root(ROOT)
+            files.make_root(ROOT)
         for violation in found.violations:
             for one in violation.runs:
-                paths[one.id] = str(runs.save(one, out or ROOT / traces.FAILURES))
+                paths[runs.run_id(one)] = str(runs.save(one, out or ROOT / files.FAILURES))
     except OSError as error:
-        note(f"the traces cannot be saved: {error}")
+        print_err(f"the traces cannot be saved: {error}")
     return paths
 
 
@@ -401,53 +424,55 @@ def _report(
     found: Explored,
     paths: dict[str, str],
     formats: tuple[str, ...],
-    place: Path | None,
+    directory: Path | None,
     options: argparse.Namespace,
 ) -> None:
     """The reports for programs and CI systems."""
-    from rebalance.gate.report import cases_of, html_exploration
-    from rebalance.gate.report.exploration import data
+    from rebalance.gate.report.ci import ci_reports
+    from rebalance.gate.report.html import exploration as html_exploration
+    from rebalance.gate.report.terminal.exploration import data
 
     own = {
         "json": ("report.json", lambda: json.dumps(data(found, paths), indent=2) + "\n"),
         "html": ("report.html", lambda: html_exploration.render(found, paths)),
     }
     noted = formats != ("html",) or options.format != "text"
-    reporting.finish(lambda: cases_of.explored(found, paths), place, formats, own, options, noted=noted)
+    report_options.finish(
+        lambda: ci_reports.explored(found, paths), directory, formats, own, options, noted=noted
+    )
 
 
 def _export(found: Explored, options: argparse.Namespace) -> None:
     if options.itf:
         _itf(found, options.itf)
     if options.dot:
-        from rebalance.explore.dot import dot
-        from rebalance.gate.report.steps import states
+        from rebalance.gate.traces.dot import dot
 
         if found.search is None or not found.search.complete:
-            note("--dot: not written, the search did not come to its end")
+            print_err("--dot: not written, the search did not come to its end")
             return
         try:
             write(
                 options.dot,
-                dot(found.built, found.search.graph(), states(found.plan.setup, found.built)),
+                dot(found.built, found.search.graph()),
                 "--dot",
             )
         except ValueError as error:
-            note(f"--dot: not written: {error}")
+            print_err(f"--dot: not written: {error}")
 
 
 def _itf(found: Explored, path: Path) -> None:
-    from rebalance.explore import itf
-    from rebalance.explore.lasso import Lasso
-    from rebalance.explore.search import Trace
+    from rebalance.explore.engine.search import ModelTrace
+    from rebalance.explore.liveness.lasso import Lasso
+    from rebalance.gate.traces import itf
 
     if not found.violations:
-        note("--itf: not written, there is no trace of a broken clause")
+        print_err("--itf: not written, there is no trace of a broken clause")
         return
     one = found.violations[0].runs[0]
     start = found.built.initial[0]
     whole_run = (
-        Trace(start, one.events)
+        ModelTrace(start, one.events)
         if one.loop is None
         else Lasso(start, one.events[: one.loop], one.events[one.loop :])
     )
@@ -460,26 +485,26 @@ def _itf(found: Explored, path: Path) -> None:
 
 
 def _clauses(options: argparse.Namespace) -> None:
-    from rebalance.gate.report.words import fold
-    from rebalance.properties.protocol import TABLE
+    from rebalance.gate.cli.console.text import fold
+    from rebalance.properties.group.clauses import TABLE
 
     if options.format == "json":
         listed = [
             {"clause": c.id, "level": c.level.value, "rule": c.sentence, "source": c.source} for c in TABLE
         ]
-        say(json.dumps(listed, indent=2))
+        print_out(json.dumps(listed, indent=2))
         return
     lines = []
     for clause in TABLE:
         first, *rest = fold(f"{clause.sentence} ({clause.source})", 76)
         lines += [f"{clause.id:<21} {clause.level:<9} {first}", *(f"{'':<32}{line}" for line in rest)]
-    say("\n".join(lines))
+    print_out("\n".join(lines))
 
 
 def _list(options: argparse.Namespace) -> None:
-    from rebalance.explore.scenarios import ALWAYS_POSSIBLE, SCENARIOS
-    from rebalance.gate.report.words import count, fold
-    from rebalance.model.profiles import BROKERS, CLIENTS
+    from rebalance.explore.groups.scenarios import ALWAYS_POSSIBLE, SCENARIOS
+    from rebalance.gate.cli.console.text import count, fold
+    from rebalance.model.bugs.profiles import BROKERS, CLIENTS
     from rebalance.model.protocol.group import FAULTS
 
     if options.format == "json":
@@ -494,7 +519,7 @@ def _list(options: argparse.Namespace) -> None:
             }
             for s in SCENARIOS.values()
         ]
-        say(json.dumps({"scenarios": listed, "profiles": list(CLIENTS), "brokers": list(BROKERS),
+        print_out(json.dumps({"scenarios": listed, "profiles": list(CLIENTS), "brokers": list(BROKERS),
                         "faults": list(FAULTS)}, indent=2))  # fmt: skip
         return
     lines = []
@@ -512,4 +537,4 @@ def _list(options: argparse.Namespace) -> None:
         ("kinds of faults", FAULTS),
     ):
         lines += ["", f"{title}:", *(f"  {line}" for line in fold(", ".join(names), 100))]
-    say("\n".join(lines))
+    print_out("\n".join(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rebalance.gate.terminal import UsageError, say
+from rebalance.gate.cli.console.terminal import UsageError, print_out
 
 
 def run(names: Sequence[str], *, limit: float, jobs: int | None, as_json: bool) -> int:
@@ -13,8 +13,8 @@ def run(names: Sequence[str], *, limit: float, jobs: int | None, as_json: bool) 
 
     Raises UsageError for a variation that does not exist; the text lists them.
     """
-    from rebalance.specs.examine import data, examine, table, told
-    from rebalance.specs.necessity import NECESSITY
+    from rebalance.specs.necessity.examine import data, examine, in_full, table
+    from rebalance.specs.necessity.necessity import NECESSITY
 
     for name in names:
         if name not in NECESSITY:
@@ -26,19 +26,19 @@ def run(names: Sequence[str], *, limit: float, jobs: int | None, as_json: bool) 
             finding = examine(NECESSITY[name], limit, jobs)
             findings.append(finding)
             if not as_json:
-                lines = told(finding) if names else (line for line in table([finding]))
-                say("\n".join(_aligned(line, name, width) for line in lines))
+                lines = in_full(finding) if names else (line for line in table([finding]))
+                print_out("\n".join(_aligned(line, name, width) for line in lines))
     except KeyboardInterrupt:
-        say(f"interrupted after {len(findings)}")
+        print_out(f"interrupted after {len(findings)}")
         return 130
     if as_json:
-        say(json.dumps([data(finding) for finding in findings], indent=2))
+        print_out(json.dumps([data(finding) for finding in findings], indent=2))
     still_open = [finding.variation.name for finding in findings if finding.verdict == "open"]
     if not names and not as_json:
         needed = sum(finding.verdict == "needed" for finding in findings)
         without = len(findings) - needed - len(still_open)
         counted = f"{needed} needed for safety, {without} not, {len(still_open)} open"
-        say(f"\n{len(findings)} variations: {counted}")
+        print_out(f"\n{len(findings)} variations: {counted}")
     return 3 if still_open else 0
 
 

@@ -12,11 +12,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import reporting
-from rebalance.gate.terminal import EXITS, UsageError, color, draw, note, positive, say, usage, whole
+from rebalance.gate.cli import report_options
+from rebalance.gate.cli.console.terminal import (
+    EXITS,
+    UsageError,
+    color,
+    draw,
+    positive,
+    print_err,
+    print_out,
+    usage,
+    whole,
+)
 
 if TYPE_CHECKING:
-    from rebalance.gate.proving import Plan, Proof, Tell
+    from rebalance.specs.proving import Proof, ProofPlan, ReportProgress
 
 
 def add(commands: Any) -> None:
@@ -43,8 +53,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
                         "SMT-LIB 2, for other solvers")  # fmt: skip
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    reporting.add(parser, "html (this one, unless --format says otherwise), json, junit, sarif, markdown, "
-                  "badge")  # fmt: skip
+    report_options.add(parser, "html (this one, unless --format says otherwise), json, junit, sarif, "
+                  "markdown")  # fmt: skip
     parser.add_argument("-v", "--verbose", action="count", default=0, help="a line for each action, and "
                         "each counterexample in full")  # fmt: skip
     parser.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
@@ -53,12 +63,12 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate import proving
-    from rebalance.gate.report import CI_WRITERS
-    from rebalance.gate.report import proof as report
+    from rebalance.gate.cli.writers import CI_WRITERS
+    from rebalance.gate.report.terminal import proof as report
+    from rebalance.specs import proving
 
     if options.necessity is not None:
-        from rebalance.gate import necessity
+        from rebalance.gate.cli.commands import necessity
 
         as_json = options.format == "json"
         return necessity.run(options.necessity, limit=options.limit, jobs=options.jobs, as_json=as_json)
@@ -73,39 +83,44 @@ def run(options: argparse.Namespace) -> int:
         except OSError as error:
             raise UsageError(f"--smt2: {error}") from error
     unasked = ("html",) if options.format == "text" else ()
-    formats = reporting.formats(options, ("html", "json", *CI_WRITERS), unasked)
-    place = reporting.directory(formats, options)
-    with _ticker(options) as tell:
-        proof = proving.carry_out(plan, tell)
+    formats = report_options.formats(options, ("html", "json", *CI_WRITERS), unasked)
+    directory = report_options.directory(formats, options)
+    with _ticker(options) as report_progress:
+        proof = proving.run_proof(plan, report_progress)
     if options.format == "json":
-        say(json.dumps(report.data(proof), indent=2))
+        print_out(json.dumps(report.data(proof), indent=2))
     else:
-        page = reporting.page(place, formats)
-        say(report.render(proof, verbose=options.verbose, color=color(options), page=page))
-    _report(proof, formats, place, options)
+        page = report_options.page(directory, formats)
+        print_out(report.render(proof, verbose=options.verbose, color=color(options), page=page))
+    _report(proof, formats, directory, options)
     if proof.interrupted:
-        note("interrupted")
-    return int(proof.exit)
+        print_err("interrupted")
+    return int(report.exit_of(proof))
 
 
-def _report(proof: Proof, formats: tuple[str, ...], place: Path | None, options: argparse.Namespace) -> None:
+def _report(
+    proof: Proof, formats: tuple[str, ...], directory: Path | None, options: argparse.Namespace
+) -> None:
     """The report as files, and what a CI system is told."""
-    from rebalance.gate.report import cases_of, html_proof
-    from rebalance.gate.report import proof as report
+    from rebalance.gate.report.ci import ci_reports
+    from rebalance.gate.report.html import proof as html_proof
+    from rebalance.gate.report.terminal import proof as report
 
     own = {
         "html": ("report.html", lambda: html_proof.render(proof)),
         "json": ("report.json", lambda: json.dumps(report.data(proof), indent=2) + "\n"),
     }
     noted = formats != ("html",) or options.format != "text"
-    reporting.finish(lambda: cases_of.proved(proof), place, formats, own, options, noted=noted)
+    report_options.finish(lambda: ci_reports.proved(proof), directory, formats, own, options, noted=noted)
 
 
-def _plan(options: argparse.Namespace) -> Plan:
-    from rebalance.gate.proving import Plan
-    from rebalance.specs.contract import SAFETY
-    from rebalance.specs.proof import proof
-    from rebalance.specs.theorems import chosen
+def _plan(options: argparse.Namespace) -> ProofPlan:
+    from rebalance.specs.necessity import vacuity
+    from rebalance.specs.protocol.contract import LIVENESS, SAFETY
+    from rebalance.specs.proving import ProofPlan
+    from rebalance.specs.theorems.proof import proof
+    from rebalance.specs.theorems.safety import specification
+    from rebalance.specs.theorems.theorems import chosen
 
     for name in options.without:
         if name not in SAFETY:
@@ -116,11 +131,19 @@ def _plan(options: argparse.Namespace) -> Plan:
     except ValueError as error:
         raise UsageError(f"--theorem: {usage(error)}") from error
     without = tuple(dict.fromkeys(options.without))
-    return Plan(wanted, tuple(contract), without, options.limit, options.jobs, options.smt2)
+    return ProofPlan(
+        theorems=wanted,
+        contract=tuple(contract),
+        without=without,
+        limit=options.limit,
+        checks=vacuity.checks(specification(contract=contract), {**contract, **LIVENESS}),
+        jobs=options.jobs,
+        smt2=options.smt2,
+    )
 
 
-def _list(plan: Plan, options: argparse.Namespace) -> None:
-    from rebalance.gate.proving import listed
+def _list(plan: ProofPlan, options: argparse.Namespace) -> None:
+    from rebalance.specs.proving import listed
 
     rows = listed(plan.theorems)
     if options.format == "json":
@@ -128,7 +151,7 @@ def _list(plan: Plan, options: argparse.Namespace) -> None:
             {"theorem": theorem.name, "kind": kind, "case": case, "goal": goal}
             for theorem, kind, case, goal in rows
         ]
-        say(json.dumps(written, indent=2))
+        print_out(json.dumps(written, indent=2))
         return
     lines = []
     for theorem in plan.theorems:
@@ -137,7 +160,7 @@ def _list(plan: Plan, options: argparse.Namespace) -> None:
         lines += [
             f"  {f'{kind} {case}'.rstrip()}: {goal}" for one, kind, case, goal in rows if one is theorem
         ]
-    say("\n".join(lines))
+    print_out("\n".join(lines))
 
 
 @contextlib.contextmanager
@@ -154,25 +177,25 @@ def _unbroken() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _ticker(options: argparse.Namespace) -> Iterator[Tell | None]:
+def _ticker(options: argparse.Namespace) -> Iterator[ReportProgress | None]:
     """A progress line with an estimate, on a terminal only, a few times a second."""
     if options.no_progress or not sys.stderr.isatty():
         yield None
         return
     began, shown = time.monotonic(), 0.0
 
-    def tell(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         nonlocal shown
         now = time.monotonic()
         if now - shown < 0.3:
             return
         shown = now
         left = (now - began) * (total - done) / done
-        line = f"{done:,} of {total:,} obligations, about {left:.0f} s left"
+        line = f"{done:,} of {total:,} obligations and checks, about {left:.0f} s left"
         draw(line)
 
     try:
-        yield tell
+        yield report_progress
     finally:
         if shown:
             draw()

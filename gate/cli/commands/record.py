@@ -11,12 +11,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.live.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
-from rebalance.gate.terminal import EXITS, ROOT, UsageError, clean, natural, note, positive, say, whole
+from rebalance.gate.cli.console.terminal import (
+    EXITS,
+    ROOT,
+    UsageError,
+    clean,
+    natural,
+    positive,
+    print_err,
+    print_out,
+    whole,
+)
+from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 
 if TYPE_CHECKING:
-    from rebalance.gate.live.cluster import Cluster
-    from rebalance.gate.live.record import Recorded, Request
+    from rebalance.live.clusters.cluster import LiveCluster
+    from rebalance.live.record.record import Recorded, Request
 
 
 def add(commands: Any) -> None:
@@ -67,33 +77,33 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate.live.cluster import Unavailable
-    from rebalance.gate.live.member import command
-    from rebalance.gate.live.record import Recorded, play
+    from rebalance.live.consumers.member import command
+    from rebalance.live.processes.tools import ToolError
+    from rebalance.live.record.record import Recorded, play
 
     if options.list:
-        say(_listed())
+        print_out(_listed())
         return 0
     request = _again(options) if options.again else _request(options)
     if problem := request.problem():
-        made = Recorded(request, Path(), unsupported=problem)
+        made = Recorded(request=request, out=Path(), unsupported=problem)
     else:
         out = _directory(options.out)
-        tell = note if options.verbose else (lambda _: None)
+        report_progress = print_err if options.verbose else (lambda _: None)
         try:
             for profile, _ in request.clients:
                 command(profile)  # before a cluster starts: is there all that it needs?
             with _cluster(request, out) as cluster:
-                made = play(request, cluster, out, tell)
-        except Unavailable as error:
+                made = play(request, cluster, out, report_progress)
+        except ToolError as error:
             raise UsageError(str(error)) from error
-    say(json.dumps(_data(made), indent=2) if options.format == "json" else clean(render(made)))
+    print_out(json.dumps(_data(made), indent=2) if options.format == "json" else clean(render(made)))
     return int(made.exit)
 
 
 def _request(options: argparse.Namespace) -> Request:
-    from rebalance.gate.live.record import Request, clients
-    from rebalance.gate.live.scenarios import SCENARIOS
+    from rebalance.live.record.record import Request, clients
+    from rebalance.live.record.scenarios import SCENARIOS
 
     if options.scenario not in SCENARIOS:
         raise UsageError(
@@ -133,26 +143,26 @@ def _request(options: argparse.Namespace) -> Request:
 
 def _directory(out: Path | None) -> Path:
     """A new or empty directory, so that nothing is overwritten."""
-    from rebalance.gate import traces
+    from rebalance.gate.traces import files
 
-    place = out or ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    directory = out or ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     number = 1
-    while out is None and place.exists():
+    while out is None and directory.exists():
         number += 1
-        place = ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{number}"
+        directory = ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{number}"
     try:
         if out is None:
-            traces.make_root(ROOT)
-        place.mkdir(parents=True, exist_ok=True)
-        if any(place.iterdir()):
-            raise UsageError(f"--out: {place} is not empty; name a new directory")
+            files.make_root(ROOT)
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise UsageError(f"--out: {directory} is not empty; name a new directory")
     except OSError as error:
         raise UsageError(f"--out: {error}") from error
-    return place
+    return directory
 
 
 def _again(options: argparse.Namespace) -> Request:
-    from rebalance.gate.live.record import again
+    from rebalance.live.record.record import again
 
     release = _release(options)
     path = options.again / "run.json" if options.again.is_dir() else options.again
@@ -173,25 +183,25 @@ def _release(options: argparse.Namespace) -> str:
     return release
 
 
-def _cluster(request: Request, out: Path) -> AbstractContextManager[Cluster]:
+def _cluster(request: Request, out: Path) -> AbstractContextManager[LiveCluster]:
     if request.cluster == "mock":
-        from rebalance.gate.live.mock import MockCluster
+        from rebalance.live.clusters.mock import MockCluster
 
         return MockCluster()
-    from rebalance.gate.live.kafka import KafkaCluster
+    from rebalance.live.clusters.kafka import KafkaCluster
 
     return KafkaCluster(request.kafka, request.nodes, logs=out / "brokers")
 
 
 def _data(made: Recorded) -> dict[str, Any]:
-    from rebalance.gate.live.record import data
+    from rebalance.live.record.record import data
 
     return data(made)
 
 
 def _listed() -> str:
-    from rebalance.gate.live.judge import CHECKS
-    from rebalance.gate.live.scenarios import SCENARIOS
+    from rebalance.live.record.judge import CHECKS
+    from rebalance.live.record.scenarios import SCENARIOS
 
     lines = ["scenarios"]
     lines += [f"  {one.name:<18}{one.sentence}" for one in SCENARIOS.values()]
@@ -206,9 +216,9 @@ MOST = 10
 
 def render(made: Recorded) -> str:
     """The report for people."""
-    from rebalance.gate.live.judge import CHECKS
+    from rebalance.live.record.judge import CHECKS
 
-    told = _data(made)
+    report = _data(made)
     verdict = str(made.verdict).upper()
     request = made.request
     what = "steps of an earlier run" if request.steps else f"{request.scenario}, seed {request.seed}"
@@ -217,7 +227,7 @@ def render(made: Recorded) -> str:
         lines.append(f"  unsupported  {made.unsupported}")
     if made.interrupted:
         lines.append(f"  interrupted after step {len(made.played)}: judged is what happened until then")
-    lines += [f"  note       {text}" for text in told["notes"]]
+    lines += [f"  note       {text}" for text in report["notes"]]
     several: dict[str, int] = {}
     for name in made.versions:
         several[made.versions[name]] = several.get(made.versions[name], 0) + 1
@@ -225,10 +235,10 @@ def render(made: Recorded) -> str:
     lines.append(f"  assignors  {', then '.join(','.join(stage) for stage in made.request.stages)}")
     settled = sum(rest.settled for rest in made.rests)
     lines.append(
-        f"  played     {len(made.played)} steps, {told['events']} events, {settled} of {len(made.rests)} "
+        f"  played     {len(made.played)} steps, {report['events']} events, {settled} of {len(made.rests)} "
         f"times at rest, {made.seconds:.1f} s"
     )
-    offsets = told["offsets"]
+    offsets = report["offsets"]
     lines.append(
         f"  records    {offsets['hand_overs']} hand-overs, {offsets['with_duplicates']} of them read "
         f"{offsets['duplicates']} records again; skipped {offsets['skipped']}, unread {offsets['unread']}"

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.live.defaults import PATIENCE
-from rebalance.gate.terminal import ROOT, UsageError, note, positive, say, usage, whole
+from rebalance.gate.cli.console.terminal import ROOT, UsageError, positive, print_err, print_out, usage, whole
+from rebalance.live.clusters.defaults import PATIENCE
 
 if TYPE_CHECKING:
-    from rebalance.gate.live.member import Profile
-    from rebalance.gate.live.replayed import Replayed
-    from rebalance.gate.runs import SavedRun
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.live.consumers.member import ClientProfile
+    from rebalance.live.replay.verdict import Replayed
 
 REPLAYS = "replays"
 KIND = "replay"
@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     """Replay each of ``paths`` on real clients; the exit code."""
-    from rebalance.gate import runs
+    from rebalance.gate.traces import runs
 
     profile = profile_of(options.on)
     codes = []
@@ -56,9 +56,9 @@ def run(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     return next((code for code in (1, 3) if code in codes), 0)
 
 
-def profile_of(name: str) -> Profile:
+def profile_of(name: str) -> ClientProfile:
     """The client that ``--on`` names. Raises UsageError."""
-    from rebalance.gate.live.member import PROFILES, Profile
+    from rebalance.live.consumers.member import PROFILES, ClientProfile
 
     client, _, version = name.partition(":")
     if client not in PROFILES:
@@ -67,13 +67,14 @@ def profile_of(name: str) -> Profile:
         raise UsageError(f"--on: {client} runs in the release that is installed, not in {version!r}")
     if client == "java" and not version:
         raise UsageError("--on: which release of kafka-clients? --on java:4.1.0, for instance")
-    return Profile(client, version)
+    return ClientProfile(client, version)
 
 
-def _one(saved: SavedRun, profile: Profile, options: argparse.Namespace) -> int:
-    from rebalance.gate.live.cluster import Unavailable, Unsupported
-    from rebalance.gate.live.replay import replay
-    from rebalance.gate.report.words import clean
+def _one(saved: SavedRun, profile: ClientProfile, options: argparse.Namespace) -> int:
+    from rebalance.gate.cli.console.text import clean
+    from rebalance.live.clusters.cluster import Unsupported
+    from rebalance.live.processes.tools import ToolError
+    from rebalance.live.replay.attempts import replay
 
     directory = options.out or ROOT / REPLAYS
     try:
@@ -87,32 +88,33 @@ def _one(saved: SavedRun, profile: Profile, options: argparse.Namespace) -> int:
             patience=options.patience,
             attempts=options.attempts,
             log_dir=directory,
-            tell_of=note if options.verbose else lambda _: None,
+            report_progress=print_err if options.verbose else lambda _: None,
         )
-    except (Unavailable, Unsupported) as error:
+    except (ToolError, Unsupported) as error:
         raise UsageError(f"--on {profile}: {clean(str(error))}") from error
     try:
         path = save(saved, result, directory)
     except OSError as error:
         raise UsageError(f"--out: {error}") from error
-    say("\n".join(told(saved, result, verbose=options.verbose)))
-    say(f"  saved    {path}")
+    print_out("\n".join(describe(saved, result, verbose=options.verbose)))
+    print_out(f"  saved    {path}")
     if result.interrupted:
         raise KeyboardInterrupt
     return EXIT[result.verdict]
 
 
 def _make(directory: Path) -> None:
-    from rebalance.gate import traces
+    from rebalance.gate.traces import files
 
     if directory.parent == ROOT:
-        traces.make_root(ROOT)
+        files.make_root(ROOT)
     directory.mkdir(parents=True, exist_ok=True)
 
 
-def told(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
+def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
     """The verdict, and what it rests on."""
-    from rebalance.gate.report.words import clean, fold
+    from rebalance.gate.cli.console.text import clean, fold
+    from rebalance.gate.traces.runs import run_id
 
     sentences = {
         "same": "breaks the same clause",
@@ -120,22 +122,22 @@ def told(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
         "none": "breaks nothing; every step of the trace was forced",
         "inconclusive": "breaks nothing that was asked, and not all of the trace could be forced or asked",
     }
-    head = f"{result.verdict:<12} {saved.id}  {saved.clause}  {result.version or result.client}"
+    head = f"{result.verdict:<12} {run_id(saved)}  {saved.clause}  {result.version or result.client}"
     lines = [f"{head}: {sentences[result.verdict]}"]
     facts = [
         *(("breaks", f"{one.clause} at step {one.step}: {one.sentence}") for one in result.broken),
         *(("unforced", text) for text in result.unforced),
         *(("stopped", text) for text in [result.stopped] if text),
         *(("differs", text) for text in result.differs),
-        *(("not asked", text) for text in [not_asked(result)] if text),
+        *(("not asked", text) for text in [why_unobservable(result)] if text),
         (
             "forced",
             f"{result.done} of {result.steps} steps, member ids in the order {' '.join(result.naming)}",
         ),
     ]
     for label, text in facts:
-        for place, line in enumerate(fold(clean(text), 98)):
-            lines.append(f"  {label if place == 0 else '':<9} {line}")
+        for index, line in enumerate(fold(clean(text), 98)):
+            lines.append(f"  {label if index == 0 else '':<9} {line}")
     if verbose:
         lines.append("")
         for step in result.shown:
@@ -145,9 +147,9 @@ def told(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
     return lines
 
 
-def not_asked(result: Replayed) -> str:
+def why_unobservable(result: Replayed) -> str:
     """Why the trace's clause is none that a client can break here; "" for one that it can."""
-    if result.asked:
+    if result.observable:
         return ""
     if result.clause.startswith(("coordinator/", "group/size", "group/instance")):
         return f"{result.clause} is about the coordinator, which the trace plays"
@@ -156,14 +158,14 @@ def not_asked(result: Replayed) -> str:
 
 def save(saved: SavedRun, result: Replayed, directory: Path) -> Path:
     """Write the recording as ``<id of the run>-<client>.json``. Raises OSError."""
-    from rebalance.gate.report.data import SUITE
-    from rebalance.gate.traces import dump, write
+    from rebalance.gate.traces.files import SUITE, dump, write
+    from rebalance.gate.traces.runs import run_id
 
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": KIND,
         "suite": SUITE,
-        "run": saved.id,
+        "run": run_id(saved),
         "clause": saved.clause,
         "client": result.client,
         "version": result.version,
@@ -181,5 +183,5 @@ def save(saved: SavedRun, result: Replayed, directory: Path) -> Path:
         "events": result.events,
         "frames": [json.loads(line) for line in result.frames],
     }
-    name = f"{saved.id}-{result.client.replace(':', '-')}.json"
+    name = f"{run_id(saved)}-{result.client.replace(':', '-')}.json"
     return write(directory / name, dump(document) + "\n")

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from rebalance.gate.terminal import UsageError, say
+from rebalance.gate.cli.console.terminal import UsageError, print_out
 
 
 def add(commands: Any) -> None:
@@ -22,13 +22,13 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate.formats import FORMATS, schema
+    from rebalance.gate.traces.formats import FORMATS, schema
 
     if options.name is None:
         width = max(map(len, FORMATS))
-        say("\n".join(f"{one.name:<{width}}  {one.written}" for one in FORMATS.values()))
+        print_out("\n".join(f"{one.name:<{width}}  {one.written}" for one in FORMATS.values()))
         return 0
     if options.name not in FORMATS:
         raise UsageError(f"no format is called {options.name!r}; there are: {', '.join(FORMATS)}")
-    say(json.dumps(schema(options.name), indent=2))
+    print_out(json.dumps(schema(options.name), indent=2))
     return 0

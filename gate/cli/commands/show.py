@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.terminal import EXITS, ROOT, UsageError, say, unicode, usage, write
+from rebalance.gate.cli.console.terminal import EXITS, ROOT, UsageError, print_out, unicode, usage, write
 
 if TYPE_CHECKING:
-    from rebalance.gate.recordings import Recording
-    from rebalance.gate.report.picture import Picture
-    from rebalance.gate.runs import SavedRun
-    from rebalance.gate.traces import Trace
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.gate.report.diagram.diagram import OwnershipDiagram
+    from rebalance.gate.traces.counterexamples import Trace
+    from rebalance.gate.traces.recordings import Recording
 
 
 FORMATS = ("text", "svg", "mermaid", "itf", "dot", "json")
@@ -41,18 +40,18 @@ def add(commands: Any) -> None:
 
 def show(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate import traces
-    from rebalance.gate.report.steps import CannotHappenError
+    from rebalance.gate.traces import files
+    from rebalance.model.machine import CannotHappenError
 
     paths: list[Path] = []
     for name in options.traces:
         try:
-            paths += traces.find(name, ROOT)
+            paths += files.find(name, ROOT)
         except (ValueError, OSError) as error:
             raise usage(error) from error
     if len(paths) > 1 and (options.out or options.format != "text"):
-        asked = f"--out {options.out}" if options.out else f"--format {options.format}"
-        raise UsageError(f"{asked} is for one trace, these are {len(paths)}: {paths[0]}, {paths[1]} ...")
+        option = f"--out {options.out}" if options.out else f"--format {options.format}"
+        raise UsageError(f"{option} is for one trace, these are {len(paths)}: {paths[0]}, {paths[1]} ...")
     for path in paths:
         try:
             text = _shown(path, options.format, options.metrics)
@@ -63,33 +62,35 @@ def show(options: argparse.Namespace) -> int:
         if options.out:
             write(options.out, text + "\n", "--out")
         else:
-            say(text)
+            print_out(text)
     return 0
 
 
 def _shown(path: Path, wanted: str, metrics: bool) -> str:
     """One trace in the format that is wanted. Raises ValueError for a file that is none, and UsageError."""
-    from rebalance.gate import recordings, runs, traces
-    from rebalance.gate.report import picture
+    from rebalance.gate.report.diagram.log_diagram import of_recording
+    from rebalance.gate.report.diagram.run_diagram import of_run
+    from rebalance.gate.report.diagram.scenario_diagram import of_trace
+    from rebalance.gate.traces import counterexamples, recordings, runs
 
     kind: str
     if recordings.is_recording(path):
         recording, kind = recordings.load(path), "a recording of a log"
         if wanted == "text" and not metrics:
             return "\n".join(_recording(recording))
-        drawn = picture.of_recording(recording)
+        drawn = of_recording(recording)
     elif runs.is_run(path):
         run, kind = runs.load(path), "a run of the model"
         if wanted == "text":
             return "\n".join(_run(run, metrics))
         if wanted in ("itf", "dot") and not metrics:
             return _states(run, wanted)
-        drawn = picture.of_run(run)
+        drawn = of_run(run)
     else:
-        trace, kind = traces.load(path), "a counterexample of an assignor"
+        trace, kind = counterexamples.load(path), "a counterexample of an assignor"
         if wanted == "text" and not metrics:
             return "\n".join(_counterexample(trace))
-        drawn = picture.of_trace(trace)
+        drawn = of_trace(trace)
     if metrics:
         raise UsageError(
             f"--metrics is for runs of the model; {path} is {kind}"
@@ -104,56 +105,60 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
     return _drawn(drawn, wanted)
 
 
-def _drawn(drawn: Picture, wanted: str) -> str:
+def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
     if wanted == "svg":
-        from rebalance.gate.report import svg
+        from rebalance.gate.report.diagram import svg
 
         return svg.render(drawn, standalone=True).rstrip("\n")
     if wanted == "mermaid":
-        from rebalance.gate.report import mermaid
+        from rebalance.gate.report.diagram import mermaid
 
         return mermaid.render(drawn).rstrip("\n")
-    return json.dumps({"schema": 1, "kind": "picture", **asdict(drawn)}, indent=1)
+    from rebalance.gate.report.diagram.diagram import to_json
+
+    return json.dumps(to_json(drawn), indent=1)
 
 
 def _states(run: SavedRun, wanted: str) -> str:
     """A run as its states, for other tools."""
-    from rebalance.explore import dot, itf
-    from rebalance.explore.lasso import Lasso
-    from rebalance.explore.search import Trace
-    from rebalance.gate.report.steps import happens, states
+    from rebalance.explore.engine.search import ModelTrace
+    from rebalance.explore.liveness.lasso import Lasso
+    from rebalance.gate.traces import dot, itf
     from rebalance.model.protocol.group import machine
 
     built = machine(run.setup)
-    for _ in happens(built, built.initial[0], run.events):
+    for _ in built.replay(run.events):
         pass  # which says what is wrong with a run that cannot happen
     start, loop = built.initial[0], run.loop
-    played = Trace(start, run.events)
+    played = ModelTrace(start, run.events)
     whole = played if loop is None else Lasso(start, run.events[:loop], run.events[loop:])
     if wanted == "dot":
-        return dot.path(built, whole, states(run.setup, built)).rstrip("\n")
+        return dot.path(built, whole).rstrip("\n")
     names = {name: name.replace(" ", "_") for name in built.components}
     return json.dumps(itf.trace(built, whole, names, description=run.sentence, source=run.clause), indent=1)
 
 
 def _run(run: SavedRun, metrics: bool) -> list[str]:
-    from rebalance.gate.report import course
-    from rebalance.gate.report.exploration import run_lines
-    from rebalance.gate.report.words import clean, fold
-    from rebalance.properties.protocol import CLAUSES
+    from rebalance.gate.cli.console.text import clean, fold
+    from rebalance.gate.report.diagram.run_diagram import of_run
+    from rebalance.gate.report.diagram.text import chart
+    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.gate.traces.runs import run_id
+    from rebalance.properties.group.clauses import CLAUSES
 
     clause = CLAUSES[run.clause]
-    heading = fold(clean(f"{run.id}  {clause.id}  {run.sentence}"), 110)
+    heading = fold(clean(f"{run_id(run)}  {clause.id}  {run.sentence}"), 110)
     rule = [f"  rule     {line}" for line in fold(f"{clause.sentence} ({clause.source})", 99)]
-    chart = course.chart(run, unicode=unicode())
-    drawn = ["", *chart] if chart else []
+    lines = chart(of_run(run), unicode())
+    drawn = ["", *(f"  {line}".rstrip() for line in lines)] if lines else []
     more = ["", *_metrics(run)] if metrics else []
     return [*heading, *rule, *_origin(run), "", *run_lines(run), *drawn, *more]
 
 
 def _counterexample(trace: Trace) -> list[str]:
-    from rebalance.gate.report.chart import chart, recorded
-    from rebalance.gate.report.words import clean, fold
+    from rebalance.gate.cli.console.text import clean, fold
+    from rebalance.gate.report.diagram.scenario_diagram import of_trace
+    from rebalance.gate.report.diagram.text import draw
 
     clause = trace.clause
     facts = [
@@ -168,7 +173,7 @@ def _counterexample(trace: Trace) -> list[str]:
     for name, text in facts:
         for at, line in enumerate(fold(clean(text), 98) if text else []):
             lines.append(f"  {name if at == 0 else '':<9} {line}")
-    drawn = chart(recorded(trace), unicode=unicode(), width=106)
+    drawn = draw(of_trace(trace), unicode())
     without = (
         []
         if trace.calls
@@ -178,8 +183,10 @@ def _counterexample(trace: Trace) -> list[str]:
 
 
 def _recording(recording: Recording) -> list[str]:
-    from rebalance.gate.report.timeline import chart, lasted
-    from rebalance.gate.report.words import clean, fold
+    from rebalance.gate.cli.console.text import clean, fold
+    from rebalance.gate.report.diagram.log_diagram import of_recording
+    from rebalance.gate.report.diagram.text import draw
+    from rebalance.gate.report.times import lasted
 
     found = recording.finding
     heading = fold(clean(f"{found.id}  {found.check}  {found.sentence}"), 110)
@@ -193,13 +200,14 @@ def _recording(recording: Recording) -> list[str]:
         for at, line in enumerate(lines)
         if line
     ]
-    return [*heading, *facts, "", *chart(recording, unicode=unicode()), ""]
+    drawn = draw(of_recording(recording), unicode())
+    return [*heading, *facts, "", *(f"  {line}".rstrip() for line in drawn), ""]
 
 
 def _metrics(run: SavedRun) -> list[str]:
     """The metrics of each member under the names that Kafka has for them, and partitions without a reader."""
     from rebalance.model.protocol.setup import letter
-    from rebalance.properties.metrics import figures
+    from rebalance.properties.group.metrics import figures
 
     cost = figures(run.setup, run.events)
     names = [*(letter(slot) for slot in run.setup.slots), "group"]
@@ -221,44 +229,45 @@ def _metrics(run: SavedRun) -> list[str]:
 
 
 def _origin(run: SavedRun) -> list[str]:
-    from rebalance.gate.report.words import clean, fold
+    from rebalance.gate.cli.console.text import clean, fold
 
-    said = [
+    settings = [
         f"{key}={','.join(map(str, value)) if isinstance(value, list) else value}"
         for key, value in run.origin.items()
         if key != "faults"
     ]
-    return [f"  from     {line}" for line in fold(clean("  ".join(said)), 99)] if said else []
+    return [f"  from     {line}" for line in fold(clean("  ".join(settings)), 99)] if settings else []
 
 
 def replay(path: Path, *, verbose: int = 0) -> int:
     """Play the run in a file again and say what came of it; the exit code it deserves.
 
-    ``gate.traces.NewerSchema`` is raised for the caller to skip it.
+    ``gate.traces.files.NewerSchema`` is raised for the caller to skip it.
     """
-    from rebalance.gate import runs, traces
-    from rebalance.gate.report.exploration import run_lines
-    from rebalance.gate.report.steps import CannotHappenError
-    from rebalance.gate.report.words import clean
+    from rebalance.explore.groups.runs import play
+    from rebalance.gate.cli.console.text import clean
+    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.gate.traces import files, runs
+    from rebalance.model.machine import CannotHappenError
 
     try:
         run = runs.load(path)
-    except traces.NewerSchema:
+    except files.NewerSchema:
         raise
     except ValueError as error:
-        say(f"error    {clean(str(error))}")
+        print_out(f"error    {clean(str(error))}")
         return 2
-    name = f"{run.id}  {run.clause}  {clean(str(run.origin.get('scenario', 'group')))}"
+    name = f"{runs.run_id(run)}  {run.clause}  {clean(str(run.origin.get('scenario', 'group')))}"
     try:
-        played = runs.play(run)
+        played = play(run)
     except CannotHappenError as error:
-        say(f"error    {name}: {error}")
+        print_out(f"error    {name}: {error}")
         return 2
     if played.sentence is None:
-        say(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
+        print_out(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
         return 0
     early = f", after {played.after} of {len(run.events)} steps" if played.after < len(run.events) else ""
-    say(f"failing  {name}: {clean(played.sentence)}{early}")
+    print_out(f"failing  {name}: {clean(played.sentence)}{early}")
     if verbose:
-        say("\n".join(["", *run_lines(run), ""]))
+        print_out("\n".join(["", *run_lines(run), ""]))
     return 1

@@ -8,12 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate import reporting
-from rebalance.gate.terminal import ROOT, UsageError, amount, color, note, say, usage, whole, words
+from rebalance.gate.cli import report_options
+from rebalance.gate.cli.console.terminal import (
+    ROOT,
+    UsageError,
+    amount,
+    color,
+    comma_separated,
+    print_err,
+    print_out,
+    usage,
+    whole,
+)
 
 if TYPE_CHECKING:
-    from rebalance.explore.upgrades import Outcome
-    from rebalance.gate.runs import SavedRun
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.explore.groups.upgrades import UpgradeOutcome
 
 
 def add(commands: Any) -> None:
@@ -36,7 +46,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--partitions", type=whole, default=2, metavar="N", help="of one topic (2)")
     parser.add_argument("--profile", default="as-specified", metavar="P", help="release of the clients")
     parser.add_argument("--broker", default="as-specified", metavar="B", help="release of the coordinator")
-    parser.add_argument("--faults", type=words, default=(), metavar="F[,F...]",
+    parser.add_argument("--faults", type=comma_separated, default=(), metavar="F[,F...]",
                         help="kinds of faults besides the bounces (none)")  # fmt: skip
     parser.add_argument("--budget", type=whole, metavar="N", help="how many of them in one run (1)")
     parser.add_argument("--states", type=whole, metavar="N", help="stop a path after so many states")
@@ -45,18 +55,19 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where traces go (.rebalance/failures)")
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    reporting.add(parser, "files for programs and CI systems: json, junit, sarif, markdown, badge")
+    report_options.add(parser, "files for programs and CI systems: json, junit, sarif, markdown")
     parser.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
 
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.explore.scenarios import ScenarioError
-    from rebalance.explore.upgrades import Verdict
-    from rebalance.gate.report import CI_WRITERS, cases_of
+    from rebalance.explore.groups.scenarios import ScenarioError
+    from rebalance.explore.groups.upgrades import UpgradeVerdict
+    from rebalance.gate.cli.writers import CI_WRITERS
+    from rebalance.gate.report.ci import ci_reports
 
-    formats = reporting.formats(options, ("json", *CI_WRITERS))
-    place = reporting.directory(formats, options)
+    formats = report_options.formats(options, ("json", *CI_WRITERS))
+    directory = report_options.directory(formats, options)
     try:
         outcomes = _judged(options)
     except (ScenarioError, ValueError) as error:
@@ -64,28 +75,33 @@ def run(options: argparse.Namespace) -> int:
     saved = {outcome.path.name: _run_of(outcome, options) for outcome in outcomes}
     paths = _save([run for run in saved.values() if run is not None], options.out)
     if options.format == "json":
-        say(json.dumps(_data(outcomes, saved, paths, options), indent=2))
+        print_out(json.dumps(_data(outcomes, saved, paths, options), indent=2))
     else:
-        say("\n".join(_lines(outcomes, saved, paths, options)))
+        print_out("\n".join(_lines(outcomes, saved, paths, options)))
     verdicts = [outcome.verdict for outcome in outcomes]
     # Without --path the question is whether there is a safe way.
-    code = 0 if Verdict.SAFE in verdicts else 3 if Verdict.UNKNOWN in verdicts else 1
+    code = 0 if UpgradeVerdict.SAFE in verdicts else 3 if UpgradeVerdict.UNKNOWN in verdicts else 1
     own = {
         "json": (
             "report.json",
             lambda: json.dumps(_data(outcomes, saved, paths, options), indent=2) + "\n",
         )
     }
-    reporting.finish(
-        lambda: cases_of.upgraded(outcomes, saved, paths, code), place, formats, own, options, noted=True
+    report_options.finish(
+        lambda: ci_reports.upgraded(outcomes, saved, paths, code),
+        directory,
+        formats,
+        own,
+        options,
+        noted=True,
     )
     return code
 
 
-def _judged(options: argparse.Namespace) -> list[Outcome]:
-    from rebalance.explore.search import Limits, Stop
-    from rebalance.explore.upgrades import judge, paths, setup
-    from rebalance.model.profiles import broker, client
+def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
+    from rebalance.explore.engine.search import Limits, Stop
+    from rebalance.explore.groups.upgrades import judge, paths, setup
+    from rebalance.model.bugs.profiles import broker, client
 
     client(options.profile)
     broker(options.broker)
@@ -93,11 +109,11 @@ def _judged(options: argparse.Namespace) -> list[Outcome]:
         raise UsageError(
             f"{options.members} members x {options.partitions} partitions: at most 6 x 12 can be explored"
         )
-    ways = paths(options.old, options.new, options.profile)
+    upgrade_paths = paths(options.old, options.new, options.profile)
     if options.path:
-        known = [way.name for way in ways]
-        ways = tuple(way for way in ways if way.name == options.path)
-        if not ways:
+        known = [path.name for path in upgrade_paths]
+        upgrade_paths = tuple(path for path in upgrade_paths if path.name == options.path)
+        if not upgrade_paths:
             raise UsageError(f"--path: no path {options.path!r} from {options.old} to {options.new}; "
                              f"there are: {', '.join(known)}")  # fmt: skip
     faults = tuple(fault.replace("-", " ") for fault in options.faults)
@@ -105,32 +121,25 @@ def _judged(options: argparse.Namespace) -> list[Outcome]:
         raise UsageError("--budget is how many of --faults may happen: name some")
     limits = Limits(states=options.states, memory=options.memory, go_on=True)
     outcomes = []
-    for way in ways:
+    for path in upgrade_paths:
         group = setup(
-            way, options.members, options.partitions,
+            path, options.members, options.partitions,
             faults=faults, budget=(options.budget or 1) if faults else 0, broker_profile=options.broker,
         )  # fmt: skip
-        outcomes.append(judge(way, group, limits))
+        outcomes.append(judge(path, group, limits))
         if outcomes[-1].search.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
     return outcomes
 
 
-def _run_of(outcome: Outcome, options: argparse.Namespace) -> SavedRun | None:
+def _run_of(outcome: UpgradeOutcome, options: argparse.Namespace) -> SavedRun | None:
     """The counterexample of a path as a run that can be saved."""
     from dataclasses import replace
-    from importlib.metadata import version
 
-    from rebalance.explore.lasso import Lasso
-    from rebalance.gate.runs import SavedRun, of_lasso, play
+    from rebalance.explore.groups.exploration import saved_run
 
     if outcome.trace is None or outcome.clause is None:
         return None
-    if isinstance(outcome.trace, Lasso):
-        found = of_lasso(outcome.setup, outcome.trace, outcome.clause)
-    else:
-        found = SavedRun(outcome.setup, outcome.clause, outcome.trace.events)
-        found = replace(found, sentence=play(found).sentence or outcome.sentence)
     origin = {
         "scenario": f"upgrade {options.old} to {options.new}",
         "path": outcome.path.name,
@@ -139,34 +148,36 @@ def _run_of(outcome: Outcome, options: argparse.Namespace) -> SavedRun | None:
         "profiles": [options.profile],
         "broker": options.broker,
     }
-    return replace(found, origin=origin, suite_version=version("rebalance-verifier"))
+    found = saved_run(outcome.setup, origin, outcome.clause, outcome.trace)
+    return replace(found, sentence=found.sentence or outcome.sentence)
 
 
 def _save(found: Sequence[SavedRun], out: Path | None) -> dict[str, str]:
-    from rebalance.gate import runs, traces
+    from rebalance.gate.traces import files, runs
 
     paths: dict[str, str] = {}
     try:
         if found and out is None:
-            traces.make_root(ROOT)
+            files.make_root(ROOT)
         for one in found:
-            paths[one.id] = str(runs.save(one, out or ROOT / traces.FAILURES))
+            paths[runs.run_id(one)] = str(runs.save(one, out or ROOT / files.FAILURES))
     except OSError as error:
-        note(f"the traces cannot be saved: {error}")
+        print_err(f"the traces cannot be saved: {error}")
     return paths
 
 
 def _lines(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[UpgradeOutcome],
     saved: dict[str, SavedRun | None],
     paths: dict[str, str],
     options: argparse.Namespace,
 ) -> list[str]:
-    from rebalance.explore.upgrades import Verdict
-    from rebalance.gate.report.exploration import run_lines
-    from rebalance.gate.report.words import count
+    from rebalance.explore.groups.upgrades import UpgradeVerdict
+    from rebalance.gate.cli.console.text import count
+    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.gate.traces.runs import run_id
 
-    safe = next((outcome for outcome in outcomes if outcome.verdict is Verdict.SAFE), None)
+    safe = next((outcome for outcome in outcomes if outcome.verdict is UpgradeVerdict.SAFE), None)
     size = f"{count(options.members, 'member')}, {count(options.partitions, 'partition')}"
     lines = [f"from {options.old} to {options.new}: {size}, every interleaving", ""]
     width = max(len(outcome.path.name) for outcome in outcomes)
@@ -174,7 +185,7 @@ def _lines(
         states = f"{count(outcome.search.distinct, 'state')}"
         cost = f"{count(outcome.rebalances, 'rebalance')}, {count(outcome.pauses, 'partition-pause')}"
         word = outcome.verdict.value.upper()
-        painted = _paint(f"{word:<16}", outcome.verdict is Verdict.SAFE, color(options))
+        painted = _paint(f"{word:<16}", outcome.verdict is UpgradeVerdict.SAFE, color(options))
         lines.append(f"  {painted} {outcome.path.name:<{width}}  {cost}; {states}")
         lines.append(f"  {'':<16} {outcome.path.sentence}")
     for outcome in outcomes:
@@ -182,8 +193,8 @@ def _lines(
         if found is None:
             continue
         lines += ["", f"{outcome.path.name}: {found.clause}, {found.sentence}", "", *run_lines(found), ""]
-        if found.id in paths:
-            lines += [f"  replay   rebalance replay {found.id}", f"  trace    {paths[found.id]}"]
+        if (name := run_id(found)) in paths:
+            lines += [f"  replay   rebalance replay {name}", f"  trace    {paths[name]}"]
     if safe is None:
         return [*lines, "", "no plan: none of these paths is safe"]
     lines += ["", f"plan: {safe.path.name}"]
@@ -195,12 +206,14 @@ def _paint(word: str, safe: bool, painted: bool) -> str:
 
 
 def _data(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[UpgradeOutcome],
     saved: dict[str, SavedRun | None],
     paths: dict[str, str],
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    from rebalance.gate.report.steps import steps, to_json
+    from rebalance.gate.traces.runs import run_id, step_out
+    from rebalance.model.protocol.group import machine
+    from rebalance.model.steps import steps
 
     rows = []
     for outcome in outcomes:
@@ -216,8 +229,9 @@ def _data(
         found = saved[outcome.path.name]
         if found is not None:
             row["clause"], row["what"] = found.clause, found.sentence
-            row["trace"] = {"id": found.id, "path": paths.get(found.id, "")}
-            row["steps"] = [to_json(step) for step in steps(found.setup, found.events)]
+            name = run_id(found)
+            row["trace"] = {"id": name, "path": paths.get(name, "")}
+            row["steps"] = [step_out(step) for step in steps(machine(found.setup), found.events)]
         rows.append(row)
     return {
         "schema": 1,

@@ -23,7 +23,7 @@ class UsageError(Exception):
     """Something the user can put right; printed as one message, exit code 2."""
 
 
-def say(text: str) -> None:
+def print_out(text: str) -> None:
     """Print to stdout. Where nobody reads any more (``| head``) the rest is dropped, the verdict is not."""
     try:
         print(text, flush=True)
@@ -31,7 +31,7 @@ def say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def note(text: str) -> None:
+def print_err(text: str) -> None:
     """Print to stderr."""
     with contextlib.suppress(BrokenPipeError):
         print(clean(text), file=sys.stderr, flush=True)
@@ -44,7 +44,7 @@ def draw(line: str = "") -> None:
 
 def clean(text: str) -> str:
     """Without the escapes by which names and messages from outside could steer the terminal."""
-    from rebalance.gate.report.words import clean as clean_line
+    from rebalance.gate.cli.console.text import clean as clean_line
 
     return "\n".join(clean_line(line) for line in text.splitlines())
 
@@ -57,7 +57,7 @@ def color(options: argparse.Namespace) -> bool:
 def unicode() -> bool:
     """Whether stdout can show the bars of the charts."""
     try:
-        "█▒░◀▲".encode(sys.stdout.encoding or "ascii")
+        "█▓▒░·▲△".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         return False
     return True
@@ -93,7 +93,7 @@ def amount(text: str) -> int:
     return int(float(found[1]) * 1024 ** " kmg".index(found[2].lower() or " "))
 
 
-def words(text: str) -> tuple[str, ...]:
+def comma_separated(text: str) -> tuple[str, ...]:
     """An option's value: several words, separated by commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
@@ -112,5 +112,5 @@ Add = Callable[..., argparse.ArgumentParser]
 
 def usage(error: Exception) -> UsageError:
     """``error``, which says what is wrong with what the user asked for, as a UsageError."""
-    said: Any = error.args[0] if error.args and not isinstance(error, OSError) else error
-    return UsageError(str(said))
+    message: Any = error.args[0] if error.args and not isinstance(error, OSError) else error
+    return UsageError(str(message))

@@ -10,13 +10,13 @@ import unicodedata
 from collections.abc import Iterable
 
 from rebalance.model.values import NEWEST_VERSION, NO_GENERATION
-from rebalance.properties.scenarios import (
-    Event,
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
+    ScenarioEvent,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
@@ -126,10 +126,10 @@ def listed(items: Iterable[object], most: int = 8) -> str:
     return ", ".join(names[:most]) + more
 
 
-def happens(event: Event, alike: bool = True) -> str:
+def event_phrase(event: ScenarioEvent, alike: bool = True) -> str:
     """One event or fault as half a sentence; ``alike`` as in ``joins``."""
     match event:
-        case Join(member):
+        case AddMember(member):
             return joins(member, alike)
         case Leave(member):
             return f"{member} leaves"
@@ -143,10 +143,10 @@ def happens(event: Event, alike: bool = True) -> str:
             return f"{member} {_FAULTS[kind]}"
 
 
-def joins(member: Member, alike: bool = True) -> str:
+def joins(member: ScenarioMember, alike: bool = True) -> str:
     """How a member arrives: what sets it apart; its topics unless the members subscribe ``alike``.
 
-    >>> joins(Member("A", ("t",), instance="i-A", version=1), alike=False)
+    >>> joins(ScenarioMember(id="A", topics=("t",), instance="i-A", version=1), alike=False)
     'A joins for t [static, metadata version 1]'
     """
     topics = "" if alike else f" for {listed(member.topics) or 'nothing'}"

@@ -1,8 +1,8 @@
 """What a run of any command says to a CI system: rules that were asked, and what came of each.
 
 A check, an exploration, an audit and a proof are told in the same words, so that each format of a CI system
-(``junit``, ``sarif``, ``markdown``, ``github``, ``badge``) is one module that knows none of them;
-``cases_of`` makes cases of each.
+(``junit``, ``sarif``, ``markdown``, ``github``) is one module that knows none of them;
+``ci_reports`` makes cases of each.
 
 Texts are as they come from the target: a format makes them fit to print (``words.clean``).
 """
@@ -12,23 +12,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from rebalance.gate.check.result import Status
+from rebalance.gate.report.ci.source_location import SourceLocation
+from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.facts import LEVELS
-from rebalance.gate.report.place import Place
-from rebalance.gate.result import Exit, Status, Verdict
-from rebalance.properties.clauses import Level
-
-if TYPE_CHECKING:
-    from rebalance.gate.report.picture import Picture
-
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 Lines = Callable[[], Sequence[str]]
 """Text that is made when a format wants it: most want none, and charts take time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CiRule:
     """One sentence that must hold. ``source`` and ``link``: where it comes from, and where to read it."""
 
     id: str
@@ -38,36 +34,37 @@ class Rule:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """One thing that breaks a rule.
 
-    ``id`` and ``path`` are those of its trace, ``place`` is where in a log it shows. ``because`` leads to it,
-    ``facts`` and ``notes`` are named lines before and after its ``chart``; ``command`` shows it again.
+    ``id`` and ``path`` are those of its trace, ``source_location`` is where in a log it shows. ``because``
+    leads to it, ``facts`` and ``notes`` are named lines before and after its ``chart``; ``command`` shows it
+    again.
     ``draw`` makes its picture. ``certain`` is false of what clocks may explain.
     """
 
     message: str
     id: str = ""
     path: str = ""
-    place: Place | None = None
+    source_location: SourceLocation | None = None
     because: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     chart: Lines = tuple
     notes: tuple[tuple[str, str], ...] = ()
     command: str = ""
-    draw: Callable[[], Picture] | None = None
+    draw: Callable[[], OwnershipDiagram] | None = None
     certain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CiCase:
     """A rule as it was asked once. ``variant``: the protocol, where a rule is asked under several.
 
     ``gates``: being broken fails the run. ``text`` is what the terminal shows of it where it is broken.
     """
 
-    rule: Rule
+    rule: CiRule
     status: Status
     gates: bool = True
     variant: str = ""
@@ -99,12 +96,12 @@ class Case:
         return self.evidence[0].message + more
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CiReport:
     """One finished run of ``command`` on ``subject``, as its user wrote it.
 
     ``facts`` are named figures for people, ``properties`` those for programs. ``stale`` are lines of a known
-    list that fail the run, ``missed`` reasons to be inconclusive. ``place`` is the source of the subject.
+    list that fail the run, ``missed`` reasons to be inconclusive. ``source_location`` is that of the subject.
     """
 
     command: str
@@ -113,7 +110,7 @@ class Report:
     headline: str
     verdict: Verdict
     exit: Exit
-    cases: tuple[Case, ...]
+    cases: tuple[CiCase, ...]
     tally: str = ""
     seconds: float = 0.0
     facts: tuple[tuple[str, str], ...] = ()
@@ -122,19 +119,19 @@ class Report:
     missed: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     interrupted: bool = False
-    place: Place | None = None
+    source_location: SourceLocation | None = None
 
     @property
-    def failing(self) -> list[Case]:
+    def failing(self) -> list[CiCase]:
         """The broken rules that fail the run, the worst level first."""
         return _by_level(case for case in self.cases if case.fails)
 
     @property
-    def informing(self) -> list[Case]:
+    def informing(self) -> list[CiCase]:
         """The broken rules that do not."""
         return _by_level(c for c in self.cases if c.status is Status.VIOLATED and not c.gates)
 
-    def having(self, *statuses: Status) -> list[Case]:
+    def having(self, *statuses: Status) -> list[CiCase]:
         """The cases with one of these statuses, the worst level first."""
         return _by_level(case for case in self.cases if case.status in statuses)
 
@@ -147,5 +144,5 @@ class Report:
         return table
 
 
-def _by_level(cases: Iterable[Case]) -> list[Case]:
+def _by_level(cases: Iterable[CiCase]) -> list[CiCase]:
     return sorted(cases, key=lambda case: LEVELS.index(case.rule.level))

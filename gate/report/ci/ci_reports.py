@@ -1,4 +1,4 @@
-"""What each command found, as cases: one function a command. See ``gate.report.cases``."""
+"""What each command found, as cases: one function a command. See ``gate.report.ci.cases``."""
 
 from __future__ import annotations
 
@@ -7,45 +7,49 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rebalance.gate.check.result import ClauseResult, Finding, Result, Status
+from rebalance.gate.cli.console.text import clean, count, cut, percent, size
 from rebalance.gate.report import facts
-from rebalance.gate.report.cases import Case, Evidence, Report, Rule
-from rebalance.gate.report.place import locate, shown
-from rebalance.gate.report.words import clean, count, cut, percent, size
-from rebalance.gate.result import ClauseResult, Exit, Finding, Result, Status, Verdict
-from rebalance.properties.clauses import Level
+from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
+from rebalance.gate.report.ci.source_location import locate, shown
+from rebalance.gate.report.diagram.diagram import OwnershipDiagram
+from rebalance.gate.report.diagram.log_diagram import of_recording
+from rebalance.gate.report.diagram.run_diagram import of_run
+from rebalance.gate.report.diagram.scenario_diagram import of_finding
+from rebalance.gate.report.diagram.text import draw
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 if TYPE_CHECKING:
-    from rebalance.explore.upgrades import Outcome as WayOutcome
-    from rebalance.gate import recordings
-    from rebalance.gate.auditing import Audited
-    from rebalance.gate.exploring import Explored, Violation
-    from rebalance.gate.proving import Proof
-    from rebalance.gate.report.picture import Picture
-    from rebalance.gate.runs import SavedRun
-    from rebalance.properties.protocol import ProtocolClause
-    from rebalance.specs.prover import Outcome
-    from rebalance.specs.theorems import Theorem
+    from rebalance.explore.groups.exploration import ExplorationViolation, Explored
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.explore.groups.upgrades import UpgradeOutcome
+    from rebalance.gate.engines.auditing import Audited
+    from rebalance.gate.traces import recordings
+    from rebalance.properties.group.clauses import ProtocolClause
+    from rebalance.specs.logic.prover import ProofOutcome
+    from rebalance.specs.logic.specification import Theorem
+    from rebalance.specs.proving import Proof
 
 
 # -- a check -----------------------------------------------------------------------------------------------
 
 
-def result(checked: Result) -> Report:
+def result(checked: Result) -> CiReport:
     """A finished ``rebalance check``. Where a Python target lies in the working directory, its source is
     looked at for the line of its definition."""
     target = checked.target
     name = f"{target.name} {target.version}".strip()
-    return Report(
-        "check",
-        target.spec,
-        checked.suite_version,
-        facts.headline(checked),
-        checked.verdict,
-        checked.exit,
-        tuple(_case(checked, clause) for clause in checked.clauses),
-        facts.tally(checked),
-        checked.seconds,
-        (
+    return CiReport(
+        command="check",
+        subject=target.spec,
+        suite_version=checked.suite_version,
+        headline=facts.headline(checked),
+        verdict=checked.verdict,
+        exit=checked.exit,
+        cases=tuple(_case(checked, clause) for clause in checked.clauses),
+        tally=facts.tally(checked),
+        seconds=checked.seconds,
+        facts=(
             ("target", cut(target.spec, 100)),
             ("name", cut(clean(name), 100)),
             ("suite", checked.suite_version),
@@ -54,7 +58,7 @@ def result(checked: Result) -> Report:
             ("seed", str(checked.seed)),
             ("played", f"{count(checked.scenarios, 'scenario')}, {checked.seconds:.1f} s"),
         ),
-        (
+        properties=(
             ("suite_version", checked.suite_version),
             ("target", target.spec),
             ("target_name", target.name),
@@ -64,51 +68,50 @@ def result(checked: Result) -> Report:
             ("seed", str(checked.seed)),
             ("verdict", checked.verdict.value),
         ),
-        checked.stale_known,
-        checked.missed,
-        tuple(f"{name} {percent(share)}" for name, share in facts.reached(checked)),
-        checked.interrupted,
-        locate(target.spec),
+        stale=checked.stale_known,
+        missed=checked.missed,
+        reached=tuple(f"{name} {percent(share)}" for name, share in facts.reached(checked)),
+        interrupted=checked.interrupted,
+        source_location=locate(target.spec),
     )
 
 
-def _case(checked: Result, row: ClauseResult) -> Case:
-    from rebalance.gate.report.text import block
+def _case(checked: Result, row: ClauseResult) -> CiCase:
+    from rebalance.gate.report.terminal.check import block
 
     clause = row.clause
-    rule = Rule(clause.id, clause.level, clause.sentence, clause.rule, clause.link)
+    rule = CiRule(
+        id=clause.id, level=clause.level, sentence=clause.sentence, source=clause.rule, link=clause.link
+    )
     gates = facts.gating(checked, row)
     broken = row.status in (Status.VIOLATED, Status.KNOWN, Status.FLAKY) and row.finding is not None
-    return Case(
-        rule,
-        row.status,
-        gates,
-        row.protocol.value,
-        row.note,
-        (_evidence(row, row.finding),) if broken and row.finding else (),
-        lambda: block("VIOLATION" if gates else "FINDING", row),
+    return CiCase(
+        rule=rule,
+        status=row.status,
+        gates=gates,
+        variant=row.protocol.value,
+        note=row.note,
+        evidence=(_evidence(row, row.finding),) if broken and row.finding else (),
+        text=lambda: block("VIOLATION" if gates else "FINDING", row),
     )
 
 
 def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
-    from rebalance.gate.report.chart import chart
-    from rebalance.gate.report.picture import of_finding
-
     breach = finding.breach
     return Evidence(
-        breach.summary,
-        finding.trace_id,
-        finding.path,
-        None,
-        breach.because,
-        tuple((name, text) for name, text in _outcomes(finding) if text),
-        lambda: chart(finding),
-        (
+        message=breach.summary,
+        id=finding.trace_id,
+        path=finding.path,
+        source_location=None,
+        because=breach.because,
+        facts=tuple((name, text) for name, text in _outcomes(finding) if text),
+        chart=lambda: draw(of_finding(finding)),
+        notes=(
             ("shrunk", f"from {size(finding.found_size)} to {size(finding.scenario.size)}"),
             ("found", facts.found_where(row, finding)),
         ),
-        f"rebalance replay {finding.trace_id}" if finding.trace_id else "",
-        lambda: of_finding(finding),
+        command=f"rebalance replay {finding.trace_id}" if finding.trace_id else "",
+        draw=lambda: of_finding(finding),
     )
 
 
@@ -119,30 +122,30 @@ def _outcomes(finding: Finding) -> tuple[tuple[str, str], ...]:
 # -- an exploration ----------------------------------------------------------------------------------------
 
 
-def explored(found: Explored, paths: Mapping[str, str]) -> Report:
+def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
     """A finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
     from importlib.metadata import version
 
-    from rebalance.gate.report.exploration import headline
-    from rebalance.properties.protocol import CLAUSES
+    from rebalance.gate.report.terminal.exploration import exit_code, headline
+    from rebalance.properties.group.clauses import CLAUSES
 
     suite, origin = version("rebalance-verifier"), dict(found.plan.origin)
     broken = {violation.clause: violation for violation in found.violations}
-    asked = list(dict.fromkeys((*broken, *_asked(found))))
+    clauses = list(dict.fromkeys((*broken, *_requested_clauses(found))))
     states = count(found.coverage.distinct, "state")
     named = [(name, _spelled(value)) for name, value in origin.items()]
-    return Report(
-        "explore",
-        str(origin.get("scenario", "group")),
-        suite,
-        headline(found),
-        found.verdict,
-        found.exit,
-        tuple(_explored(found, CLAUSES[clause], broken.get(clause), paths) for clause in asked),
-        f"{len(broken)} of {count(len(asked), 'clause')} broken, {states}",
-        found.search.cpu if found.search is not None else 0.0,
-        (*named, ("suite", suite), ("searched", f"{states}, depth {found.coverage.depth}")),
-        (("suite_version", suite), *named, ("verdict", found.verdict.value)),
+    return CiReport(
+        command="explore",
+        subject=str(origin.get("scenario", "group")),
+        suite_version=suite,
+        headline=headline(found),
+        verdict=found.verdict,
+        exit=exit_code(found),
+        cases=tuple(_explored(found, CLAUSES[clause], broken.get(clause), paths) for clause in clauses),
+        tally=f"{len(broken)} of {count(len(clauses), 'clause')} broken, {states}",
+        seconds=found.search.cpu if found.search is not None else 0.0,
+        facts=(*named, ("suite", suite), ("searched", f"{states}, depth {found.coverage.depth}")),
+        properties=(("suite_version", suite), *named, ("verdict", found.verdict.value)),
         missed=tuple(_unexplored(found)),
         reached=tuple(found.shown),
         interrupted=found.interrupted,
@@ -153,52 +156,57 @@ def _spelled(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _asked(found: Explored) -> Iterator[str]:
+def _requested_clauses(found: Explored) -> Iterator[str]:
     """The clauses that were to be asked, liveness too."""
-    from rebalance.properties.protocol import CONVERGES, ROUNDS, rules
+    from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
 
-    asked = rules(found.plan.setup)
-    yield from (rule.clause for rule in asked.always)
-    yield from (rule.clause for rule in asked.each_step)
+    requested = rules(found.plan.setup)
+    yield from (rule.clause for rule in requested.always)
+    yield from (rule.clause for rule in requested.each_step)
     yield from (CONVERGES.id, ROUNDS.id)
 
 
 def _explored(
-    found: Explored, clause: ProtocolClause, violation: Violation | None, paths: Mapping[str, str]
-) -> Case:
-    from rebalance.gate.report.exploration import block
-    from rebalance.properties.protocol import CONVERGES, ROUNDS
+    found: Explored, clause: ProtocolClause, violation: ExplorationViolation | None, paths: Mapping[str, str]
+) -> CiCase:
+    from rebalance.gate.report.terminal.exploration import block
+    from rebalance.properties.group.clauses import CONVERGES, ROUNDS
 
-    rule = Rule(clause.id, clause.level, clause.sentence, clause.source)
+    rule = CiRule(id=clause.id, level=clause.level, sentence=clause.sentence, source=clause.source)
     if violation is not None:
         evidence = tuple(_run(violation, run, paths) for run in violation.runs)
-        return Case(rule, Status.VIOLATED, evidence=evidence, text=lambda: block(violation, dict(paths)))
+        return CiCase(
+            rule=rule, status=Status.VIOLATED, evidence=evidence, text=lambda: block(violation, dict(paths))
+        )
     if clause.id in (CONVERGES.id, ROUNDS.id) and found.lively is None:
-        return Case(rule, Status.UNTESTED, note=found.unasked)
+        return CiCase(rule=rule, status=Status.UNTESTED, note=found.unasked)
     if found.search is None:
-        return Case(rule, Status.UNTESTED, note="walks are no proof")
+        return CiCase(rule=rule, status=Status.UNTESTED, note="walks are no proof")
     if not found.search.complete:
-        return Case(rule, Status.UNTESTED, note=f"the search ended before its end ({found.search.stop})")
-    return Case(rule, Status.PASSED)
+        return CiCase(
+            rule=rule, status=Status.UNTESTED, note=f"the search ended before its end ({found.search.stop})"
+        )
+    return CiCase(rule=rule, status=Status.PASSED)
 
 
-def _run(violation: Violation, run: SavedRun, paths: Mapping[str, str]) -> Evidence:
+def _run(violation: ExplorationViolation, run: SavedRun, paths: Mapping[str, str]) -> Evidence:
     shortest = "; no run is shorter" if violation.shortest else ""
     return _counterexample(run, run.sentence or violation.sentence, paths, shortest)
 
 
 def _counterexample(run: SavedRun, message: str, paths: Mapping[str, str], more: str) -> Evidence:
     """A run of the group that breaks something."""
-    from rebalance.gate.report.exploration import run_lines
-    from rebalance.gate.report.picture import of_run
+    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.gate.traces.runs import run_id
 
+    name = run_id(run)
     return Evidence(
-        message,
-        run.id,
-        paths.get(run.id, ""),
+        message=message,
+        id=name,
+        path=paths.get(name, ""),
         chart=lambda: run_lines(run),
         notes=(("length", count(len(run.events), "step") + more),),
-        command=f"rebalance replay {run.id}" if run.id in paths else "",
+        command=f"rebalance replay {name}" if name in paths else "",
         draw=lambda: of_run(run),
     )
 
@@ -213,42 +221,50 @@ def _unexplored(found: Explored) -> Iterator[str]:
 # -- an audit ----------------------------------------------------------------------------------------------
 
 
-def audited(found: Audited) -> Report:
+def audited(found: Audited) -> CiReport:
     """A finished ``rebalance audit``: a case for each check, with the findings that were collected."""
     from importlib.metadata import version
 
-    from rebalance.gate.report.audit import headline
+    from rebalance.gate.report.terminal.audit import headline
 
     suite, plan = version("rebalance-verifier"), found.plan
     logs = ", ".join(plan.paths)
     read = f"{count(found.lines, 'line')}, {count(found.events, 'event')}, {count(found.groups, 'group')}"
-    cases = tuple(_checked(found, check.id) for check in plan.asked)
-    return Report(
-        "audit",
-        logs,
-        suite,
-        headline(found),
-        found.verdict,
-        found.exit,
-        cases,
-        f"{count(sum(tally.findings for tally in found.tallies), 'finding')} in {read}",
-        found.seconds,
-        (("logs", cut(logs, 100)), ("suite", suite), ("level", plan.level), ("read", read)),
-        (("suite_version", suite), ("logs", logs), ("level", plan.level), ("verdict", found.verdict.value)),
+    cases = tuple(_checked(found, check.id) for check in plan.chosen_checks)
+    return CiReport(
+        command="audit",
+        subject=logs,
+        suite_version=suite,
+        headline=headline(found),
+        verdict=found.verdict,
+        exit=found.exit,
+        cases=cases,
+        tally=f"{count(sum(tally.findings for tally in found.tallies), 'finding')} in {read}",
+        seconds=found.seconds,
+        facts=(("logs", cut(logs, 100)), ("suite", suite), ("level", plan.level), ("read", read)),
+        properties=(
+            ("suite_version", suite),
+            ("logs", logs),
+            ("level", plan.level),
+            ("verdict", found.verdict.value),
+        ),
         missed=tuple(_unread(found)),
         interrupted=found.interrupted,
     )
 
 
-def _checked(found: Audited, name: str) -> Case:
-    from rebalance.gate.auditing import Tally
-    from rebalance.gate.report.audit import told
-    from rebalance.pipeline.findings import CHECKS
+def _checked(found: Audited, name: str) -> CiCase:
+    from rebalance.gate.engines.auditing import AuditTally
+    from rebalance.gate.report.terminal.audit import finding_text
+    from rebalance.pipeline.audit.findings import CHECKS
 
     check = CHECKS[name]
-    rule = Rule(check.id, Level(check.level), check.sentence, check.source)
+    rule = CiRule(id=check.id, level=Level(check.level), sentence=check.sentence, source=check.source)
     gates = found.plan.gates(check.level)
-    tally = next((one for one in found.tallies if one.check == name), Tally(name, 0, 0, 0, 0.0))
+    tally = next(
+        (one for one in found.tallies if one.check == name),
+        AuditTally(check=name, findings=0, certain=0, groups=0, longest=0.0),
+    )
     mine = [one for one in found.findings if one.check == name]
     evidence = tuple(_finding(found, one) for one in mine)
     if tally.findings > len(mine):
@@ -258,40 +274,49 @@ def _checked(found: Audited, name: str) -> Case:
     else:
         note = "nothing was judged" if found.stage or not found.events else ""
     if tally.certain or (tally.findings and not gates):
-        return Case(
-            rule,
-            Status.VIOLATED,
-            gates,
+        return CiCase(
+            rule=rule,
+            status=Status.VIOLATED,
+            gates=gates,
             note=note,
             evidence=evidence,
-            text=lambda: [line for one in mine[:MOST_TOLD] for line in told(one, found.plan).splitlines()],
+            text=lambda: [
+                line for one in mine[:MOST_SHOWN] for line in finding_text(one, found.plan).splitlines()
+            ],
         )
-    return Case(rule, Status.UNTESTED if note else Status.PASSED, gates, note=note, evidence=evidence)
+    return CiCase(
+        rule=rule,
+        status=Status.UNTESTED if note else Status.PASSED,
+        gates=gates,
+        note=note,
+        evidence=evidence,
+    )
 
 
-MOST_TOLD = 20
+MOST_SHOWN = 20
 """Findings of a check in the body of its case."""
 
 
-def _finding(found: Audited, one: recordings.Finding) -> Evidence:
+def _finding(found: Audited, one: recordings.LogFinding) -> Evidence:
     about = f"{one.about} of " if one.about else ""
     path = found.traces.get(one.id, "")
-    where = next((place for place in one.places if place.file), None)
+    where = next((event for event in one.places if event.file), None)
     return Evidence(
-        f"{about}group {one.group}: {one.sentence}",
-        one.id,
-        path,
-        shown(where.file, where.line) if where else None,
-        tuple(f"{place.consumer or 'coordinator'} {place.kind} at {place.where}" for place in one.places),
+        message=f"{about}group {one.group}: {one.sentence}",
+        id=one.id,
+        path=path,
+        source_location=shown(where.file, where.line) if where else None,
+        because=tuple(
+            f"{event.consumer or 'coordinator'} {event.kind} at {event.where}" for event in one.places
+        ),
         command=f"rebalance show {path}" if path else "",
         draw=(lambda: _recorded(path)) if path else None,
         certain=one.certain,
     )
 
 
-def _recorded(path: str) -> Picture:
-    from rebalance.gate import recordings
-    from rebalance.gate.report.picture import of_recording
+def _recorded(path: str) -> OwnershipDiagram:
+    from rebalance.gate.traces import recordings
 
     return of_recording(recordings.load(Path(path)))
 
@@ -308,47 +333,58 @@ def _unread(found: Audited) -> Iterator[str]:
 # -- a proof -----------------------------------------------------------------------------------------------
 
 
-def proved(proof: Proof) -> Report:
+def proved(proof: Proof) -> CiReport:
     """A finished ``rebalance prove``: a case for each theorem."""
     from importlib.metadata import version
 
-    from rebalance.gate.report.proof import headline
+    from rebalance.gate.report.terminal.proof import exit_of, headline
 
     suite, plan = version("rebalance-verifier"), proof.plan
     done = f"{len(proof.outcomes):,} of {count(proof.obligations, 'obligation')} tried"
-    verdicts = {"proved": Verdict.CONFORMANT, "refuted": Verdict.VIOLATION, "unknown": Verdict.INCONCLUSIVE}
     without = (("without", ", ".join(plan.without)),) if plan.without else ()
-    cases = tuple(_proved(proof, theorem) for theorem in plan.theorems)
+    cases = (*(_proved(proof, theorem) for theorem in plan.theorems), *_about_something(proof))
     missed = tuple(f"{case.id}: {case.note}" for case in cases if case.status is Status.UNTESTED)
-    return Report(
-        "prove",
-        "the protocol",
-        suite,
-        headline(proof),
-        verdicts[proof.verdict.value],
-        proof.exit,
-        cases,
-        done,
-        proof.seconds,
-        (("proof of", "the protocol"), ("suite", suite), *without, ("limit", f"{plan.limit:g} s")),
-        (("suite_version", suite), ("limit", f"{plan.limit:g}"), *without, ("verdict", proof.verdict.value)),
+    return CiReport(
+        command="prove",
+        subject="the protocol",
+        suite_version=suite,
+        headline=headline(proof),
+        verdict=proof.judgement,
+        exit=exit_of(proof),
+        cases=cases,
+        tally=done,
+        seconds=proof.seconds,
+        facts=(("proof of", "the protocol"), ("suite", suite), *without, ("limit", f"{plan.limit:g} s")),
+        properties=(
+            ("suite_version", suite),
+            ("limit", f"{plan.limit:g}"),
+            *without,
+            ("verdict", proof.verdict.value),
+        ),
         missed=missed,
         interrupted=proof.interrupted,
     )
 
 
-def _proved(proof: Proof, theorem: Theorem) -> Case:
-    from rebalance.gate.report.proof import label
-    from rebalance.specs.prover import Verdict as Proved
+def _proved(proof: Proof, theorem: Theorem) -> CiCase:
+    from rebalance.gate.report.terminal.proof import label
+    from rebalance.specs.logic.prover import ProofVerdict as Proved
 
     level = Level.LIVENESS if theorem.name == "convergence" else Level.SAFETY
-    rule = Rule(theorem.name, level, theorem.sentence, theorem.source)
+    rule = CiRule(id=theorem.name, level=level, sentence=theorem.sentence, source=theorem.source)
     refuted = [one for one in proof.of(theorem) if one.verdict is Proved.REFUTED]
     if refuted:
-        said = tuple(Evidence(f"refuted: {label(one)}", chart=partial(_group, one)) for one in refuted)
-        return Case(rule, Status.VIOLATED, evidence=said, text=lambda: [one.message for one in said])
+        evidence = tuple(
+            Evidence(message=f"refuted: {label(one)}", chart=partial(_group, one)) for one in refuted
+        )
+        return CiCase(
+            rule=rule,
+            status=Status.VIOLATED,
+            evidence=evidence,
+            text=lambda: [one.message for one in evidence],
+        )
     if proof.judged(theorem) is Proved.PROVED:
-        return Case(rule, Status.PASSED)
+        return CiCase(rule=rule, status=Status.PASSED)
     missing = theorem.obligations - len(proof.of(theorem))
     weak = ", ".join(proof.weak(theorem))
     note = (
@@ -358,11 +394,21 @@ def _proved(proof: Proof, theorem: Theorem) -> Case:
         if missing
         else "neither proved nor refuted"
     )
-    return Case(rule, Status.UNTESTED, note=note)
+    return CiCase(rule=rule, status=Status.UNTESTED, note=note)
 
 
-def _group(one: Outcome) -> list[str]:
-    from rebalance.specs.counterexample import lines
+def _about_something(proof: Proof) -> Iterator[CiCase]:
+    if proof.plan.checks:
+        sentence = "assumptions are consistent, every action is taken, every formula can fail"
+        rule = CiRule(id="vacuity", level=Level.SAFETY, sentence=sentence, source="a proof about something")
+        missing = sum(len(check.names) for check in proof.plan.checks) - len(proof.vacuity)
+        doubtful = ", ".join(f"{row.finding}: {row.kind} {row.name}" for row in proof.doubts)
+        note = doubtful or (f"{missing:,} not tried" if missing else "")
+        yield CiCase(rule=rule, status=Status.UNTESTED if note else Status.PASSED, note=note)
+
+
+def _group(one: ProofOutcome) -> list[str]:
+    from rebalance.specs.logic.counterexample import lines
 
     if one.counterexample is None:
         return ["refuted by the solver, but by no small group"]
@@ -373,8 +419,11 @@ def _group(one: Outcome) -> list[str]:
 
 
 def upgraded(
-    outcomes: Sequence[WayOutcome], saved: Mapping[str, SavedRun | None], paths: Mapping[str, str], code: int
-) -> Report:
+    outcomes: Sequence[UpgradeOutcome],
+    saved: Mapping[str, SavedRun | None],
+    paths: Mapping[str, str],
+    code: int,
+) -> CiReport:
     """A finished ``rebalance upgrade``: a case for each path. That one is unsafe fails only where none is
     safe. ``saved``: path -> the run that shows it; ``paths``: id of a run -> its file; ``code``: of exit."""
     from importlib.metadata import version
@@ -384,30 +433,36 @@ def upgraded(
     verdict = {0: Verdict.CONFORMANT, 1: Verdict.VIOLATION}.get(code, Verdict.INCONCLUSIVE)
     subject = next((str(run.origin["scenario"]) for run in saved.values() if run), "upgrade")
     plan = f"safe: {', '.join(safe)}" if safe else "none of these paths is safe"
-    return Report(
-        "upgrade",
-        subject,
-        suite,
-        f"{verdict.upper()}  {subject}: {plan}",
-        verdict,
-        Exit(code),
-        tuple(_way(one, saved[one.path.name], paths, gates=not safe) for one in outcomes),
-        f"safe: {len(safe)} of {count(len(outcomes), 'path')}",
+    return CiReport(
+        command="upgrade",
+        subject=subject,
+        suite_version=suite,
+        headline=f"{verdict.upper()}  {subject}: {plan}",
+        verdict=verdict,
+        exit=Exit(code),
+        cases=tuple(_upgrade_path(one, saved[one.path.name], paths, gates=not safe) for one in outcomes),
+        tally=f"safe: {len(safe)} of {count(len(outcomes), 'path')}",
         properties=(("suite_version", suite), ("verdict", verdict.value)),
         missed=tuple(f"{one.path.name} was not searched to its end" for one in outcomes if code == 3),
     )
 
 
-def _way(outcome: WayOutcome, run: SavedRun | None, paths: Mapping[str, str], *, gates: bool) -> Case:
-    from rebalance.gate.report.exploration import run_lines
-    from rebalance.properties.protocol import CLAUSES
+def _upgrade_path(
+    outcome: UpgradeOutcome, run: SavedRun | None, paths: Mapping[str, str], *, gates: bool
+) -> CiCase:
+    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.properties.group.clauses import CLAUSES
 
     clause = CLAUSES.get(outcome.clause or "")
     level = clause.level if clause else Level.SAFETY
-    rule = Rule(f"upgrade/{outcome.path.name}", level, f"this path is safe: {outcome.path.sentence}")
+    rule = CiRule(
+        id=f"upgrade/{outcome.path.name}", level=level, sentence=f"this path is safe: {outcome.path.sentence}"
+    )
     if outcome.verdict.value == "safe":
-        return Case(rule, Status.PASSED)
+        return CiCase(rule=rule, status=Status.PASSED)
     if run is None or outcome.verdict.value == "inconclusive":
-        return Case(rule, Status.UNTESTED, note=outcome.verdict.value)
+        return CiCase(rule=rule, status=Status.UNTESTED, note=outcome.verdict.value)
     evidence = _counterexample(run, f"{run.clause}: {run.sentence}", paths, "")
-    return Case(rule, Status.VIOLATED, gates, evidence=(evidence,), text=lambda: run_lines(run))
+    return CiCase(
+        rule=rule, status=Status.VIOLATED, gates=gates, evidence=(evidence,), text=lambda: run_lines(run)
+    )

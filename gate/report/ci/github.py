@@ -6,17 +6,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from rebalance.gate.report import markdown
-from rebalance.gate.report.cases import Case, Evidence, Report
-from rebalance.gate.report.place import Place
-from rebalance.gate.report.words import clean, cut
-from rebalance.gate.result import Status
+from rebalance.gate.check.result import Status
+from rebalance.gate.cli.console.text import clean, cut
+from rebalance.gate.report.ci import markdown
+from rebalance.gate.report.ci.cases import CiCase, CiReport, Evidence
+from rebalance.gate.report.ci.source_location import SourceLocation
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step; it drops the others without a word."""
 
 
-def commands(report: Report) -> list[str]:
+def commands(report: CiReport) -> list[str]:
     """Workflow commands to print, at most ten per kind; the last then counts those left out."""
     errors = [text for case in report.failing for text in _case("error", report, case)]
     errors += [
@@ -37,7 +37,7 @@ def commands(report: Report) -> list[str]:
     ]
 
 
-def summarise(report: Report, environment: Mapping[str, str] = os.environ) -> Path | None:
+def summarise(report: CiReport, environment: Mapping[str, str] = os.environ) -> Path | None:
     """Append the Markdown report to ``$GITHUB_STEP_SUMMARY``, if set; returns the file written.
 
     The file is kept below GitHub's 1 MiB, counting what the step has written before. Raises
@@ -53,22 +53,22 @@ def summarise(report: Report, environment: Mapping[str, str] = os.environ) -> Pa
     return path
 
 
-def _case(kind: str, report: Report, case: Case) -> list[str]:
-    """An annotation for each place where a rule is broken; one where it has no place of its own."""
-    placed = [one for one in case.evidence if one.place] or list(case.evidence[:1])
-    if not placed:
+def _case(kind: str, report: CiReport, case: CiCase) -> list[str]:
+    """An annotation for each location where a rule is broken; one where it has none of its own."""
+    located = [one for one in case.evidence if one.source_location] or list(case.evidence[:1])
+    if not located:
         return [_annotation(kind, report, case, None)]
-    return [_annotation(kind, report, case, one) for one in placed]
+    return [_annotation(kind, report, case, one) for one in located]
 
 
-def _annotation(kind: str, report: Report, case: Case, one: Evidence | None) -> str:
+def _annotation(kind: str, report: CiReport, case: CiCase, one: Evidence | None) -> str:
     rule = case.rule
     lines = [one.message, *one.because[:6]] if one else [case.note] if case.note else []
     lines.append(f"rule: {rule.sentence} ({rule.source})" if rule.source else f"rule: {rule.sentence}")
     if one and one.command:
         lines.append(one.command)
     text = "\n".join(cut(clean(line), 500) for line in lines)
-    where = one.place if one and one.place else report.place
+    where = one.source_location if one and one.source_location else report.source_location
     return _command(kind, f"{rule.id} ({case.where})", text, where)
 
 
@@ -79,18 +79,18 @@ def _most(kind: str, found: list[str]) -> list[str]:
     return [*found[: MOST - 1], _command(kind, "more", f"and {left_out} more: see the report")]
 
 
-def _command(kind: str, title: str, message: str, place: Place | None = None) -> str:
+def _command(kind: str, title: str, message: str, source_location: SourceLocation | None = None) -> str:
     """One workflow command.
 
-    >>> _command("error", "a,b: c", "50%\\nof it", Place("a.py", 3))
+    >>> _command("error", "a,b: c", "50%\\nof it", SourceLocation("a.py", 3))
     '::error file=a.py,line=3,title=a%2Cb%3A c::50%25%0Aof it'
     """
-    said = {"title": title}
-    if place:
-        line = {"line": str(place.line)} if place.line else {}
-        said = {"file": clean(place.file), **line, **said}
-    words = ",".join(f"{name}={_property(value)}" for name, value in said.items())
-    return f"::{kind} {words}::{_escape(message)}"
+    properties = {"title": title}
+    if source_location:
+        line = {"line": str(source_location.line)} if source_location.line else {}
+        properties = {"file": clean(source_location.file), **line, **properties}
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_escape(message)}"
 
 
 def _property(text: str) -> str:

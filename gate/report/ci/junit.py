@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from rebalance.gate.report.cases import Case, Report
-from rebalance.gate.report.text import plain
-from rebalance.gate.report.words import clean, cut
-from rebalance.gate.result import Exit, Status
+from rebalance.gate.check.result import Status
+from rebalance.gate.cli.console.text import clean, cut
+from rebalance.gate.report.ci.cases import CiCase, CiReport
+from rebalance.gate.report.markup import plain
+from rebalance.properties.verdict import Exit
 
 MOST = 10_000
 """Characters in the body of one test case; viewers choke on more."""
 
 
-def render(report: Report) -> str:
+def render(report: CiReport) -> str:
     """The XML text, with its declaration. Nothing in it is illegal in XML 1.0, whatever names say."""
     suite = ET.Element("testsuite", name="rebalance", time=f"{report.seconds:.3f}")
     _properties(suite, report.properties)
@@ -34,7 +35,7 @@ def render(report: Report) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(report: Report, case: Case) -> ET.Element:
+def _case(report: CiReport, case: CiCase) -> ET.Element:
     rule = case.rule
     element = _element(report, f"rebalance.{rule.level}", case.id)
     trace = next((one.path or one.id for one in case.evidence), "")
@@ -54,7 +55,7 @@ def _case(report: Report, case: Case) -> ET.Element:
     return element
 
 
-def _run(report: Report, failed: bool) -> ET.Element:
+def _run(report: CiReport, failed: bool) -> ET.Element:
     """What is wrong with the run and belongs to no rule."""
     element = _element(report, "rebalance.run", "verdict")
     for line in report.stale:
@@ -67,13 +68,13 @@ def _run(report: Report, failed: bool) -> ET.Element:
     return element
 
 
-def _element(report: Report, group: str, name: str) -> ET.Element:
+def _element(report: CiReport, group: str, name: str) -> ET.Element:
     """A test case; it takes no time of its own, since one search is for all rules."""
     element = ET.Element("testcase", classname=group, name=name, time="0")
-    if report.place:
-        element.set("file", clean(report.place.file))
-        if report.place.line:
-            element.set("line", str(report.place.line))
+    if report.source_location:
+        element.set("file", clean(report.source_location.file))
+        if report.source_location.line:
+            element.set("line", str(report.source_location.line))
     return element
 
 

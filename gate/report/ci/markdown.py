@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-import re
-from collections.abc import Iterable
 
-from rebalance.gate.report.cases import Case, Evidence, Report
-from rebalance.gate.report.text import plain
-from rebalance.gate.report.words import clean, count, cut
-from rebalance.gate.result import Status, Verdict
+from rebalance.gate.check.result import Status
+from rebalance.gate.cli.console.text import clean, count, cut
+from rebalance.gate.report.ci.cases import CiCase, CiReport, Evidence
+from rebalance.gate.report.diagram import mermaid
+from rebalance.gate.report.markup import code, escaped, fenced, plain, table
+from rebalance.properties.verdict import Verdict
 
 MOST = 1024 * 1024
 """Bytes: GitHub refuses a longer step summary as a whole."""
@@ -21,11 +21,10 @@ MOST_DIAGRAMS = 50_000
 """Characters of all diagrams: Mermaid draws no more of a page."""
 
 _NOTICE = "\n*{} left out here for length; the JSON report and the traces have them.*\n"
-_MARKUP = re.compile(r"[\\`*_\[\]#!|<>&~@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _MARKS = {Verdict.CONFORMANT: "✅", Verdict.VIOLATION: "❌", Verdict.INCONCLUSIVE: "⚠️"}
 
 
-def render(report: Report, most: int = MOST) -> str:
+def render(report: CiReport, most: int = MOST) -> str:
     """Verdict, table and one folded section per broken rule, at most ``most`` bytes of UTF-8.
 
     Sections that do not fit are left out, worst level kept first, and their number is said. Where not
@@ -48,10 +47,10 @@ def render(report: Report, most: int = MOST) -> str:
     return text.encode()[:most].decode(errors="ignore")
 
 
-def _head(report: Report) -> str:
-    lines = [f"## {_MARKS[report.verdict]} {words(report.headline)}", ""]
+def _head(report: CiReport) -> str:
+    lines = [f"## {_MARKS[report.verdict]} {escaped(report.headline)}", ""]
     (name, subject), *others = report.facts or ((report.command, report.subject),)
-    lines += [" · ".join([f"{name} {code(subject)}", *(f"{n} {words(v)}" for n, v in others)]), ""]
+    lines += [" · ".join([f"{name} {code(subject)}", *(f"{n} {escaped(v)}" for n, v in others)]), ""]
     lines += table(
         ["level", *Status],
         [[level, *(str(row[s]) for s in Status)] for level, row in report.counts.items()],
@@ -61,30 +60,30 @@ def _head(report: Report) -> str:
         titles = ["clause", *["protocol"] * variants, "level", "what"]
         lines += table(titles, [_row(case, variants) for case in found])
     for case in report.having(Status.FIXED):
-        lines.append(f"- {code(case.id)} holds, remove its line from the known list {words(case.note)}")
+        lines.append(f"- {code(case.id)} holds, remove its line from the known list {escaped(case.note)}")
     for line in report.stale:
         lines.append(f"- {code(cut(line, 200))} matches no clause: remove line")
-    lines += [f"- not reached: {words(cut(clean(reason), 200))}" for reason in report.missed]
+    lines += [f"- not reached: {escaped(cut(clean(reason), 200))}" for reason in report.missed]
     if report.reached:
-        lines += ["", "Reached: " + ", ".join(words(situation) for situation in report.reached)]
-    tally = f"{words(report.tally)}; " if report.tally else ""
+        lines += ["", "Reached: " + ", ".join(escaped(situation) for situation in report.reached)]
+    tally = f"{escaped(report.tally)}; " if report.tally else ""
     return "\n".join([*lines, "", f"{tally}exit {int(report.exit)}", ""])
 
 
-def _row(case: Case, variants: bool) -> list[str]:
+def _row(case: CiCase, variants: bool) -> list[str]:
     rule = case.rule
-    link = f"[{words(rule.id)}]({rule.link})" if rule.link else words(rule.id)
-    return [link, *[case.variant] * variants, rule.level, words(cut(clean(case.message), 200))]
+    link = f"[{escaped(rule.id)}]({rule.link})" if rule.link else escaped(rule.id)
+    return [link, *[case.variant] * variants, rule.level, escaped(cut(clean(case.message), 200))]
 
 
-def _section(word: str, case: Case, diagram: list[str]) -> str:
+def _section(word: str, case: CiCase, diagram: list[str]) -> str:
     rule = case.rule
     title = f"{word} {rule.id}" + (f" ({case.variant})" if case.variant else "")
     lines = [f"<details><summary>{html.escape(title)}</summary>", ""]
-    source = f"[{words(rule.source)}]({rule.link})" if rule.link else words(rule.source)
-    lines += [f"**Rule** {words(rule.sentence)}" + (f" ({source})" if rule.source else ""), ""]
+    source = f"[{escaped(rule.source)}]({rule.link})" if rule.link else escaped(rule.source)
+    lines += [f"**Rule** {escaped(rule.sentence)}" + (f" ({source})" if rule.source else ""), ""]
     if not case.evidence:
-        lines += [words(cut(clean(case.note), 1000)), ""]
+        lines += [escaped(cut(clean(case.note), 1000)), ""]
     for number, one in enumerate(case.evidence[:MOST_EVIDENCE]):
         lines += _shown(one, [] if number else diagram)
     if len(case.evidence) > MOST_EVIDENCE:
@@ -93,15 +92,15 @@ def _section(word: str, case: Case, diagram: list[str]) -> str:
 
 
 def _shown(one: Evidence, diagram: list[str]) -> list[str]:
-    lines = [words(cut(clean(one.message), 1000)), ""]
-    lines += [f"- {words(cut(clean(reason), 1000))}" for reason in one.because[:20]]
-    lines += [f"- **{name}** {words(cut(clean(text), 1000))}" for name, text in one.facts]
+    lines = [escaped(cut(clean(one.message), 1000)), ""]
+    lines += [f"- {escaped(cut(clean(reason), 1000))}" for reason in one.because[:20]]
+    lines += [f"- **{name}** {escaped(cut(clean(text), 1000))}" for name, text in one.facts]
     if chart := one.chart():
         lines += ["", *fenced(plain(chart, 20_000)), ""]
     lines += diagram
-    lines += [f"- {name} {words(cut(clean(text), 1000))}" for name, text in one.notes]
-    if one.place:
-        lines.append(f"- in {code(f'{one.place.file}:{one.place.line}')}")
+    lines += [f"- {name} {escaped(cut(clean(text), 1000))}" for name, text in one.notes]
+    if one.source_location:
+        lines.append(f"- in {code(f'{one.source_location.file}:{one.source_location.line}')}")
     if one.command:
         lines.append(f"- replay: {code(one.command)}")
     if one.path:
@@ -109,41 +108,9 @@ def _shown(one: Evidence, diagram: list[str]) -> list[str]:
     return lines
 
 
-def _diagram(case: Case) -> list[str]:
+def _diagram(case: CiCase) -> list[str]:
     """The picture of the first thing that breaks a rule, in the language that GitHub draws."""
     draw = case.evidence[0].draw if case.evidence else None
     if draw is None:
         return []
-    from rebalance.gate.report import mermaid
-
     return ["```mermaid", mermaid.render(draw()).rstrip("\n"), "```", ""]
-
-
-def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """The lines of a table, an empty one last; the cells are Markdown already."""
-    heads = list(titles)
-    lines = [heads, ["---"] * len(heads), *rows]
-    return [f"| {' | '.join(line)} |" for line in lines] + [""]
-
-
-def words(text: str) -> str:
-    """``text`` as words: no markup, link, mention or HTML comes of it, in table cells neither."""
-    return _MARKUP.sub(r"\\\g<0>", clean(text))
-
-
-def code(text: str) -> str:
-    """``text`` as code, in a fence that it does not contain."""
-    text = clean(text)
-    fence = "`" * (_longest_run(text) + 1)
-    space = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{space}{text}{space}{fence}"
-
-
-def fenced(text: str) -> list[str]:
-    """``text`` as a block of lines, in fences that it does not contain."""
-    fence = "`" * max(3, _longest_run(text) + 1)
-    return [f"{fence}text", text, fence]
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, re.findall("`+", text)), default=0)

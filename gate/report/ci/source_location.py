@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """A file, as from the working directory and with ``/`` if it is below it, and a line from 1 (0: none)."""
 
     file: str
     line: int = 0
 
 
-def locate(spec: str, directory: Path | None = None) -> Place | None:
-    """Where the target ``spec`` (``gate.targets``) is defined: a file below ``directory``, else None.
+def locate(spec: str, directory: Path | None = None) -> SourceLocation | None:
+    """Where the target ``spec`` (``gate.targets.resolve``) is defined: a file below ``directory``, else None.
 
     Of ``module:attribute`` the line is that of the class, function or assignment; of ``-- COMMAND`` the file
     is the first word that names one. What lies elsewhere, as installed packages do, is nobody's to annotate.
@@ -33,20 +33,20 @@ def locate(spec: str, directory: Path | None = None) -> Place | None:
     path = _module(names, root)
     if path is None:
         return None
-    return Place(path.relative_to(root).as_posix(), _line(path, attribute.split(".")))
+    return SourceLocation(path.relative_to(root).as_posix(), _line(path, attribute.split(".")))
 
 
-def shown(path: str, line: int = 0) -> Place:
+def shown(path: str, line: int = 0) -> SourceLocation:
     """A file that we have written or read, named as from the working directory if it is below it."""
     whole, root = Path(path).absolute(), Path.cwd()
-    return Place(whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path, line)
+    return SourceLocation(whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path, line)
 
 
-def _program(command: Sequence[str], root: Path) -> Place | None:
+def _program(command: Sequence[str], root: Path) -> SourceLocation | None:
     for word in command:
         path = (root / word).resolve()
         if path.is_file() and path.is_relative_to(root):
-            return Place(path.relative_to(root).as_posix())
+            return SourceLocation(path.relative_to(root).as_posix())
     return None
 
 

@@ -1,27 +1,20 @@
 """What a drawing of who owned what shows, as data: every renderer draws from this and knows no source.
 
-Time is a row of columns, numbered from 0; a period is a half-open range of them. What does not fit was left
-out before a picture is made (``of_finding``, ``of_run``, ``of_recording``), and the picture says so.
+Time is a row of columns, numbered from 0; a period is a half-open range of them. Diagrams are made by
+``scenario_diagram``, ``run_diagram`` and ``log_diagram``; what does not fit they leave out, and it says so.
 
-Names are as the source has them, hostile ones too: a renderer makes them fit to print (``words.clean``).
+Names are as the source has them, hostile ones too: a renderer makes them fit to print.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
-from rebalance.gate.report.words import count
-
-if TYPE_CHECKING:
-    from rebalance.gate.recordings import Recording
-    from rebalance.gate.result import Finding
-    from rebalance.gate.runs import SavedRun
-    from rebalance.gate.traces import Trace
-
+from rebalance.gate.cli.console.text import count
 
 MOST_COLUMNS = 64
 MOST_PARTITIONS = 12
@@ -31,7 +24,7 @@ MOST_LINES = 12
 """Members with a line of their own."""
 
 
-class Look(StrEnum):
+class OwnershipState(StrEnum):
     """What one member has to do with one partition for a while, in words for a legend."""
 
     OWNED = "owned"
@@ -45,8 +38,8 @@ class Look(StrEnum):
     UNKNOWN = "no answer"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagramColumn:
     """One moment: its short ``label``, ``what`` happens in a sentence, the clock time if there was a clock.
 
     ``generation`` is that of the group afterwards (of a finding: the number of the round). ``fault``: the
@@ -78,10 +71,10 @@ class Bar:
     row: int
     start: int
     end: int
-    look: Look
+    look: OwnershipState
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
     """A while in which one partition has more than one owner, or one owner twice: the bug.
 
@@ -102,9 +95,9 @@ class Overlap:
         # Who works as designed comes first: the others are beside it.
         people = sorted(self.members, key=lambda m: m in self.zombies)
         gone = [" (no longer a member)" if m in self.zombies and not self.bug else "" for m in people]
-        said = [f"{name(m)}{note}" for m, note in zip(people[:most], gone, strict=False)]
+        named = [f"{name(m)}{note}" for m, note in zip(people[:most], gone, strict=False)]
         rest = [f"{len(people) - most} more"] if len(people) > most else []
-        *first, last = said + rest
+        *first, last = named + rest
         return f"{', '.join(first)} and {last}"
 
     @property
@@ -113,8 +106,8 @@ class Overlap:
         return len(self.members) == 1 or len(self.members) - len(self.zombies) > 1
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageArrow:
     """A message between a member and the coordinator. ``api``: JoinGroup, SyncGroup, Heartbeat ...
 
     ``answer``: from the coordinator. ``text`` says what it carries, or the error. ``lost``: it never arrives.
@@ -130,7 +123,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class EventMark:
     """Something that shows at one member (at the coordinator: ``""``): a callback, a crash."""
 
     column: int
@@ -149,8 +142,8 @@ class Away:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipDiagram:
     """One drawing. ``era`` names what a column's ``generation`` counts: "generation" or "round".
 
     ``members`` have a line each, with their arrows and marks. ``loop``: the columns that come again and
@@ -159,13 +152,13 @@ class Picture:
     """
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[DiagramColumn, ...]
     rows: tuple[Row, ...] = ()
     bars: tuple[Bar, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
     members: tuple[str, ...] = ()
-    arrows: tuple[Arrow, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    arrows: tuple[MessageArrow, ...] = ()
+    marks: tuple[EventMark, ...] = ()
     away: tuple[Away, ...] = ()
     loop: tuple[int, int] | None = None
     left_out: tuple[str, ...] = ()
@@ -175,6 +168,22 @@ class Picture:
     def eras(self) -> Iterator[tuple[int | None, int, int]]:
         """(generation, start, end) for each stretch of columns of one generation."""
         return stretches(column.generation for column in self.columns)
+
+    def number(self, column: DiagramColumn) -> str:
+        """What a column is called in a sentence about it."""
+        return str(column.generation) if self.unit == "round" else column.label
+
+    def when(self, start: int, end: int) -> str:
+        """In which columns, as the end of a sentence."""
+        first, last = self.columns[start], self.columns[end - 1]
+        if self.unit == "round" or first == last:
+            return f" {'in' if self.unit == 'round' else 'at'} {self.unit} {self.number(first)}"
+        return f" from {self.unit} {first.label} to {last.label}"
+
+
+def to_json(diagram: OwnershipDiagram) -> dict[str, Any]:
+    """The diagram as plain JSON values; ``gate/traces/schemas/picture.schema.json`` describes them."""
+    return {"schema": 1, "kind": "picture", **asdict(diagram)}
 
 
 _T = TypeVar("_T")
@@ -202,7 +211,12 @@ def more(number: int, noun: str) -> list[str]:
     return [f"and {count(number, noun)}"] if number > 0 else []
 
 
-def bars(looks: Sequence[Sequence[Look | None]]) -> tuple[Bar, ...]:
+def left_of(total: int, shown: int, noun: str) -> list[str]:
+    """The same of moments, of which not all are shown."""
+    return [f"{count(total - shown, noun)} of {total:,}"] if total > shown else []
+
+
+def bars(looks: Sequence[Sequence[OwnershipState | None]]) -> tuple[Bar, ...]:
     """Rows of looks, one for each column, as bars: neighbours that look alike are one."""
     return tuple(
         Bar(row, start, end, look)
@@ -212,15 +226,15 @@ def bars(looks: Sequence[Sequence[Look | None]]) -> tuple[Bar, ...]:
     )
 
 
-def grid(picture: Picture) -> list[list[Look | None]]:
+def grid(diagram: OwnershipDiagram) -> list[list[OwnershipState | None]]:
     """The inverse of ``bars``."""
-    looks: list[list[Look | None]] = [[None] * len(picture.columns) for _ in picture.rows]
-    for bar in picture.bars:
+    looks: list[list[OwnershipState | None]] = [[None] * len(diagram.columns) for _ in diagram.rows]
+    for bar in diagram.bars:
         looks[bar.row][bar.start : bar.end] = [bar.look] * (bar.end - bar.start)
     return looks
 
 
-def overlaps(moments: Iterable[tuple[str, int, Mapping[str, Look]]]) -> tuple[Overlap, ...]:
+def overlaps(moments: Iterable[tuple[str, int, Mapping[str, OwnershipState]]]) -> tuple[Overlap, ...]:
     """(partition, column, look of each owner then) as overlaps: neighbouring columns with the same are one.
 
     Moments with one owner are left out; those of one partition come in order of their columns.
@@ -229,8 +243,10 @@ def overlaps(moments: Iterable[tuple[str, int, Mapping[str, Look]]]) -> tuple[Ov
     for partition, column, looks in moments:
         if len(looks) < 2:
             continue
-        members, zombies = tuple(looks), tuple(m for m in looks if looks[m] is Look.REMOVED)
-        found.append(Overlap(partition, column, column + 1, members, zombies))
+        members, zombies = tuple(looks), tuple(m for m in looks if looks[m] is OwnershipState.REMOVED)
+        found.append(
+            Overlap(partition=partition, start=column, end=column + 1, members=members, zombies=zombies)
+        )
     return joined(found)
 
 
@@ -244,34 +260,3 @@ def joined(found: Iterable[Overlap]) -> tuple[Overlap, ...]:
         else:
             result.append(one)
     return tuple(result)
-
-
-# -- sources -----------------------------------------------------------------------------------------------
-
-
-def of_finding(finding: Finding) -> Picture:
-    """A finding of `rebalance check`: two columns a round, JoinGroup and SyncGroup."""
-    from rebalance.gate.report.chart import picture
-
-    return picture(finding)
-
-
-def of_trace(trace: Trace) -> Picture:
-    """A saved counterexample of an assignor, from what the file says: the target is not started."""
-    from rebalance.gate.report.chart import recorded
-
-    return of_finding(recorded(trace))
-
-
-def of_run(run: SavedRun) -> Picture:
-    """A run of the model, a column a step. Raises CannotHappenError (``gate.report.steps``)."""
-    from rebalance.gate.report.course import picture
-
-    return picture(run)
-
-
-def of_recording(recording: Recording) -> Picture:
-    """What an audit found in a log, a column an event."""
-    from rebalance.gate.report.timeline import picture
-
-    return picture(recording)

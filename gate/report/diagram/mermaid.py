@@ -1,4 +1,4 @@
-"""A picture as a sequence diagram for Mermaid, as pull requests and step summaries show it.
+"""An ownership diagram as a sequence diagram for Mermaid, as pull requests and step summaries show it.
 
 Members and the coordinator are the participants; while two members own a partition the background is red and
 a note says who owns it. Mermaid refuses long texts, so only the last steps are told.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rebalance.gate.report.picture import Arrow, Mark, Overlap, Picture
-from rebalance.gate.report.words import clean, shorten
+from rebalance.gate.cli.console.text import clean, shorten
+from rebalance.gate.report.diagram.diagram import EventMark, MessageArrow, Overlap, OwnershipDiagram
 
 MOST_STEPS = 40
 MOST_TEXT = 20_000
@@ -20,60 +20,60 @@ _RED = "rgba(193, 18, 31, 0.25)"
 _UNSAFE = re.compile(r"[^\w .,:()/@+=-]", re.ASCII)
 
 
-def render(picture: Picture) -> str:
+def render(diagram: OwnershipDiagram) -> str:
     """The diagram, without the fence around it.
 
     The steps up to the last one with two owners, or up to the end; fewer where the text would be too long.
     """
-    twice = [o.end for o in picture.overlaps if o.bug]
-    end = max(twice) if twice else len(picture.columns)
+    twice = [o.end for o in diagram.overlaps if o.bug]
+    end = max(twice) if twice else len(diagram.columns)
     start = max(0, end - MOST_STEPS)
     while True:
-        text = "\n".join(_lines(picture, start, end)) + "\n"
+        text = "\n".join(_lines(diagram, start, end)) + "\n"
         if len(text) <= MOST_TEXT or start >= end - 1:
             return text
         start += (end - start) // 4 + 1
 
 
-def _lines(picture: Picture, start: int, end: int) -> Iterator[str]:
-    names = {member: f"m{number}" for number, member in enumerate(picture.members)} | {"": "c"}
+def _lines(diagram: OwnershipDiagram, start: int, end: int) -> Iterator[str]:
+    names = {member: f"m{number}" for number, member in enumerate(diagram.members)} | {"": "c"}
     yield "sequenceDiagram"
-    for member in picture.members:
+    for member in diagram.members:
         yield f"    participant {names[member]} as {_safe(member, 40)}"
     yield "    participant c as coordinator"
-    told = names[next(iter(names))]
-    yield f"    note over {told},c: {_safe(picture.title, 200)}"
+    first = names[next(iter(names))]
+    yield f"    note over {first},c: {_safe(diagram.title, 200)}"
     if start:
-        yield f"    note over {told},c: {picture.unit}s before this are left out"
+        yield f"    note over {first},c: {diagram.unit}s before this are left out"
     inside: tuple[Overlap, ...] = ()
     generation: int | None = None
     for at in range(start, end):
-        column = picture.columns[at]
-        now = tuple(o for o in picture.overlaps if o.bug and o.start <= at < o.end)
+        column = diagram.columns[at]
+        now = tuple(o for o in diagram.overlaps if o.bug and o.start <= at < o.end)
         if inside and now != inside:
             yield "    end"
         if column.skipped and at > start:
-            yield f"    note over {told},c: {column.skipped} left out"
+            yield f"    note over {first},c: {column.skipped} left out"
         if column.generation not in (generation, None):
-            yield f"    note over {told},c: {picture.era} {column.generation}"
+            yield f"    note over {first},c: {diagram.era} {column.generation}"
         generation = column.generation or generation
-        if picture.loop is not None and at == picture.loop[0]:
-            yield f"    note over {told},c: from here again and again"
+        if diagram.loop is not None and at == diagram.loop[0]:
+            yield f"    note over {first},c: from here again and again"
         if now and now != inside:
             yield f"    rect {_RED}"
             for overlap in now:
                 yield f"    note over {_over(overlap, names)}: {_owned(overlap)}"
         inside = now
-        for arrow in picture.arrows:
+        for arrow in diagram.arrows:
             if arrow.column == at:
                 yield "    " + _message(arrow, names)
-        for mark in picture.marks:
+        for mark in diagram.marks:
             if mark.column == at:
                 yield "    " + _note(mark, names)
     if inside:
         yield "    end"
-    if picture.loop is not None and picture.loop[0] == picture.loop[1]:
-        yield f"    note over {told},c: nothing else ever happens"
+    if diagram.loop is not None and diagram.loop[0] == diagram.loop[1]:
+        yield f"    note over {first},c: nothing else ever happens"
 
 
 def _over(overlap: Overlap, names: dict[str, str]) -> str:
@@ -85,7 +85,7 @@ def _owned(overlap: Overlap) -> str:
     return f"{_safe(overlap.partition, 40)} is owned by {overlap.owners(lambda name: _safe(name, 40))}"
 
 
-def _message(arrow: Arrow, names: dict[str, str]) -> str:
+def _message(arrow: MessageArrow, names: dict[str, str]) -> str:
     line = "--" if arrow.answer else "-"
     head = "x" if arrow.lost else ">>"
     ends = (names[arrow.member], "c")
@@ -95,7 +95,7 @@ def _message(arrow: Arrow, names: dict[str, str]) -> str:
     return f"{source}{line}{head}{target}: {arrow.api}{number}{text}"
 
 
-def _note(mark: Mark, names: dict[str, str]) -> str:
+def _note(mark: EventMark, names: dict[str, str]) -> str:
     return f"note over {names.get(mark.member, 'c')}: {_safe(mark.text, 80)}"
 
 

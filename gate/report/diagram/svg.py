@@ -1,4 +1,4 @@
-"""A picture as SVG: one element to put into a page, or a file of its own.
+"""An ownership diagram as SVG: one element to put into a page, or a file of its own.
 
 Time goes from left to right, in strips below each other where it is too long for one. Each strip has the
 generations as bands, a line for the coordinator and for each member with the messages between them, and for
@@ -16,8 +16,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from rebalance.gate.report.picture import Arrow, Bar, Look, Mark, Overlap, Picture, Row
-from rebalance.gate.report.words import clean, columns, fold, listed, shorten
+from rebalance.gate.cli.console.text import clean, columns, fold, listed, shorten
+from rebalance.gate.report.diagram.diagram import (
+    Bar,
+    EventMark,
+    MessageArrow,
+    Overlap,
+    OwnershipDiagram,
+    OwnershipState,
+    Row,
+)
 
 WIDTH = 1200
 """User units, which are CSS pixels at full size."""
@@ -63,36 +71,38 @@ stroke-dasharray:4 3} ID .p{stroke:var(--bug);stroke-width:4} ID .q{fill:var(--w
 """
 
 _BARS = {
-    Look.OWNED: ("owned", "on"),
-    Look.TIED: ("leaving", ""),
-    Look.LEAVING: ("leaving", ""),
-    Look.STALE: ("claim", "d"),
-    Look.PAST: ("claim", "d"),
-    Look.REMOVED: ("removed", "h"),
+    OwnershipState.OWNED: ("owned", "on"),
+    OwnershipState.TIED: ("leaving", ""),
+    OwnershipState.LEAVING: ("leaving", ""),
+    OwnershipState.STALE: ("claim", "d"),
+    OwnershipState.PAST: ("claim", "d"),
+    OwnershipState.REMOVED: ("removed", "h"),
 }
-"""Looks that are boxes -> the class of the box, that of the text in it."""
+"""States that are boxes -> the class of the box, that of the text in it."""
 
-_SAYS = {
-    Look.OWNED: "owns it",
-    Look.TIED: "claims it, as another does",
-    Look.LEAVING: "owns it until it has revoked it",
-    Look.STALE: "superseded claim",
-    Look.PAST: "gave it up to join",
-    Look.REMOVED: "no longer a member",
+_LABELS = {
+    OwnershipState.OWNED: "owns it",
+    OwnershipState.TIED: "claims it, as another does",
+    OwnershipState.LEAVING: "owns it until it has revoked it",
+    OwnershipState.STALE: "superseded claim",
+    OwnershipState.PAST: "gave it up to join",
+    OwnershipState.REMOVED: "no longer a member",
 }
 _APIS = {"JoinGroup": "Join", "SyncGroup": "Sync", "OffsetCommit": "Commit", "LeaveGroup": "Leave"}
 
 
-def render(picture: Picture, *, prefix: str = "p", steps: bool = True, standalone: bool = False) -> str:
+def render(
+    diagram: OwnershipDiagram, *, prefix: str = "p", steps: bool = True, standalone: bool = False
+) -> str:
     """The drawing as one ``<svg>`` element that scales (``viewBox``), for a page in HTML5.
 
     ``prefix`` begins every id in it, so that several fit into one page: choose another for each (a letter,
     then letters and digits). ``steps``: with the numbered list of what happens below the chart.
     ``standalone``: a file of its own, with a background.
     """
-    sheet = _Sheet(picture, prefix, standalone)
+    sheet = _Sheet(diagram, prefix, standalone)
     sheet.head()
-    for start, end in _strips(picture, sheet.room):
+    for start, end in _strips(diagram, sheet.room):
         sheet.strip(start, end)
     sheet.legend()
     if steps:
@@ -102,23 +112,23 @@ def render(picture: Picture, *, prefix: str = "p", steps: bool = True, standalon
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n' if standalone else text
 
 
-def said(picture: Picture) -> str:
-    """The picture in words, for who cannot see it."""
+def description(diagram: OwnershipDiagram) -> str:
+    """The diagram in words, for who cannot see it."""
     lines = [
-        f"{_name(o.partition)} has two owners{_when(picture, o.start, o.end)}: {o.owners(_name)}"
-        for o in picture.overlaps
+        f"{_name(o.partition)} has two owners{_when(diagram, o.start, o.end)}: {o.owners(_name)}"
+        for o in diagram.overlaps
         if o.bug
     ]
-    people = listed(map(_name, picture.members))
-    time = f"{len(picture.columns)} columns of time from left to right"
+    people = listed(map(_name, diagram.members))
+    time = f"{len(diagram.columns)} columns of time from left to right"
     return ". ".join([f"Who owned what: members {people or 'none'}; {time}", *lines[:8]]) + "."
 
 
-def _when(picture: Picture, start: int, end: int) -> str:
-    if picture.unit == "round":
-        return f" in round {picture.columns[start].generation}"
-    first, last = picture.columns[start].label, picture.columns[end - 1].label
-    return f" at {picture.unit} {first}" if first == last else f" from {picture.unit} {first} to {last}"
+def _when(diagram: OwnershipDiagram, start: int, end: int) -> str:
+    if diagram.unit == "round":
+        return f" in round {diagram.columns[start].generation}"
+    first, last = diagram.columns[start].label, diagram.columns[end - 1].label
+    return f" at {diagram.unit} {first}" if first == last else f" from {diagram.unit} {first} to {last}"
 
 
 def _name(text: str, most: int = NAME) -> str:
@@ -153,11 +163,11 @@ def _fits(variants: Sequence[str], room: float, size: float) -> str:
     return shorten(variants[-1], most) if most >= 4 else variants[-1] if columns(variants[-1]) <= most else ""
 
 
-def _strips(picture: Picture, room: float) -> list[tuple[int, int]]:
+def _strips(diagram: OwnershipDiagram, room: float) -> list[tuple[int, int]]:
     """Ranges of columns that are drawn below each other, of about one length."""
-    total = len(picture.columns)
-    unit = 2 if picture.unit == "round" else 1
-    most = max(unit, int(room / _LEAST.get(picture.unit, 60)) // unit * unit)
+    total = len(diagram.columns)
+    unit = 2 if diagram.unit == "round" else 1
+    most = max(unit, int(room / _LEAST.get(diagram.unit, 60)) // unit * unit)
     number = -(-total // most) or 1
     length = max(unit, -(-total // number // unit) * unit)
     return [(at, min(at + length, total)) for at in range(0, total, length)]
@@ -176,25 +186,25 @@ class _Item:
 class _Sheet:
     """The drawing while it is made, from top to bottom; ``y`` is how far it is."""
 
-    def __init__(self, picture: Picture, prefix: str, standalone: bool) -> None:
-        self.picture, self.prefix = picture, prefix
+    def __init__(self, diagram: OwnershipDiagram, prefix: str, standalone: bool) -> None:
+        self.diagram, self.prefix = diagram, prefix
         self.root = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "id": prefix, "role": "img"})
         self.root.set("aria-labelledby", f"{prefix}-title {prefix}-desc")
-        ET.SubElement(self.root, "title", {"id": f"{prefix}-title"}).text = _known(picture.title)[:300]
-        ET.SubElement(self.root, "desc", {"id": f"{prefix}-desc"}).text = said(picture)
+        ET.SubElement(self.root, "title", {"id": f"{prefix}-title"}).text = _known(diagram.title)[:300]
+        ET.SubElement(self.root, "desc", {"id": f"{prefix}-desc"}).text = description(diagram)
         style = _STYLE.replace("ID", f"#{prefix}").replace("NAME", prefix)
         ET.SubElement(self.root, "style").text = style
         self._patterns()
         self.paper = self.rect(0, 0, WIDTH, 0, "paper") if standalone else None
         names = [
             "coordinator",
-            *(_name(m) for m in picture.members),
-            *(_name(r.member) for r in picture.rows),
+            *(_name(m) for m in diagram.members),
+            *(_name(r.member) for r in diagram.rows),
         ]
         self.left = _SIDE + max(map(_wide, names)) + 14
         self.room = WIDTH - _SIDE - self.left
         self.y = 0.0
-        self.used: list[Look] = []
+        self.used: list[OwnershipState] = []
 
     def text(self) -> str:
         height = f"{self.y + _SIDE:g}"
@@ -258,7 +268,7 @@ class _Sheet:
     def head(self) -> None:
         """The title."""
         self.y = 8
-        for line in fold(_known(self.picture.title), int((WIDTH - 2 * _SIDE) / (EM * _TITLE)), most=2):
+        for line in fold(_known(self.diagram.title), int((WIDTH - 2 * _SIDE) / (EM * _TITLE)), most=2):
             self.y += 20
             self.write(_SIDE, self.y, line, "t")
         self.y += 12
@@ -269,19 +279,21 @@ class _Sheet:
 
     def legend(self) -> None:
         """What the bars mean, as far as they were drawn."""
-        entries: list[tuple[str, str]] = [(str(look), str(look)) for look in Look if look in self.used]
-        if any(o.bug for o in self.picture.overlaps):
+        entries: list[tuple[str, str]] = [
+            (str(look), str(look)) for look in OwnershipState if look in self.used
+        ]
+        if any(o.bug for o in self.diagram.overlaps):
             entries.append(("hatch", "two owners at one time"))
-        if any(not o.bug for o in self.picture.overlaps):
+        if any(not o.bug for o in self.diagram.overlaps):
             entries.append(("soft", "two clients use it, one of which is no longer a member"))
         self.y += 8
         x = float(_SIDE)
-        for kind, words in entries:
-            width = 34 + _wide(words, _SMALL) + 22
+        for kind, text in entries:
+            width = 34 + _wide(text, _SMALL) + 22
             if x + width > WIDTH - _SIDE and x > _SIDE:
                 x, self.y = _SIDE, self.y + 18
             self._sample(x, self.y + 3, kind)
-            self.write(x + 34, self.y + 12, words, "s")
+            self.write(x + 34, self.y + 12, text, "s")
             x += width
         self.y += 22 if entries else 0
 
@@ -291,24 +303,24 @@ class _Sheet:
                 self.rect(x, y, 28, 12, "hatch")
             self.rect(x, y, 28, 12, "frame" if kind == "hatch" else "soft")
         else:
-            self.bar(Look(kind), x, y, 28, 12)
+            self.bar(OwnershipState(kind), x, y, 28, 12)
 
-    def bar(self, look: Look, x: float, y: float, width: float, height: float) -> None:
+    def bar(self, look: OwnershipState, x: float, y: float, width: float, height: float) -> None:
         """One look, without text."""
         if look in _BARS:
-            inset = 0.0 if look is Look.OWNED else 0.75
+            inset = 0.0 if look is OwnershipState.OWNED else 0.75
             self.rect(x + inset, y + inset, width - 2 * inset, height - 2 * inset, _BARS[look][0], 2)
-        elif look is Look.UNKNOWN:
+        elif look is OwnershipState.UNKNOWN:
             self.write(x + width / 2, y + height / 2 + 4, "?", "d b", "middle")
         else:
-            style = "nobody" if look is Look.NOBODY else "without"
+            style = "nobody" if look is OwnershipState.NOBODY else "without"
             self.line(x, y + height / 2, x + width, y + height / 2, style)
 
     def steps(self) -> None:
         """What happens in each column, in words."""
-        columns_ = self.picture.columns
-        rounds = self.picture.unit == "round"
-        twice = {at for o in self.picture.overlaps if o.bug for at in range(o.start, o.end)}
+        columns_ = self.diagram.columns
+        rounds = self.diagram.unit == "round"
+        twice = {at for o in self.diagram.overlaps if o.bug for at in range(o.start, o.end)}
         entries: list[tuple[str, str, str]] = []
         for at, column in enumerate(columns_):
             if column.skipped:
@@ -338,8 +350,8 @@ class _Sheet:
 
     def left_out(self) -> None:
         """What is not shown."""
-        if self.picture.left_out:
-            text = "not shown: " + "; ".join(part.removeprefix("and ") for part in self.picture.left_out)
+        if self.diagram.left_out:
+            text = "not shown: " + "; ".join(part.removeprefix("and ") for part in self.diagram.left_out)
             for line in fold(_known(text), int((WIDTH - 2 * _SIDE) / (EM * _SMALL)), most=3):
                 self.y += 14
                 self.write(_SIDE, self.y, line, "s d")
@@ -349,8 +361,8 @@ class _Strip:
     """Some columns, drawn in full height."""
 
     def __init__(self, sheet: _Sheet, start: int, end: int) -> None:
-        self.sheet, self.picture, self.start, self.end = sheet, sheet.picture, start, end
-        longest = max((b - a for a, b in _strips(self.picture, sheet.room)), default=1)
+        self.sheet, self.diagram, self.start, self.end = sheet, sheet.diagram, start, end
+        longest = max((b - a for a, b in _strips(self.diagram, sheet.room)), default=1)
         self.cell = min(_WIDEST, sheet.room / longest)
         self.right = self.x(end)
         self.top = sheet.y
@@ -366,32 +378,32 @@ class _Strip:
         sheet = self.sheet
         background = len(sheet.root)
         self._header()
-        if self.picture.members:
+        if self.diagram.members:
             self._lines()
         self._partitions()
         self._background(background)
         sheet.y += 16
 
-    def _background(self, place: int) -> None:
-        """Bands and the red columns, behind what was drawn since ``place``."""
+    def _background(self, first: int) -> None:
+        """Bands and the red columns, behind what was drawn since ``first``."""
         sheet, bottom = self.sheet, self.sheet.y
-        drawn = list(sheet.root)[place:]
+        drawn = list(sheet.root)[first:]
         for element in drawn:
             sheet.root.remove(element)
-        for number, (_, start, end) in enumerate(self.picture.eras()):
+        for number, (_, start, end) in enumerate(self.diagram.eras()):
             if number % 2 == 0 and self.inside(start, end):
                 sheet.rect(self.x(start), self.top, self.x(end) - self.x(start), bottom - self.top, "band")
         for start, end in self._twice():
             sheet.rect(self.x(start), self.top, self.x(end) - self.x(start), bottom - self.top, "veil")
         sheet.root.extend(drawn)
         for column in range(self.start, self.end):
-            if self.picture.columns[column].skipped:
+            if self.diagram.columns[column].skipped:
                 x = self.x(column)
                 sheet.line(x, self.top, x, bottom, "cut")
 
     def _twice(self) -> list[tuple[int, int]]:
         """Ranges of columns with two owners of anything."""
-        columns_ = sorted({at for o in self.picture.overlaps if o.bug for at in range(o.start, o.end)})
+        columns_ = sorted({at for o in self.diagram.overlaps if o.bug for at in range(o.start, o.end)})
         found = []
         for _, group in groupby(enumerate(columns_), key=lambda pair: pair[1] - pair[0]):
             run = [at for _, at in group]
@@ -400,14 +412,14 @@ class _Strip:
         return found
 
     def _header(self) -> None:
-        sheet, picture = self.sheet, self.picture
+        sheet, diagram = self.sheet, self.diagram
         sheet.y += 16
-        for generation, start, end in picture.eras():
+        for generation, start, end in diagram.eras():
             if generation is not None and self.inside(start, end):
-                word = picture.era
+                word = diagram.era
                 room = self.x(end) - self.x(start) - 8
                 short = (f"{word} {generation}", f"{word[:3]} {generation}", str(generation))
-                marked = picture.unit == "round" and picture.columns[start].marked
+                marked = diagram.unit == "round" and diagram.columns[start].marked
                 text = _fits(
                     (f"{word} {generation}, which breaks the rule", *short) if marked else short, room, _TEXT
                 )
@@ -416,7 +428,7 @@ class _Strip:
         sheet.y += 16
         twice = {at for start, end in self._twice() for at in range(start, end)}
         for at in range(self.start, self.end):
-            column = picture.columns[at]
+            column = diagram.columns[at]
             style = "s r" if at in twice else "s f b" if column.fault else "s b" if column.marked else "s d"
             sheet.write(
                 self.x(at + 0.5),
@@ -425,13 +437,13 @@ class _Strip:
                 style,
                 "middle",
             )
-        if any(c.when for c in picture.columns):
+        if any(c.when for c in diagram.columns):
             sheet.y += 13
             for at in range(self.start, self.end):
                 sheet.write(
                     self.x(at + 0.5),
                     sheet.y,
-                    _fits((picture.columns[at].when,), self.cell - 3, _SMALL),
+                    _fits((diagram.columns[at].when,), self.cell - 3, _SMALL),
                     "s d",
                     "middle",
                 )
@@ -439,7 +451,7 @@ class _Strip:
         sheet.y += 8
 
     def _loop(self) -> None:
-        sheet, loop = self.sheet, self.picture.loop
+        sheet, loop = self.sheet, self.diagram.loop
         if loop is None or not self.inside(loop[0] - (loop[0] == loop[1]), loop[1]):
             return
         sheet.y += 18
@@ -458,9 +470,9 @@ class _Strip:
     # -- members and messages --------------------------------------------------------------------------
 
     def _lines(self) -> None:
-        sheet, picture = self.sheet, self.picture
-        arrows = [a for a in picture.arrows if self.start <= a.column < self.end]
-        marks = [m for m in picture.marks if self.start <= m.column < self.end]
+        sheet, diagram = self.sheet, self.diagram
+        arrows = [a for a in diagram.arrows if self.start <= a.column < self.end]
+        marks = [m for m in diagram.marks if self.start <= m.column < self.end]
         at = self._places(arrows)
         for items in self._layers([self._mark(m) for m in marks if m.member == ""]):
             sheet.y += 11
@@ -471,7 +483,7 @@ class _Strip:
         sheet.y = home
         levels: dict[str, float] = {}
         texts: list[tuple[list[_Item], float]] = []
-        for member in picture.members:
+        for member in diagram.members:
             mine = [a for a in arrows if a.member == member]
             # Requests above answers: what is answered at once would leave no room for words beside it.
             lanes = [[a for a in mine if not a.answer], [a for a in mine if a.answer]]
@@ -482,8 +494,8 @@ class _Strip:
             sheet.write(_SIDE, y + 4, _name(member))
             for number, items in enumerate(reversed([lane for lane in above if lane])):
                 texts.append((items, y - 5 - 11 * number))
-            told = [m for m in marks if m.member == member]
-            below = self._away(member, y, {m.column for m in told}) + [self._mark(m) for m in told]
+            marked = [m for m in marks if m.member == member]
+            below = self._away(member, y, {m.column for m in marked}) + [self._mark(m) for m in marked]
             for items in self._layers(below):
                 sheet.y += 11
                 texts.append((items, sheet.y))
@@ -494,7 +506,7 @@ class _Strip:
             sheet.lane(items, y, self.right)
         sheet.y += 8
 
-    def _places(self, arrows: Sequence[Arrow]) -> dict[Arrow, float]:
+    def _places(self, arrows: Sequence[MessageArrow]) -> dict[MessageArrow, float]:
         """Where each arrow stands: those of one column beside each other."""
         found = {}
         for column, group in groupby(sorted(arrows, key=lambda a: a.column), key=lambda a: a.column):
@@ -503,28 +515,28 @@ class _Strip:
                 found[arrow] = self.x(column + number / (len(together) + 1))
         return found
 
-    def _beside(self, arrow: Arrow, x: float) -> _Item:
+    def _beside(self, arrow: MessageArrow, x: float) -> _Item:
         """What to write beside an arrow."""
-        api = "" if self.picture.columns[arrow.column].label == arrow.api else arrow.api
+        api = "" if self.diagram.columns[arrow.column].label == arrow.api else arrow.api
         short = _APIS.get(api, api)
         if arrow.text.isupper():  # an error
             error = _known(arrow.text)
             return _Item(x + 4, tuple(filter(None, (f"{api} {error}".strip(), error))), "s h r")
         number = "" if arrow.generation is None else f" {arrow.generation}"
         text = _name(arrow.text, 40)
-        said = (
+        texts = (
             f"{api}{number}: {text}" if api and text else text,
             text.replace("claims of generation", "gen"),
             f"{api}{number}",
             f"{short}{number}",
             short,
         )
-        variants = tuple(sorted(filter(None, dict.fromkeys(said)), key=columns, reverse=True))
+        variants = tuple(sorted(filter(None, dict.fromkeys(texts)), key=columns, reverse=True))
         # Messages of a round stand close together: words about one must not hide the next.
-        until = self.x(arrow.column + 1) if self.picture.unit == "round" else WIDTH
+        until = self.x(arrow.column + 1) if self.diagram.unit == "round" else WIDTH
         return _Item(x + 4, variants, until=until)
 
-    def _arrow(self, arrow: Arrow, x: float, y: float, home: float) -> None:
+    def _arrow(self, arrow: MessageArrow, x: float, y: float, home: float) -> None:
         sheet = self.sheet
         start, end = (home, y) if arrow.answer else (y, home)
         style = "m a" if arrow.answer else "m"
@@ -541,10 +553,10 @@ class _Strip:
             sheet.root, "circle", {"cx": f"{x:.1f}", "cy": f"{start:.1f}", "r": "2.2", "class": "dot"}
         )
 
-    def _away(self, member: str, y: float, told: Collection[int]) -> list[_Item]:
+    def _away(self, member: str, y: float, marked: Collection[int]) -> list[_Item]:
         """The member's line, and the words for where it is not drawn through, unless a mark tells why."""
         sheet, items = self.sheet, []
-        away = [a for a in self.picture.away if a.member == member and self.inside(a.start, a.end)]
+        away = [a for a in self.diagram.away if a.member == member and self.inside(a.start, a.end)]
         at = self.start
         for gone in [*away, None]:
             until = self.end if gone is None else max(gone.start, self.start)
@@ -553,12 +565,12 @@ class _Strip:
             if gone is not None:
                 if gone.text != "down":
                     sheet.line(self.x(gone.start), y, self.x(gone.end), y, "gone")
-                if gone.start not in told:
+                if gone.start not in marked:
                     items.append(_Item(self.x(gone.start) + 4, (gone.text,), "s h d"))
                 at = gone.end
         return items
 
-    def _mark(self, mark: Mark) -> _Item:
+    def _mark(self, mark: EventMark) -> _Item:
         return _Item(self.x(mark.column) + 4, (_name(mark.text, 60),), "s h f" if mark.fault else "s h")
 
     def _layers(self, items: Sequence[_Item]) -> list[list[_Item]]:
@@ -566,21 +578,21 @@ class _Strip:
         layers: list[list[_Item]] = [[], []]
         ends = [0.0, 0.0]
         for item in sorted(items, key=lambda one: one.x):
-            place = 1 if ends[0] > item.x >= ends[1] else 0
-            layers[place].append(item)
-            ends[place] = item.x + _wide(item.variants[0], _SMALL) + 5
+            layer = 1 if ends[0] > item.x >= ends[1] else 0
+            layers[layer].append(item)
+            ends[layer] = item.x + _wide(item.variants[0], _SMALL) + 5
         return [layer for layer in layers if layer]
 
     # -- partitions ------------------------------------------------------------------------------------
 
     def _partitions(self) -> None:
         """Bars, partition by partition; those with which nobody has to do in this strip are left out."""
-        sheet, picture = self.sheet, self.picture
-        seen = {bar.row for bar in picture.bars if self.inside(bar.start, bar.end)}
-        numbered = [(number, row) for number, row in enumerate(picture.rows) if number in seen]
+        sheet, diagram = self.sheet, self.diagram
+        seen = {bar.row for bar in diagram.bars if self.inside(bar.start, bar.end)}
+        numbered = [(number, row) for number, row in enumerate(diagram.rows) if number in seen]
         for partition, group in groupby(numbered, key=lambda pair: pair[1].partition):
             rows = list(group)
-            met = [o for o in picture.overlaps if o.partition == partition and self.inside(o.start, o.end)]
+            met = [o for o in diagram.overlaps if o.partition == partition and self.inside(o.start, o.end)]
             name, beside = _name(partition), _wide(_name(partition)) + 10
             alone = len(rows) == 1 and not met and beside + _wide(_name(rows[0][1].member)) < sheet.left - 18
             sheet.y += 6
@@ -599,7 +611,7 @@ class _Strip:
     def _row(self, number: int, row: Row, met: Sequence[Overlap], indent: float) -> None:
         sheet, y = self.sheet, self.sheet.y
         sheet.write(_SIDE + indent, y + 13, _name(row.member) or "(nobody)", "" if row.member else "d")
-        for bar in self.picture.bars:
+        for bar in self.diagram.bars:
             if bar.row == number and self.inside(bar.start, bar.end):
                 if bar.look not in sheet.used:
                     sheet.used.append(bar.look)
@@ -612,7 +624,7 @@ class _Strip:
         if bar.look in _BARS:
             over = [self.x(o.start) for o in met if row.member in o.members and o.bug and o.end > bar.start]
             room = min([to, *over]) - x - 10
-            text = _SAYS[bar.look]
+            text = _LABELS[bar.look]
             if _wide(text, _SMALL) <= room:
                 sheet.write(x + 5, y + 13, text, f"s {_BARS[bar.look][1]}")
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from functools import partial
 from importlib.metadata import version
 
-from rebalance.gate import recordings
-from rebalance.gate.auditing import Audited
-from rebalance.gate.recordings import Finding
-from rebalance.gate.report import page
-from rebalance.gate.report.audit import headline
-from rebalance.gate.report.page import Markup
-from rebalance.gate.report.picture import of_recording
-from rebalance.gate.report.timeline import certainty, moment, span
-from rebalance.gate.traces import TraceError
-from rebalance.pipeline.findings import CHECKS
+from rebalance.gate.engines.auditing import Audited
+from rebalance.gate.report.diagram.log_diagram import of_recording
+from rebalance.gate.report.html import page
+from rebalance.gate.report.html.page import Markup
+from rebalance.gate.report.terminal.audit import headline
+from rebalance.gate.report.times import certainty, moment, span
+from rebalance.gate.traces import recordings
+from rebalance.gate.traces.files import TraceError
+from rebalance.gate.traces.recordings import LogFinding
+from rebalance.pipeline.audit.findings import CHECKS
 
 MOST_FINDINGS = 200
 MOST_CHARTS = 40
@@ -53,7 +53,7 @@ def _document(found: Audited, *sections: Markup) -> str:
 def _checks(found: Audited) -> Markup:
     tallies = {one.check: one for one in found.tallies}
     rows = []
-    for check in found.plan.asked:
+    for check in found.plan.chosen_checks:
         one = tallies.get(check.id)
         figures = (
             (f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", span(one.longest))
@@ -81,7 +81,7 @@ def _findings(found: Audited, check: str) -> Markup:
             span(one.seconds) + ("" if one.ended else ", goes on"),
             certainty(one),
             one.sentence,
-            ", ".join(place.where for place in one.places[:4]),
+            ", ".join(event.where for event in one.places[:4]),
         )
         for one in mine
     ]
@@ -92,7 +92,7 @@ def _findings(found: Audited, check: str) -> Markup:
     return page.section(check, title, page.table(f"Findings of {check}", heads, rows), more)
 
 
-def _chart(found: Audited, one: Finding) -> Markup:
+def _chart(found: Audited, one: LogFinding) -> Markup:
     """The chart of a finding, from its trace; nothing where there is none."""
     if one.id not in found.traces:
         return Markup("")

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from rebalance.gate.report import page
+from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status
+from rebalance.gate.cli.console.text import count, listed, percent, size
+from rebalance.gate.report.diagram.diagram import OwnershipDiagram
+from rebalance.gate.report.diagram.rounds import stories
+from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.facts import (
     broken,
     found_where,
@@ -22,16 +25,13 @@ from rebalance.gate.report.facts import (
     reached,
     tally,
 )
-from rebalance.gate.report.page import Markup, join, tag, text
-from rebalance.gate.report.words import count, listed, percent, size
-from rebalance.gate.result import Along, ClauseResult, Finding, Result, Sample, Status
+from rebalance.gate.report.html import page
+from rebalance.gate.report.html.page import Markup, join, tag, text
+from rebalance.gate.traces import counterexamples
 from rebalance.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
-from rebalance.properties.calls import Call, Claim
-from rebalance.properties.clauses import TABLE, Breach
-from rebalance.properties.generator import BY_NAME
-
-if TYPE_CHECKING:
-    from rebalance.gate.report.picture import Picture
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance.properties.assignors.clauses import TABLE, Breach
+from rebalance.properties.assignors.generator import BY_NAME
 
 MOST_DRAWN = 20
 """Broken clauses shown with everything; the others are in the matrix."""
@@ -59,8 +59,8 @@ _STATUS = {
 def render(result: Result) -> str:
     """The page, below 5 MB whatever the result: what does not fit is left out, and counted."""
     found = [*broken(result), *informational(result)]
-    told = (_failure(result, row, number) for number, row in enumerate(found[:MOST_DRAWN], 1))
-    blocks, _ = page.within(told, page.MOST // 2)
+    failures = (_failure(result, row, number) for number, row in enumerate(found[:MOST_DRAWN], 1))
+    blocks, _ = page.within(failures, page.MOST // 2)
     drawn = {row.id: f"f{number}" for number, row in enumerate(found[: len(blocks)], 1)}
     if len(drawn) > 1:
         blocks.insert(0, page.listed(_in_short(row, drawn[row.id]) for row in found[: len(drawn)]))
@@ -88,8 +88,9 @@ def render(result: Result) -> str:
 
 def _head(result: Result) -> Markup:
     target = result.target
-    asked = (
-        f"{count(result.scenarios, 'scenario')}, {count(result.asked, 'question')}, {result.seconds:.1f} s"
+    played = (
+        f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}, "
+        f"{result.seconds:.1f} s"
     )
     named = " ".join(filter(None, (target.name, target.version))) + f" ({target.language})" * bool(
         target.language
@@ -106,7 +107,7 @@ def _head(result: Result) -> Markup:
                 ("protocols", ", ".join(target.protocols)),
                 ("promises", ", ".join(target.promises)),
                 ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
-                ("played", asked + (", interrupted" if result.interrupted else "")),
+                ("played", played + (", interrupted" if result.interrupted else "")),
                 ("claims kept", kept),
                 ("clauses", tally(result)),
             ]
@@ -115,13 +116,13 @@ def _head(result: Result) -> Markup:
 
 
 def _todo(result: Result) -> Markup:
-    said = [
+    notes = [
         join(page.code(row.id), " holds: remove its line from the known list. ", row.note)
         for row in having(result, Status.FIXED)
     ]
-    said += [join(page.code(line), " matches no clause: remove the line.") for line in result.stale_known]
-    said += [join("Not judged: ", reason) for reason in result.missed]
-    return page.listed(said) if said else Markup("")
+    notes += [join(page.code(line), " matches no clause: remove the line.") for line in result.stale_known]
+    notes += [join("Not judged: ", reason) for reason in result.missed]
+    return page.listed(notes) if notes else Markup("")
 
 
 # -- what is broken ------------------------------------------------------------------------------------------
@@ -153,8 +154,6 @@ def _rule(row: ClauseResult) -> Markup:
 
 
 def _explained(result: Result, row: ClauseResult, finding: Finding, name: str) -> Iterator[Markup]:
-    from rebalance.gate.report.picture import of_finding
-
     breach = finding.breach
     yield tag("p", text(breach.summary, 600), class_="lead")
     reasons = [text(one, 600) for one in breach.because]
@@ -176,9 +175,7 @@ def _explained(result: Result, row: ClauseResult, finding: Finding, name: str) -
 
 def _again(result: Result, row: ClauseResult, finding: Finding) -> Iterator[Markup]:
     """Where it was found, the command, the stand-alone test, the file."""
-    from rebalance.gate import traces
-
-    name = finding.trace_id or traces.trace_id(row.clause.id, result.target.spec, finding.scenario)
+    name = finding.trace_id or counterexamples.trace_id(row.clause.id, result.target.spec, finding.scenario)
     yield page.facts(
         [
             ("replay", page.code(f"rebalance replay {name}") if finding.trace_id else ""),
@@ -191,8 +188,8 @@ def _again(result: Result, row: ClauseResult, finding: Finding) -> Iterator[Mark
         as_test = page.code(f"rebalance replay {name} --as-pytest test_{name}.py")
         yield page.dim("Too large to be shown here; the trace has it, and as a test: ", as_test)
         return
-    trace = traces.of(finding, result.target, result.profile, result.suite_version)
-    test, file = traces.as_pytest(trace), traces.to_text(trace)
+    trace = counterexamples.of(finding, result.target, result.profile, result.suite_version)
+    test, file = counterexamples.as_pytest(trace), counterexamples.to_text(trace)
     yield page.details("Stand-alone test for pytest", page.pre(f"Test of {row.id}", test))
     yield page.details("Trace as JSON", page.pre(f"Trace of {row.id}", file, 60_000))
 
@@ -209,15 +206,15 @@ def _is_large(finding: Finding) -> bool:
 
 def _rounds(label: str, finding: Finding) -> Markup:
     """A row a round: what happens, and whose claims and partitions are not those of the round before."""
-    from rebalance.gate.report.chart import stories
-
     calls, at = finding.calls, finding.round
     if not calls and not finding.confirmed:
         return page.dim("It did not break again when it was replayed: there is no recording to show.")
     end = min(max(len(calls), at), at + 2)
     first = end if end <= MOST_ROUNDS else MOST_ROUNDS - LAST_ROUNDS
     shown = [*range(first), *range(max(first, end - LAST_ROUNDS), end)]
-    told = stories(finding.scenario, range(first)) | stories(finding.scenario, range(end - LAST_ROUNDS, end))
+    events = stories(finding.scenario, range(first)) | stories(
+        finding.scenario, range(end - LAST_ROUNDS, end)
+    )
     rows = []
     for before, index in zip([-1, *shown], shown, strict=False):
         if index - before > 1:
@@ -230,7 +227,7 @@ def _rounds(label: str, finding: Finding) -> Markup:
             tag(
                 "tr",
                 tag("th", f"{index + 1:,}" + " ✗ breaks here" * broken_here, scope="row"),
-                tag("td", text(told.get(index, "left alone"), 1000)),
+                tag("td", text(events.get(index, "left alone"), 1000)),
                 tag("td", _claims(call, previous)),
                 tag("td", _given(call, previous)),
                 class_="here" if broken_here else None,
@@ -241,28 +238,28 @@ def _rounds(label: str, finding: Finding) -> Markup:
     )
 
 
-def _claims(call: Call | None, before: Call | None) -> Markup:
+def _claims(call: AssignorCall | None, before: AssignorCall | None) -> Markup:
     """Who claims anything but what it was given in the round before, or for an older generation."""
     if call is None:
         return text("unknown")
     newest = max((claim.generation for claim in call.claims.values()), default=NO_GENERATION)
-    said = [m for m, claim in call.claims.items() if not _is_usual(m, claim, newest, before)]
-    return _each(said, lambda member: _claim(member, call.claims[member]))
+    unusual = [m for m, claim in call.claims.items() if not _is_usual(m, claim, newest, before)]
+    return _each(unusual, lambda member: _claim(member, call.claims[member]))
 
 
-def _is_usual(member: str, claim: Claim, newest: int, before: Call | None) -> bool:
+def _is_usual(member: str, claim: StatedClaim, newest: int, before: AssignorCall | None) -> bool:
     if before is None or member not in before.claims:
         return False
     usual = (tuple(before.assignment.get(member, ())), before.claims[member].partitions)
     return claim.partitions in usual and (claim.generation == newest or not claim.partitions)
 
 
-def _claim(member: str, claim: Claim) -> str:
+def _claim(member: str, claim: StatedClaim) -> str:
     since = f" of generation {claim.generation}" if claim.partitions and claim.generation >= 0 else ""
     return f"{member}: {_parts(claim.partitions)}{since}"
 
 
-def _given(call: Call | None, before: Call | None) -> Markup:
+def _given(call: AssignorCall | None, before: AssignorCall | None) -> Markup:
     """Who is given anything but what it was given in the round before."""
     if call is None:
         return text("no answer")
@@ -271,16 +268,16 @@ def _given(call: Call | None, before: Call | None) -> Markup:
         if member not in call.assignment:
             return f"{member} is gone"
         lost = _lost(call, member)
-        said = f"{member}: {_parts(call.assignment[member])}"
-        return said + (f", first gives up {_parts(lost)}" if lost else "")
+        line = f"{member}: {_parts(call.assignment[member])}"
+        return line + (f", first gives up {_parts(lost)}" if lost else "")
 
     old = before.assignment if before else {}
-    said = [m for m, has in call.assignment.items() if m not in old or tuple(has) != tuple(old[m])]
-    said += [member for member in old if member not in call.group]
-    return _each(said, given, f"nobody: {_parts(call.withheld)}" if call.withheld else "")
+    changed = [m for m, has in call.assignment.items() if m not in old or tuple(has) != tuple(old[m])]
+    changed += [member for member in old if member not in call.group]
+    return _each(changed, given, f"nobody: {_parts(call.withheld)}" if call.withheld else "")
 
 
-def _lost(call: Call, member: str) -> list[TopicPartition]:
+def _lost(call: AssignorCall, member: str) -> list[TopicPartition]:
     """What a COOPERATIVE member claims and is not given back: it revokes that, and joins again."""
     if call.protocol is RebalanceProtocol.EAGER or member not in call.claims:
         return []
@@ -296,12 +293,12 @@ def _parts(partitions: Sequence[TopicPartition]) -> str:
     )
 
 
-def _each(members: Sequence[str], tell: Callable[[str], str], last: str = "") -> Markup:
-    said = [tell(member) for member in members[:MOST_NAMED]]
+def _each(members: Sequence[str], describe: Callable[[str], str], last: str = "") -> Markup:
+    items = [describe(member) for member in members[:MOST_NAMED]]
     if len(members) > MOST_NAMED:
-        said.append(f"and {len(members) - MOST_NAMED:,} more")
-    said += [last] if last else []
-    return page.listed(said) if said else text("as before")
+        items.append(f"and {len(members) - MOST_NAMED:,} more")
+    items += [last] if last else []
+    return page.listed(items) if items else text("as before")
 
 
 # -- the clauses ---------------------------------------------------------------------------------------------
@@ -375,9 +372,9 @@ def _coverage(result: Result) -> Iterator[Markup]:
     """For each protocol a heat map: clauses and situations by the dimension of the scenarios."""
     for protocol in dict.fromkeys(one.protocol for one in result.coverage):
         columns = [one for one in result.coverage if one.protocol is protocol]
-        asked = [r for r in result.clauses if r.protocol is protocol and r.scenarios]
-        red = [row for row in asked if any(one.broken.get(row.clause.id) for one in columns)]
-        rest = [row.clause.id for row in asked if row not in red]
+        tested = [r for r in result.clauses if r.protocol is protocol and r.scenarios]
+        red = [row for row in tested if any(one.broken.get(row.clause.id) for one in columns)]
+        rest = [row.clause.id for row in tested if row not in red]
         most = max(one.scenarios for one in columns)
         rows = [
             (row.clause.id, *(_broken(one.broken.get(row.clause.id, 0), one, most) for one in columns))
@@ -427,8 +424,8 @@ def _samples(result: Result) -> list[Markup]:
         (_sample(one, number) for number, one in enumerate(result.samples, 1)), page.MOST // 3
     )
     if shown:
-        said = "One scenario for each thing that varies, in which every clause held."
-        shown.insert(0, page.dim(said + (f" {left:,} more do not fit here." if left else "")))
+        sentence = "One scenario for each thing that varies, in which every clause held."
+        shown.insert(0, page.dim(sentence + (f" {left:,} more do not fit here." if left else "")))
     return shown
 
 
@@ -443,23 +440,21 @@ def _sample(sample: Sample, number: int) -> Markup:
     return page.details(join(tag("strong", what), f": {size(scenario.size)}"), inside)
 
 
-def _drawn(sample: Sample) -> Picture:
+def _drawn(sample: Sample) -> OwnershipDiagram:
     """Its picture: that of a finding in its last round, with nothing wrong in it."""
-    from rebalance.gate.report.picture import of_finding
-
     scenario, calls = sample.scenario, sample.calls
-    nothing = Breach("every clause holds")
+    nothing = Breach(summary="every clause holds")
     finding = Finding(
-        TABLE[0],
-        scenario.protocol,
-        nothing,
-        scenario,
-        len(calls),
-        calls,
-        0,
-        sample.number,
-        scenario.size,
-        True,
+        clause=TABLE[0],
+        protocol=scenario.protocol,
+        breach=nothing,
+        scenario=scenario,
+        round=len(calls),
+        calls=calls,
+        seed=0,
+        number=sample.number,
+        found_size=scenario.size,
+        confirmed=True,
     )
     drawn = of_finding(finding)
     columns = tuple(replace(column, marked=False) for column in drawn.columns)

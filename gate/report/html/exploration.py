@@ -6,15 +6,26 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 
-from rebalance.gate.exploring import Explored, Violation
-from rebalance.gate.report import page
-from rebalance.gate.report.exploration import faults, figures, group, headline, length, method
-from rebalance.gate.report.page import Markup, join, tag, text
-from rebalance.gate.report.steps import Owner, Step, happens, step
-from rebalance.gate.report.words import count, listed
-from rebalance.gate.runs import SavedRun, to_text
+from rebalance.explore.groups.exploration import ExplorationViolation, Explored
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.gate.cli.console.text import count, listed
+from rebalance.gate.report.diagram.run_diagram import of_run
+from rebalance.gate.report.html import page
+from rebalance.gate.report.html.page import Markup, join, tag, text
+from rebalance.gate.report.terminal.exploration import (
+    exit_code,
+    faults,
+    figures,
+    group,
+    headline,
+    length,
+    method,
+)
+from rebalance.gate.traces.runs import run_id, to_text
+from rebalance.model.machine import StepOwner
 from rebalance.model.protocol.group import machine
-from rebalance.properties.protocol import CLAUSES
+from rebalance.model.steps import Step, step
+from rebalance.properties.group.clauses import CLAUSES
 
 MOST_DRAWN = 20
 """Runs shown with everything."""
@@ -28,8 +39,10 @@ MOST_PLAYED = 20_000
 
 def render(found: Explored, paths: Mapping[str, str]) -> str:
     """The page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
-    told = (_violation(one, number, paths) for number, one in enumerate(found.violations[:MOST_DRAWN], 1))
-    blocks, left = page.within(told, page.MOST)
+    violations = (
+        _violation(one, number, paths) for number, one in enumerate(found.violations[:MOST_DRAWN], 1)
+    )
+    blocks, left = page.within(violations, page.MOST)
     if left := left + len(found.violations[MOST_DRAWN:]):
         blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
     return page.document(
@@ -38,19 +51,22 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
         page.section("broken", "What is broken", *blocks),
         page.section("searched", "What was searched", page.facts(figures(found)), _levels(found)),
         page.section("shown", "Situations shown", _witnesses(found)),
-        foot=f"{found.verdict.upper()}, exit {int(found.exit)}. rebalance {version('rebalance-verifier')}. "
+        foot=f"{found.verdict.upper()}, exit {int(exit_code(found))}. "
+        f"rebalance {version('rebalance-verifier')}. "
         "This is a model of the group: the smallest groups in all that they can do.",
     )
 
 
 def _head(found: Explored) -> Markup:
-    words = [f"{name} {value}" for name, value in group(found).items() if name not in ("scenario", "budget")]
+    options = [
+        f"{name} {value}" for name, value in group(found).items() if name not in ("scenario", "budget")
+    ]
     return join(
         page.headline(headline(found), found.verdict),
         page.facts(
             [
                 ("group", group(found).get("scenario", "")),
-                ("of", ", ".join(words)),
+                ("of", ", ".join(options)),
                 ("faults", faults(found)),
                 ("search", method(found)),
             ]
@@ -61,7 +77,7 @@ def _head(found: Explored) -> Markup:
 # -- what is broken ------------------------------------------------------------------------------------------
 
 
-def _violation(violation: Violation, number: int, paths: Mapping[str, str]) -> Markup:
+def _violation(violation: ExplorationViolation, number: int, paths: Mapping[str, str]) -> Markup:
     clause, name = CLAUSES[violation.clause], f"f{number}"
     title = tag(
         "h3",
@@ -71,29 +87,28 @@ def _violation(violation: Violation, number: int, paths: Mapping[str, str]) -> M
         id=name,
     )
     broken_by = f"{violation.count:,} states or steps" if violation.count else ""
-    told = [
+    parts = [
         tag("p", text(violation.runs[0].sentence or violation.sentence, 600), class_="lead"),
         page.facts([("rule", f"{clause.sentence} ({clause.source})"), ("broken by", broken_by)]),
     ]
-    for place, one in enumerate(violation.runs[:MOST_DRAWN], 1):
-        which = f", trace {place} of {len(violation.runs)}" if len(violation.runs) > 1 else ""
-        told += _run(violation, one, f"{clause.id}{which}", f"{name}r{place}", paths)
-    return tag("article", title, *told, aria_labelledby=name)
+    for position, one in enumerate(violation.runs[:MOST_DRAWN], 1):
+        which = f", trace {position} of {len(violation.runs)}" if len(violation.runs) > 1 else ""
+        parts += _run(violation, one, f"{clause.id}{which}", f"{name}r{position}", paths)
+    return tag("article", title, *parts, aria_labelledby=name)
 
 
 def _run(
-    violation: Violation, run: SavedRun, what: str, prefix: str, paths: Mapping[str, str]
+    violation: ExplorationViolation, run: SavedRun, what: str, prefix: str, paths: Mapping[str, str]
 ) -> Iterator[Markup]:
-    from rebalance.gate.report.picture import of_run
-
+    name = run_id(run)
     yield page.figure(f"Who owned what: {what}", partial(of_run, run), prefix)
     yield tag("h4", f"Step by step, what changed: {what}")
     yield _steps(f"Steps of {what}", run)
     yield tag("h4", f"See it again: {what}")
     yield page.facts(
         [
-            ("replay", page.code(f"rebalance replay {run.id}") if run.id in paths else ""),
-            ("trace", page.code(paths[run.id]) if run.id in paths else ""),
+            ("replay", page.code(f"rebalance replay {name}") if name in paths else ""),
+            ("trace", page.code(paths[name]) if name in paths else ""),
             ("length", length(violation, run)),
         ]
     )
@@ -105,7 +120,7 @@ def _steps(label: str, run: SavedRun) -> Markup:
     """A row a step: what happens, what shows on the way, and the members that it changes."""
     rows: list[Markup] = []
     last: Step | None = None
-    for one in _told(run):
+    for one in _shown_steps(run):
         before = 0 if last is None else last.number
         if one.number - before > 1:
             rows.append(_across(f"steps {before + 1:,} to {one.number - 1:,} are left out here"))
@@ -135,36 +150,34 @@ def _steps(label: str, run: SavedRun) -> Markup:
     return page.table(label, ("step", "what happens", "afterwards"), rows, most=MOST_STEPS + 4)
 
 
-def _told(run: SavedRun) -> Iterator[Step]:
+def _shown_steps(run: SavedRun) -> Iterator[Step]:
     """The steps to show: all, or the first and the last."""
     built, total = machine(run.setup), len(run.events)
     first = total if total <= MOST_STEPS else MOST_STEPS - LAST_STEPS
     played = run.events if total <= MOST_PLAYED else run.events[:MOST_STEPS]
     before = built.initial[0]
-    for number, (event, (after, outcome)) in enumerate(
-        zip(played, happens(built, before, played), strict=True), 1
-    ):
+    for number, (event, (after, outcome)) in enumerate(zip(played, built.replay(played), strict=True), 1):
         if number <= first or number > total - LAST_STEPS or len(played) < total:
-            yield step(run.setup, built, number, event, before, after, outcome.seen)
+            yield step(built, number, event, before, after, outcome.seen)
         before = after
 
 
-def _across(said: str) -> Markup:
-    return tag("tr", tag("th", "…", scope="row"), tag("td", said, colspan=2), class_="dim")
+def _across(remark: str) -> Markup:
+    return tag("tr", tag("th", "…", scope="row"), tag("td", remark, colspan=2), class_="dim")
 
 
 def _changed(step: Step, last: Step | None) -> Markup:
     """The members that are not as they were after the step before: of the first one, those that own."""
-    old: dict[str, Owner] = {} if last is None else {owner.name: owner for owner in last.owners}
-    said = [
+    old: dict[str, StepOwner] = {} if last is None else {owner.name: owner for owner in last.owners}
+    changed = [
         _owner(owner, old.get(owner.name))
         for owner in step.owners
         if (owner != old[owner.name] if owner.name in old else owner.owns or owner.generation is not None)
     ]
-    return page.listed(said, 12) if said else text("")
+    return page.listed(changed, 12) if changed else text("")
 
 
-def _owner(owner: Owner, old: Owner | None) -> str:
+def _owner(owner: StepOwner, old: StepOwner | None) -> str:
     life = f" ({owner.life})" if owner.life else ""
     generation = "no generation" if owner.generation is None else f"generation {owner.generation}"
     gone = [part for part in old.owns if part not in owner.owns] if old else []

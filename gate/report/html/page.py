@@ -10,13 +10,12 @@ import html
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count as counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from rebalance.gate.report.words import clean, count, cut
-
-if TYPE_CHECKING:
-    from rebalance.gate.report.picture import Picture
+from rebalance.gate.cli.console.text import clean, count, cut
+from rebalance.gate.report.diagram import svg
+from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 
 MOST_TEXT = 300
 """Characters of one value from outside."""
@@ -45,8 +44,8 @@ def text(value: object, most: int = MOST_TEXT) -> Markup:
     """A value as HTML: on one line, at most ``most`` columns, nothing in it that a browser obeys."""
     if isinstance(value, Markup):
         return value
-    said = "" if value is None else str(value)[: 10 * most]  # which is enough, and may be megabytes
-    return Markup(html.escape(cut(clean(said), most)))
+    shown = "" if value is None else str(value)[: 10 * most]  # which is enough, and may be megabytes
+    return Markup(html.escape(cut(clean(shown), most)))
 
 
 def lines(value: str, most: int = 20_000) -> Markup:
@@ -77,8 +76,8 @@ def tag(name: str, /, *parts: object, **attributes: object) -> Markup:
 def _attribute(name: str, value: object) -> str:
     if value is True:
         return f" {name}"
-    said = clean(str(value))
-    return f" {name}={said}" if _SIMPLE.match(said) else f' {name}="{html.escape(said)}"'
+    shown = clean(str(value))
+    return f" {name}={shown}" if _SIMPLE.match(shown) else f' {name}="{html.escape(shown)}"'
 
 
 def link(url: str, label: object = "") -> Markup:
@@ -177,13 +176,11 @@ def pre(label: object, value: str, most: int = 20_000) -> Markup:
     return scroll(label, tag("pre", lines(value, most)))
 
 
-def figure(label: str, draw: Callable[[], Picture], name: str, *, steps: bool = False) -> Markup:
+def figure(label: str, draw: Callable[[], OwnershipDiagram], name: str, *, steps: bool = False) -> Markup:
     """A picture, in a box that scrolls where the window is narrow. ``name-chart`` begins the ids in it.
 
     ``steps``: with what happens in words below it.
     """
-    from rebalance.gate.report import svg
-
     return tag("figure", scroll(label, Markup(svg.render(draw(), prefix=f"{name}-chart", steps=steps))))
 
 

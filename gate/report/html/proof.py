@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import groupby
 
-from rebalance.gate.proving import Proof
-from rebalance.gate.report import page
-from rebalance.gate.report.page import Markup, join, tag
-from rebalance.gate.report.proof import case_of, headline, judged_as, label
-from rebalance.gate.report.words import count
-from rebalance.specs.contract import LIVENESS, SAFETY
-from rebalance.specs.counterexample import lines as group_lines
-from rebalance.specs.prover import Outcome, Verdict, solver_version
-from rebalance.specs.theorems import Theorem
+from rebalance.gate.cli.console.text import count
+from rebalance.gate.report.html import page
+from rebalance.gate.report.html.page import Markup, join, tag
+from rebalance.gate.report.terminal.proof import case_of, exit_of, headline, judged_as, kinds, label
+from rebalance.specs.logic.counterexample import lines as group_lines
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version
+from rebalance.specs.logic.specification import Theorem
+from rebalance.specs.protocol.contract import LIVENESS, SAFETY
+from rebalance.specs.proving import Proof
 
 MOST_DRAWN = 20
 """Obligations that are not proved, in full."""
@@ -24,13 +24,17 @@ MOST_LISTED = 2000
 
 SLOWEST = 10
 
-_KINDS = {Verdict.PROVED: "✓ proved", Verdict.REFUTED: "✗ refuted", Verdict.UNKNOWN: "? unknown"}
-_COLOURS = {Verdict.PROVED: "good", Verdict.REFUTED: "bad", Verdict.UNKNOWN: "warn"}
+_KINDS = {
+    ProofVerdict.PROVED: "✓ proved",
+    ProofVerdict.REFUTED: "✗ refuted",
+    ProofVerdict.UNKNOWN: "? unknown",
+}
+_COLOURS = {ProofVerdict.PROVED: "good", ProofVerdict.REFUTED: "bad", ProofVerdict.UNKNOWN: "warn"}
 
 
 def render(proof: Proof) -> str:
     """The page, below 5 MB."""
-    open_ = [outcome for outcome in proof.outcomes if outcome.verdict is not Verdict.PROVED]
+    open_ = [outcome for outcome in proof.outcomes if outcome.verdict is not ProofVerdict.PROVED]
     blocks, left = page.within(
         (_open(proof, one, number) for number, one in enumerate(open_[:MOST_DRAWN], 1)), page.MOST // 2
     )
@@ -43,9 +47,11 @@ def render(proof: Proof) -> str:
         page.section("open", "What is not proved", *blocks),
         page.section("theorems", "Theorems", _theorems(proof)),
         page.section("assumed", "What is assumed of the assignor", _assumed(proof)),
+        page.section("vacuity", "That it is about something", _vacuity(proof)),
         page.section("slowest", "What took longest", _slowest(proof)),
         page.section("obligations", "Every obligation", *listed),
-        foot=f"{proof.verdict.upper()}, exit {int(proof.exit)}. rebalance {version('rebalance-verifier')}. "
+        foot=f"{proof.verdict.upper()}, exit {int(exit_of(proof))}. "
+        f"rebalance {version('rebalance-verifier')}. "
         "Proved of the protocol as it is modelled, for groups of any size.",
     )
 
@@ -64,15 +70,15 @@ def _head(proof: Proof) -> Markup:
     )
 
 
-def _mark(verdict: Verdict) -> Markup:
+def _mark(verdict: ProofVerdict) -> Markup:
     return tag("span", _KINDS[verdict], class_=_COLOURS[verdict])
 
 
-def _seconds(outcomes: tuple[Outcome, ...]) -> str:
+def _seconds(outcomes: tuple[ProofOutcome, ...]) -> str:
     return f"{sum(outcome.seconds for outcome in outcomes):.1f} s"
 
 
-def _open(proof: Proof, outcome: Outcome, number: int) -> Markup:
+def _open(proof: Proof, outcome: ProofOutcome, number: int) -> Markup:
     name = f"o{number}"
     title = tag(
         "h3",
@@ -80,23 +86,23 @@ def _open(proof: Proof, outcome: Outcome, number: int) -> Markup:
         f" {outcome.theorem}: {label(outcome)}",
         id=name,
     )
-    if outcome.verdict is Verdict.UNKNOWN:
-        said = tag("p", f"Neither proved nor refuted within {proof.plan.limit:g} s of a processor.")
+    if outcome.verdict is ProofVerdict.UNKNOWN:
+        answer = tag("p", f"Neither proved nor refuted within {proof.plan.limit:g} s of a processor.")
     elif outcome.counterexample is None:
-        said = tag("p", "Refuted by the solver, but by no small group.")
+        answer = tag("p", "Refuted by the solver, but by no small group.")
     else:
-        told = [(head or "", line) for head, line in group_lines(outcome.counterexample)]
-        said = page.facts(_gathered(told))
-    return tag("article", title, said, aria_labelledby=name)
+        lines = [(head or "", line) for head, line in group_lines(outcome.counterexample)]
+        answer = page.facts(_gathered(lines))
+    return tag("article", title, answer, aria_labelledby=name)
 
 
-def _gathered(told: list[tuple[str, str]]) -> Iterator[tuple[str, Markup]]:
+def _gathered(lines: list[tuple[str, str]]) -> Iterator[tuple[str, Markup]]:
     """Lines without a label go to the label before."""
     at = 0
-    while at < len(told):
-        end = next((n for n in range(at + 1, len(told)) if told[n][0]), len(told))
-        found = [page.text(line, 600) for _, line in told[at:end]]
-        yield told[at][0], found[0] if len(found) == 1 else page.listed(found, 60)
+    while at < len(lines):
+        end = next((n for n in range(at + 1, len(lines)) if lines[n][0]), len(lines))
+        found = [page.text(line, 600) for _, line in lines[at:end]]
+        yield lines[at][0], found[0] if len(found) == 1 else page.listed(found, 60)
         at = end
 
 
@@ -105,8 +111,8 @@ def _theorems(proof: Proof) -> Markup:
     for theorem in proof.plan.theorems:
         found = proof.of(theorem)
         what = join(page.code(theorem.name), tag("div", theorem.sentence, class_="dim"))
-        said = judged_as(proof, theorem)
-        verdict = join(_mark(proof.judged(theorem)), tag("div", said.partition(": ")[2], class_="dim"))
+        judged = judged_as(proof, theorem)
+        verdict = join(_mark(proof.judged(theorem)), tag("div", judged.partition(": ")[2], class_="dim"))
         upon = ", ".join(theorem.upon)
         rows.append((what, theorem.source, upon, f"{theorem.obligations:,}", verdict, _seconds(found)))
     heads = ("theorem", "who demands it", "rests upon", "obligations", "verdict", "time")
@@ -122,6 +128,15 @@ def _assumed(proof: Proof) -> Markup:
         taken = "✗ not assumed here" if name in proof.plan.without else for_what
         rows.append((name, " ".join((clause.__doc__ or "").split("\n\n")[0].split()), taken))
     return page.table("What is assumed of the assignor", ("clause", "what it says", "assumed for"), rows)
+
+
+def _vacuity(proof: Proof) -> Markup:
+    if not proof.vacuity:
+        return Markup("")
+    found = page.table("What may say nothing", ("what", "asked", "found"), list(kinds(proof)), numbers=(1,))
+    rows = [(row.kind, row.name, row.finding.value, ", ".join(row.because)) for row in proof.vacuity]
+    each = page.table("Each of them", ("what", "which", "found", "because of"), rows)
+    return join(found, page.details("each of them", each))
 
 
 def _slowest(proof: Proof) -> Markup:

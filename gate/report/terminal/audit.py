@@ -1,6 +1,6 @@
 """What an audit found, as text and as JSON: the verdict first, what was read, the findings, then the groups.
 
-``gate/audit.schema.json`` describes the JSON.
+``gate/traces/schemas/audit.schema.json`` describes the JSON.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from rebalance.gate.auditing import Audited, Plan, Tally
-from rebalance.gate.recordings import Finding, Seen, finding_out
-from rebalance.gate.report.data import SUITE
-from rebalance.gate.report.timeline import lasted, span
-from rebalance.gate.report.words import clean, columns, count, cut, fold, listed, pad, shorten
-from rebalance.gate.result import Verdict
-from rebalance.gate.terminal import ROOT
-from rebalance.pipeline.findings import CHECKS
+from rebalance.gate.cli.console.terminal import ROOT
+from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, listed, pad, shorten
+from rebalance.gate.engines.auditing import Audited, AuditPlan, AuditTally
+from rebalance.gate.report.times import lasted, span
+from rebalance.gate.traces.files import SUITE
+from rebalance.gate.traces.recordings import LogEvent, LogFinding, finding_out
+from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.properties.verdict import Verdict
 
 WIDTH = 110
 SCHEMA = 1
@@ -45,7 +45,7 @@ def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str
     return "\n".join(_paint(line, color) for line in lines)
 
 
-def told(one: Finding, plan: Plan) -> str:
+def finding_text(one: LogFinding, plan: AuditPlan) -> str:
     """One finding of a log that is followed: check, what was found, where it is written, its trace."""
     trace = plan.out / "traces" / one.file_name
     return "\n".join([f"{one.check}  [{one.level}]", *_finding(one), f"    show  rebalance show {trace}"])
@@ -74,7 +74,7 @@ def headline(found: Audited) -> str:
     if unsure:
         skewed = f"{count(unsure, 'finding')}, none beyond what the clocks may differ by{more}"
         return f"{start}  {skewed}"
-    checks = count(len(found.plan.asked), "check")
+    checks = count(len(found.plan.chosen_checks), "check")
     return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
 
 
@@ -84,8 +84,8 @@ def headline(found: Audited) -> str:
 def _read(found: Audited) -> list[str]:
     if not found.sources:
         return []
-    said = f"{count(found.files, 'file')}, {count(found.lines, 'line')}, {count(found.events, 'event')}"
-    lines = _labelled("read", said)
+    text = f"{count(found.files, 'file')}, {count(found.lines, 'line')}, {count(found.events, 'event')}"
+    lines = _labelled("read", text)
     for one in found.sources:
         if one.source:
             what = (
@@ -116,7 +116,7 @@ def _tallies(found: Audited) -> list[str]:
     return lines
 
 
-def _section(found: Audited, tally: Tally, shown: Sequence[Finding]) -> list[str]:
+def _section(found: Audited, tally: AuditTally, shown: Sequence[LogFinding]) -> list[str]:
     check = CHECKS[tally.check]
     lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", WIDTH)
     for one in shown:
@@ -126,11 +126,11 @@ def _section(found: Audited, tally: Tally, shown: Sequence[Finding]) -> list[str
     return lines
 
 
-def _finding(one: Finding, trace: str = "") -> list[str]:
+def _finding(one: LogFinding, trace: str = "") -> list[str]:
     about = f"{_name(one.about)} of " if one.about else ""
     lines = [f"  {about}group {_name(one.group)}  {lasted(one)}  {trace}".rstrip()]
     lines += [f"    {line}" for line in fold(clean(one.sentence), WIDTH - 4)]
-    rows = [_place(place, one) for place in one.places[:MOST_PLACES]]
+    rows = [_event_cells(event, one) for event in one.places[:MOST_PLACES]]
     widths = [max((columns(row[at]) for row in rows), default=0) for at in range(3)]
     for row in rows:
         cells = "  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=False))
@@ -140,14 +140,14 @@ def _finding(one: Finding, trace: str = "") -> list[str]:
     return lines
 
 
-def _place(place: Seen, finding: Finding) -> tuple[str, str, str, str]:
+def _event_cells(event: LogEvent, finding: LogFinding) -> tuple[str, str, str, str]:
     """Who, in which generation, what and when, and the line of the log."""
     granted = {owner.consumer: owner.generation for owner in finding.owners}
-    generation = place.generation if place.generation is not None else granted.get(place.consumer)
+    generation = event.generation if event.generation is not None else granted.get(event.consumer)
     since = "" if generation is None else f"generation {generation}"
-    stamp = place.at.strftime("%H:%M:%S.%f")[:-3]
-    who = place.consumer or "coordinator"
-    return _name(who), since, f"{_name(place.kind)} {stamp}", shorten(clean(place.where), 2 * WIDTH)
+    stamp = event.at.strftime("%H:%M:%S.%f")[:-3]
+    who = event.consumer or "coordinator"
+    return _name(who), since, f"{_name(event.kind)} {stamp}", shorten(clean(event.where), 2 * WIDTH)
 
 
 def _groups(found: Audited) -> list[str]:
@@ -197,10 +197,11 @@ def _clocks(found: Audited) -> list[str]:
     )
     for one in found.clocks[:MOST_GROUPS] if given is None else ():
         if one.ahead is not None and one.samples:
-            way = "ahead" if one.ahead >= 0 else "behind"
+            direction = "ahead" if one.ahead >= 0 else "behind"
             spread = "" if one.spread is None else f", give or take {span(one.spread)}"
-            said = f"{_name(one.host)} {span(abs(one.ahead))} {way}{spread} ({count(one.samples, 'sample')})"
-            lines += _labelled("" if lines else "clocks", said)
+            offset = f"{_name(one.host)} {span(abs(one.ahead))} {direction}{spread}"
+            text = f"{offset} ({count(one.samples, 'sample')})"
+            lines += _labelled("" if lines else "clocks", text)
     if lines and len(found.clocks) > MOST_GROUPS and given is None:
         lines += _labelled("", f"and others, less: {found.plan.table('clocks')}")
     return ["", *lines] if lines else []
@@ -281,8 +282,8 @@ def data(found: Audited) -> dict[str, Any]:
 def _checks(found: Audited) -> Iterable[dict[str, Any]]:
     """Every check that was asked, those without findings too."""
     tallies = {one.check: one for one in found.tallies}
-    for check in found.plan.asked:
-        one = tallies.get(check.id, Tally(check.id, 0, 0, 0, 0.0))
+    for check in found.plan.chosen_checks:
+        one = tallies.get(check.id, AuditTally(check=check.id, findings=0, certain=0, groups=0, longest=0.0))
         yield {
             "check": check.id,
             "level": check.level,

@@ -1,4 +1,4 @@
-"""What came of a campaign, from its tables (``rebalance.pipeline.campaign.QUERIES``): text and JSON."""
+"""What came of a campaign, as text and as JSON, from its tables (``pipeline.campaign.campaign.QUERIES``)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.report.words import clean, count, cut
-from rebalance.gate.result import Exit
+from rebalance.gate.cli.console.text import clean, count, cut
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
-    from rebalance.pipeline.campaign import Campaign
+    from rebalance.pipeline.campaign.campaign import Campaign
 
 Tables = Mapping[str, Sequence[Any]]
 """Name of a query -> its rows."""
@@ -103,7 +103,7 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
         ),
     )
     if found["quarantine"]:
-        from rebalance.pipeline.campaign import LOST
+        from rebalance.pipeline.campaign.campaign import LOST
 
         lost = sum(row.scenarios for row in found["verdicts"] if row.verdict in LOST)
         lines += ["", f"{count(lost, 'scenario')} not played to the end:"]

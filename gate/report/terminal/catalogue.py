@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rebalance.properties.clauses import Clause, Scope
+from rebalance.properties.assignors.clauses import Clause, Scope
 
 CHECKED_BY = {
     Scope.CALL: "every answer",
@@ -40,7 +40,7 @@ def render(clauses: Sequence[Clause], *, markdown: bool = False, full: bool = Fa
         head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
         rows = (
             f"| `{c.id}` | {c.level} | {c.sentence} | [{c.rule}]({c.link}) | {_protocols(c)} "
-            f"| {_asked(c)} | {CHECKED_BY[c.scope]} |"
+            f"| {_targets(c)} | {CHECKED_BY[c.scope]} |"
             for c in clauses
         )
         return "\n".join((head, *rows))
@@ -48,7 +48,7 @@ def render(clauses: Sequence[Clause], *, markdown: bool = False, full: bool = Fa
         return "\n\n".join(
             f"{c.id}  [{c.level}]\n  {c.sentence}\n"
             f"  rule        {c.rule}\n              {c.link}\n"
-            f"  protocols   {_protocols(c)}\n  asked of    {_asked(c)}\n  checked by  {CHECKED_BY[c.scope]}"
+            f"  protocols   {_protocols(c)}\n  asked of    {_targets(c)}\n  checked by  {CHECKED_BY[c.scope]}"
             for c in clauses
         )
     width = max(len(c.id) for c in clauses)
@@ -59,6 +59,6 @@ def _protocols(clause: Clause) -> str:
     return ", ".join(clause.protocols)
 
 
-def _asked(clause: Clause) -> str:
+def _targets(clause: Clause) -> str:
     promised = " and ".join(sorted(clause.promises))
     return f"targets that promise {promised}" if promised else "every target"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rebalance.gate.report.chart import chart
+from rebalance.gate.check.result import ClauseResult, Finding, Result, Status
+from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, percent, size
+from rebalance.gate.report.diagram.scenario_diagram import of_finding
+from rebalance.gate.report.diagram.text import draw
 from rebalance.gate.report.facts import (
     broken,
     counts,
@@ -16,8 +17,7 @@ from rebalance.gate.report.facts import (
     reached,
     tally,
 )
-from rebalance.gate.report.words import clean, columns, count, cut, fold, percent, size
-from rebalance.gate.result import ClauseResult, Finding, Result, Status, Verdict
+from rebalance.properties.verdict import Verdict
 
 WIDTH = 110
 """Columns; only a link may be wider, because a folded one cannot be followed."""
@@ -79,7 +79,8 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     for name, text in (("expected", finding.breach.expected), ("actual", finding.breach.actual)):
         if text:
             lines += _labelled(name, clean(text, unicode))
-    lines += ["", *(f"  {line}".rstrip() for line in chart(finding, unicode, WIDTH - 3)), ""]
+    drawn = draw(of_finding(finding), unicode, WIDTH - 3)
+    lines += ["", *(f"  {line}".rstrip() for line in drawn), ""]
     return lines + _provenance(clause, finding)
 
 
@@ -130,10 +131,11 @@ def _table(result: Result) -> list[str]:
 
 
 def _figures(result: Result) -> list[str]:
-    asked = (
-        f"{count(result.scenarios, 'scenario')}, {count(result.asked, 'question')}, {result.seconds:.1f} s"
+    played = (
+        f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}, "
+        f"{result.seconds:.1f} s"
     )
-    lines = _labelled("played", asked + (", interrupted" if result.interrupted else ""))
+    lines = _labelled("played", played + (", interrupted" if result.interrupted else ""))
     situations = [f"{clean(name)} {percent(share)}" for name, share in reached(result)]
     if situations:
         lines += _labelled("reached", " | ".join(situations), most=20)
@@ -169,9 +171,3 @@ def _paint(line: str) -> str:
         if f"; {verdict}, exit" in line:
             return line.replace(verdict, f"\x1b[{_COLOURS[verdict]}m{verdict}\x1b[0m", 1)
     return line
-
-
-def plain(lines: Sequence[str], most: int) -> str:
-    """Lines joined to at most ``most`` characters, with a note where some were left out."""
-    text = "\n".join(lines)
-    return text if len(text) <= most else text[:most] + "\n(cut)"

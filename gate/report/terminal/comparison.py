@@ -1,4 +1,4 @@
-"""A comparison of targets as text, Markdown, HTML and JSON: tables of marks, and what is behind red ones."""
+"""A comparison of targets as text, Markdown and JSON: tables of marks, and what is behind red ones."""
 
 from __future__ import annotations
 
@@ -8,27 +8,48 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
-from rebalance.gate import traces
-from rebalance.gate.compare import Cell, Comparison, Judged, Mark, rows_of, to_json_of
-from rebalance.gate.report.chart import chart, recorded
-from rebalance.gate.report.markdown import code, fenced, table, words
-from rebalance.gate.report.seldom import seldom
-from rebalance.gate.report.words import clean, count, fold
-from rebalance.model.catalogue import entries_of
-from rebalance.properties.clauses import CLAUSES, TABLE, Clause, Level, Scope
+from rebalance.gate.cli.console.text import clean, count, fold
+from rebalance.gate.compare.compare import (
+    UNKNOWN,
+    CellMark,
+    Judged,
+    TargetCell,
+    TargetComparison,
+    rows_of,
+    to_json_of,
+)
+from rebalance.gate.compare.newest import newest
+from rebalance.gate.report.diagram.scenario_diagram import of_trace
+from rebalance.gate.report.diagram.text import draw
+from rebalance.gate.report.markup import code, escaped, fenced, table
+from rebalance.gate.report.unusual_preconditions import unusual_preconditions
+from rebalance.gate.traces import counterexamples, files
+from rebalance.model.bugs.catalogue import entries_of
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Clause, Scope
+from rebalance.properties.verdict import Level
 
 LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   ! not as the catalogue says"
 
 MOST_MEMBERS = 100
 """Members of a trace that is kept with the pages; a larger one is where it was found."""
 
-SELDOM = "°"
+UNUSUAL = "°"
 """After a clause whose counterexample takes what groups seldom see."""
 
+_UNKNOWN = (
+    f"`{UNKNOWN}` as the newest: the registry could not be asked, and the releases judged are those that are "
+    "named in the list of clients."
+)
 _SILENT = "What breaks assign/4 gives some groups no answer: what else it breaks in them is not seen."
 
-_WORST = (Mark.BROKEN, Mark.OTHERWISE, Mark.UNKNOWN, Mark.HOLDS, Mark.UNASKED)
-_NOTHING = Cell(Mark.UNKNOWN, "not judged")
+_WORST = (
+    CellMark.BROKEN,
+    CellMark.OTHERWISE,
+    CellMark.UNKNOWN,
+    CellMark.HOLDS,
+    CellMark.UNASKED,
+)
+_NOTHING = TargetCell(CellMark.UNKNOWN, "not judged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +59,10 @@ class About:
     suite_version: str
     profile: str
     seed: int
-    trace: Callable[[Cell], traces.Trace | None]
+    trace: Callable[[TargetCell], counterexamples.Trace | None]
 
     @classmethod
-    def of(cls, comparison: Comparison) -> About:
+    def of(cls, comparison: TargetComparison) -> About:
         """That of a comparison, which reads its traces from the disk."""
         plan = comparison.plan
         return cls(distribution_version("rebalance-verifier"), plan.profile.name, plan.seed, _saved)
@@ -52,22 +73,24 @@ class About:
         return f"rebalance-verifier {self.suite_version}, profile {self.profile}, seed {self.seed}"
 
 
-def _saved(cell: Cell) -> traces.Trace | None:
+def _saved(cell: TargetCell) -> counterexamples.Trace | None:
     try:
-        trace = traces.load(Path(cell.trace))
-    except traces.TraceError:
+        trace = counterexamples.load(Path(cell.trace))
+    except files.TraceError:
         return None
     # The stack of a target that raises has paths of this machine in it.
     return replace(trace, because=()) if trace.clause.scope is Scope.REPLY else trace
 
 
-def _small(trace: traces.Trace) -> bool:
+def _small(trace: counterexamples.Trace) -> bool:
     return len(trace.scenario.members) <= MOST_MEMBERS
 
 
 def to_json(judged: Sequence[Judged]) -> str:
-    """All cells, those of all targets."""
-    return json.dumps({"schema": 2, "targets": [to_json_of(one) for one in judged]}, indent=2)
+    """All cells, those of all targets, and the newest release of each client."""
+    clients = [one.to_json() for one in newest(judged)]
+    targets = [to_json_of(one) for one in judged]
+    return json.dumps({"schema": 2, "clients": clients, "targets": targets}, indent=2)
 
 
 # --- text ------------------------------------------------------------------------------------------------
@@ -81,7 +104,7 @@ def text(judged: Sequence[Judged], *, verbose: bool = False) -> str:
         for title, rows in _tables(members):
             lines += _grid(title, rows, members)
         lines += list(_listed(members, verbose))
-    lines += [*_summary(judged), LEGEND]
+    lines += [*(one.line for one in newest(judged)), *_summary(judged), LEGEND]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -126,7 +149,7 @@ def markdown(judged: Sequence[Judged], about: About) -> str:
 
 def pages(
     judged: Sequence[Judged], about: About, directory: str
-) -> tuple[dict[str, str], dict[str, traces.Trace]]:
+) -> tuple[dict[str, str], dict[str, counterexamples.Trace]]:
     """Name -> text of an overview (``README.md``) and of a page for each client, and id -> trace of the
     counterexamples in them, which are to be in ``traces`` beside them. ``directory`` is where the pages will
     be, as the reader names it."""
@@ -143,7 +166,7 @@ def pages(
             ]
         )
     }
-    shown: dict[str, traces.Trace] = {}
+    shown: dict[str, counterexamples.Trace] = {}
     for client, members in _clients(judged):
         lines = _client(client or "Targets", members, about, f"{directory}/traces/")
         found[f"{members[0].column.page}.md"] = "\n".join(["[All implementations](README.md)", "", *lines])
@@ -157,24 +180,27 @@ def pages(
 
 def _overview(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]) -> list[str]:
     broken, held = _columns(judged)
-    made = f"The newest release of each client, by {about.line}."
+    made = f"The newest release of each client that was judged and the newest that exists, by {about.line}."
     levels = "Bold clauses are of safety and liveness, the others of quality: a promise not kept."
     played = sum(one.scenarios for one in judged)
     legend = (
         f"`X` broken; `·` holds: nothing found, in {played:,} scenarios of all targets and in what broke "
         "others; `-` not promised, or not asked of its protocol; `?` no verdict."
     )
-    marked = f"{SELDOM} its smallest counterexample takes what groups seldom see, and says what. {_SILENT}"
-    lines = [made, "", *_short(judged, about, page), marked, "", "Clause by clause. " + levels, ""]
+    marked = f"{UNUSUAL} its smallest counterexample takes what groups seldom see, and says what. {_SILENT}"
+    lines = [made, "", *_short(judged, about, page)]
+    if any(one.exists == UNKNOWN for one in newest(judged)):
+        lines += [_UNKNOWN, ""]
+    lines += [marked, "", "Clause by clause. " + levels, ""]
     lines += [*_matrix(judged, page), legend, ""]
     lines += [
-        f"- [{clause.id}]({clause.link}) ({clause.level}): {words(clause.sentence)}" for clause in broken
+        f"- [{clause.id}]({clause.link}) ({clause.level}): {escaped(clause.sentence)}" for clause in broken
     ]
     if unsteady := [" ".join(_named(one)) for one in _newest(judged) if _is_red(one, "assign/6")]:
         differs = (
             "Who breaks assign/6 answers one question in several ways, and may be caught by something else"
         )
-        lines += ["", f"{differs} the next time: {words(', '.join(unsteady))}."]
+        lines += ["", f"{differs} the next time: {escaped(', '.join(unsteady))}."]
     if held:
         lines += ["", f"Broken by none of them: {', '.join(clause.id for clause in held)}."]
     return [*lines, ""]
@@ -188,13 +214,14 @@ def _short(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]
         found: dict[Level, list[str]] = {level: ["?"] if one.error else [] for level in Level}
         for clause in TABLE:
             key, cell = _merged(one, clause)
-            if cell.mark is Mark.BROKEN:
+            if cell.mark is CellMark.BROKEN:
                 anchor = anchors[one.column.spec, key]
                 trace = about.trace(cell)
-                mark = SELDOM if trace and seldom(trace.scenario) else ""
+                mark = UNUSUAL if trace and unusual_preconditions(trace.scenario) else ""
                 found[clause.level].append(f"[{clause.id}]({page(one)}#{anchor}){mark}")
-        rows.append([*map(words, _named(one)), *(", ".join(found[level]) or "·" for level in Level)])
-    return table(["client", "assignor", "release", *(f"breaks {level}" for level in Level)], rows)
+        marks = (", ".join(found[level]) or "·" for level in Level)
+        rows.append([*map(escaped, [*_named(one), _exists(one)]), *marks])
+    return table(["client", "assignor", "release", "newest", *(f"breaks {level}" for level in Level)], rows)
 
 
 def _named(one: Judged) -> list[str]:
@@ -202,6 +229,11 @@ def _named(one: Judged) -> list[str]:
     if one.column.client:
         return [one.column.client, one.column.assignor, one.release]
     return [one.column.spec, "", ""]
+
+
+def _exists(one: Judged) -> str:
+    """The newest release of its client that exists."""
+    return one.column.newest or ("-" if one.column.client else "")
 
 
 def _matrix(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str]:
@@ -216,24 +248,25 @@ def _matrix(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str
             mark = _mark(cell).replace(".", "·")
             anchor = anchors.get((one.column.spec, key), "")
             cells.append(f"[{mark}]({page(one)}#{anchor})" if anchor else mark)
-        rows.append([*map(words, _named(one)), *cells])
+        rows.append([*map(escaped, _named(one)), *cells])
     return table(["client", "assignor", "release", *heads], rows)
 
 
 def _client(client: str, members: Sequence[Judged], about: About, where: str) -> list[str]:
     """All that is known of one client: a table of releases for each assignor, and what is behind it."""
     several = len({one.release for one in members}) > 1
-    lines = [f"# {words(client)}", "", f"By {about.line}.", ""]
+    lines = [f"# {escaped(client)}", "", f"By {about.line}.", ""]
+    lines += [f"{escaped(one.line)}\n" for one in newest(members)]
     blocks: dict[str, list[str]] = {}
     for group in _by_group(members):
-        lines += [f"## {words(group[0].column.assignor or 'targets')}", ""]
+        lines += [f"## {escaped(group[0].column.assignor or 'targets')}", ""]
         for title, rows in _tables(group):
             if rows:
-                lines += table([title, *(words(one.release) for one in group)], _marked(rows, group))
+                lines += table([title, *(escaped(one.release) for one in group)], _marked(rows, group))
             else:
                 lines += [f"{title}: nothing is broken", ""]
         if missing := list(_not_judged(group)):
-            lines += [*(f"- {words(line)}" for line in missing), ""]
+            lines += [*(f"- {escaped(line)}" for line in missing), ""]
         for found in _behind(group):
             if found.id not in blocks:
                 blocks[found.id] = _block(found, about, where, several)
@@ -262,76 +295,20 @@ def _marked(rows: Iterable[_Row], members: Sequence[Judged]) -> Iterator[list[st
 def _block(found: _Behind, about: About, where: str, several: bool) -> list[str]:
     """One counterexample: what is broken, where, how to see it, and the chart."""
     assignor = found.cells[0][0].column.assignor
-    place = f"{assignor} {found.where}" if several and assignor else found.where
+    label = f"{assignor} {found.where}" if several and assignor else found.where
     lines = [f'<a id="{found.id}"></a>', f"### {found.row.name}", ""]
-    lines += [f"{words(place)}: {words(found.cell.summary)}", ""]
+    lines += [f"{escaped(label)}: {escaped(found.cell.summary)}", ""]
     path = found.cell.trace
     if trace := about.trace(found.cell):
-        reasons = [*trace.because, *(f"groups seldom see that {what}" for what in seldom(trace.scenario))]
-        lines += [*(f"- {words(reason)}" for reason in reasons), ""] if reasons else []
-        lines += [*fenced("\n".join(chart(recorded(trace)))), ""]
-        path = f"{where}{trace.id}.json" if where and _small(trace) else path
-    ran = f", in {words(found.shown.release)}" if len(found.cells) > 1 else ""
-    return [*lines, code(f"rebalance replay {path}") + ran, ""]
-
-
-# --- HTML ------------------------------------------------------------------------------------------------
-
-
-def html(judged: Sequence[Judged], about: About) -> str:
-    """One page that needs nothing else: the overview, a table for each assignor, the counterexamples."""
-    from rebalance.gate.report import page, svg
-    from rebalance.gate.report.picture import of_trace
-
-    anchors = _anchors(judged)
-
-    def cell(one: Judged, key: str, shown: Cell) -> page.Markup:
-        anchor = anchors.get((one.column.spec, key), "")
-        mark = _mark(shown)
-        return page.tag("a", mark, href=f"#t{anchor}") if anchor else page.text(mark)
-
-    broken, held = _columns(judged)
-    overview = page.table(
-        "implementations and clauses",
-        ["client", "assignor", "release", *(clause.id for clause in broken)],
-        [[*_named(one), *(cell(one, *_merged(one, clause)) for clause in broken)] for one in _newest(judged)],
-    )
-    clauses = page.listed(page.join(page.link(c.link, c.id), f" ({c.level}): {c.sentence}") for c in broken)
-    sections = [page.section("overview", "Implementations and clauses", overview, page.dim(LEGEND), clauses)]
-    for number, (group, members) in enumerate(_groups(judged)):
-        parts = [
-            page.table(
-                f"{title}, {group}",
-                [title, *(one.release for one in members)],
-                [
-                    [row.name, *(cell(one, row.key, c) for one, c in zip(members, row.cells, strict=True))]
-                    for row in rows
-                ],
-            )
-            for title, rows in _tables(members)
-            if rows
+        reasons = [
+            *trace.because,
+            *(f"groups seldom see that {what}" for what in unusual_preconditions(trace.scenario)),
         ]
-        for found in {found.id: found for found in _behind(members)}.values():
-            trace = about.trace(found.cell)
-            drawn = svg.render(of_trace(trace), prefix=f"p{found.id}") if trace else ""
-            rare = [f"groups seldom see that {what}" for what in seldom(trace.scenario)] if trace else []
-            parts.append(
-                page.tag(
-                    "article",
-                    page.tag("h3", f"{found.row.name} in {found.where}", id=f"t{found.id}"),
-                    page.tag("p", found.cell.summary),
-                    page.listed(rare) if rare else "",
-                    page.scroll(f"chart of {found.id}", page.Markup(drawn)) if drawn else "",
-                    page.tag("p", page.code(f"rebalance replay {found.cell.trace}")),
-                )
-            )
-        parts += [page.tag("p", line) for line in _not_judged(members)]
-        sections.append(page.section(f"group-{number}", group, *parts))
-    title = "Implementations and the contract"
-    foot = f"{about.line}; {' '.join(_summary(judged))}"
-    held_line = f"Broken by none of them: {', '.join(clause.id for clause in held)}" if held else ""
-    top = page.join(page.tag("h1", title), page.dim(held_line) if held_line else "")
-    return page.document(title, top, *sections, foot=foot)
+        lines += [*(f"- {escaped(reason)}" for reason in reasons), ""] if reasons else []
+        lines += [*fenced("\n".join(draw(of_trace(trace)))), ""]
+        path = f"{where}{trace.id}.json" if where and _small(trace) else path
+    ran = f", in {escaped(found.shown.release)}" if len(found.cells) > 1 else ""
+    return [*lines, code(f"rebalance replay {path}") + ran, ""]
 
 
 # --- tables ----------------------------------------------------------------------------------------------
@@ -343,7 +320,7 @@ class _Row:
 
     key: str
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TargetCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +330,7 @@ class _Behind:
 
     row: _Row
     where: str
-    cells: tuple[tuple[Judged, Cell], ...]
+    cells: tuple[tuple[Judged, TargetCell], ...]
 
     @property
     def shown(self) -> Judged:
@@ -361,7 +338,7 @@ class _Behind:
         return self.cells[-1][0]
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> TargetCell:
         """The one that is shown."""
         return self.cells[-1][1]
 
@@ -395,18 +372,18 @@ def _newest(judged: Sequence[Judged]) -> Iterator[Judged]:
 def _columns(judged: Sequence[Judged]) -> tuple[list[Clause], list[Clause]]:
     """The clauses that a newest release breaks, and those that one keeps and none breaks."""
     marks = {c: {_merged(one, c)[1].mark for one in _newest(judged)} for c in TABLE}
-    broken = [c for c in TABLE if Mark.BROKEN in marks[c]]
-    return broken, [c for c in TABLE if Mark.HOLDS in marks[c] and c not in broken]
+    broken = [c for c in TABLE if CellMark.BROKEN in marks[c]]
+    return broken, [c for c in TABLE if CellMark.HOLDS in marks[c] and c not in broken]
 
 
-def _merged(one: Judged, clause: Clause) -> tuple[str, Cell]:
+def _merged(one: Judged, clause: Clause) -> tuple[str, TargetCell]:
     """The worst cell of a clause over the protocols, and its row."""
     pairs = [(key, one.clauses.get(key, _NOTHING)) for key in (f"{clause.id}-{p}" for p in clause.protocols)]
     return min(pairs, key=lambda pair: _WORST.index(pair[1].mark))
 
 
 def _is_red(one: Judged, clause_id: str) -> bool:
-    return _merged(one, CLAUSES[clause_id])[1].mark is Mark.BROKEN
+    return _merged(one, CLAUSES[clause_id])[1].mark is CellMark.BROKEN
 
 
 def _anchors(judged: Sequence[Judged]) -> dict[tuple[str, str], str]:
@@ -425,14 +402,14 @@ def _tables(members: Sequence[Judged]) -> Iterator[tuple[str, list[_Row]]]:
     by_clause = [_row(key, f"{key} ({_level(key)})", [one.clauses for one in members]) for key in clauses]
     yield "clause", [row for row in by_clause if any(_WORST.index(c.mark) < 3 for c in row.cells)]
     by_bug = [_row(name, f"{_entry(name)} {name}", [one.entries for one in members]) for name in switches]
-    yield "bug", [row for row in by_bug if any(cell.mark is not Mark.UNASKED for cell in row.cells)]
+    yield "bug", [row for row in by_bug if any(cell.mark is not CellMark.UNASKED for cell in row.cells)]
 
 
-def _row(key: str, name: str, known: Sequence[Mapping[str, Cell]]) -> _Row:
+def _row(key: str, name: str, known: Sequence[Mapping[str, TargetCell]]) -> _Row:
     return _Row(key, name, tuple(cells.get(key, _NOTHING) for cells in known))
 
 
-def _mark(cell: Cell) -> str:
+def _mark(cell: TargetCell) -> str:
     return cell.mark.value + ("" if cell.agrees else "!")
 
 
@@ -453,8 +430,8 @@ def _behind(members: Sequence[Judged]) -> Iterator[_Behind]:
     labels = [one.release for one in members]
     for _, rows in _tables(members):
         for row in rows:
-            for summary in dict.fromkeys(cell.summary for cell in row.cells if cell.mark is Mark.BROKEN):
-                red = [cell.mark is Mark.BROKEN and cell.summary == summary for cell in row.cells]
+            for summary in dict.fromkeys(cell.summary for cell in row.cells if cell.mark is CellMark.BROKEN):
+                red = [cell.mark is CellMark.BROKEN and cell.summary == summary for cell in row.cells]
                 pairs = zip(members, row.cells, red, strict=True)
                 found = tuple((one, cell) for one, cell, is_red in pairs if is_red)
                 yield _Behind(row, _ranges(labels, red), found)
@@ -472,11 +449,11 @@ def _ranges(labels: Sequence[str], red: Sequence[bool]) -> str:
         return ", ".join(label for label, is_red in zip(labels, red, strict=True) if is_red)
     parts: list[str] = []
     start: int | None = None
-    for place, is_red in enumerate([*red, False]):
+    for index, is_red in enumerate([*red, False]):
         if is_red and start is None:
-            start = place
+            start = index
         elif not is_red and start is not None:
-            last = place - 1
+            last = index - 1
             parts.append(labels[start] if last == start else f"{labels[start]} to {labels[last]}")
             start = None
     return ", ".join(parts)
@@ -489,7 +466,7 @@ def _not_judged(members: Sequence[Judged]) -> Iterator[str]:
             yield f"{clean(one.release)}: not judged: {clean(one.error)}"
     for _, rows in _tables(members):
         for row in rows:
-            unknown = [cell.mark is Mark.UNKNOWN and cell is not _NOTHING for cell in row.cells]
+            unknown = [cell.mark is CellMark.UNKNOWN and cell is not _NOTHING for cell in row.cells]
             for summary in dict.fromkeys(c.summary for c, u in zip(row.cells, unknown, strict=True) if u):
                 alike = [u and c.summary == summary for c, u in zip(row.cells, unknown, strict=True)]
                 where = _ranges([one.release for one in members], alike)
@@ -498,11 +475,14 @@ def _not_judged(members: Sequence[Judged]) -> Iterator[str]:
 
 def _summary(judged: Sequence[Judged]) -> list[str]:
     cells = [cell for one in judged for cell in one.cells]
-    asked = [
-        cell for one in judged for cell in one.entries.values() if cell.mark in (Mark.HOLDS, Mark.BROKEN)
+    in_question = [
+        cell
+        for one in judged
+        for cell in one.entries.values()
+        if cell.mark in (CellMark.HOLDS, CellMark.BROKEN)
     ]
-    known = [cell for cell in asked if cell.expected is not None]
-    red, unknown = (sum(cell.mark is mark for cell in cells) for mark in (Mark.BROKEN, Mark.UNKNOWN))
+    known = [cell for cell in in_question if cell.expected is not None]
+    red, unknown = (sum(cell.mark is mark for cell in cells) for mark in (CellMark.BROKEN, CellMark.UNKNOWN))
     differ = sum(not cell.agrees for cell in known)
     size = (
         f"{count(len(judged), 'target')}, {count(len(cells), 'cell')}, {red} red, {unknown} without a verdict"

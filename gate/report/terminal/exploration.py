@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from rebalance.explore.liveness import Liveness
-from rebalance.explore.search import Stop
-from rebalance.gate.exploring import Explored, Violation
-from rebalance.gate.report.data import SUITE
-from rebalance.gate.report.steps import steps, to_json
-from rebalance.gate.report.table import table
-from rebalance.gate.report.words import clean, count, fold
-from rebalance.gate.result import Verdict
-from rebalance.gate.runs import SavedRun
-from rebalance.properties.protocol import CLAUSES
+from rebalance.explore.engine.search import Stop
+from rebalance.explore.groups.exploration import ExplorationViolation, Explored
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.explore.liveness.liveness import Liveness
+from rebalance.gate.cli.console.text import clean, count, fold
+from rebalance.gate.report.terminal.table import table
+from rebalance.gate.traces.files import SUITE
+from rebalance.gate.traces.runs import run_id, step_out
+from rebalance.model.protocol.group import machine
+from rebalance.model.steps import steps
+from rebalance.properties.group.clauses import CLAUSES
+from rebalance.properties.verdict import Exit, Verdict
 
 WIDTH = 110
 SCHEMA = 1
@@ -30,12 +32,17 @@ def render(found: Explored, paths: dict[str, str], *, color: bool = False, page:
     lines.append("")
     for name, text in figures(found):
         lines += _labelled(name, text)
-    if found.checkpoint is not None:
+    if found.checkpoint:
         lines += _labelled("go on", "the same command with --resume, and where it was bounded a larger bound")
     if page:
         lines += _labelled("report", page)
-    lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
+    lines.append(f"{found.verdict.upper()}, exit {int(exit_code(found))}")
     return "\n".join(_paint(line, color) for line in lines)
+
+
+def exit_code(found: Explored) -> Exit:
+    """The exit code of ``explore``."""
+    return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
 def headline(found: Explored) -> str:
@@ -47,7 +54,7 @@ def headline(found: Explored) -> str:
         return f"{start}  {name} breaks {clauses}"
     if found.verdict is Verdict.INCONCLUSIVE:
         return f"{start}  {name} is not judged: {_reason(found)}"
-    return f"{start}  {name} keeps {count(found.asked, 'clause')} in all of its {states}"
+    return f"{start}  {name} keeps {count(found.clause_count, 'clause')} in all of its {states}"
 
 
 def _reason(found: Explored) -> str:
@@ -64,16 +71,16 @@ def group(found: Explored) -> dict[str, str]:
 
 
 def _header(found: Explored) -> list[str]:
-    words = [f"rebalance {version('rebalance-verifier')}"]
-    words += [f"{key}={value}" for key, value in group(found).items()]
-    words.append(method(found))
+    parts = [f"rebalance {version('rebalance-verifier')}"]
+    parts += [f"{key}={value}" for key, value in group(found).items()]
+    parts.append(method(found))
     lines, line = [], ""
-    for word in words:
-        if line and len(line) + 2 + len(word) > WIDTH:
+    for part in parts:
+        if line and len(line) + 2 + len(part) > WIDTH:
             lines.append(line)
-            line = word
+            line = part
         else:
-            line = f"{line}  {word}" if line else word
+            line = f"{line}  {part}" if line else part
     return [*lines, line, *_labelled("faults", faults(found))]
 
 
@@ -91,14 +98,14 @@ def _word(value: object) -> str:
 def method(found: Explored) -> str:
     """How it was searched."""
     plan = found.plan
-    if plan.way == "swarm":
+    if plan.strategy == "swarm":
         return f"swarm={plan.walks}x{plan.steps}  seed={plan.seed}"
-    if plan.way == "depth":
+    if plan.strategy == "depth":
         return f"depth-first={plan.steps}"
     return f"engine={plan.engine}" + "  symmetry" * plan.symmetry + "  exact" * plan.exact
 
 
-def block(violation: Violation, paths: dict[str, str]) -> list[str]:
+def block(violation: ExplorationViolation, paths: dict[str, str]) -> list[str]:
     """Everything about one broken clause: the rule, then its traces."""
     clause = CLAUSES[violation.clause]
     lines = fold(f"VIOLATION {clause.id}  {violation.runs[0].sentence or violation.sentence}", WIDTH)
@@ -109,13 +116,13 @@ def block(violation: Violation, paths: dict[str, str]) -> list[str]:
             lines += ["", f"  trace {number} of {len(violation.runs)}"]
         lines += ["", *run_lines(run), ""]
         lines += _labelled("length", length(violation, run))
-        if run.id in paths:
-            lines += _labelled("replay", f"rebalance replay {run.id}")
-            lines += _labelled("trace", paths[run.id])
+        if (name := run_id(run)) in paths:
+            lines += _labelled("replay", f"rebalance replay {name}")
+            lines += _labelled("trace", paths[name])
     return lines
 
 
-def length(violation: Violation, run: SavedRun) -> str:
+def length(violation: ExplorationViolation, run: SavedRun) -> str:
     """How long a trace is, and whether it could be shorter."""
     end = "; no run is shorter" if violation.shortest else "; shorter ones were not ruled out"
     again = 0 if run.loop is None else len(run.events) - run.loop
@@ -125,7 +132,7 @@ def length(violation: Violation, run: SavedRun) -> str:
 
 def run_lines(run: SavedRun) -> list[str]:
     """The step table of a run."""
-    return [clean(line) for line in table(steps(run.setup, run.events), run.loop)]
+    return [clean(line) for line in table(steps(machine(run.setup), run.events), run.loop)]
 
 
 def figures(found: Explored) -> Iterator[tuple[str, str]]:
@@ -200,15 +207,15 @@ def _paint(line: str, color: bool) -> str:
 def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
     """The result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
     search, lively = found.search, found.lively
-    said: dict[str, Any] = {
+    report: dict[str, Any] = {
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},
         **found.plan.origin,
-        "way": found.plan.way,
+        "way": found.plan.strategy,
         "engine": found.plan.engine,
         "symmetry": found.plan.symmetry,
         "verdict": found.verdict.value,
-        "exit": int(found.exit),
+        "exit": int(exit_code(found)),
         "states": {
             "distinct": found.coverage.distinct,
             "generated": found.coverage.generated,
@@ -220,27 +227,27 @@ def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
         "violations": [_violation(violation, paths) for violation in found.violations],
     }
     if search is not None:
-        said["stop"] = search.stop.value
-        said["states"] |= {
+        report["stop"] = search.stop.value
+        report["states"] |= {
             "mean": round(search.mean, 4),
             "levels": list(search.levels),
             "stands_for": search.unreduced,
             "collision": 0.0 if found.plan.exact or found.plan.engine == "plain" else search.collision,
         }
         if search.cpu > 0:  # which nobody knows of a cluster
-            said["speed"] = {
+            report["speed"] = {
                 "cpu_seconds": round(search.cpu, 3),
                 "bytes_per_state": round(search.bytes_per_state, 1),
             }
     if lively is not None:
-        said["liveness"] = {
+        report["liveness"] = {
             "settles": all(one.holds for one in lively.settling),
             "rebalances": [one.reached for one in lively.counts],
         }
-    return said
+    return report
 
 
-def _violation(violation: Violation, paths: dict[str, str]) -> dict[str, Any]:
+def _violation(violation: ExplorationViolation, paths: dict[str, str]) -> dict[str, Any]:
     clause = CLAUSES[violation.clause]
     return {
         "clause": clause.id,
@@ -251,11 +258,11 @@ def _violation(violation: Violation, paths: dict[str, str]) -> dict[str, Any]:
         "shortest": violation.shortest,
         "traces": [
             {
-                "id": run.id,
-                "path": paths.get(run.id, ""),
+                "id": (name := run_id(run)),
+                "path": paths.get(name, ""),
                 "length": len(run.events),
                 **({} if run.loop is None else {"loop": run.loop}),
-                "steps": [to_json(step) for step in steps(run.setup, run.events)],
+                "steps": [step_out(step) for step in steps(machine(run.setup), run.events)],
             }
             for run in violation.runs
         ],

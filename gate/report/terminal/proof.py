@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
 
-from rebalance.gate.proving import Proof
-from rebalance.gate.report.data import SUITE
-from rebalance.gate.report.words import count, fold
-from rebalance.specs.contract import LIVENESS, SAFETY
-from rebalance.specs.counterexample import lines as group_lines
-from rebalance.specs.prover import Outcome, Verdict, solver_version, verdict
-from rebalance.specs.theorems import Theorem
+from rebalance.gate.cli.console.text import count, fold
+from rebalance.gate.traces.files import SUITE
+from rebalance.properties.verdict import Exit
+from rebalance.specs.logic.counterexample import lines as group_lines
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version, verdict
+from rebalance.specs.logic.specification import Theorem
+from rebalance.specs.necessity.vacuity import KINDS
+from rebalance.specs.protocol.contract import LIVENESS, SAFETY
+from rebalance.specs.proving import Proof
 
 WIDTH = 110
 SCHEMA = 1
-_COLOURS = {"REFUTED": "31;1", "PROVED": "32;1", "UNKNOWN": "33;1"}
+_COLOURS = {"REFUTED": "31;1", "PROVED": "32;1", "UNKNOWN": "33;1", "VACUOUS": "33;1"}
 
 
 def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "") -> str:
     """The whole report. ``verbose``: a line for each case, every counterexample; ``page``: the HTML one."""
-    lines = [headline(proof), *_header(proof), "", *_table(proof, verbose)]
+    lines = [headline(proof), *_header(proof), "", *_table(proof, verbose), *_vacuity(proof)]
     lines += _failures(proof, verbose)
     if page:
         lines += _labelled("report", page)
-    lines.append(f"{proof.verdict.upper()}, exit {int(proof.exit)}")
+    lines.append(f"{proof.verdict.upper()}, exit {int(exit_of(proof))}")
     return "\n".join(_paint(line, color) for line in lines)
 
 
 def headline(proof: Proof) -> str:
     """The verdict and what it rests on."""
     start, theorems = proof.verdict.upper(), proof.plan.theorems
-    done = sum(outcome.verdict is Verdict.PROVED for outcome in proof.outcomes)
+    done = sum(outcome.verdict is ProofVerdict.PROVED for outcome in proof.outcomes)
     of_all = f"{done:,} of {count(proof.obligations, 'obligation')} proved"
     if proof.interrupted:
         return f"{start}  interrupted, {of_all}"
-    if proof.verdict is Verdict.PROVED:
+    if proof.verdict is ProofVerdict.PROVED:
         what = f"{count(len(theorems), 'theorem')}, {count(proof.obligations, 'obligation')}"
         return f"{start}  {what}, for groups of any size"
     names = [theorem.name for theorem in theorems if proof.alone(theorem) is proof.verdict]
+    if not names and proof.doubts:
+        names = [f"{proof.doubts[0].kind} {proof.doubts[0].name} may say nothing"]
     return f"{start}  {', '.join(names)}; {of_all}"
+
+
+def exit_of(proof: Proof) -> Exit:
+    """The exit code."""
+    return Exit.of(proof.judgement, interrupted=proof.interrupted)
 
 
 def _header(proof: Proof) -> list[str]:
@@ -51,8 +61,8 @@ def _header(proof: Proof) -> list[str]:
     if any(theorem.name == "convergence" for theorem in plan.theorems):
         rows += _labelled("", f"for convergence also: {', '.join(LIVENESS)}")
     for name in plan.without:
-        said = " ".join((SAFETY[name].__doc__ or "").split("\n\n")[0].split())
-        rows += _labelled("not", f"{name}: {said}")
+        sentence = " ".join((SAFETY[name].__doc__ or "").split("\n\n")[0].split())
+        rows += _labelled("not", f"{name}: {sentence}")
     return rows
 
 
@@ -66,49 +76,67 @@ def _table(proof: Proof, verbose: int) -> Iterator[str]:
             case = tuple(group)
             rows.append((f"    {name}", f"{len(case):,}", verdict(case).value, case))
     first = max(len(label) for label, *_ in rows)
-    third = max(len(said) for *_, said, _ in rows)
+    third = max(len(judged) for *_, judged, _ in rows)
     yield f"{'theorem':<{first}}  obligations  {'verdict':<{third}}  time"
-    for label, number, said, outcomes in rows:
+    for label, number, judged, outcomes in rows:
         seconds = sum(outcome.seconds for outcome in outcomes)
-        yield f"{label:<{first}}  {number:>11}  {said:<{third}}  {seconds:.1f} s"
+        yield f"{label:<{first}}  {number:>11}  {judged:<{third}}  {seconds:.1f} s"
 
 
 def judged_as(proof: Proof, theorem: Theorem) -> str:
     """The verdict on a theorem, and what it lacks."""
-    said, weak = proof.judged(theorem).value, proof.weak(theorem)
+    judged, weak = proof.judged(theorem).value, proof.weak(theorem)
     if missing := theorem.obligations - len(proof.of(theorem)):
-        return f"{said}: {missing:,} not tried"
-    if weak and proof.alone(theorem) is Verdict.PROVED:
-        return f"{said}: rests upon {', '.join(weak)}"
-    return said
+        return f"{judged}: {missing:,} not tried"
+    if weak and proof.alone(theorem) is ProofVerdict.PROVED:
+        return f"{judged}: rests upon {', '.join(weak)}"
+    return judged
+
+
+def kinds(proof: Proof) -> Iterator[tuple[str, int, str]]:
+    """What was asked so that nothing is proved of nothing: kind, how many, what was found how often."""
+    for kind in KINDS:
+        if found := Counter(row.finding.value for row in proof.vacuity if row.kind == kind):
+            yield kind, found.total(), ", ".join(f"{number:,} {finding}" for finding, number in found.items())
+
+
+def _vacuity(proof: Proof) -> Iterator[str]:
+    if rows := list(kinds(proof)):
+        width = max(len("not vacuous"), *(2 + len(kind) for kind, *_ in rows))
+        yield ""
+        yield f"{'not vacuous':<{width}}  asked  found"
+        yield from (f"{f'  {kind}':<{width}}  {number:>5,}  {found}" for kind, number, found in rows)
+    for row in proof.doubts:
+        because = f": {', '.join(row.because)}" if row.because else ""
+        yield f"{row.finding.upper()} {row.kind} {row.name}{because}"
 
 
 def _failures(proof: Proof, verbose: int) -> Iterator[str]:
-    told = False
+    shown = False
     for outcome in proof.outcomes:
-        if outcome.verdict is Verdict.PROVED:
+        if outcome.verdict is ProofVerdict.PROVED:
             continue
         yield ""
         yield f"{outcome.verdict.upper()} {outcome.theorem}  {label(outcome)}"
-        if outcome.verdict is Verdict.UNKNOWN:
+        if outcome.verdict is ProofVerdict.UNKNOWN:
             yield from _labelled("", f"neither proved nor refuted within {proof.plan.limit:g} s")
         elif outcome.counterexample is None:
             yield from _labelled("", "refuted by the solver, but by no small group")
-        elif told and not verbose:
+        elif shown and not verbose:
             yield from _labelled("", "-v shows the group")
         else:
             for name, text in group_lines(outcome.counterexample):
                 yield from _labelled(name, text)
-            told = True
+            shown = True
     yield ""
 
 
-def label(outcome: Outcome) -> str:
+def label(outcome: ProofOutcome) -> str:
     """Which obligation of its theorem."""
     return f"{case_of(outcome)}: {outcome.goal}"
 
 
-def case_of(outcome: Outcome) -> str:
+def case_of(outcome: ProofOutcome) -> str:
     """Its kind and the name of its action."""
     return f"{outcome.kind} {outcome.case}".rstrip()
 
@@ -135,9 +163,13 @@ def data(proof: Proof) -> dict[str, Any]:
         "without": list(proof.plan.without),
         "limit": proof.plan.limit,
         "verdict": proof.verdict.value,
-        "exit": int(proof.exit),
+        "exit": int(exit_of(proof)),
         "interrupted": proof.interrupted,
         "theorems": [_theorem(proof, theorem) for theorem in proof.plan.theorems],
+        "vacuity": [
+            {"kind": row.kind, "name": row.name, "finding": row.finding.value, "because": list(row.because)}
+            for row in proof.vacuity
+        ],
         "speed": {
             "seconds": round(proof.seconds, 3),
             "theorems": {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rebalance.gate.report.steps import Owner, Step
-from rebalance.gate.report.words import columns, fold, pad
+from rebalance.gate.cli.console.text import columns, fold, pad
+from rebalance.model.machine import StepOwner
+from rebalance.model.steps import Step
 
 WIDTH = 109
 LEAST = 48
@@ -19,7 +20,7 @@ def table(steps: Sequence[Step], loop: int | None = None, width: int = WIDTH) ->
     """
     names = [owner.name for owner in steps[0].owners] if steps else []
     cells = [[_cell(owner) for owner in step.owners] for step in steps]
-    sizes = [max(columns(row[place]) for row in cells) for place in range(len(names))]
+    sizes = [max(columns(row[index]) for row in cells) for index in range(len(names))]
     room = width - 8 - sum(size + 2 for size in sizes)
     beside = room >= LEAST
     if beside:
@@ -68,7 +69,7 @@ def _wrapped(step: Step, room: int) -> list[str]:
     return lines
 
 
-def _cell(owner: Owner) -> str:
+def _cell(owner: StepOwner) -> str:
     """A member in short: generation and partitions, or that it is down."""
     if owner.life in ("down", "failed"):
         return owner.life

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rebalance.gate.adapters.python_client import PROMISES, Seen, led, partitions
+from rebalance.gate.targets.adapters.python_client import PROMISES, EncodedMembers, led, partitions
 from rebalance.model import wire
 from rebalance.model.values import (
     NO_GENERATION,
@@ -100,5 +100,5 @@ class ClassicAssignor:
         return wire.decode_subscription(metadata.encode()).user_data
 
 
-def _seen(members: dict[str, Any]) -> Seen:
+def _seen(members: dict[str, Any]) -> EncodedMembers:
     return [(member, metadata.encode()) for member, metadata in members.items()]

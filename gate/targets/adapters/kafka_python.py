@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebalance.gate.adapters.classic import ClassicAssignor
-from rebalance.gate.adapters.python_client import (
+from rebalance.gate.targets.adapters.classic import ClassicAssignor
+from rebalance.gate.targets.adapters.python_client import (
     PROMISES,
-    Seen,
+    EncodedMembers,
     import_assignor,
     import_client,
     led,
@@ -112,5 +112,5 @@ class KafkaPythonAssignor:
         return wire.decode_subscription(bytes(metadata.encode())).user_data
 
 
-def _seen(members: list[Any]) -> Seen:
+def _seen(members: list[Any]) -> EncodedMembers:
     return [(member.member_id, bytes(member.metadata.encode())) for member in members]

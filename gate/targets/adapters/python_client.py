@@ -61,7 +61,7 @@ class ClusterView:
 
 
 def led(
-    leader: Any, cluster: Cluster, members: Any, seen: Callable[[Any], Seen]
+    leader: Any, cluster: Cluster, members: Any, seen: Callable[[Any], EncodedMembers]
 ) -> tuple[dict[str, bytes], str | None]:
     """What ``leader`` assigns to ``members``, encoded as its coordinator does, and what it changed in them.
 
@@ -78,11 +78,11 @@ def partitions(decoded: Any) -> Partitions:
     return tuple(TopicPartition(*partition) for partition in decoded.partitions())
 
 
-Seen = list[tuple[str, bytes]]
+EncodedMembers = list[tuple[str, bytes]]
 """Member ids and their metadata as bytes, in the order in which the assignor was given them."""
 
 
-def difference(before: Seen, after: Seen) -> str | None:
+def difference(before: EncodedMembers, after: EncodedMembers) -> str | None:
     """The first change that ``assign`` made to its input, in words."""
     ids, ids_after = [member for member, _ in before], [member for member, _ in after]
     if ids != ids_after:

@@ -29,14 +29,11 @@ import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
-import org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor;
-import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * A Java assignor as a program that speaks the stdio protocol (protocol.schema.json).
@@ -44,14 +41,16 @@ import org.apache.kafka.common.utils.AppInfoParser;
  * <pre>java -cp BRIDGE:JARS Bridge CLASS PROMISE,... [KEY VALUE ...]</pre>
  *
  * Compiled against whatever kafka-clients from 2.4 on is judged; what differs between the releases is asked
- * by reflection. Like ConsumerCoordinator it hands the assignor what ConsumerProtocol reads of each member's
- * bytes, in a HashMap, and answers with the bytes that ConsumerProtocol writes. One instance leads; each
- * member of a history has an instance of its own, which is told of its assignments.
+ * by reflection, what is no public API through KafkaInternals. Like ConsumerCoordinator it hands the assignor
+ * what ConsumerProtocol reads of each member's bytes, in a HashMap, and answers with the bytes that
+ * ConsumerProtocol writes. One instance leads; each member of a history has an instance of its own, which is
+ * told of its assignments.
  */
 public final class Bridge {
     private static final long GRACE_MILLIS = 2_000;
     private static final int MOST_FRAMES = 60;
-    private static final Pattern OURS = Pattern.compile("Bridge(\\$.*)?"); // nested classes, lambdas
+    private static final Pattern OURS =
+        Pattern.compile("(Bridge|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
 
     /** The assignor returned something that is no assignment. */
     private static final class Garbage extends RuntimeException {
@@ -81,6 +80,7 @@ public final class Bridge {
     private final String className;
     private final List<String> promises;
     private final Map<String, Object> configs = new HashMap<>();
+    private KafkaInternals.Codec codec;
     private ConsumerPartitionAssignor leader;
     private Object history;
     private final Map<String, Member> members = new HashMap<>();
@@ -149,7 +149,8 @@ public final class Bridge {
             reply.put("garbage", Map.of("message", garbage.getMessage()));
         } catch (Throwable error) { // errors included: of the heap, of the stack, of linking
             Throwable told = error instanceof Refused && error.getCause() != null ? error.getCause() : error;
-            String message = error instanceof Refused ? error.getMessage() : String.valueOf(error);
+            boolean ours = error instanceof Refused || error instanceof KafkaInternals.Missing;
+            String message = ours ? error.getMessage() : String.valueOf(error);
             reply.remove("result");
             reply.put("errored", Map.of("message", firstLine(message), "traceback", trace(told)));
         }
@@ -177,17 +178,19 @@ public final class Bridge {
     // --- hello -------------------------------------------------------------------------------------------
 
     private Map<String, Object> hello() {
+        codec = new KafkaInternals.Codec();
         leader = instance();
         Map<String, Object> hello = new LinkedHashMap<>();
         boolean kafkas = className.startsWith("org.apache.kafka.");
         hello.put("name", leader.name());
-        hello.put("version", kafkas ? AppInfoParser.getVersion() : version());
+        hello.put("version", kafkas ? KafkaInternals.version() : version());
         hello.put("language", "Java " + System.getProperty("java.version")
-            + (kafkas ? "" : ", kafka-clients " + AppInfoParser.getVersion()));
+            + (kafkas ? "" : ", kafka-clients " + KafkaInternals.version()));
         hello.put("protocols", leader.supportedProtocols().stream()
             .map(protocol -> protocol.name().toLowerCase(Locale.ROOT)).collect(Collectors.toList()));
         hello.put("promises", promises.stream()
-            .filter(promise -> !promise.equals("rack-aware") || (kafkas ? racksCount() : racksKnown()))
+            .filter(promise -> !promise.equals("rack-aware")
+                || (kafkas ? KafkaInternals.assignorsKnowRacks() : racksKnown()))
             .collect(Collectors.toList()));
         hello.put("user_data", writesUserData());
         if (kafkas) {
@@ -200,12 +203,6 @@ public final class Bridge {
     /** Whether a leader is told of racks (KIP-881, 3.4). */
     private static boolean racksKnown() {
         return has(Subscription.class, "rackId");
-    }
-
-    /** Whether Kafka's own assignors take them into account: they were rewritten for it in 3.5. */
-    private static boolean racksCount() {
-        return Arrays.stream(AbstractPartitionAssignor.class.getDeclaredMethods())
-            .anyMatch(method -> method.getName().equals("useRackAwareAssignment"));
     }
 
     private String version() {
@@ -275,7 +272,7 @@ public final class Bridge {
             Map<String, Object> member = object(item);
             String id = (String) member.get("id");
             byte[] metadata = bytes((String) member.get("metadata"));
-            Subscription subscription = ConsumerProtocol.deserializeSubscription(ByteBuffer.wrap(metadata));
+            Subscription subscription = codec.subscription(ByteBuffer.wrap(metadata));
             subscription.setGroupInstanceId(Optional.ofNullable((String) member.get("instance")));
             compare(member, subscription);
             group.put(id, subscription);
@@ -302,7 +299,7 @@ public final class Bridge {
             throw new Garbage("assign returned an assignment of " + own + " for the member " + member);
         }
         boolean carriesData = own.userData() != null;
-        ByteBuffer bytes = ConsumerProtocol.serializeAssignment(own); // which uses the user data up
+        ByteBuffer bytes = codec.bytes(own); // which uses the user data up
         if (carriesData) {
             withData.computeIfAbsent(member, key -> new ArrayList<>()).add(bytes);
         }
@@ -396,20 +393,19 @@ public final class Bridge {
             : list(asked.get("topics")).stream().map(String.class::cast).collect(Collectors.toList());
         ByteBuffer data = member.assignor.subscriptionUserData(new HashSet<>(topics));
         Subscription subscription = new Subscription(topics, data, owned);
-        return Map.of("encoded", hex(ConsumerProtocol.serializeSubscription(subscription)));
+        return Map.of("encoded", hex(codec.bytes(subscription)));
     }
 
     /** The assignment as the leader made it, with its user data, if it did make this one. */
     private Assignment assigned(String member, List<TopicPartition> owned) {
         List<ByteBuffer> known = withData.getOrDefault(member, List.of());
         for (int index = known.size() - 1; index >= 0; index--) {
-            Assignment made = ConsumerProtocol.deserializeAssignment(known.get(index).duplicate());
+            Assignment made = codec.assignment(known.get(index).duplicate());
             if (new HashSet<>(made.partitions()).equals(new HashSet<>(owned))) {
                 return made;
             }
         }
-        return ConsumerProtocol.deserializeAssignment(
-            ConsumerProtocol.serializeAssignment(new Assignment(owned)));
+        return codec.assignment(codec.bytes(new Assignment(owned)));
     }
 
     private static ConsumerGroupMetadata group(String member, int generation) {

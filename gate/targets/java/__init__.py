@@ -17,14 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from rebalance.gate.targets import JAVA, Target, TargetError
+from rebalance.gate.targets.resolve import JAVA, Target, TargetError
+from rebalance.live.processes.maven import CLIENTS
 from rebalance.model.assignor import Promise
 
 KAFKA = "org.apache.kafka.clients.consumer"
 """The package of the interface and of Kafka's own assignors."""
-
-CLIENTS = "org.apache.kafka:kafka-clients"
-"""The Maven coordinates of the Java client, without a release."""
 
 PROMISES: dict[str, tuple[Promise, ...]] = {
     f"{KAFKA}.RangeAssignor": (Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE),
@@ -115,20 +113,23 @@ def spelled(
 
 def resolve(spec: str) -> Target:
     """The program that hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge
-    if that was not done before, and loads nothing of the target's. Raises TargetError."""
-    from rebalance.gate.adapters.java import bridge, maven
+    if that was not done before, and loads nothing of the target's. Raises TargetError, ToolError."""
+    from rebalance.gate.targets.java import bridge
+    from rebalance.live.processes.maven import classpath
 
     target = parse(spec)
     coordinates = tuple(where for where in target.where if is_coordinates(where))
     paths = [where for where in target.where if not is_coordinates(where)]
-    jars = [*bridge.checked(paths), *(maven.classpath(coordinates) if coordinates else ())]
+    jars = [*bridge.checked(paths), *(classpath(coordinates) if coordinates else ())]
     command = (
         *bridge.command(jars),
         target.class_name,
         ",".join(target.promised),
         *(word for pair in target.config for word in pair),
     )
-    return Target(spec, command, f"{spec} (Java)", heap="-Xmx", stack_signal=signal.SIGQUIT)
+    return Target(
+        spec=spec, command=command, label=f"{spec} (Java)", heap="-Xmx", stack_signal=signal.SIGQUIT
+    )
 
 
 def is_coordinates(where: str) -> bool:

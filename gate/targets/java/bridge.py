@@ -6,14 +6,14 @@ import glob
 import os
 from collections.abc import Iterable, Sequence
 
-from rebalance.gate.adapters.java import jvm
-from rebalance.gate.targets import TargetError
+from rebalance.gate.targets.resolve import TargetError
+from rebalance.live.processes import jvm
 
 
 def command(jars: Sequence[str]) -> tuple[str, ...]:
     """What starts the bridge on these jars; the name of the class and its arguments come behind it.
 
-    Raises TargetError.
+    Raises ToolError.
     """
     # SIGQUIT writes all stacks there, and not between the replies.
     return jvm.command(__package__, ["Bridge.java"], jars, "-XX:+DisplayVMOutputToStderr")

@@ -1,0 +1,340 @@
+"""The main job: search for scenarios that break a clause, make them small, and give the verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version as distribution_version
+
+from rebalance.gate.check.findings import IMPATIENT, PATIENCE, finding, unconfirmed
+from rebalance.gate.check.judgement import gates, judge
+from rebalance.gate.check.plan import CROWD, FLOORS, FLOORS_FROM, CheckPlan, count, scenario_at, slices
+from rebalance.gate.check.progress import CheckProgress, ReportProgress, along_key, judged_keys
+from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
+from rebalance.gate.check.subject import Subject, TargetSession
+from rebalance.gate.check.workers import CannotShare, spread
+from rebalance.gate.targets.messages import Hello
+from rebalance.model.assignor import Promise
+from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.clauses import Clause, Scope
+from rebalance.properties.assignors.generator import BY_NAME
+from rebalance.properties.assignors.histories import Found, PlayedHistory
+from rebalance.properties.assignors.scenarios import Scenario
+
+EVERY = 0.2
+"""Seconds after which a worker says how far it is."""
+
+
+def search(
+    plan: CheckPlan,
+    session: TargetSession,
+    protocols: Sequence[RebalanceProtocol],
+    progress: CheckProgress,
+    report_progress: ReportProgress = lambda progress, total: None,
+    jobs: int = 1,
+) -> str | None:
+    """Play the scenarios of ``plan`` from ``progress.done`` on; why it stopped before the end, if it did.
+
+    ``progress`` is up to date after every scenario, also when this is interrupted; with several ``jobs``
+    after a few of them, and it knows of some ahead. What stops the search is looked for in the order of the
+    scenarios, so that it stops behind the same one whatever the number of jobs; only time is what it is.
+    Raises CannotShare.
+    """
+    total = count(plan.profile, protocols)
+    patient = session.call_seconds
+    began, before = time.monotonic(), progress.seconds
+    left = [_left(numbers, progress) for numbers in slices(total) if numbers.stop > progress.done]
+    every = EVERY if jobs > 1 else 0.0
+    tasks = [partial(_played, plan, session, protocols, numbers, every) for numbers in left if numbers]
+    with contextlib.closing(spread(tasks, jobs, session.forked)) as arriving:
+        while progress.done < total:
+            part = next((p for p in progress.ahead if p.first == progress.done), None)
+            if part is None:
+                progress.ahead.append(next(arriving)[1])
+                continue
+            progress.ahead.remove(part)
+            progress.absorb(part)
+            spent = time.monotonic() - began
+            progress.seconds = before + spent
+            report_progress(progress, total)
+            if stopped := _stopped(plan, progress, part, patient):
+                progress.ahead.clear()
+                return stopped
+            if plan.budget is not None and spent > plan.budget and progress.done < total:
+                return f"the budget of {plan.budget:g} s is spent"
+    return None
+
+
+def _left(numbers: range, progress: CheckProgress) -> range:
+    """What of a slice has not been played yet."""
+    known = [part.done for part in progress.ahead if part.first in numbers]
+    return range(max(numbers.start, progress.done, *known), numbers.stop)
+
+
+def _played(
+    plan: CheckPlan,
+    session: TargetSession,
+    protocols: Sequence[RebalanceProtocol],
+    numbers: range,
+    every: float,
+) -> Iterator[CheckProgress]:
+    """What the scenarios with these numbers show, played on a new process of the target: as a part after
+    ``every`` so many seconds, and one that ends with each scenario at which the search may have to stop."""
+    subject, patient = Subject.renewed(session), session.call_seconds
+    judged = {protocol: judged_keys(plan.clauses, protocol, subject.promises) for protocol in protocols}
+    part, due = CheckProgress(first=numbers.start, done=numbers.start), time.monotonic() + every
+    try:
+        for number in numbers:
+            session.history = number
+            record = subject.play(scenario_at(plan, protocols, number), plan.clauses)
+            part.add(record, judged[record.scenario.protocol])
+            if part.hung:
+                session.call_seconds = min(patient, IMPATIENT)  # that it can hang is known by now
+            if part.hung or _violates(plan, part) or number + 1 == numbers.stop or time.monotonic() >= due:
+                yield part
+                part, due = CheckProgress(first=part.done, done=part.done), time.monotonic() + every
+    finally:
+        session.call_seconds = patient
+
+
+def _stopped(
+    plan: CheckPlan, progress: CheckProgress, part: CheckProgress, call_seconds: float
+) -> str | None:
+    """Why the search stops behind ``part``, the newest of ``progress``, if it does."""
+    if any(not plan.expected(f"assign/4-{protocol}") for protocol in part.hung):
+        lost = call_seconds + IMPATIENT * (progress.hung.total() - 1)
+        if lost > call_seconds + PATIENCE:
+            return f"{lost:.0f} s went by in calls that do not return"
+    return "stopped at the first violation" if _violates(plan, part) else None
+
+
+def _violates(plan: CheckPlan, part: CheckProgress) -> bool:
+    """Whether ``part`` holds what a search stops at that is to fail fast."""
+    return plan.fail_fast and any(
+        gates(found.clause, plan.level) and not plan.expected(key) for key, (_, found, _) in part.best.items()
+    )
+
+
+def check(
+    plan: CheckPlan,
+    session: TargetSession,
+    target: TargetInfo,
+    *,
+    progress: CheckProgress | None = None,
+    report_progress: ReportProgress = lambda progress, total: None,
+    fresh: Callable[[], None] = lambda: None,
+    jobs: int = 1,
+) -> Result:
+    """Search, minimise, confirm, and judge.
+
+    ``session`` answers for ``target``; ``fresh`` restarts it before a counterexample is confirmed. With
+    several ``jobs`` as many processes work, each with a target of its own, and the result is the same; a
+    target that cannot run more than once at a time is asked by this one. Ctrl-C ends the search early: the
+    result then says ``interrupted`` and holds what was found.
+    """
+    progress = progress if progress is not None else CheckProgress()
+    started = time.monotonic() - progress.seconds
+    declared = tuple(RebalanceProtocol(p) for p in target.protocols)
+    protocols = tuple(p for p in plan.protocols or declared if p in declared)
+    findings: dict[str, Finding] = {}
+    interrupted, stopped = False, None
+    whole = progress
+    try:
+        try:
+            stopped = search(plan, session, protocols, progress, report_progress, jobs)
+        except CannotShare:
+            jobs = 1
+            stopped = search(plan, session, protocols, progress, report_progress, jobs)
+        whole = progress.whole()
+        keys = sorted(whole.best, key=lambda k: (whole.best[k][1].clause.scope is Scope.REPLY, k))
+        counterexamples = [partial(_finding, plan, session, fresh, *whole.best[key]) for key in keys]
+        for number, found in spread(counterexamples, jobs, session.forked):
+            findings[keys[number]] = found
+        again = [passing for passing in whole.samples.values() if passing.calls is None]
+        replays = [partial(_calls, session, passing.scenario) for passing in again]
+        for number, calls in spread(replays, jobs, session.forked):
+            again[number].calls = calls
+    except KeyboardInterrupt:
+        interrupted = True
+        whole = progress.whole()
+    for key, best in whole.best.items():
+        findings.setdefault(key, unconfirmed(plan, *best))
+    promises = tuple(Promise(p) for p in target.promises)
+    rows = tuple(
+        _row(
+            clause,
+            protocol,
+            whole,
+            findings.get(f"{clause.id}-{protocol}"),
+            declared,
+            protocols,
+            promises,
+        )
+        for clause in plan.clauses
+        for protocol in clause.protocols
+    )
+    result = Result(
+        suite_version=distribution_version("rebalance-verifier"),
+        target=target,
+        profile=plan.profile.name,
+        seed=plan.seed,
+        level=plan.level,
+        clauses=rows,
+        scenarios=whole.done,
+        questions=whole.questions,
+        seconds=time.monotonic() - started,
+        witnesses=_merged(whole.witnesses),
+        missed=() if interrupted else _missed(plan, protocols, whole, stopped),
+        floors=_floors(plan, protocols),
+        coverage=_coverage(whole, protocols),
+        samples=_samples(whole, protocols),
+        quality=1 - whole.moved / whole.claims if whole.claims else None,
+        interrupted=interrupted,
+    )
+    return judge(result)
+
+
+def _finding(
+    plan: CheckPlan,
+    session: TargetSession,
+    fresh: Callable[[], None],
+    scenario: Scenario,
+    found: Found,
+    number: int,
+) -> Iterator[Finding]:
+    yield finding(plan, Subject.renewed(session), scenario, found, number, fresh)
+
+
+def _calls(session: TargetSession, scenario: Scenario) -> Iterator[tuple[AssignorCall, ...]]:
+    yield Subject.renewed(session).play(scenario, ()).calls
+
+
+def _row(
+    clause: Clause,
+    protocol: RebalanceProtocol,
+    progress: CheckProgress,
+    finding: Finding | None,
+    declared: Sequence[RebalanceProtocol],
+    protocols: Sequence[RebalanceProtocol],
+    promises: Sequence[Promise],
+) -> ClauseResult:
+    key = f"{clause.id}-{protocol}"
+    judged, broken = progress.judged[key], progress.broken[key]
+    if finding is not None:
+        return ClauseResult(
+            clause=clause,
+            protocol=protocol,
+            status=Status.VIOLATED,
+            scenarios=judged,
+            broken=broken,
+            finding=finding,
+        )
+    if protocol not in declared:
+        return ClauseResult(
+            clause=clause,
+            protocol=protocol,
+            status=Status.UNSUPPORTED,
+            note=f"the target does not support {protocol}",
+        )
+    if protocol not in protocols:
+        return ClauseResult(
+            clause=clause, protocol=protocol, status=Status.UNTESTED, note=f"{protocol} was not asked for"
+        )
+    if not clause.applies(protocol, promises):
+        wanted = ", ".join(sorted(clause.promises - frozenset(promises)))
+        return ClauseResult(
+            clause=clause, protocol=protocol, status=Status.UNSUPPORTED, note=f"not promised: {wanted}"
+        )
+    if not judged:
+        declined = progress.skipped.most_common(1)
+        note = f"declined: {declined[0][0]}" if declined else "no scenario was played"
+        return ClauseResult(clause=clause, protocol=protocol, status=Status.UNTESTED, note=note)
+    return ClauseResult(clause=clause, protocol=protocol, status=Status.PASSED, scenarios=judged)
+
+
+def _missed(
+    plan: CheckPlan, protocols: Sequence[RebalanceProtocol], progress: CheckProgress, stopped: str | None
+) -> tuple[str, ...]:
+    total = count(plan.profile, protocols)
+    if not protocols:
+        return ("the target supports none of the protocols that were asked for",)
+    if progress.done and progress.skipped.total() == progress.done:
+        return (f"the target declined all {progress.done} scenarios",)
+    if stopped is not None:
+        return (f"stopped after {progress.done} of {total} scenarios: {stopped}",)
+    return tuple(
+        f"never reached: {witness} ({protocol})"
+        for protocol, floors in _floors(plan, protocols).items()
+        for witness in floors
+        if not progress.witnesses[f"{witness}-{protocol}"]
+    )
+
+
+def _floors(
+    plan: CheckPlan, protocols: Sequence[RebalanceProtocol]
+) -> dict[RebalanceProtocol, tuple[str, ...]]:
+    return {p: FLOORS[p] for p in protocols} if plan.profile.each >= FLOORS_FROM else {}
+
+
+def _keys(protocols: Sequence[RebalanceProtocol]) -> Iterator[tuple[RebalanceProtocol, str, str]]:
+    """(protocol, dimension, ``along_key``) for all that a search can have played, in order."""
+    for protocol in protocols:
+        for dimension in ("", *BY_NAME, CROWD):
+            yield protocol, dimension, along_key(protocol, dimension)
+
+
+def _coverage(progress: CheckProgress, protocols: Sequence[RebalanceProtocol]) -> tuple[Along, ...]:
+    return tuple(
+        Along(
+            protocol=protocol,
+            dimension=dimension,
+            scenarios=tally.scenarios,
+            broken=_by_name(tally.broken),
+            witnesses=_by_name(tally.witnesses),
+        )
+        for protocol, dimension, key in _keys(protocols)
+        if (tally := progress.along.get(key)) is not None
+    )
+
+
+def _by_name(counted: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counted.items()))
+
+
+def _samples(progress: CheckProgress, protocols: Sequence[RebalanceProtocol]) -> tuple[Sample, ...]:
+    return tuple(
+        Sample(dimension, passing.scenario, passing.calls, passing.number)
+        for _, dimension, key in _keys(protocols)
+        if (passing := progress.samples.get(key)) is not None and passing.calls is not None
+    )
+
+
+def _merged(witnesses: Counter[str]) -> dict[str, int]:
+    merged: Counter[str] = Counter()
+    for key, hits in witnesses.items():
+        merged[key.rpartition("-")[0]] += hits
+    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
+
+
+def describe(spec: str, hello: Hello) -> TargetInfo:
+    """The target of a report: what it said of itself, and how it was named to us."""
+    return TargetInfo(
+        spec=spec,
+        name=hello.name,
+        version=hello.version or "",
+        language=hello.language or "",
+        protocols=tuple(str(p) for p in hello.protocols),
+        promises=tuple(sorted(str(p) for p in hello.promises)),
+        homepage=hello.homepage or "",
+        issues=hello.issues or "",
+    )
+
+
+def replay(session: TargetSession, scenario: Scenario, clause: Clause) -> PlayedHistory:
+    """Play one saved scenario for one clause, whatever the target promises today."""
+    return replace(Subject.of(session), promises=tuple(Promise)).play(scenario, (clause,))

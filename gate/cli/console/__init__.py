@@ -1,0 +1,1 @@
+"""How text is painted and progress is told."""

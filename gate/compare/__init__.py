@@ -1,0 +1,1 @@
+"""Targets and releases beside each other."""

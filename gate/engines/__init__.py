@@ -1,0 +1,1 @@
+"""One run of each engine from end to end."""

@@ -1,0 +1,1 @@
+"""Who owned what when, as data; and its renderers."""

@@ -1,0 +1,106 @@
+"""What happens to the members of a scenario, round by round, and which rounds a diagram shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rebalance.gate.cli.console.text import event_phrase, joins
+from rebalance.model.values import Racks
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
+    Fault,
+    FaultKind,
+    Leave,
+    Scenario,
+    ScenarioEvent,
+    ScenarioMember,
+    SetTopic,
+    Subscribe,
+)
+
+MOST_ROUNDS = 12
+ROUNDS_AFTER = 2
+"""Rounds after the breaking one."""
+
+ALONE = "left alone"
+
+
+def shown_rounds(total: int, breaking: int) -> range:
+    """Of so many rounds those to show, from 0: what led to the breaking one and a little of what follows."""
+    end = max(0, min(total, breaking + ROUNDS_AFTER))
+    return range(max(0, end - MOST_ROUNDS), end)
+
+
+def followed(
+    scenario: Scenario, window: range
+) -> Iterator[tuple[int, str, Mapping[str, FaultKind], Mapping[str, tuple[Racks, ...]]]]:
+    """For the rebalances in ``window`` (numbered from 0): what precedes each, its faults, the topics then.
+
+    The last is the first undisturbed one. A round in which nobody joins is none, so the group is followed
+    as ``histories.play`` does; events about members that are not there are left out. No longer than the
+    scenario is: whoever is asked about again and again costs nothing while nothing happens to him.
+    """
+    static = {m.id: m.instance is not None for m in scenario.members}
+    topics = dict(scenario.topics)
+    unknown = {m for m in static if static[m]}  # static members that the coordinator has not seen yet
+    joined = [e.member for events in scenario.rounds for e in events if isinstance(e, AddMember)]
+    alike = len({frozenset(m.topics) for m in (*scenario.members, *joined)}) <= 1
+    story: list[ScenarioMember | ScenarioEvent] = list(scenario.members)
+    index = 0
+    for events in scenario.rounds:
+        faults: dict[str, FaultKind] = {}
+        for event in events:
+            if not _matters(event, static):
+                continue
+            story.append(event)
+            match event:
+                case AddMember(member):
+                    static[member.id] = member.instance is not None
+                    if static[member.id]:
+                        unknown.add(member.id)
+                case Leave(member_id):
+                    del static[member_id]
+                    unknown.discard(member_id)
+                case SetTopic(topic, partitions):
+                    topics.pop(topic, None)
+                    if partitions is not None:
+                        topics[topic] = partitions
+                case Fault(kind, member_id):
+                    faults[member_id] = kind
+                case _:
+                    pass
+        absent = [m for m, kind in faults.items() if kind in _ABSENT and m in static]
+        known = [m for m in absent if static[m] and m not in unknown]
+        unknown.intersection_update(absent)
+        if len(absent) < len(static) or known:
+            if index in window:
+                yield index, _story_text(story, alike), faults, dict(topics)
+            elif index >= window.stop:
+                return
+            story, index = [], index + 1
+    if index in window:
+        yield index, _story_text(story, alike), {}, dict(topics)
+
+
+def stories(scenario: Scenario, window: range) -> dict[int, str]:
+    """What happens before each of the rebalances in ``window`` (numbered from 0) in which anything does."""
+    texts = {index: story for index, story, _, _ in followed(scenario, window)}
+    return {index: story for index, story in texts.items() if story}
+
+
+_ABSENT = (FaultKind.SILENT, FaultKind.GHOST)
+
+
+def _story_text(story: Sequence[ScenarioMember | ScenarioEvent], alike: bool) -> str:
+    phrases = (joins(e, alike) if isinstance(e, ScenarioMember) else event_phrase(e, alike) for e in story)
+    return "; ".join(phrases)
+
+
+def _matters(event: ScenarioEvent, members: dict[str, bool]) -> bool:
+    match event:
+        case AddMember(member):
+            return member.id not in members
+        case Leave(member_id) | Subscribe(member_id, _) | Fault(_, member_id):
+            return member_id in members
+        case _:
+            return True

@@ -1,0 +1,231 @@
+"""The ownership chart of a finding: who claims and who is given which partition, round by round.
+
+Each round is one rebalance in two halves, a column of the diagram each: left what a member claims in
+JoinGroup, right what it owns while SyncGroup delivers the assignment. A COOPERATIVE member goes on owning
+what it is not given back until it has revoked it, so two bars side by side in a right half are two owners at
+one time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from rebalance.gate.check.result import Finding
+from rebalance.gate.report.diagram.diagram import (
+    MOST_LINES,
+    MOST_MEMBERS,
+    DiagramColumn,
+    MessageArrow,
+    Overlap,
+    OwnershipDiagram,
+    OwnershipState,
+    Row,
+    bars,
+    joined,
+    left_of,
+    more,
+)
+from rebalance.gate.report.diagram.recorded import recorded
+from rebalance.gate.report.diagram.rounds import ALONE, followed, shown_rounds
+from rebalance.gate.traces.counterexamples import Trace
+from rebalance.model.values import (
+    Partitions,
+    RebalanceProtocol,
+    TopicPartition,
+)
+from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.scenarios import (
+    FaultKind,
+)
+
+MOST_PARTITIONS = 8
+
+
+@dataclass(frozen=True)
+class _Round:
+    number: int
+    story: str
+    """What happened before it and in it."""
+    call: AssignorCall | None
+    """``None``: the target did not answer, or nobody wrote it down."""
+    faults: Mapping[str, FaultKind]
+
+
+def of_finding(finding: Finding) -> OwnershipDiagram:
+    """The finding as a diagram, a pair of columns a round.
+
+    At most 12 rounds up to shortly after the breaking one, 8 partitions (those of the breach first) and 6
+    members a partition are shown.
+    """
+    shown, total = _rounds(finding)
+    everything = _concerned(finding, shown)
+    partitions = everything[:MOST_PARTITIONS]
+    rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]
+    looks = [[look for r in shown for look in _looks(partition, member, r)] for partition, member in rows]
+    twice = tuple(o for partition in partitions for o in _overlaps(partition, shown))
+    still = {(o.partition, at, m) for o in twice for at in range(o.start, o.end) for m in o.members}
+    for (partition, member), line in zip(rows, looks, strict=True):
+        for at, look in enumerate(line):
+            if look is OwnershipState.TIED and (str(partition), at, member) in still:
+                line[at] = OwnershipState.OWNED
+    inside = dict.fromkeys(m for r in shown if r.call for m in r.call.group)
+    first = dict.fromkeys(member for _, member in rows if member)
+    lines = set(islice(dict.fromkeys([*first, *inside]), MOST_LINES))
+    members = tuple(member for member in inside if member in lines)
+    left_out = [
+        *left_of(total, len(shown), "round"),
+        *more(len(everything) - len(partitions), "more partition"),
+        *more(len(inside) - len(members), "more member"),
+    ]
+    return OwnershipDiagram(
+        title=f"{finding.clause.id}: {finding.breach.summary}",
+        columns=tuple(_columns(shown, finding.round)),
+        rows=tuple(Row(str(partition), member) for partition, member in rows),
+        bars=bars(looks),
+        overlaps=twice,
+        members=members,
+        arrows=tuple(arrow for at, r in enumerate(shown) for arrow in _arrows(2 * at, r, members)),
+        left_out=tuple(left_out),
+        era="round",
+        unit="round",
+    )
+
+
+def of_trace(trace: Trace) -> OwnershipDiagram:
+    """A saved counterexample of an assignor as a diagram, from what the file says: the target is not started.
+
+    Raises TraceError.
+    """
+    return of_finding(recorded(trace))
+
+
+def _columns(shown: Sequence[_Round], breaking: int) -> Iterator[DiagramColumn]:
+    for at, r in enumerate(shown):
+        marked, skipped = r.number == breaking, 0 if at else r.number - 1
+        yield DiagramColumn(
+            label="JoinGroup", what=r.story, generation=r.number, marked=marked, skipped=skipped
+        )
+        yield DiagramColumn(label="SyncGroup", generation=r.number, marked=marked)
+
+
+def _arrows(column: int, r: _Round, members: Sequence[str]) -> Iterator[MessageArrow]:
+    if r.call is None:
+        return
+    newest = max((claim.generation for claim in r.call.claims.values() if claim.partitions), default=0)
+    for member in members:
+        if member not in r.call.group:
+            continue
+        claim = r.call.claims.get(member)
+        old = claim is not None and claim.partitions and claim.generation < newest
+        since = f"claims of generation {claim.generation}" if claim and old else ""
+        lost = r.faults.get(member)
+        yield MessageArrow(column=column, member=member, api="JoinGroup", text=since)
+        yield MessageArrow(
+            column=column + 1,
+            member=member,
+            api="SyncGroup",
+            answer=True,
+            text="its JoinGroup response is lost" if lost is FaultKind.LOST_JOIN else "",
+            lost=lost in (FaultKind.LOST_JOIN, FaultKind.MISSED_SYNC),
+        )
+
+
+def _overlaps(partition: TopicPartition, shown: Sequence[_Round]) -> tuple[Overlap, ...]:
+    """Two owners while SyncGroup delivers the assignment, and while those two join again with it."""
+    found, before = [], dict[str, None]()
+    for at, r in enumerate(shown):
+        owners = _at_once(partition, r.call) if r.call else ()
+        still = [m for m in r.call.holders.get(partition, ()) if m in before] if r.call else []
+        if r.call and r.call.protocol is RebalanceProtocol.COOPERATIVE and len(still) > 1:
+            found.append(
+                Overlap(partition=str(partition), start=2 * at, end=2 * at + 1, members=tuple(sorted(still)))
+            )
+        if owners:
+            found.append(
+                Overlap(
+                    partition=str(partition), start=2 * at + 1, end=2 * at + 2, members=tuple(sorted(owners))
+                )
+            )
+        before = dict.fromkeys(r.call.granted.get(partition, ())) if r.call else {}
+    return joined(found)
+
+
+def _at_once(partition: TopicPartition, call: AssignorCall) -> tuple[str, ...]:
+    """Who owns it at one time; nobody if that is no more than one, itself if it is given it twice."""
+    given = call.granted.get(partition, ())
+    held = call.holders.get(partition, ()) if call.protocol is RebalanceProtocol.COOPERATIVE else ()
+    owners = given if set(given) <= set(held) else (*given, *held)
+    return tuple(dict.fromkeys(owners)) if len(owners) > 1 else ()
+
+
+def _rounds(finding: Finding) -> tuple[list[_Round], int]:
+    """The rounds to show, what led to the breach and a little of what follows, and how many there are."""
+    total = max(len(finding.calls), finding.round, 0)
+    window = shown_rounds(total, finding.round)
+    # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
+    written = bool(finding.calls) or finding.confirmed
+    before = {index: (story, faults) for index, story, faults, _ in followed(finding.scenario, window)}
+    found = []
+    for index in window:
+        story, faults = before.get(index, ("", {}))
+        call = finding.calls[index] if index < len(finding.calls) else None
+        if call is None and written:
+            story = "; ".join(filter(None, (story, "no answer")))
+        found.append(_Round(index + 1, story or ALONE, call, faults))
+    return found, total
+
+
+def _concerned(finding: Finding, shown: Sequence[_Round]) -> Partitions:
+    """All partitions of the rounds, in the order of interest: of the breach, moving, the others."""
+    first = {p: position for position, p in enumerate(finding.breach.partitions)}
+    everything, moving = set(first), set()
+    for r in shown:
+        if r.call is not None:
+            everything.update(r.call.claimants, r.call.granted, r.call.withheld)
+            if r.number == finding.round:
+                moving = {p for revoked in r.call.revoked.values() for p in revoked}
+    key = {p: (first.get(p, len(first)), p not in moving, p) for p in everything}
+    return tuple(sorted(everything, key=key.__getitem__))
+
+
+def _rows(
+    partition: TopicPartition, shown: Sequence[_Round], breaking: int
+) -> list[tuple[TopicPartition, str]]:
+    """(partition, member) for the members that claim or get it, those of the breaking round for sure."""
+    members: dict[str, bool] = {}
+    for r in shown:
+        if r.call is not None:
+            concerned = (*r.call.claimants.get(partition, ()), *r.call.granted.get(partition, ()))
+            for member in concerned:
+                members[member] = members.get(member, False) or r.number == breaking
+    chosen = sorted(members, key=lambda m: not members[m])[:MOST_MEMBERS]
+    rows = [(partition, m) for m in members if m in chosen]
+    if not rows or any(r.number == breaking and r.call and partition in r.call.withheld for r in shown):
+        rows.append((partition, ""))
+    return rows
+
+
+def _looks(
+    partition: TopicPartition, member: str, r: _Round
+) -> tuple[OwnershipState | None, OwnershipState | None]:
+    """What a member has to do with a partition in the two halves of a round. The row of nobody has the
+    member ``""``."""
+    call = r.call
+    if call is None:
+        return None, OwnershipState.UNKNOWN
+    if not member:
+        return None, OwnershipState.NOBODY if partition in call.withheld else None
+    given = member in call.granted.get(partition, ())
+    without = OwnershipState.WITHOUT if member in call.group else None
+    claims = member in call.claimants.get(partition, ())
+    # EAGER members revoke everything before they join: a claim tells what was, not what is.
+    eager = call.protocol is RebalanceProtocol.EAGER
+    holders = () if eager else call.holders.get(partition, ())
+    holds = member in holders
+    has = OwnershipState.OWNED if len(holders) == 1 else OwnershipState.TIED
+    old = OwnershipState.PAST if eager else OwnershipState.STALE
+    left = has if holds else old if claims else without
+    right = OwnershipState.OWNED if given else OwnershipState.LEAVING if holds else without
+    return left, right

@@ -1,0 +1,1 @@
+"""From what a user names to a process that answers."""

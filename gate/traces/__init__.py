@@ -1,0 +1,1 @@
+"""What files on disk look like: every kind, and its schema."""

@@ -1,0 +1,162 @@
+"""Where the files of the suite lie, how they are found again, and how they are written: whole or not at all.
+
+Everything is below one directory, ``.rebalance``: counterexamples by their ids, and a directory for the
+reports of each run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rebalance.gate.cli.console.text import listed
+
+SUITE = "rebalance-verifier"
+
+FAILURES = "failures"
+LATEST = "latest"
+
+KEPT = 20
+"""Run directories that are left when another is made, of those with nothing but reports in them."""
+
+REPORTS = {
+    "text": "report.txt",
+    "json": "report.json",
+    "html": "report.html",
+    "junit": "junit.xml",
+    "sarif": "report.sarif",
+    "markdown": "report.md",
+}
+"""The names of reports by their formats."""
+
+_ID = re.compile(r"[0-9a-f]{1,64}\Z")
+_RUN = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
+
+
+class TraceError(ValueError):
+    """A trace that cannot be read or found; the text names the file and what is wrong."""
+
+
+class NewerSchema(TraceError):
+    """A trace that a newer suite wrote: to be skipped with a notice, never to be deleted."""
+
+
+def dump(value: Any, indent: str = "") -> str:
+    """JSON with every object and list that fits into a line on one line: small enough to read."""
+    flat = json.dumps(value)
+    if len(flat) + len(indent) <= 100 or not value or not isinstance(value, dict | list):
+        return flat
+    inner = indent + "  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {dump(item, inner)}" for key, item in value.items()]
+    else:
+        parts = [dump(item, inner) for item in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file as a whole or not at all, also beside another process that writes the same one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def make_root(root: Path) -> None:
+    """Make the directory that everything is saved in, with a ``.gitignore``. Raises ``OSError``."""
+    root.mkdir(parents=True, exist_ok=True)
+    if not (root / ".gitignore").exists():
+        write(root / ".gitignore", "# made by rebalance\n*\n")
+
+
+def find(name: str, root: Path) -> list[Path]:
+    """The traces that ``name`` stands for, sorted: a file, all below a directory, or the start of an id.
+
+    Ids are looked up in the failures and the latest run below ``root``; a start that several ids share
+    stands for all of them. Raises ``TraceError`` when there is none.
+    """
+    path = Path(name)
+    if path.is_file():
+        return [path]
+    if name and path.is_dir():
+        if found := _below(path):
+            return found
+        raise TraceError(f"{path}: no traces (*.json) below this directory")
+    known = {p.stem: p for directory in (LATEST, FAILURES) for p in _below(root / directory)}
+    found = [p for stem, p in sorted(known.items()) if _ID.match(name) and stem.startswith(name)]
+    if found:
+        return found
+    have = f"; known ids: {listed(sorted(known))}" if known else ""
+    raise TraceError(f"{name!r} is neither a file, a directory, nor the id of a trace below {root}{have}")
+
+
+def _below(directory: Path) -> list[Path]:
+    """JSON files below a directory, links to directories not followed, our own reports left out."""
+    reports = set(REPORTS.values())
+    paths: Iterable[Path] = (Path(folder, name) for folder, _, names in os.walk(directory) for name in names)
+    return sorted(
+        p for p in paths if p.suffix == ".json" and p.name not in reports and not p.name.startswith(".")
+    )
+
+
+def by_latest(directory: Path) -> Path:
+    """A run directory by the name that stays: through the link ``latest``, where that leads to it."""
+    link = directory.parent / LATEST
+    with contextlib.suppress(OSError):
+        if link.resolve() == directory.resolve():
+            return link
+    return directory
+
+
+def run_directory(root: Path, now: datetime) -> Path:
+    """A new directory below ``root`` for one run, named after ``now`` in UTC; ``latest`` links to it.
+
+    The first one puts a ``.gitignore`` into ``root``; of earlier ones the newest ``KEPT`` stay. Raises
+    ``OSError`` when it cannot be made.
+    """
+    make_root(root)
+    with contextlib.suppress(OSError):
+        _forget(root)
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    number = 1
+    while True:
+        path = root / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            path.mkdir()
+            break
+        except FileExistsError:  # another run started in the same second
+            number += 1
+    link = root / f".{LATEST}-{path.name}"
+    # A convenience: file systems without links do without it.
+    with contextlib.suppress(OSError, NotImplementedError):
+        link.symlink_to(path.name, target_is_directory=True)
+        link.replace(root / LATEST)
+    with contextlib.suppress(OSError):
+        link.unlink(missing_ok=True)
+    return path
+
+
+def _forget(root: Path) -> None:
+    """Remove old run directories. One with anything else in it than our reports, such as traces, is
+    somebody's, and an empty one may be that of a run that goes on."""
+    runs = sorted(
+        path
+        for path in root.iterdir()
+        if _RUN.fullmatch(path.name) and not path.is_symlink() and path.is_dir()
+    )
+    old = ((path, os.listdir(path)) for path in runs[:-KEPT])
+    for path, names in old:
+        if names and set(REPORTS.values()).issuperset(names):
+            for name in names:
+                (path / name).unlink(missing_ok=True)
+            path.rmdir()
