@@ -1,11 +1,11 @@
-"""``make docs``: what in docs/ follows from the code. tests/test_docs.py fails where a page is stale.
+"""``make docs``: what in docs/ follows from the code. tests/tools/test_docs.py fails where a page is stale.
 
-    python -m benchmarks.docs              write what is stale
-    python -m benchmarks.docs --into DIR   write everything below DIR instead
+    python -m tools.docs              write what is stale
+    python -m tools.docs --into DIR   write everything below DIR instead
 
 A page is a head written by hand, a line that says so, and what is generated below it. The pictures are drawn
-by ``benchmarks.pictures``, which is called. What commands print stands in the pages too; tests/test_readme.py
-compares it, and puts it right (UPDATE_DOCS=1). Results (docs/results, benchmarks/*.md) are measurements: they
+by ``tools.pictures``, which is called. What commands print stands in the pages too; tests/test_readme.py
+compares it, and puts it right (UPDATE_DOCS=1). Results (docs/results, tools/**/*.md) are measurements: they
 have commands of their own.
 """
 
@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import pictures
+from tools import pictures
 
 ROOT = Path(__file__).parents[1]
 
@@ -69,7 +69,7 @@ def results() -> str:
 
 def command_line() -> str:
     """What each command takes: from the parser, since the layout of ``--help`` follows Python's release."""
-    from rebalance.gate.cli import build_parser
+    from rebalance.gate.cli.main import build_parser
 
     commands = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
     parts = []
@@ -100,8 +100,8 @@ def takes(action: argparse.Action) -> str:
 
 def meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     """The help of an option, its default in place."""
-    words = vars(action) | {"prog": parser.prog}
-    return (action.help or "") % words
+    values = vars(action) | {"prog": parser.prog}
+    return (action.help or "") % values
 
 
 # -- reference/clauses.md --------------------------------------------------------------------------------
@@ -109,10 +109,11 @@ def meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 def clauses() -> str:
     """What is asked of assignors, of the group, of logs and of recordings."""
-    from rebalance.gate.live import judge
-    from rebalance.gate.report import catalogue
-    from rebalance.pipeline import findings
-    from rebalance.properties import clauses, protocol
+    from rebalance.gate.report.terminal import catalogue
+    from rebalance.live.record import judge
+    from rebalance.pipeline.audit import findings
+    from rebalance.properties.assignors import clauses
+    from rebalance.properties.group import clauses as protocol
 
     head = ("clause", "level", "sentence", "rule")
     parts = (
@@ -147,10 +148,10 @@ def clauses() -> str:
 
 def profiles() -> str:
     """How much is searched, in which groups, behaving like which releases, with which mistakes."""
-    from rebalance.gate.plan import PROFILES, count
-    from rebalance.model.decisions import DECISIONS
-    from rebalance.model.profiles import BROKERS, CLIENTS
-    from rebalance.model.switches import SWITCHES
+    from rebalance.gate.check.plan import PROFILES, count
+    from rebalance.model.bugs.decisions import DECISIONS
+    from rebalance.model.bugs.profiles import BROKERS, CLIENTS
+    from rebalance.model.bugs.switches import SWITCHES
     from rebalance.model.values import RebalanceProtocol as Protocol
 
     searches = (
@@ -205,7 +206,7 @@ def profiles() -> str:
 
 def groups() -> str:
     """The scenarios of ``rebalance explore``."""
-    from rebalance.explore.scenarios import ALWAYS_POSSIBLE, SCENARIOS
+    from rebalance.explore.groups.scenarios import ALWAYS_POSSIBLE, SCENARIOS
     from rebalance.model.protocol.group import FAULTS
 
     rare = [fault for fault in FAULTS if fault not in ALWAYS_POSSIBLE]
@@ -232,21 +233,21 @@ def groups() -> str:
 
 def log_formats() -> str:
     """The lines of each client and of the broker that an audit reads."""
-    from rebalance.pipeline.events import Kind
-    from rebalance.pipeline.sources import LOGGED
-    from rebalance.pipeline.sources.java import REBOOTSTRAPPING
+    from rebalance.pipeline.audit.events import Kind
+    from rebalance.pipeline.audit.sources import LOGGED
+    from rebalance.pipeline.audit.sources.java import REBOOTSTRAPPING
 
     titles = {"java": "Java clients", "librdkafka": "librdkafka", "broker": "Broker"}
     parts = []
     for source in LOGGED:
-        told = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING))
+        reported = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING))
         rows = (
             (
                 f"`{message(one.start, one.rest)}`",
                 one.kind if one.kind in set(Kind) else Kind.RESET,
                 one.releases,
             )
-            for one in told
+            for one in reported
         )
         parts.append(section(titles[source.name], "", table(("message", "event", "releases"), rows)))
     return "\n".join(parts)

@@ -1,11 +1,12 @@
 """``make hour``: a random hour of recorded runs per client, judged, and asked of the model.
 
-``python -m benchmarks.hour`` plays ``rebalance record --scenario random`` with one seed after the other, for
+``python -m tools.hour`` plays ``rebalance record --scenario random`` with one seed after the other, for
 ``--seconds`` for each client on each cluster, into ``--into``; what is there already counts, so it goes on
 where it was stopped. Then ``rebalance conform`` is asked of each recording, and everything is written to
-docs/results/recorded-hour.md. ``python -m benchmarks.hour DIR`` does that with recordings made before, in
-directories CLIENT-CLUSTER-SEED. Exit 1 if something has no reviewed cause (``gate/causes.py``,
-``gate/habits.py``), of which the page says UNEXPLAINED, or was not decided; or if a run left no recording.
+docs/results/recorded-hour.md. ``python -m tools.hour DIR`` does that with recordings made before, in
+directories CLIENT-CLUSTER-SEED. Exit 1 if something has no reviewed cause (``live/conformance/diagnoses.py``,
+``live/conformance/deviations.py``), of which the page says UNEXPLAINED, or was not decided; or if a run left
+no recording.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.causes import CAUSES, Cause, Seen, cause
-from rebalance.gate.conform_cli import data as answer_out
-from rebalance.gate.conformance import Choices, LogError, ask, question, read
-from rebalance.gate.habits import HABITS
-from rebalance.gate.live.judge import Rest, judge
-from rebalance.gate.live.record import Request
-from rebalance.gate.live.record import clients as parsed
+from rebalance.gate.cli.commands.conform import data as answer_out
+from rebalance.live.conformance.deviations import DEVIATIONS
+from rebalance.live.conformance.diagnoses import DIAGNOSES, Diagnosis, FindingContext, diagnosis
+from rebalance.live.conformance.logs import Choices, LogError, ask, build_question, read
+from rebalance.live.record.judge import QuiescencePoint, judge
+from rebalance.live.record.record import Request
+from rebalance.live.record.record import clients as parsed
 
 CLIENTS = ("confluent", "kafka-python", "aiokafka", "java:4.1.0")
 CLUSTERS = ("mock", "kafka")
@@ -41,8 +42,8 @@ EXAMPLES = ROOT / "examples" / "recordings"
 UNEXPLAINED = "UNEXPLAINED"
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, kw_only=True)
+class HourRun:
     """One recording: who, where, which seed; ``report.json``, ``run.json`` and the events, as JSON.
 
     ``findings``: what the judge of today says.
@@ -91,7 +92,7 @@ def lane(client: str, cluster: str) -> str:
 
 def refused(client: str, cluster: str) -> str:
     """Why a client is not recorded on a cluster, "" if it is."""
-    return Request(cluster, parsed(f"{client}:{MEMBERS}"), "random").problem()
+    return Request(cluster=cluster, clients=parsed(f"{client}:{MEMBERS}"), scenario="random").problem()
 
 
 def play(clients: Sequence[str], clusters: Sequence[str], seconds: float, into: Path) -> None:
@@ -122,26 +123,26 @@ def _played(into: Path, client: str, cluster: str) -> list[float]:
 
 def _record(client: str, cluster: str, seed: int, into: Path) -> float:
     out = into / f"{lane(client, cluster)}-{seed}"
-    words = [sys.executable, "-c", "import sys; from rebalance.gate.cli import main; sys.exit(main())"]
-    words += ["record", "--cluster", cluster, "--clients", f"{client}:{MEMBERS}", "--scenario", "random"]
-    words += ["--seed", str(seed), "--steps", str(STEPS), "--out", str(out)]
+    argv = [sys.executable, "-c", "import sys; from rebalance.gate.cli import main; sys.exit(main())"]
+    argv += ["record", "--cluster", cluster, "--clients", f"{client}:{MEMBERS}", "--scenario", "random"]
+    argv += ["--seed", str(seed), "--steps", str(STEPS), "--out", str(out)]
     began = time.monotonic()
     try:
         ran = subprocess.run(
-            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONGEST
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONGEST
         )
-        said = ran.stdout
+        output = ran.stdout
     except subprocess.TimeoutExpired as error:
-        said = (error.stdout or b"").decode(errors="replace") + f"\ngiven up after {LONGEST} s\n"
+        output = (error.stdout or b"").decode(errors="replace") + f"\ngiven up after {LONGEST} s\n"
     took = time.monotonic() - began
-    out.with_name(out.name + ".txt").write_text(f"{said}\nseconds {took:.1f}", encoding="utf-8")
+    out.with_name(out.name + ".txt").write_text(f"{output}\nseconds {took:.1f}", encoding="utf-8")
     return took
 
 
 # -- reading and asking --------------------------------------------------------------------------------
 
 
-def recordings(roots: Iterable[Path]) -> Iterator[Run]:
+def recordings(roots: Iterable[Path]) -> Iterator[HourRun]:
     """The recordings in directories, in the order of their names; those without a report are left out."""
     for root in roots:
         for path in sorted(report.parent for report in root.glob("*/report.json")):
@@ -151,7 +152,16 @@ def recordings(roots: Iterable[Path]) -> Iterator[Run]:
             events = [json.loads(line) for line in lines]
             found = _judged(path, events, run["rests"])
             findings = report["findings"] if found is None else found
-            yield Run(path, name.replace("_", ":"), cluster, int(seed), report, run, events, findings)
+            yield HourRun(
+                path=path,
+                client=name.replace("_", ":"),
+                cluster=cluster,
+                seed=int(seed),
+                report=report,
+                run=run,
+                events=events,
+                findings=findings,
+            )
 
 
 def unrecorded(roots: Iterable[Path]) -> list[str]:
@@ -170,7 +180,7 @@ def _judged(path: Path, events: list[Any], rests: Sequence[Mapping[str, Any]]) -
     if not reads.exists():
         return None
     lines = [*events, *(json.loads(line) for line in reads.read_text(encoding="utf-8").splitlines())]
-    found = judge(lines, [Rest(**rest) for rest in rests])
+    found = judge(lines, [QuiescencePoint(**rest) for rest in rests])
     return [{**asdict(one), "level": one.level} for one in found]
 
 
@@ -178,74 +188,81 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def answers(runs: Sequence[Run], seconds: float, kept: Path) -> dict[str, dict[str, Any]]:
+def answers(runs: Sequence[HourRun], seconds: float, kept: Path) -> dict[str, dict[str, Any]]:
     """What `rebalance conform` says of each, by name; kept as JSON in a directory, and not asked again."""
     kept.mkdir(parents=True, exist_ok=True)
-    told: dict[str, dict[str, Any]] = {}
-    began, asked = time.monotonic(), 0
+    found: dict[str, dict[str, Any]] = {}
+    began, fresh = time.monotonic(), 0
     for number, run in enumerate(runs, 1):
         file = kept / f"{run.path.name}.json"
         if not file.exists():
             choices = Choices(seconds=seconds)
             try:
-                answer = answer_out(ask(question(read(run.path), choices), choices))
+                answer = answer_out(ask(build_question(read(run.path), choices), choices))
             except LogError as error:
                 answer = {"verdict": "inconclusive", "why": str(error), "events": 0, "findings": {}}
             answer.pop("witness", None)
             file.write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
-            asked += 1
-            left = (time.monotonic() - began) / asked * (len(runs) - number)
-            said = f"{run.path.name}: {answer['verdict']} ({number} of {len(runs)}"
-            print(f"{said}, about {left / 60:.0f} min to go)", flush=True)
-        told[run.path.name] = json.loads(file.read_text(encoding="utf-8"))
-    return told
+            fresh += 1
+            left = (time.monotonic() - began) / fresh * (len(runs) - number)
+            progress = f"{run.path.name}: {answer['verdict']} ({number} of {len(runs)}"
+            print(f"{progress}, about {left / 60:.0f} min to go)", flush=True)
+        found[run.path.name] = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 # -- the page ------------------------------------------------------------------------------------------
 
 
-def causes(run: Run) -> Iterator[tuple[Mapping[str, Any], Cause | None]]:
+def diagnoses(run: HourRun) -> Iterator[tuple[Mapping[str, Any], Diagnosis | None]]:
     """Each violation of a run with its cause."""
     for finding in run.gating:
-        yield finding, cause(Seen(run.kind, run.cluster, finding, run.events, run.run))
+        yield (
+            finding,
+            diagnosis(
+                FindingContext(
+                    client=run.kind, cluster=run.cluster, finding=finding, events=run.events, run=run.run
+                )
+            ),
+        )
 
 
 def page(
-    runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]], out: Sequence[Run] = ()
+    runs: Sequence[HourRun], answered: Mapping[str, Mapping[str, Any]], out: Sequence[HourRun] = ()
 ) -> tuple[str, int]:
     """The page, and how much in it is unexplained; ``out``: recordings that do not count."""
-    lanes: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    lanes: dict[tuple[str, str], list[HourRun]] = defaultdict(list)
     for run in runs:
         lanes[run.client, run.cluster].append(run)
     open_ = 0
-    rows, kinds = [], defaultdict[tuple[str, str, str, str], list[tuple[Run, Mapping[str, Any]]]](list)
+    rows, kinds = [], defaultdict[tuple[str, str, str, str], list[tuple[HourRun, Mapping[str, Any]]]](list)
     for (client, cluster), several in lanes.items():
         minutes = sum(run.report["seconds"] for run in several) / 60
-        said = Counter(told[run.path.name]["verdict"] for run in several)
-        found = sum(bool(told[run.path.name].get("findings")) for run in several)
+        verdicts = Counter(answered[run.path.name]["verdict"] for run in several)
+        found = sum(bool(answered[run.path.name].get("findings")) for run in several)
         cells = [client, cluster, len(several), f"{minutes:.1f}", sum(run.rebalances for run in several)]
-        cells += [sum(bool(run.gating) for run in several), said["conformant"] - found, found]
-        cells += [said["violation"], said["inconclusive"]]
+        cells += [sum(bool(run.gating) for run in several), verdicts["conformant"] - found, found]
+        cells += [verdicts["violation"], verdicts["inconclusive"]]
         rows.append(f"| {' | '.join(map(str, cells))} |")
         for run in several:
-            for finding, why in causes(run):
+            for finding, why in diagnoses(run):
                 kinds[client, cluster, finding["check"], why.id if why else UNEXPLAINED].append(
                     (run, finding)
                 )
                 open_ += why is None
-    mismatches = [run for run in runs if told[run.path.name]["verdict"] != "conformant"]
+    mismatches = [run for run in runs if answered[run.path.name]["verdict"] != "conformant"]
     open_ += len(mismatches)
     text = [_HEAD, *rows, "", *_left_out(out), "## Violations", "", _VIOLATIONS, *_violations(kinds), ""]
-    text += ["## Their causes", "", *_causes({key[3] for key in kinds}), ""]
-    text += ["## What the model needs to explain them", "", _CONFORMANCE, *_habits(runs, told), ""]
-    text += ["## Runs that are not explained, or not yet", "", *_mismatches(mismatches, told), ""]
+    text += ["## Their causes", "", *_diagnoses({key[3] for key in kinds}), ""]
+    text += ["## What the model needs to explain them", "", _CONFORMANCE, *_deviations(runs, answered), ""]
+    text += ["## Runs that are not explained, or not yet", "", *_mismatches(mismatches, answered), ""]
     text += ["## Every run with a violation", "", *_runs(run for run in runs if run.gating)]
     return "\n".join(text) + "\n", open_
 
 
 _HEAD = """# A random hour of recorded runs per client
 
-Made by `make hour` (`python -m benchmarks.hour`): three consumers, `--scenario random` with 16 steps a run, on librdkafka's mock cluster and on Apache Kafka 4.1.0, for the minutes that the table says. Each recording was judged by [`rebalance record`](../how-to/record-real-clients.md) and asked of the model by [`rebalance conform`](../explanation/conformance.md). The steps of a seed are always the same; what clients make of them is not, so a violation that is a race may take several runs to come again.
+Made by `make hour` (`python -m tools.hour`): three consumers, `--scenario random` with 16 steps a run, on librdkafka's mock cluster and on Apache Kafka 4.1.0, for the minutes that the table says. Each recording was judged by [`rebalance record`](../how-to/record-real-clients.md) and asked of the model by [`rebalance conform`](../explanation/conformance.md). The steps of a seed are always the same; what clients make of them is not, so a violation that is a race may take several runs to come again.
 
 | client | cluster | runs | minutes | rebalances | runs with violations | explained by the profile | explained with findings | no run of the model | inconclusive |
 |---|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
@@ -253,13 +270,13 @@ _VIOLATIONS = """What `rebalance record` reports as safety or liveness, by kind.
 
 | client | cluster | check | cause | findings | runs | smallest | file |
 |---|---|---|---|---|---|---|---|"""  # noqa: E501
-_CONFORMANCE = """The model's member is the Java client's. Where a client does something else, `rebalance conform` has it as a step of its own, with its reason (`gate/habits.py`); a run that needs one is explained, and says so.
+_CONFORMANCE = """The model's member is the Java client's. Where a client does something else, `rebalance conform` has it as a step of its own, with its reason (`live/conformance/deviations.py`); a run that needs one is explained, and says so.
 
 | client | finding | what it does | what shows it | runs | times |
 |---|---|---|---|---|---|"""  # noqa: E501
 
 
-def _left_out(runs: Sequence[Run]) -> Iterator[str]:
+def _left_out(runs: Sequence[HourRun]) -> Iterator[str]:
     """Why recordings do not count: what they ask for is refused by now."""
     for (client, cluster), count in Counter((run.client, run.cluster) for run in runs).items():
         yield f"Left out: {client} on {cluster}, {count} runs ({refused(client, cluster)})."
@@ -268,16 +285,16 @@ def _left_out(runs: Sequence[Run]) -> Iterator[str]:
 
 def example(client: str, cluster: str, check: str, why: str) -> str:
     """The name of the file that plays the smallest run of a kind of violation."""
-    words = why if why != UNEXPLAINED else check
-    slug = "".join(c if c.isalnum() else "-" for c in words.lower())
+    text = why if why != UNEXPLAINED else check
+    slug = "".join(c if c.isalnum() else "-" for c in text.lower())
     return f"hour-{client.partition(':')[0]}-{cluster}-{check}-{'-'.join(filter(None, slug.split('-')))}.json"
 
 
-def _smallest(found: Sequence[tuple[Run, Mapping[str, Any]]]) -> Run:
+def _smallest(found: Sequence[tuple[HourRun, Mapping[str, Any]]]) -> HourRun:
     return min((run for run, _ in found), key=lambda run: (len(run.run["steps"]), len(run.events), run.seed))
 
 
-def _violations(kinds: Mapping[tuple[str, str, str, str], Sequence[tuple[Run, Any]]]) -> Iterator[str]:
+def _violations(kinds: Mapping[tuple[str, str, str, str], Sequence[tuple[HourRun, Any]]]) -> Iterator[str]:
     for (client, cluster, check, why), found in sorted(kinds.items()):
         smallest, runs = _smallest(found), {run.path for run, _ in found}
         name = example(client, cluster, check, why)
@@ -290,56 +307,56 @@ def _violations(kinds: Mapping[tuple[str, str, str, str], Sequence[tuple[Run, An
         yield "| - | - | - | - | 0 | 0 | - | - |"
 
 
-def _causes(used: set[str]) -> Iterator[str]:
+def _diagnoses(used: set[str]) -> Iterator[str]:
     yield "| cause | whose | what happens | what shows it |"
     yield "|---|---|---|---|"
-    for one in CAUSES:
+    for one in DIAGNOSES:
         if one.id in used:
             yield f"| {one.id} | {one.blame} | {one.sentence}. | {one.evidence} |"
     if UNEXPLAINED in used:
         yield f"| {UNEXPLAINED} | ? | nobody has looked at it yet | - |"
 
 
-def _habits(runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _deviations(runs: Sequence[HourRun], answered: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     taken: dict[str, list[int]] = defaultdict(list)
     for run in runs:
-        for name, times in told[run.path.name].get("findings", {}).items():
+        for name, times in answered[run.path.name].get("findings", {}).items():
             taken[name].append(times)
-    known = {habit.id: habit for habit in HABITS}
+    known = {deviation.id: deviation for deviation in DEVIATIONS}
     for name, times in sorted(taken.items(), key=lambda item: (-len(item[1]), item[0])):
-        habit = known.get(name)
-        what = habit.sentence if habit else "a leader's decision that breaks this clause"
-        shows = habit.evidence if habit else "`rebalance check kafka-python:cooperative-sticky`"
-        whose = habit.client if habit else "kafka-python"
+        deviation = known.get(name)
+        what = deviation.sentence if deviation else "a leader's decision that breaks this clause"
+        shows = deviation.evidence if deviation else "`rebalance check kafka-python:cooperative-sticky`"
+        whose = deviation.client if deviation else "kafka-python"
         yield f"| {whose} | {name} | {what} | {shows} | {len(times)} | {sum(times)} |"
 
 
-def _mismatches(runs: Sequence[Run], told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _mismatches(runs: Sequence[HourRun], answered: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if not runs:
         yield "None."
         return
     yield "| run | verdict | explained | stops at | cause |"
     yield "|---|---|---|---|---|"
     for run in runs:
-        answer = told[run.path.name]
+        answer = answered[run.path.name]
         where = answer.get("mismatch", {}).get("event") or answer.get("why", "")
         explained = f"{answer.get('longest', 0)} of {answer['events']}"
         why = UNEXPLAINED if answer["verdict"] == "violation" else "not decided: the search met its limit"
         yield f"| {run.path.name} | {answer['verdict']} | {explained} | {where} | {why} |"
 
 
-def _runs(runs: Iterable[Run]) -> Iterator[str]:
+def _runs(runs: Iterable[HourRun]) -> Iterator[str]:
     for run in runs:
-        counted = Counter((one["check"], why.id if why else UNEXPLAINED) for one, why in causes(run))
-        said = "; ".join(f"{n} x {check} ({why})" for (check, why), n in sorted(counted.items()))
-        yield f"- `{run.command}`: {said}"
+        counted = Counter((one["check"], why.id if why else UNEXPLAINED) for one, why in diagnoses(run))
+        violations = "; ".join(f"{n} x {check} ({why})" for (check, why), n in sorted(counted.items()))
+        yield f"- `{run.command}`: {violations}"
 
 
-def write_examples(runs: Sequence[Run]) -> None:
+def write_examples(runs: Sequence[HourRun]) -> None:
     """The smallest run of each kind of violation, as a file for ``record --again``; none of false alarms."""
-    kinds: dict[tuple[str, str, str, str], list[tuple[Run, Any]]] = defaultdict(list)
+    kinds: dict[tuple[str, str, str, str], list[tuple[HourRun, Any]]] = defaultdict(list)
     for run in runs:
-        for finding, why in causes(run):
+        for finding, why in diagnoses(run):
             if why is None or why.blame in ("client", "mock cluster"):
                 name = why.id if why else UNEXPLAINED
                 kinds[run.client, run.cluster, finding["check"], name].append((run, finding))
@@ -375,13 +392,13 @@ def main() -> int:
             play(options.clients, options.clusters, options.seconds, options.into)
         made = list(recordings(options.made or [options.into]))
         runs = [run for run in made if not refused(run.client, run.cluster)]
-        told = answers(runs, options.asking, options.answers or options.into / "answers")
+        answered = answers(runs, options.asking, options.answers or options.into / "answers")
     except KeyboardInterrupt:
         print("interrupted; what was recorded and answered is kept, the next call goes on", file=sys.stderr)
         return 130
     if options.examples:
         write_examples(runs)
-    text, open_ = page(runs, told, [run for run in made if run not in runs])
+    text, open_ = page(runs, answered, [run for run in made if run not in runs])
     for name in unrecorded(options.made or [options.into]):
         print(f"{name} left no report: see {name}.txt", file=sys.stderr)
         open_ += 1

@@ -1,10 +1,11 @@
-"""The pictures in docs/pictures, byte for byte as the code draws them: ``python -m benchmarks.pictures``.
+"""The pictures in docs/pictures, byte for byte as the code draws them: ``python -m tools.pictures``.
 
-    python -m benchmarks.pictures              write what is stale
-    python -m benchmarks.pictures --into DIR   write all of them into DIR instead
+    python -m tools.pictures              write what is stale
+    python -m tools.pictures --into DIR   write all of them into DIR instead
 
-tests/gate/test_pictures.py fails where one is stale. Each is drawn from a trace that is made here: calls of
-a reference assignor with a known mistake, the search for a known bug, the recording of an audited log.
+tests/gate/report/test_pictures.py fails where one is stale. Each is drawn from a trace that is made here:
+calls of a reference assignor with a known mistake, the search for a known bug, the recording of an audited
+log.
 """
 
 from __future__ import annotations
@@ -13,24 +14,32 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rebalance.explore.bugs import SHOWN
-from rebalance.gate import recordings
-from rebalance.gate.bugs_cli import reproduce
-from rebalance.gate.report import picture, svg
-from rebalance.gate.report.picture import Picture
-from rebalance.gate.result import Finding
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.gate.check.result import Finding
+from rebalance.gate.cli.commands.bugs import reproduce
+from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_diagram, svg
+from rebalance.gate.report.diagram.diagram import OwnershipDiagram
+from rebalance.gate.traces import recordings
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
-from rebalance.properties.calls import Answer, Reply
-from rebalance.properties.clauses import CLAUSES
-from rebalance.properties.histories import play
-from rebalance.properties.scenarios import Fault, FaultKind, Join, Leave, Member, Scenario, uniform
+from rebalance.properties.assignors.calls import Answer, Reply
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.histories import play
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
+    Fault,
+    FaultKind,
+    Leave,
+    Scenario,
+    ScenarioMember,
+    uniform,
+)
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "pictures"
 
 
-def assignor(switch: str, scenario: Scenario, clause: str) -> Picture:
+def assignor(switch: str, scenario: Scenario, clause: str) -> OwnershipDiagram:
     """What cooperative-sticky with a known mistake does in a scenario."""
     made = reference("cooperative-sticky", (switch,))
 
@@ -40,50 +49,56 @@ def assignor(switch: str, scenario: Scenario, clause: str) -> Picture:
     record = play(scenario, ask, None, (CLAUSES[clause],), ())
     found = record.breach_of(clause)
     assert found is not None, f"{switch} keeps {clause} here"
-    return picture.of_finding(
+    return scenario_diagram.of_finding(
         Finding(
-            found.clause, scenario.protocol, found.breach, scenario, found.round, record.calls, 0, 0,
-            scenario.size, True,
+            clause=found.clause, protocol=scenario.protocol, breach=found.breach, scenario=scenario,
+            round=found.round, calls=record.calls, seed=0, number=0,
+            found_size=scenario.size, confirmed=True,
         )
     )  # fmt: skip
 
 
-def run(switch: str) -> Picture:
+def run(switch: str) -> OwnershipDiagram:
     """The shortest run of the model that shows a bug."""
     found = reproduce(SHOWN[switch])
     assert found is not None, f"{switch} does not show"
-    return picture.of_run(found)
+    return run_diagram.of_run(found)
 
 
-def recording(path: str) -> Picture:
+def recording(path: str) -> OwnershipDiagram:
     """What an audit saved."""
-    return picture.of_recording(recordings.load(ROOT / path))
+    return log_diagram.of_recording(recordings.load(ROOT / path))
 
 
 _T = TopicPartition
 _LATE = Scenario(
-    RebalanceProtocol.COOPERATIVE,
-    uniform({"orders": 2}),
-    (
-        Member("orders-a", ("orders",), (_T("orders", 0), _T("orders", 1)), generation=5),
-        Member("orders-b", ("orders",)),
+    protocol=RebalanceProtocol.COOPERATIVE,
+    topics=uniform({"orders": 2}),
+    members=(
+        ScenarioMember(
+            id="orders-a", topics=("orders",), owned=(_T("orders", 0), _T("orders", 1)), generation=5
+        ),
+        ScenarioMember(id="orders-b", topics=("orders",)),
     ),
-    ((Fault(FaultKind.GHOST, "orders-a"),), (Join(Member("orders-c", ("orders",))),)),
+    rounds=(
+        (Fault(FaultKind.GHOST, "orders-a"),),
+        (AddMember(ScenarioMember(id="orders-c", topics=("orders",))),),
+    ),
 )
 """A member that was away comes back with what it held before."""
 
 _TWELVE = Scenario(
-    RebalanceProtocol.COOPERATIVE,
-    uniform({"orders": 12}),
-    tuple(Member(f"orders-{n:02}", ("orders",)) for n in range(1, 12)),
-    (
+    protocol=RebalanceProtocol.COOPERATIVE,
+    topics=uniform({"orders": 12}),
+    members=tuple(ScenarioMember(id=f"orders-{n:02}", topics=("orders",)) for n in range(1, 12)),
+    rounds=(
         (),
-        (Join(Member("orders-12", ("orders",))), Fault(FaultKind.GHOST, "orders-03")),
+        (AddMember(ScenarioMember(id="orders-12", topics=("orders",))), Fault(FaultKind.GHOST, "orders-03")),
         (Leave("orders-07"),),
     ),
 )
 
-PICTURES: Mapping[str, Callable[[], Picture]] = {
+PICTURES: Mapping[str, Callable[[], OwnershipDiagram]] = {
     "assignor-two-owners": lambda: assignor("trust_all_claims", _LATE, "assign/1"),
     "assignor-twelve-members": lambda: assignor("trust_all_claims", _TWELVE, "assign/1"),
     "run-lost-membership": lambda: run("prepare_not_repeated_after_reset"),
@@ -103,7 +118,7 @@ def draw(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     about = "Write the pictures in docs/pictures."
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pictures", description=about)
+    parser = argparse.ArgumentParser(prog="python -m tools.pictures", description=about)
     parser.add_argument("--into", type=Path, default=FOLDER, metavar="DIR")
     folder = parser.parse_args(arguments).into
     folder.mkdir(parents=True, exist_ok=True)

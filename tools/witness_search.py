@@ -1,6 +1,6 @@
-"""Searches for a run to each action: how ``specs.witnesses`` was made.
+"""Searches for a run to each action: how ``specs.necessity.witnesses`` was made.
 
-    python -m rebalance.specs.witness_search
+    python -m tools.witness_search
 
 Many short random walks, each from a state of a kind that was seldom visited. So a rare action is
 reached in small groups within minutes, where a search level by level would take a year. What was found is
@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from rebalance.specs.concrete import Stepper, Structure, Universe
-from rebalance.specs.protocol import Specification, specification
+from rebalance.specs.logic.concrete import Stepper, Structure, Universe
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.theorems.safety import specification
 
 WALK = 10
 """Steps of one walk."""
@@ -33,19 +34,19 @@ KIND = (
 )  # fmt: skip
 """What makes the kind of a state."""
 
-Path = tuple[str, ...]
+ActionPath = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Node:
+class VisitedState:
     """A state with the way to it."""
 
     state: Structure
     depth: int = 0
-    before: Node | None = None
+    before: VisitedState | None = None
     action: str = ""
 
-    def path(self) -> Path:
+    def path(self) -> ActionPath:
         """The actions from the beginning."""
         node, names = self, list[str]()
         while node.before is not None:
@@ -72,7 +73,9 @@ def universe(
     )  # fmt: skip
 
 
-def walks(stepper: Stepper, initial: Sequence[Structure], seed: int) -> Iterator[tuple[Node, list[str]]]:
+def walks(
+    stepper: Stepper, initial: Sequence[Structure], seed: int
+) -> Iterator[tuple[VisitedState, list[str]]]:
     """States as the walks visit them, with the actions possible there. Without end, and the same for the
     same seed."""
     rng = random.Random(seed)
@@ -81,7 +84,7 @@ def walks(stepper: Stepper, initial: Sequence[Structure], seed: int) -> Iterator
     def kind(state: Structure) -> Structure:
         return tuple(state[position] for position in positions)
 
-    seen: dict[Structure, Node] = {kind(state): Node(state) for state in initial}
+    seen: dict[Structure, VisitedState] = {kind(state): VisitedState(state) for state in initial}
     kinds, visits = list(seen), dict.fromkeys(seen, 0)
     while True:
         start = min(rng.sample(kinds, min(SAMPLE, len(kinds))), key=visits.__getitem__)
@@ -94,7 +97,7 @@ def walks(stepper: Stepper, initial: Sequence[Structure], seed: int) -> Iterator
             yield node, list(steps)
             quiet = [name for name in steps if not stepper.actions[name].fault]
             name = rng.choice(quiet if quiet and rng.random() >= FAULTS else list(steps))
-            node = Node(rng.choice(steps[name]), node.depth + 1, node, name)
+            node = VisitedState(rng.choice(steps[name]), node.depth + 1, node, name)
             key = kind(node.state)
             if key not in seen:
                 kinds.append(key)
@@ -103,9 +106,9 @@ def walks(stepper: Stepper, initial: Sequence[Structure], seed: int) -> Iterator
                 seen[key] = node
 
 
-def search(stepper: Stepper, initial: Sequence[Structure], seed: int, visits: int) -> dict[str, Path]:
+def search(stepper: Stepper, initial: Sequence[Structure], seed: int, visits: int) -> dict[str, ActionPath]:
     """For each action that was possible in one of ``visits`` states, the shortest of the paths to it."""
-    found: dict[str, Node] = {}
+    found: dict[str, VisitedState] = {}
     for node, possible in islice(walks(stepper, initial, seed), visits):
         for name in possible:
             if name not in found or node.depth < found[name].depth:
@@ -118,9 +121,9 @@ class Replays:
 
     def __init__(self, spec: Specification, universe: Universe, initial: Sequence[Structure]) -> None:
         self._alone = {action.name: Stepper(universe, [action]) for action in spec.actions}
-        self._reached: dict[Path, list[Structure]] = {(): list(initial)}
+        self._reached: dict[ActionPath, list[Structure]] = {(): list(initial)}
 
-    def after(self, path: Path) -> list[Structure]:
+    def after(self, path: ActionPath) -> list[Structure]:
         """States after these actions; not more than ``WIDTH``."""
         if path not in self._reached:
             before, stepper = self.after(path[:-1]), self._alone[path[-1]]
@@ -128,7 +131,7 @@ class Replays:
             self._reached[path] = list(islice(dict.fromkeys(islice(steps, 4 * WIDTH)), WIDTH))
         return self._reached[path]
 
-    def shortened(self, path: Path) -> Path:
+    def shortened(self, path: ActionPath) -> ActionPath:
         """The path without what its last action does not need."""
         size = len(path) - 1
         while size:
@@ -140,9 +143,9 @@ class Replays:
         return path
 
 
-def chained(paths: Mapping[str, Path]) -> dict[str, Path]:
+def chained(paths: Mapping[str, ActionPath]) -> dict[str, ActionPath]:
     """Each path without the beginning that is the path of another action, and that action; as
-    ``specs.witnesses`` has them."""
+    ``specs.necessity.witnesses`` has them."""
     short = {}
     for action, path in sorted(paths.items(), key=lambda item: (len(item[1]), item[0])):
         cuts = (i for i in range(len(path) - 1, -1, -1) if paths.get(path[i]) == path[:i])
@@ -151,13 +154,13 @@ def chained(paths: Mapping[str, Path]) -> dict[str, Path]:
 
 
 def main(visits: int = 100_000, seeds: int = 2) -> None:
-    """Prints the table of ``specs.witnesses``. Takes a quarter of an hour."""
+    """Prints the table of ``specs.necessity.witnesses``. Takes a quarter of an hour."""
     spec = specification()
     groups = [
         universe(spec, [True]), universe(spec, [False]), universe(spec, [False], honest=False),
         universe(spec, [True, True]), universe(spec, [True, False]), universe(spec, [True, False], 2),
     ]  # fmt: skip
-    best: dict[str, Path] = {}
+    best: dict[str, ActionPath] = {}
     for group in groups:
         stepper, listed = Stepper(group, spec.actions), group.positions["lists"]
         initial = [state for state in stepper.states(spec.initial) if all(state[listed])]

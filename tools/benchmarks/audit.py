@@ -1,7 +1,7 @@
-"""What an audit costs and what it finds, into benchmarks/audit.md.
+"""What an audit costs and what it finds, into tools/benchmarks/audit.md.
 
-``python -m benchmarks.audit [--events 1,10,50] [--text 1] [--keep DIR]``: millions of events of
-``pipeline.planted``, written once as Parquet. Each measurement is a process of its own. The query that the
+``python -m tools.benchmarks.audit [--events 1,10,50] [--text 1] [--keep DIR]``: millions of events of
+``ted.logs``, written once as Parquet. Each measurement is a process of its own. The query that the
 audit rests on, who owned a partition while another did, is put to Spark, DuckDB (``pip install duckdb``) and
 plain Python in the same run on the same file, and their answers are compared. The machine may be shared:
 CPU seconds and ratios count.
@@ -65,10 +65,10 @@ class Meter:
             if not entry.name.isdigit():
                 continue
             with contextlib.suppress(OSError):
-                words = (entry / "stat").read_text().rpartition(")")[2].split()
-                below[int(words[1])].append(int(entry.name))
-                used[int(entry.name)] = sum(map(int, words[11:15])) / TICK, int(words[21]) * PAGE
-                space[int(entry.name)] = words[20]
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                below[int(fields[1])].append(int(entry.name))
+                used[int(entry.name)] = sum(map(int, fields[11:15])) / TICK, int(fields[21]) * PAGE
+                space[int(entry.name)] = fields[20]
         todo, cpu, memory = [os.getpid()], 0.0, 0
         while todo:
             one = todo.pop()
@@ -95,8 +95,9 @@ def _spark() -> Iterator[Any]:
 
 def generate(directory: Path, millions: str) -> dict[str, Any]:
     """Write events and truth."""
-    from rebalance.pipeline.findings import CHECKS
-    from rebalance.pipeline.planted import planted
+    from rebalance.pipeline.audit.findings import CHECKS
+
+    from tools.planted.logs import planted
 
     groups = max(20, round(float(millions) * PER_MILLION))
     with _spark() as spark:
@@ -111,7 +112,7 @@ def generate(directory: Path, millions: str) -> dict[str, Any]:
 
 def write(directory: Path, form: str) -> dict[str, Any]:
     """Write the events as text; ``form`` as in ``planted_text``."""
-    from rebalance.pipeline.planted_text import lines
+    from tools.planted.text import lines
 
     with _spark() as spark, Meter() as meter:
         events = spark.read.parquet(str(directory / "events"))
@@ -121,8 +122,8 @@ def write(directory: Path, form: str) -> dict[str, Any]:
 
 def audited(directory: Path, form: str) -> dict[str, Any]:
     """The whole audit, its four tables written: of Parquet, or from text on."""
-    from rebalance.pipeline.audit import audit
-    from rebalance.pipeline.sources import read
+    from rebalance.pipeline.audit.audit import audit
+    from rebalance.pipeline.audit.sources import read
 
     out = directory / f"audited-{form}"
     shutil.rmtree(out, ignore_errors=True)
@@ -146,21 +147,21 @@ def score(truth: Path, findings: Path) -> dict[str, Any]:
     def rows(path: Path, *more: str) -> list[dict[str, Any]]:
         return pq.read_table(path, columns=[*columns, *more]).to_pylist()  # type: ignore[no-any-return]
 
-    def place(row: dict[str, Any]) -> tuple[Any, ...]:
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in columns[:-1])
 
     planted: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     for row in rows(truth):
-        planted[place(row)].append(row["began"])
+        planted[key(row)].append(row["began"])
     found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     uncertain, invented = 0, []
     near = NEAR / 1e6
     for row in rows(findings, "certain"):
-        found[place(row)].append(row["began"])
-        if not any(abs((row["began"] - other).total_seconds()) <= near for other in planted[place(row)]):
+        found[key(row)].append(row["began"])
+        if not any(abs((row["began"] - other).total_seconds()) <= near for other in planted[key(row)]):
             uncertain += not row["certain"]
             if row["certain"]:
-                invented.append([*map(str, place(row)), str(row["began"])])
+                invented.append([*map(str, key(row)), str(row["began"])])
     missed = [
         [*map(str, where), str(began)]
         for where, several in planted.items()
@@ -208,8 +209,8 @@ def _answer(meter: Meter, rows: Overlaps) -> dict[str, Any]:
 def by_spark(directory: Path, _: str) -> dict[str, Any]:
     """As the audit does it: what is out of order first, ownership of that only."""
     from pyspark.sql import functions as F
-    from rebalance.pipeline.ownership import KEY, intervals, meetings, screen
-    from rebalance.pipeline.rebalances import consumers
+    from rebalance.pipeline.audit.ownership import KEY, intervals, meetings, screen
+    from rebalance.pipeline.audit.rebalances import consumers
 
     with _spark() as spark, Meter() as meter:
         events = spark.read.parquet(str(directory / "events"))
@@ -304,7 +305,7 @@ ENGINES = ("Spark, as the audit", "Spark, the SQL", "DuckDB", "plain Python")
 
 def run(job: str, directory: Path, argument: str = "") -> dict[str, Any]:
     """A job in a process of its own; what it costs and says. Raises RuntimeError with what it wrote."""
-    command = [sys.executable, "-m", "benchmarks.audit", "--job", job, str(directory), argument]
+    command = [sys.executable, "-m", "tools.benchmarks.audit", "--job", job, str(directory), argument]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parent)
     if done.returncode:
         raise RuntimeError(f"{job}: {(done.stderr.strip().splitlines() or ['?'])[-1][:2000]}")
@@ -315,7 +316,7 @@ def run(job: str, directory: Path, argument: str = "") -> dict[str, Any]:
 
 HEAD = f"""# The audit, measured
 
-Made by `python -m benchmarks.audit` ({platform.machine()}, {os.cpu_count()} cores, Python
+Made by `python -m tools.benchmarks.audit` ({platform.machine()}, {os.cpu_count()} cores, Python
 {platform.python_version()}, `{MASTER}`, driver memory {MEMORY}). Events of `pipeline.planted`: groups of 2 to
 50 members that live as real ones do, with violations of every check planted in known places and a near miss
 beside each. Every row is a process of its own. *CPU* is that of all processes, *memory* the peak of the
@@ -385,8 +386,8 @@ def measure(
         same = row["digest"] == answers["DuckDB"]["digest"]
         ratio = f"{row['seconds'] / answers['DuckDB']['seconds']:.1f}"
         cost = (f"{row['seconds']:.1f}", f"{row['cpu']:.1f}", row["mib"])
-        said = f"{row['overlaps']:,}" + ("" if same else " **(other rows)**")
-        queries.append((f"{count:,}", engine, *cost, said, ratio))
+        overlaps = f"{row['overlaps']:,}" + ("" if same else " **(other rows)**")
+        queries.append((f"{count:,}", engine, *cost, overlaps, ratio))
     forms = ["parquet"]
     if text:
         forms += ["events", "java-2.4", "java-4.0"]

@@ -1,9 +1,10 @@
-"""What Spark costs a campaign, and what it gains from cores, into benchmarks/campaign.md.
+"""What Spark costs a campaign, and what it gains from cores, into tools/benchmarks/campaign.md.
 
-``python -m benchmarks.campaign [SCENARIOS] [TARGET]`` plays the same scenarios with the same player in four
-ways, each in a process of its own, which starts with nothing and ends when all rows are there: a pool of one
-process and of two (``multiprocessing``, rows kept in memory), and campaigns on local[1] and local[2] (start
-of the JVM, a forked child per chunk, Parquet). CPU seconds are those of the process and its descendants.
+``python -m tools.benchmarks.campaign [SCENARIOS] [TARGET]`` plays the same scenarios with the same player in
+four ways, each in a process of its own, which starts with nothing and ends when all rows are there: a pool of
+one process and of two (``multiprocessing``, rows kept in memory), and campaigns on local[1] and local[2]
+(start of the JVM, a forked child per chunk, Parquet). CPU seconds are those of the process and its
+descendants.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.campaigning import TargetPlayer
+from rebalance.gate.engines.campaigning import TargetPlayer
+from rebalance.live.processes.supervision import family
 from rebalance.model.values import RebalanceProtocol
-from rebalance.pipeline.campaign import Play, seed_of
-from rebalance.pipeline.isolation import family
+from rebalance.pipeline.campaign.campaign import PlaySeed, seed_of
 
 SLICE = 20_000
-WAYS = ("pool of 1", "local[1]", "pool of 2", "local[2]")
+ENGINES = ("pool of 1", "local[1]", "pool of 2", "local[2]")
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def player_of(target: str) -> TargetPlayer:
     """The player of all ways."""
-    return TargetPlayer(target, tuple(RebalanceProtocol))
+    return TargetPlayer(spec=target, protocols=tuple(RebalanceProtocol))
 
 
 def main() -> None:
@@ -45,10 +46,10 @@ def main() -> None:
     scenarios = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     target = sys.argv[2] if len(sys.argv) > 2 else "cooperative-sticky"
     found = {}
-    for way in WAYS:
-        words = [sys.executable, "-m", "benchmarks.campaign", str(scenarios), target, way]
-        found[way] = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)
-        print(way, found[way], flush=True)
+    for engine in ENGINES:
+        argv = [sys.executable, "-m", "tools.benchmarks.campaign", str(scenarios), target, engine]
+        found[engine] = json.loads(subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        print(engine, found[engine], flush=True)
     if len({json.dumps(one["verdicts"]) for one in found.values()}) != 1:
         raise SystemExit(f"they disagree: {found}")
     text = _text(scenarios, target, found)
@@ -56,17 +57,17 @@ def main() -> None:
     print(text)
 
 
-def _measured(way: str, scenarios: int, target: str) -> dict[str, Any]:
+def _measured(engine: str, scenarios: int, target: str) -> dict[str, Any]:
     """Play all of them one way: wall and CPU seconds, and how many there were of each verdict."""
     load = os.getloadavg()[0]
     began = time.monotonic()
-    if way.startswith("pool"):
-        verdicts = _pool(int(way.rpartition(" ")[2]), scenarios, target)
+    if engine.startswith("pool"):
+        verdicts = _pool(int(engine.rpartition(" ")[2]), scenarios, target)
         cpu = sum(
             sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         )
     else:
-        verdicts, cpu = _campaign(way, scenarios, target)
+        verdicts, cpu = _campaign(engine, scenarios, target)
     wall = time.monotonic() - began
     return {"wall": wall, "cpu": cpu, "load": load, "verdicts": dict(sorted(verdicts.items()))}
 
@@ -74,7 +75,7 @@ def _measured(way: str, scenarios: int, target: str) -> dict[str, Any]:
 # -- multiprocessing ---------------------------------------------------------------------------------------
 
 _stack = ExitStack()
-_play: list[Play] = []
+_play: list[PlaySeed] = []
 
 
 def _ready(target: str) -> None:
@@ -98,7 +99,7 @@ def _pool(processes: int, scenarios: int, target: str) -> Counter[str]:
 
 
 def _campaign(master: str, scenarios: int, target: str) -> tuple[Counter[str], float]:
-    from rebalance.pipeline import campaign as pipeline
+    from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.session import session
 
     spent, over = dict[int, float](), threading.Event()
@@ -133,16 +134,16 @@ def _cpu(pid: int) -> float:
 
 def _text(scenarios: int, target: str, found: dict[str, dict[str, Any]]) -> str:
     head = (
-        f"{scenarios:,} histories on `{target}`, the same in each way (`python -m benchmarks.campaign "
+        f"{scenarios:,} histories on `{target}`, the same in each way (`python -m tools.benchmarks.campaign "
         f"{scenarios} {target}`), in slices of {SLICE:,}, from the start of the process to the last row, "
         f"that of the JVM included; {os.cpu_count()} cores. *Load* is the machine's when it began: above 0 "
         "others had their share, and CPU seconds are the fairer figure."
     )
     lines = ["# Campaigns: what Spark costs and gains", "", head, ""]
     lines += ["| way | wall s | CPU s | scenarios per wall s | load |", "|---|---|---|---|---|"]
-    for way, one in found.items():
+    for engine, one in found.items():
         rate = scenarios / one["wall"]
-        lines.append(f"| {way} | {one['wall']:.1f} | {one['cpu']:.1f} | {rate:,.0f} | {one['load']:.1f} |")
+        lines.append(f"| {engine} | {one['wall']:.1f} | {one['cpu']:.1f} | {rate:,.0f} | {one['load']:.1f} |")
     one, two = found["local[1]"], found["local[2]"]
     lines += [""]
     for cores in (1, 2):

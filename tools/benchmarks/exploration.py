@@ -1,4 +1,4 @@
-"""``python -m benchmarks.exploration``: the engine on Spark beside the fast one, into exploration.md.
+"""``python -m tools.benchmarks.exploration``: the engine on Spark beside the fast one, into exploration.md.
 
 Every row is a process of its own. Times of Spark begin when its session stands; processor time and memory are
 those of the whole family of processes (driver, Java, Python workers), as Linux counts them in /proc.
@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rebalance.explore import fast
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.explore.search import Limits
-from rebalance.pipeline.exploration import explore, group
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.pipeline.exploration.exploration import explore, group
 from rebalance.pipeline.session import session
 
 HERE = Path(__file__).parent
@@ -48,16 +48,16 @@ def family() -> Family:
     """As of now; of those that have ended, the time only."""
     children: dict[int, list[int]] = {}
     own: dict[int, Family] = {}
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
             try:
-                fields = (place / "stat").read_text().rpartition(")")[2].split()
-                status = (place / "status").read_text()
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+                status = (process / "status").read_text()
             except OSError:  # it has ended
                 continue
             peak = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-            children.setdefault(int(fields[1]), []).append(int(place.name))
-            own[int(place.name)] = Family(
+            children.setdefault(int(fields[1]), []).append(int(process.name))
+            own[int(process.name)] = Family(
                 sum(map(int, fields[11:15])) / HERTZ, 1024 * int(peak[0]) if peak else 0
             )
     cpu, memory, left = 0.0, 0, [os.getpid()]
@@ -70,7 +70,7 @@ def family() -> Family:
 
 def measure(members: int, partitions: int, budget: int, engine: str) -> dict[str, Any]:
     """One search of the scenario ``dynamic``, as specified, to its end."""
-    setup = SCENARIOS["dynamic"].setup(Size(members=members, partitions=partitions, budget=budget))
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(members=members, partitions=partitions, budget=budget))
     build, limits, symmetry = partial(group, setup), Limits(go_on=True), engine.endswith(" s")
     disk = 0
     if engine.startswith("fast"):
@@ -100,10 +100,11 @@ def measure(members: int, partitions: int, budget: int, engine: str) -> dict[str
 
 HEAD = """# Exploring on Spark
 
-Made by `python -m benchmarks.exploration` ({machine}, Python {python}). Scenario `dynamic`, as specified, to
-its end; *s* is with symmetry. Times of Spark begin when its session stands. *CPU s* and *memory* are those
-of driver, Java and Python workers together. *Load* is that of the machine at the end of the row: where it is
-above the number of cores the wall seconds are those of a crowded machine, and CPU seconds the better figure.
+Made by `python -m tools.benchmarks.exploration` ({machine}, Python {python}). Scenario `dynamic`, as
+specified, to its end; *s* is with symmetry. Times of Spark begin when its session stands. *CPU s* and
+*memory* are those of driver, Java and Python workers together. *Load* is that of the machine at the end of
+the row: where it is above the number of cores the wall seconds are those of a crowded machine, and CPU
+seconds the better figure.
 
 """
 TABLE = ("group, faults", "engine", "states", "generated", "levels", "wall s", "CPU s", "s per level",
@@ -119,15 +120,15 @@ is an order of magnitude cheaper on any number of cores measured here.
 """
 
 
-def line(row: tuple[int, int, int, str], said: dict[str, Any]) -> str:
+def line(row: tuple[int, int, int, str], result: dict[str, Any]) -> str:
     """A row of the table."""
     members, partitions, budget, engine = row
-    assert said["complete"]
-    states, levels = said["distinct"], said["levels"]
+    assert result["complete"]
+    states, levels = result["distinct"], result["levels"]
     cells = [
-        *(f"{members} x {partitions}, {budget}", engine, f"{states:,}", f"{said['generated']:,}", levels),
-        *(f"{said['seconds']:.1f}", f"{said['cpu']:.1f}", f"{said['seconds'] / levels:.2f}"),
-        *(f"{said['memory'] / 1e6:,.0f}", f"{said['disk'] / states:.1f}", f"{said['load']:.1f}"),
+        *(f"{members} x {partitions}, {budget}", engine, f"{states:,}", f"{result['generated']:,}", levels),
+        *(f"{result['seconds']:.1f}", f"{result['cpu']:.1f}", f"{result['seconds'] / levels:.2f}"),
+        *(f"{result['memory'] / 1e6:,.0f}", f"{result['disk'] / states:.1f}", f"{result['load']:.1f}"),
     ]
     return f"| {' | '.join(map(str, cells))} |\n"
 
@@ -141,12 +142,12 @@ def main() -> None:
     text += f"| {' | '.join(TABLE)} |\n{'|---' * len(TABLE)}|\n"
     seen: dict[tuple[int, int, int], tuple[int, int]] = {}
     for row in ROWS:
-        words = [sys.executable, "-m", "benchmarks.exploration", *map(str, row)]
-        ran = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
-        said = json.loads(ran.stdout.splitlines()[-1])
-        counts = said["distinct"], said["generated"]
-        assert seen.setdefault(row[:3], counts) == counts, (row, said)
-        text += line(row, said)
+        argv = [sys.executable, "-m", "tools.benchmarks.exploration", *map(str, row)]
+        ran = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+        result = json.loads(ran.stdout.splitlines()[-1])
+        counts = result["distinct"], result["generated"]
+        assert seen.setdefault(row[:3], counts) == counts, (row, result)
+        text += line(row, result)
         print(text.splitlines()[-1], flush=True)
         (HERE / "exploration.md").write_text(text + TAIL, encoding="utf-8")
 

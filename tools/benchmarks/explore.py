@@ -1,4 +1,4 @@
-"""``make states``: how many states, how fast, in how much memory; into benchmarks/explore.md.
+"""``make states``: how many states, how fast, in how much memory; into tools/benchmarks/explore.md.
 
 Every row is a process of its own, so that one does not pay for another's tables. The plain engine runs
 beside the fast one in the same run; ratios are what counts, seconds are those of this machine.
@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore import fast, plain
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.explore.search import Limits
+from rebalance.explore.engine import fast, plain
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.protocol.group import machine
-from rebalance.properties.protocol import rules
+from rebalance.properties.group.clauses import rules
 
 HERE = Path(__file__).parent
 
@@ -40,13 +40,13 @@ ROWS = (
 def measure(members: int, partitions: int, budget: int, steps: str, engine: str) -> dict[str, Any]:
     """One search of the scenario ``dynamic``, as specified, to its end."""
     setup = SCENARIOS["dynamic"].setup(
-        replace(Size(), members=members, partitions=partitions, budget=budget, steps=steps)
+        replace(ScenarioSize(), members=members, partitions=partitions, budget=budget, steps=steps)
     )
-    built, asked, limits = machine(setup), rules(setup), Limits(go_on=True)
+    built, required, limits = machine(setup), rules(setup), Limits(go_on=True)
     if engine == "plain":
-        found = plain.explore(built, asked, limits)
+        found = plain.explore(built, required, limits)
     else:
-        found = fast.explore(built, asked, limits, symmetry=engine == "symmetry")
+        found = fast.explore(built, required, limits, symmetry=engine == "symmetry")
     return {
         "distinct": found.distinct,
         "unreduced": found.unreduced,
@@ -77,7 +77,7 @@ def main() -> None:
         "|---" * len(columns) + "|",
     ]
     for row in ROWS:
-        command = [sys.executable, "-m", "benchmarks.explore", *map(str, row)]
+        command = [sys.executable, "-m", "tools.benchmarks.explore", *map(str, row)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
         got = json.loads(done.stdout)
         members, partitions, budget, steps, engine = row

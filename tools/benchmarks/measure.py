@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rebalance.gate.targets import load
+from rebalance.gate.targets.resolve import load
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Subscription
 
@@ -46,15 +46,20 @@ def build(case: str) -> tuple[Cluster, dict[str, Subscription]]:
         # Half of the topics, a different half for each member: a fixed scramble, no randomness.
         return tuple(n for t, n in enumerate(names) if (index * 2654435761 + t * 40503) >> 7 & 1) or names[:1]
 
-    group = {f"member-{i:05}": Subscription(topics_of(i)) for i in range(members)}
+    group = {f"member-{i:05}": Subscription(topics=topics_of(i)) for i in range(members)}
     if before == "fresh":
         return cluster, group
     assignment = reference("cooperative-sticky").assign(cluster, group)
-    owned = {m: Subscription(s.topics, None, tuple(assignment[m]), 1) for m, s in group.items()}
+    owned = {
+        m: Subscription(
+            topics=s.topics, user_data=None, owned_partitions=tuple(assignment[m]), generation_id=1
+        )
+        for m, s in group.items()
+    }
     if before == "leave":
         owned.pop(f"member-{members // 2:05}")
     else:
-        owned[f"member-{members:05}"] = Subscription(topics_of(members))
+        owned[f"member-{members:05}"] = Subscription(topics=topics_of(members))
     return cluster, owned
 
 

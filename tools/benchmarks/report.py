@@ -1,4 +1,4 @@
-"""``python -m benchmarks.report``: how long HTML reports take and how large they are, into report.md.
+"""``python -m tools.benchmarks.report``: how long HTML reports take and how large they are, into report.md.
 
 The counterexamples are hostile: markup in every name, and far larger than any that a search leaves behind.
 Each row is a process of its own; with arguments (KIND STEPS MEMBERS), one row as JSON.
@@ -38,9 +38,9 @@ TARGET_SECONDS, TARGET_BYTES = 5.0, 5_000_000
 
 HEAD = """# HTML reports of hostile size
 
-Made by `python -m benchmarks.report` ({machine}, Python {python}). Markup in every name. *check*: one broken
-clause; *run*: a run of the model, which has letters for names; *recording*: an audited log, its trace read
-from disk. The target is 5 s of a processor and 5 MB.
+Made by `python -m tools.benchmarks.report` ({machine}, Python {python}). Markup in every name. *check*: one
+broken clause; *run*: a run of the model, which has letters for names; *recording*: an audited log, its trace
+read from disk. The target is 5 s of a processor and 5 MB.
 
 | what | steps | members | CPU s | KB | peak memory MB |
 |---|---|---|---|---|---|"""
@@ -48,9 +48,9 @@ from disk. The target is 5 s of a processor and 5 MB.
 
 def check(steps: int, members: int) -> Callable[[], str]:
     """A check with one broken clause, whose counterexample has so many rounds."""
-    from rebalance.gate.report import html
+    from rebalance.gate.report.html import check as html
 
-    from tests.gate.pages import hostile
+    from tests.gate.report.pages import hostile
 
     result = hostile(steps, members, clauses=1)
     return lambda: html.render(replace(result, clauses=result.clauses[1:]))
@@ -58,58 +58,64 @@ def check(steps: int, members: int) -> Callable[[], str]:
 
 def run(steps: int, members: int) -> Callable[[], str]:
     """An exploration that found one run of so many steps."""
-    from rebalance.explore.search import merge
-    from rebalance.gate.exploring import Explored, Plan, Violation
-    from rebalance.gate.report import html_exploration
+    from rebalance.explore.engine.search import merge
+    from rebalance.explore.groups.exploration import ExplorationPlan, ExplorationViolation, Explored
+    from rebalance.gate.report.html import exploration
     from rebalance.model.protocol.group import machine
 
-    from tests.gate.pages import HOSTILE, long_run
+    from tests.gate.report.pages import HOSTILE, long_run
 
     one = long_run(steps, members)
-    plan = Plan(one.setup, {"scenario": HOSTILE[0]})
-    violation = Violation(one.clause, HOSTILE[1], (one,), True)
-    found = Explored(plan, machine(one.setup), merge(()), (violation,), unasked="not asked")
-    return lambda: html_exploration.render(found, {})
+    plan = ExplorationPlan(setup=one.setup, origin={"scenario": HOSTILE[0]})
+    violation = ExplorationViolation(clause=one.clause, sentence=HOSTILE[1], runs=(one,), shortest=True)
+    found = Explored(
+        plan=plan, built=machine(one.setup), coverage=merge(()), violations=(violation,), unasked="not asked"
+    )
+    return lambda: exploration.render(found, {})
 
 
 def recording(steps: int, members: int) -> Callable[[], str]:
     """An audit with one finding, among so many events of the group; its trace is read from disk."""
-    from rebalance.gate import recordings
-    from rebalance.gate.auditing import Audited, Plan, Source
-    from rebalance.gate.recordings import Finding, Owner, Recording, Seen
-    from rebalance.gate.report import audit_html
+    from rebalance.gate.engines.auditing import Audited, AuditPlan, AuditSource
+    from rebalance.gate.report.html import audit
+    from rebalance.gate.traces import recordings
+    from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
 
-    from tests.gate.pages import HOSTILE
+    from tests.gate.report.pages import HOSTILE
 
     start, topic = datetime(2026, 1, 1, tzinfo=UTC), HOSTILE[0]
     names = [f"{HOSTILE[number % len(HOSTILE)]}{number}" for number in range(members)]
     events = tuple(
-        Seen(
-            start + timedelta(seconds=number),
-            "assigned" if number // members % 2 == 0 else "revoked",
-            HOSTILE[1],
-            number,
-            names[number % members],
-            names[number % members],
-            number // members,
-            topic,
-            0,
+        LogEvent(
+            at=start + timedelta(seconds=number),
+            kind="assigned" if number // members % 2 == 0 else "revoked",
+            file=HOSTILE[1],
+            line=number,
+            consumer=names[number % members],
+            member=names[number % members],
+            generation=number // members,
+            topic=topic,
+            partition=0,
         )
         for number in range(steps)
     )
-    finding = Finding(
-        "0123456789ab", "owned-twice", "safety", HOSTILE[2], topic, 0, start, start + timedelta(seconds=9),
-        9.0, tuple(Owner(name) for name in names[:2]), None, True, events[:2], HOSTILE[0],
+    finding = LogFinding(
+        id="0123456789ab", check="owned-twice", level="safety", group=HOSTILE[2], topic=topic, partition=0,
+        began=start, ended=start + timedelta(seconds=9),
+        seconds=9.0, owners=tuple(FindingOwner(name) for name in names[:2]), skew=None, certain=True,
+        places=events[:2], sentence=HOSTILE[0],
     )  # fmt: skip
-    place = Path(tempfile.mkdtemp())
-    path = recordings.save(Recording(finding, HOSTILE[0], HOSTILE[1], events), place / "traces")
+    directory = Path(tempfile.mkdtemp())
+    path = recordings.save(
+        Recording(finding=finding, rule=HOSTILE[0], source=HOSTILE[1], events=events), directory / "traces"
+    )
     found = Audited(
-        Plan((HOSTILE[0],), place),
-        (Source("java", 1, steps, steps, 1),),
+        plan=AuditPlan(paths=(HOSTILE[0],), out=directory),
+        sources=(AuditSource(source="java", files=1, lines=steps, recognised=steps, events=1),),
         findings=(finding,),
         traces={finding.id: str(path)},
     )
-    return lambda: audit_html.render(found)
+    return lambda: audit.render(found)
 
 
 def measure(kind: str, steps: int, members: int) -> dict[str, float]:
@@ -129,8 +135,8 @@ def main() -> None:
         return
     lines = [HEAD.format(machine=platform.machine(), python=platform.python_version())]
     for kind, steps, members in ROWS:
-        words = [sys.executable, "-m", "benchmarks.report", kind, str(steps), str(members)]
-        got = subprocess.run(words, capture_output=True, text=True, check=True, cwd=HERE.parent)
+        argv = [sys.executable, "-m", "tools.benchmarks.report", kind, str(steps), str(members)]
+        got = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=HERE.parent)
         one = json.loads(got.stdout)
         missed = " (missed)" if one["seconds"] > TARGET_SECONDS or one["bytes"] > TARGET_BYTES else ""
         lines.append(

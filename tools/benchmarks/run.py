@@ -1,6 +1,6 @@
 """``make bench``: the reference assignor beside its peer, in one run on one machine, as a table.
 
-Ratios are what counts; seconds are those of this machine. Written to benchmarks/results.md.
+Ratios are what counts; seconds are those of this machine. Written to tools/benchmarks/results.md.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from rebalance.gate.session import Session
-from rebalance.gate.targets import resolve
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.clauses import TABLE
-from rebalance.properties.generator import SMALL, Seeded, generate
-from rebalance.properties.histories import Writer, play
+from rebalance.properties.assignors.clauses import TABLE
+from rebalance.properties.assignors.generator import SMALL, Seeded, generate
+from rebalance.properties.assignors.histories import Writer, play
 
 HERE = Path(__file__).parent
 SUBJECT, PEER = "cooperative-sticky", "kafka-python:cooperative-sticky"
@@ -41,7 +41,7 @@ def measure(target: str, case: str, limit: float) -> dict[str, float] | str:
 
 def assignors(limit: float) -> list[str]:
     sys.path.insert(0, str(HERE.parent))
-    from benchmarks.measure import CASES
+    from tools.benchmarks.measure import CASES
 
     rows = [
         f"| case | {SUBJECT} | peak MiB | {PEER} {version('kafka-python')} | peak MiB | ratio |",
@@ -74,17 +74,17 @@ def gate() -> list[str]:
     scenarios = [generate(Seeded(n), cooperative, ("unequal", "faults"), SMALL) for n in range(count)]
     drawing = time.perf_counter() - started
     with Session(resolve(SUBJECT)) as session:
-        hello, writer = session.hello, Writer.of(session.user_data)
+        hello, writer = session.hello, Writer.of(session.user_data_of)
         started = time.perf_counter()
         records = [play(s, session.assign, writer, TABLE, hello.promises) for s in scenarios]
         playing = time.perf_counter() - started
-    asked = sum(r.asked for r in records)
+    calls = sum(r.questions for r in records)
     return [
         "| gate | figure |",
         "|---|---|",
         f"| scenarios drawn per second | {count / drawing:,.0f} |",
         f"| scenarios played and judged per second, target in its own process | {count / playing:,.0f} |",
-        f"| questions put to the target per second, judging included | {asked / playing:,.0f} |",
+        f"| questions put to the target per second, judging included | {calls / playing:,.0f} |",
     ]
 
 

@@ -1,7 +1,8 @@
 """Which switches of the protocol the Hypothesis machine finds, how soon, and how short its traces are.
 
-``python -m benchmarks.stateful [SEED ...]`` searches for every switch in the group in which
-``rebalance.explore.bugs`` shows it, with ``EXAMPLES`` examples, and writes benchmarks/stateful.md.
+``python -m tools.benchmarks.stateful [SEED ...]`` searches for every switch in the group in which
+``rebalance.explore.groups.bugs`` shows it, with ``EXAMPLES`` examples, and writes
+tools/benchmarks/stateful.md.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ import time
 from pathlib import Path
 from statistics import median
 
-from rebalance.explore import fast
-from rebalance.explore.bugs import SHOWN, Shown
-from rebalance.explore.liveness import settles
-from rebalance.explore.minimise import minimise
-from rebalance.explore.search import Limits, Trace
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits, ModelTrace
+from rebalance.explore.groups.bugs import SHOWN, Shown
+from rebalance.explore.liveness.liveness import settles
+from rebalance.explore.random.minimise import minimise
 from rebalance.model.protocol.group import machine
-from rebalance.properties.protocol import rules
-from rebalance.properties.stateful import find
-from rebalance.properties.swarm import only
+from rebalance.properties.group.clauses import rules
+from rebalance.properties.group.stateful import find
+from rebalance.properties.group.swarm import only
 
 EXAMPLES = 5_000
 
 HEAD = """# The Hypothesis machine against the explorer
 
-Every switch of `rebalance.explore.bugs`, in the group given there, its clause searched for by
-`rebalance.properties.stateful.find` with at most {examples:,} examples; seeds {seeds}. *Examples*: played
-until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace as Hypothesis
-shrunk it, then after `rebalance.explore.minimise` (not for runs that go round for ever). *Shortest*: by the
-explorer.
+Every switch of `rebalance.explore.groups.bugs`, in the group given there, its clause searched for by
+`rebalance.properties.group.stateful.find` with at most {examples:,} examples; seeds {seeds}. *Examples*:
+played until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace as Hypothesis
+shrunk it, then after `rebalance.explore.random.minimise` (not for runs that go round for ever). *Shortest*:
+by the explorer.
 
 | switch | clause | examples | seconds | length | minimised | shortest | ratio |
 |---|---|---|---|---|---|---|---|"""
@@ -38,12 +39,12 @@ explorer.
 def shortest(shown: Shown) -> int | None:
     """The length of the shortest trace, for a goal that is missed that of the shortest lasso."""
     setup = shown.setup()
-    group, asked = machine(setup), only(rules(setup), shown.clause)
-    if asked.finally_:
-        search = fast.explore(group, asked, Limits(go_on=True))
-        lasso = settles(group, asked.finally_[0], search).lasso
+    group, required = machine(setup), only(rules(setup), shown.clause)
+    if required.finally_:
+        search = fast.explore(group, required, Limits(go_on=True))
+        lasso = settles(group, required.finally_[0], search).lasso
         return len(lasso.trace.events) if lasso else None
-    breaches = fast.explore(group, asked).breaches
+    breaches = fast.explore(group, required).breaches
     return breaches[0].depth if breaches else None
 
 
@@ -58,7 +59,7 @@ def row(shown: Shown, seed: int, least: int | None) -> tuple[str, float | None]:
     run, smaller = found.run, "-"
     if not run.cycle:
         group = machine(setup)
-        trace = Trace(group.initial[0], run.events)
+        trace = ModelTrace(group.initial[0], run.events)
         smaller = str(len(minimise(group, rules(setup), shown.clause, trace).trace.events))
     ratio = len(run.events) / least if least else 1.0
     length = f"{len(run.events)} | {smaller} | {least} | {ratio:.2f}"

@@ -1,7 +1,7 @@
 """Which clause finds which design switch, how soon, and how small the counterexample gets.
 
-``python benchmarks/switches.py [SEED ...]`` runs profile ci on every assignor-level switch and writes
-benchmarks/switches.md.
+``python tools/benchmarks/switches.py [SEED ...]`` runs profile ci on every assignor-level switch and writes
+tools/benchmarks/switches.md.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import sys
 import time
 from pathlib import Path
 
-from rebalance.gate.check import Progress, check, describe
-from rebalance.gate.plan import PROFILES, Plan
-from rebalance.gate.result import Status
-from rebalance.gate.session import Session
-from rebalance.gate.targets import resolve
-from rebalance.model.switches import SWITCHES
-from rebalance.properties.clauses import Level
+from rebalance.gate.check.plan import PROFILES, CheckPlan
+from rebalance.gate.check.progress import CheckProgress
+from rebalance.gate.check.result import Status
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
+from rebalance.model.bugs.switches import SWITCHES
+from rebalance.properties.verdict import Level
 
 HEAD = """# Design switches, found
 
@@ -24,7 +25,7 @@ Every assignor-level bug of the catalogue, switched on in a reference assignor a
 `rebalance check NAME+SWITCH --profile ci` (seed {seeds}), each through its own process. *Found after*:
 seconds, scenarios and questions until the first breach. *Size*: members / partitions / claims of the smallest
 minimised counterexample; *known*: of the scenario that the catalogue of bugs describes, as in
-tests/model/test_switches.py.
+tests/model/bugs/test_switches.py.
 
 | switch | entry | clauses broken (scenarios that show it) | found after | whole run | size | known |
 |---|---|---|---|---|---|---|"""
@@ -32,8 +33,8 @@ tests/model/test_switches.py.
 
 def known(switch: str) -> str:
     """The size of the smallest scenario that was known before the search."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.model.test_switches import SHOWN
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.model.bugs.test_switches import SHOWN
 
     if switch not in SHOWN:
         return "-"  # a matter of running time
@@ -49,13 +50,15 @@ def row(spec: str, entry: str, seed: int) -> str:
     first: list[str] = []
     began = time.monotonic()
 
-    def tell(progress: Progress, total: int) -> None:
+    def report_progress(progress: CheckProgress, total: int) -> None:
         if progress.best and not first:
-            first.append(f"{time.monotonic() - began:.1f} s, {progress.done}, {progress.asked:,}")
+            first.append(f"{time.monotonic() - began:.1f} s, {progress.done}, {progress.questions:,}")
 
     with Session(target) as session:
-        plan = Plan(profile=PROFILES["ci"], seed=seed, level=Level.QUALITY)
-        result = check(plan, session, describe(spec, session.hello), tell=tell, fresh=session.close)
+        plan = CheckPlan(profile=PROFILES["ci"], seed=seed, level=Level.QUALITY)
+        result = check(
+            plan, session, describe(spec, session.hello), report_progress=report_progress, fresh=session.close
+        )
     broken = [r for r in result.clauses if r.status is Status.VIOLATED]
     broken.sort(key=lambda r: -r.broken)
     clauses = ", ".join(f"`{r.id}` ({r.broken})" for r in broken) or "**not found**"

@@ -25,8 +25,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-from rebalance.pipeline.events import EVENTS, Kind
-from rebalance.pipeline.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.events import EVENTS, Kind
+from rebalance.pipeline.audit.findings import CHECKS, Thresholds
 
 TRUTH = StructType(
     [
@@ -54,14 +54,14 @@ CODE = {kind: code for code, kind in enumerate(Kind)}
 NEAR = "near "
 """Before the id of a check: what is nearly a violation of it and is none."""
 
-Row = tuple[int, int, int, int, int, int, int]
+PlantedEvent = tuple[int, int, int, int, int, int, int]
 """at, kind, consumer, member, generation, slot, detail; -1 is none. A slot is a partition, or after the last
 partition a topic."""
 
-Mark = tuple[str, int, int, int, int, int, tuple[int, ...]]
+PlantedMark = tuple[str, int, int, int, int, int, tuple[int, ...]]
 """check, slot, began, at which consumer's clock, ended, at which consumer's clock, consumers."""
 
-Column = np.ndarray[Any, np.dtype[np.int64]]
+Int64Array = np.ndarray[Any, np.dtype[np.int64]]
 
 LINES = 1_000_000
 """A file has the lines of many groups; those of one begin at its number times this."""
@@ -70,7 +70,7 @@ BROKER = -1
 """In place of a consumer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """What a log is made from. All groups share ``hosts``; each has at least so many ``rebalances``."""
 
@@ -115,18 +115,18 @@ def planted(
         raise ValueError(
             f"a group can fail to settle once, and the first must not: {groups} groups are too few"
         )
-    recipe, plan = Recipe(seed, rebalances), places(groups, seed, violations)
+    recipe, plan = Recipe(seed=seed, rebalances=rebalances), places(groups, seed, violations)
     tasks = partitions or max(1, min(groups, 64))
     numbers = spark.range(0, groups, 1, tasks)
 
     def events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            yield from batches_of(Group.lived(number, recipe, plan.get(number, ())).table())
+            yield from batches_of(PlantedGroup.lived(number, recipe, plan.get(number, ())).table())
 
     def truth(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             if number in plan:
-                yield from batches_of(Group.lived(number, recipe, plan[number]).truth())
+                yield from batches_of(PlantedGroup.lived(number, recipe, plan[number]).truth())
 
     return numbers.mapInArrow(events, EVENTS), numbers.mapInArrow(truth, TRUTH)
 
@@ -185,12 +185,12 @@ def balanced(owner: Sequence[int], members: Sequence[int]) -> list[int]:
     return target
 
 
-def chosen(names: Sequence[str], which: Column) -> pa.Array:
+def chosen(names: Sequence[str], which: Int64Array) -> pa.Array:
     """The name with that number for each, null for -1."""
     return pa.array(names, pa.string()).take(pa.array(which, mask=which < 0))
 
 
-def line_numbers(file: Column, *line: Column) -> Column:
+def line_numbers(file: Int64Array, *line: Int64Array) -> Int64Array:
     """From 1 in each file; neighbours that agree in all of ``line`` are one: an event of several partitions.
 
     >>> line_numbers(np.array([1, 0, 0, 1]), np.array([5, 5, 5, 6])).tolist()
@@ -206,11 +206,11 @@ def line_numbers(file: Column, *line: Column) -> Column:
     return numbers
 
 
-class Group:
+class PlantedGroup:
     """One group and its log. Time is in microseconds and goes on with ``wait``."""
 
     @classmethod
-    def lived(cls, number: int, recipe: Recipe, plan: Sequence[str]) -> Group:
+    def lived(cls, number: int, recipe: Recipe, plan: Sequence[str]) -> PlantedGroup:
         """A group that has lived its life, with what ``plan`` names somewhere in it."""
         group = cls(number, recipe, exact=f"{NEAR}owned-twice" in plan)
         group.live(plan)
@@ -247,8 +247,8 @@ class Group:
         self.at = BEGIN + int(random.uniform(0, 3600) * SECOND)
         self.cut = 0
         self.instant = False
-        self.rows: list[Row] = []
-        self.marks: list[Mark] = []
+        self.rows: list[PlantedEvent] = []
+        self.marks: list[PlantedMark] = []
         self.details: list[str] = []
         for _ in range(size):
             self.start(self.add())
@@ -266,7 +266,7 @@ class Group:
     def wait(self, least: float, most: float) -> None:
         self.at += self.some(least, most)
 
-    def say(
+    def emit(
         self,
         at: int,
         kind: Kind,
@@ -311,9 +311,9 @@ class Group:
     def start(self, consumer: int) -> None:
         """A process starts and subscribes; it is in the group from the next rebalance on."""
         at = self.at
-        self.say(at, Kind.STARTED, consumer)
+        self.emit(at, Kind.STARTED, consumer)
         for topic in range(len(self.topics)):
-            self.say(at, Kind.SUBSCRIBED, consumer, slot=len(self.slots) + topic)
+            self.emit(at, Kind.SUBSCRIBED, consumer, slot=len(self.slots) + topic)
         self.enter(consumer)
 
     def enter(self, consumer: int) -> None:
@@ -328,15 +328,15 @@ class Group:
         at = self.at
         member = self.member[consumer]
         self.callback(at, Kind.REVOKED, consumer, sorted(self.holds[consumer]), self.generation)
-        self.say(at + self.some(0.001, 0.01), Kind.LEAVING, consumer, member=member)
+        self.emit(at + self.some(0.001, 0.01), Kind.LEAVING, consumer, member=member)
         self.wait(0.01, 0.05)
-        self.say(self.at, Kind.REMOVED, member=member, detail="left")
-        self.say(self.at + self.some(0.001, 0.05), Kind.CLOSED, consumer)
+        self.emit(self.at, Kind.REMOVED, member=member, detail="left")
+        self.emit(self.at + self.some(0.001, 0.05), Kind.CLOSED, consumer)
         self.forget(consumer)
 
     def expire(self, consumer: int) -> int:
         """The session of a consumer runs out; the member id that it had."""
-        self.say(self.at, Kind.REMOVED, member=self.member[consumer], detail="heartbeat expiration")
+        self.emit(self.at, Kind.REMOVED, member=self.member[consumer], detail="heartbeat expiration")
         return self.forget(consumer)
 
     def forget(self, consumer: int) -> int:
@@ -346,7 +346,7 @@ class Group:
 
     def notice(self, at: int, consumer: int, generation: int) -> None:
         """A consumer that was removed learns of it."""
-        self.say(at, Kind.RESET, consumer, detail="UNKNOWN_MEMBER_ID")
+        self.emit(at, Kind.RESET, consumer, detail="UNKNOWN_MEMBER_ID")
         self.callback(at, Kind.LOST, consumer, sorted(self.holds[consumer]), generation)
 
     # Rebalances.
@@ -383,7 +383,7 @@ class Group:
         members, old, random = sorted(self.member), self.generation, self.random
         new = self.generation = old + 1
         began = self.at
-        self.say(began, Kind.PREPARING, generation=old, detail=reason)
+        self.emit(began, Kind.PREPARING, generation=old, detail=reason)
         joined = began
         for consumer in members:
             at = began + self.some(0.001, 2.0)
@@ -394,13 +394,13 @@ class Group:
                 at += self.some(0.001, 0.1)
             if phase and consumer == members[-1]:
                 at = max(at, began + int(phase * SECOND))
-            self.say(at, Kind.JOINING, consumer, member=self.member[consumer])
+            self.emit(at, Kind.JOINING, consumer, member=self.member[consumer])
             joined = max(joined, at)
         stable = joined + self.some(0.001, 0.02)
-        self.say(stable, Kind.STABLE, generation=new, detail=f"{len(members)} members")
+        self.emit(stable, Kind.STABLE, generation=new, detail=f"{len(members)} members")
         for consumer in members:
             at = stable + self.some(0.001, 0.02)
-            self.say(at, Kind.JOINED, consumer, member=self.member[consumer], generation=new)
+            self.emit(at, Kind.JOINED, consumer, member=self.member[consumer], generation=new)
 
         claims = {slot: consumer for consumer in members for slot in self.holds[consumer]}
         plan = [
@@ -429,7 +429,7 @@ class Group:
         ended, revoked = synced, False
         for consumer in members:
             at = synced + self.some(0.001, 0.02) + (4 * SECOND if consumer in late else 0)
-            self.say(at, Kind.SYNCED, consumer, member=self.member[consumer], generation=new)
+            self.emit(at, Kind.SYNCED, consumer, member=self.member[consumer], generation=new)
             held = self.holds[consumer]
             away = sorted(slot for slot in held.difference(parts[consumer]) if slot not in hold)
             at += self.some(0.0001, 0.005)
@@ -448,7 +448,7 @@ class Group:
 
     def live(self, plan: Sequence[str]) -> None:
         """Ordinary days, with what is planned spread evenly among them."""
-        usual = (self.grow, self.shrink, self.restart, self.crash, self.rejoin, self.roll)
+        ordinary = (self.grow, self.shrink, self.restart, self.crash, self.rejoin, self.roll)
         todo = [what for what in plan if what != "never-settles"]
         last = "never-settles" in plan  # after which there is nothing more
         done = 0
@@ -460,7 +460,7 @@ class Group:
                 self.wait(630, 800)
             else:
                 self.wait(260, 600)
-                self.random.choice(usual)()
+                self.random.choice(ordinary)()
         self.wait(650, 900)
         if self.number == 0:
             self.wait(7200 + 400 * self.recipe.rebalances, 7300 + 400 * self.recipe.rebalances)
@@ -528,10 +528,10 @@ class Group:
 
     def stop(self) -> None:
         """All leave within a second or two."""
-        self.say(self.at, Kind.PREPARING, generation=self.generation, detail="a member left")
+        self.emit(self.at, Kind.PREPARING, generation=self.generation, detail="a member left")
         for consumer in sorted(self.member):
             self.leave(consumer)
-        self.say(self.at, Kind.EMPTY, generation=self.generation + 1)
+        self.emit(self.at, Kind.EMPTY, generation=self.generation + 1)
 
     # What is planted.
 
@@ -639,12 +639,12 @@ class Group:
     def plant_unsettled(self) -> None:
         """Some join, others never answer, and that is the end of the log."""
         began = self.at
-        self.say(began, Kind.PREPARING, generation=self.generation, detail="slow member")
+        self.emit(began, Kind.PREPARING, generation=self.generation, detail="slow member")
         # An eager member that joins has given everything away. Only a new one has nothing to give.
         if not self.cooperative:
             self.start(self.add())
         for consumer in sorted(self.member)[0 if self.cooperative else -1 :][: len(self.member) - 1]:
-            self.say(began + self.some(0.001, 2.0), Kind.JOINING, consumer, member=self.member[consumer])
+            self.emit(began + self.some(0.001, 2.0), Kind.JOINING, consumer, member=self.member[consumer])
         self.mark("never-settles", -1, (began, BROKER), (-1, BROKER))
 
     def plant_needless(self) -> None:
@@ -677,12 +677,12 @@ class Group:
         """By consumer, the broker last: its name, the name of its host, the offset of its clock."""
         hosts = [f"host-{host:02}" for _, host in self.consumers]
         broker = f"broker-{self.broker}"
-        said = [f"{client}@{host}" for (client, _), host in zip(self.consumers, hosts, strict=True)]
+        consumer_names = [f"{client}@{host}" for (client, _), host in zip(self.consumers, hosts, strict=True)]
         offsets = [self.recipe.offset(host) for _, host in self.consumers]
         # The clocks of brokers are as those of the first hosts.
-        return [*said, ""], [*hosts, broker], [*offsets, self.recipe.offset(self.broker)]
+        return [*consumer_names, ""], [*hosts, broker], [*offsets, self.recipe.offset(self.broker)]
 
-    def columns(self) -> Column:
+    def columns(self) -> Int64Array:
         """The rows in the order of the log, as logged: one column for each part of a Row."""
         rows = np.array(self.rows, dtype=np.int64).reshape(-1, 7)
         rows = rows[rows[:, 0] >= self.cut]
@@ -694,7 +694,7 @@ class Group:
     def table(self) -> pa.Table:
         """Rows of EVENTS."""
         at, kind, consumer, member, generation, slot, detail = self.columns()
-        said, hosts, _ = self.names()
+        consumer_names, hosts, _ = self.names()
         writer = np.where(consumer < 0, len(self.consumers), consumer)
         topics = [*(topic for topic, _ in self.slots), *self.topics]
         numbers = pa.array(
@@ -708,7 +708,7 @@ class Group:
                 pa.array(at).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
                 pa.array(KINDS).take(pa.array(kind)),
                 pa.array([self.name]).take(pa.array(np.zeros(len(at), dtype=np.int64))),
-                chosen(said, consumer),
+                chosen(consumer_names, consumer),
                 chosen(self.member_ids, member),
                 pa.nulls(len(at), pa.string()),
                 pa.array(generation, pa.int32(), mask=generation < 0),
@@ -725,7 +725,7 @@ class Group:
 
     def truth(self) -> pa.Table:
         """Rows of TRUTH."""
-        said, _, offsets = self.names()
+        consumer_names, _, offsets = self.names()
         rows = []
         for check, slot, began, one, ended, other, consumers in self.marks:
             topic, partition = self.slots[slot] if slot >= 0 else (None, None)
@@ -737,7 +737,7 @@ class Group:
                     "partition": partition,
                     "began": began + offsets[one],
                     "ended": ended + offsets[other] if ended >= 0 else None,
-                    "consumers": [said[consumer] for consumer in consumers],
+                    "consumers": [consumer_names[consumer] for consumer in consumers],
                 }
             )
         return pa.Table.from_pylist(rows, schema=to_arrow_schema(TRUTH, timezone="UTC"))

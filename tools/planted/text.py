@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from rebalance.pipeline.events import Kind
+from rebalance.pipeline.audit.events import Kind
 
 FORMS = ("events", "java-2.4", "java-4.0")
 """Our own JSON lines, or what clients and brokers of a release write with log4j's usual layout."""
@@ -22,7 +22,7 @@ def lines(events: DataFrame, form: str) -> DataFrame:
     if form not in FORMS:
         raise ValueError(f"no such form: {form!r}; there are {', '.join(FORMS)}")
     name = F.concat_ws("-", "topic", "partition")
-    said = events.groupBy("file", "line").agg(
+    by_line = events.groupBy("file", "line").agg(
         *(F.first(c, ignorenulls=True).alias(c) for c in ("at", "kind", "group", "consumer", "generation")),
         *(F.first(c, ignorenulls=True).alias(c) for c in ("member", "detail", "host")),
         F.array_sort(F.collect_list(F.when(F.col("partition").isNotNull(), name))).alias("names"),
@@ -33,7 +33,7 @@ def lines(events: DataFrame, form: str) -> DataFrame:
     )
     value = _json() if form == "events" else _logged(form.removeprefix("java-"))
     return (
-        said.select("file", "at", "line", value.alias("value"))
+        by_line.select("file", "at", "line", value.alias("value"))
         .where("value is not null")
         .repartition("file")
         .sortWithinPartitions("file", "at", "line")
@@ -105,13 +105,13 @@ def _logged(release: str) -> Column:
         ),
         Kind.EMPTY: _text("Group ", group, " with generation ", generation, " is now empty", middle, end),
     }
-    said: Column | None = None
+    cases: Column | None = None
     who = _text(
         "[Consumer clientId=", F.regexp_extract("consumer", "^(.*)@", 1), ", groupId=", group, "] "
     )  # fmt: skip
     for kind, (text, logger) in client.items():
         text = _text(who, text, f" (org.apache.kafka.clients.consumer.internals.{logger})")
-        said = _when(said, kind, text)
+        cases = _when(cases, kind, text)
     prefix = (
         "[GroupCoordinator 0]: " if old else "[GroupCoordinator id=0 topic=__consumer_offsets partition=7] "
     )
@@ -121,9 +121,9 @@ def _logged(release: str) -> Column:
         else "org.apache.kafka.coordinator.group.GroupMetadataManager"
     )
     for kind, text in broker.items():
-        said = _when(said, kind, _text(prefix, text, f" ({logger})"))
-    assert said is not None
-    return _text("[", F.date_format("at", "yyyy-MM-dd HH:mm:ss,SSS"), "] INFO ", said)
+        cases = _when(cases, kind, _text(prefix, text, f" ({logger})"))
+    assert cases is not None
+    return _text("[", F.date_format("at", "yyyy-MM-dd HH:mm:ss,SSS"), "] INFO ", cases)
 
 
 _ABSTRACT, _CONSUMER = "AbstractCoordinator", "ConsumerCoordinator"
@@ -140,9 +140,9 @@ def _plan() -> Column:
     return F.array_join(F.transform(members, of), ", ")
 
 
-def _when(said: Column | None, kind: Kind, text: Column) -> Column:
+def _when(cases: Column | None, kind: Kind, text: Column) -> Column:
     ours = F.col("kind") == kind
-    return F.when(ours, text) if said is None else said.when(ours, text)
+    return F.when(ours, text) if cases is None else cases.when(ours, text)
 
 
 def _text(*parts: Column | str) -> Column:

@@ -1,0 +1,248 @@
+"""One mutant on the battery, and each in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple
+
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits, Stop
+from rebalance.explore.liveness.liveness import counts, settles
+from rebalance.model.machine import Machine
+from rebalance.properties.group.clauses import CONVERGES, ROUNDS, WITNESSES, rules
+from rebalance.properties.group.rules import Bounded, Rules
+
+from tools.mutation.battery import BUGS, CLEAN, MutationCase
+from tools.mutation.loading import Differing, loaded
+from tools.mutation.mutants import Mutant
+
+CPU_SECONDS = 90
+"""Of one mutant, on the whole battery."""
+
+MEMORY = 3 << 30
+"""Of one mutant."""
+
+ROOM = 25_000
+"""States that a mutant may have in a case beyond three times those of the model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What a case shows on the model as it is: clauses broken, liveness, what was reached.
+
+    ``differ``: the numbers of the mutants that change any value on the way; the others cannot be told here.
+    """
+
+    broken: frozenset[str]
+    settles: bool
+    rounds: int | None
+    witnesses: frozenset[str]
+    taken: frozenset[tuple[str, int]]
+    distinct: int
+    generated: int
+    seconds: float
+    differ: frozenset[int]
+
+
+class MutantVerdict(NamedTuple):
+    """How a mutant ended: ``kind`` is a key of ``KINDS``, ``by`` the clause (or what it was), ``where`` the
+    case. ``same``: the counts of states and steps are those of the model in every case."""
+
+    kind: str
+    by: str = ""
+    where: str = ""
+    detail: str = ""
+    same: bool = True
+    seconds: float = 0.0
+
+
+KINDS = {
+    "clause": "a clause is broken",
+    "settling": "a fair run does not settle (group/converges)",
+    "rounds": "a run takes more rebalances than any run of the model does (group/rounds)",
+    "witness": "a witness that the model reaches in the same case is not reached",
+    "finding": "a clause does not find a mistake any more that is switched on",
+    "error": "the model raises an exception",
+    "large": "the space is more than three times as large, and nothing is found in that much of it",
+    "timeout": "the time or the memory is used up",
+    "coverage": "an action of the model is never taken in a case in which it was",
+    "survived": "nothing of these",
+    "idle": "no value is ever another one than in the model, wherever the battery comes",
+}
+STRONG = ("clause", "settling", "rounds", "witness", "finding", "error", "coverage")
+"""After one of these the battery ends; after the others it goes on, and the first of them stands."""
+
+
+def _required(some: MutationCase, setup: Any, known: frozenset[str] = frozenset()) -> Rules:
+    """The rules of ``setup``: of a mistake the one that finds it, else all but those ``known`` to break."""
+    required = rules(setup)
+
+    def wanted(clause: str) -> bool:
+        return clause == some.finds if some.finds else clause not in known
+
+    return required._replace(
+        always=tuple(rule for rule in required.always if wanted(rule.clause)),
+        each_step=tuple(rule for rule in required.each_step if wanted(rule.clause)),
+    )
+
+
+def baseline(some: MutationCase) -> Baseline:
+    """What ``some`` shows on the model as it is."""
+    compare = Differing()
+    with loaded() as names:
+        setup = some.build(names["setup"])
+        required = _required(some, setup)
+        began = time.process_time()
+        made = names["group"].machine(setup)
+        clean = not some.finds
+        found = fast.explore(made, required, Limits(go_on=clean))
+        settled, rounds = True, None
+        if clean or some.finds == CONVERGES.id:
+            settled = all(settles(made, rule, found).holds for rule in required.finally_)
+        if clean:
+            rounds = counts(made, ROUNDED, found).reached
+        seconds = time.process_time() - began
+    with loaded(compare=compare) as names:
+        setup = some.build(names["setup"])
+        made = names["group"].machine(setup)
+        again = fast.explore(made, required, Limits(go_on=clean))
+        assert again.counts == found.counts
+        if clean or some.finds == CONVERGES.id:
+            for rule in required.finally_:
+                settles(made, rule, again)
+    if some.finds:
+        assert found.breaches or not settled, f"{some.name} does not find {some.finds}"
+    return Baseline(
+        broken=frozenset(breach.clause for breach in found.breaches), settles=settled, rounds=rounds,
+        witnesses=frozenset(w.clause for w in found.witnesses if w.count),
+        taken=frozenset(action for action, taken in found.taken.items() if taken.outcomes),
+        distinct=found.distinct, generated=found.generated, seconds=seconds,
+        differ=frozenset(compare.numbers),
+    )  # fmt: skip
+
+
+ROUNDED = Bounded(ROUNDS.id, lambda event: event.action == "join phase ends", 0)
+
+
+def attempt(mutant: Mutant | None, some: MutationCase, seen: Baseline) -> MutantVerdict:
+    """One mutant on one case; None is the model itself."""
+    with loaded(mutant) as names:
+        try:
+            return _attempt(names, some, seen)
+        except MemoryError:
+            return MutantVerdict("timeout", where=some.name, same=False)
+        except Exception as error:
+            return MutantVerdict("error", type(error).__name__, some.name, str(error)[:120], same=False)
+
+
+def _attempt(names: Mapping[str, Any], some: MutationCase, seen: Baseline) -> MutantVerdict:
+    setup = some.build(names["setup"])
+    made: Machine = names["group"].machine(setup)
+    required = _required(some, setup, seen.broken)
+    found = fast.explore(made, required, Limits(states=3 * seen.distinct + ROOM))
+    same = (found.distinct, found.generated) == (seen.distinct, seen.generated)
+    end = partial(MutantVerdict, where=some.name, same=same)
+    clauses = [breach.clause for breach in found.breaches]
+    if some.finds == CONVERGES.id and found.complete:
+        settled = all(settles(made, rule, found).holds for rule in required.finally_)
+        return end("finding", some.finds) if settled else end("survived")
+    if some.finds:
+        return end("survived") if clauses else end("finding", some.finds)
+    if found.breaches:
+        return end("clause", found.breaches[0].clause, detail=found.breaches[0].sentence)
+    if found.stop is not Stop.COMPLETE:
+        return end("large")
+    if seen.settles:
+        for rule in required.finally_:
+            if not settles(made, rule, found).holds:
+                return end("settling", rule.clause)
+    if seen.rounds is not None and not same:
+        most = counts(made, ROUNDED._replace(most=seen.rounds), found)
+        if not most.holds:
+            return end("rounds", ROUNDS.id, detail=f"{most.reached} for {seen.rounds}")
+    lost = [name for name in WITNESSES if name in seen.witnesses and name in found.missed]
+    if lost:
+        return end("witness", lost[0])
+    idle = [action for action in found.never_taken if action in seen.taken]
+    return end("coverage", idle[0][0]) if idle else end("survived")
+
+
+JUDGED = ("setup", "group")
+"""Modules that the clauses look through. A mutant of another one that changes values in clean cases, and the
+number of states and steps in none of them, is not tried on the mistakes."""
+
+
+def judge(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
+    """One mutant on the battery, until something strong is said about it."""
+    began = time.process_time()
+    differs = [some for some, seen in battery if mutant.number in seen.differ]
+    first = MutantVerdict("survived" if differs else "idle")
+    clean = any(not some.finds for some in differs) and mutant.module not in JUDGED
+    same = True
+    for some, seen in battery:
+        if mutant.number not in seen.differ or (some.finds and same and clean):
+            continue
+        verdict = attempt(mutant, some, seen)
+        same = same and verdict.same
+        if verdict.kind in STRONG or verdict.kind == first.kind == "large":
+            first = verdict
+            break
+        if first.kind == "survived":
+            first = verdict if verdict.kind != "survived" else first
+    return first._replace(same=same, seconds=time.process_time() - began)
+
+
+def _child(pipe: Connection, mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    pipe.send(judge(mutant, battery))
+    pipe.close()
+
+
+def run(
+    chosen: Sequence[Mutant],
+    battery: Sequence[tuple[MutationCase, Baseline]],
+    jobs: int = 2,
+    report_verdict: Callable[[Mutant, MutantVerdict], None] | None = None,
+) -> dict[str, MutantVerdict]:
+    """Judge each mutant in a process of its own, ``jobs`` at once; verdicts by key, in the order given."""
+    context = multiprocessing.get_context("fork")
+    waiting = list(reversed(chosen))
+    running: dict[Connection, tuple[Mutant, Any]] = {}
+    verdicts: dict[str, MutantVerdict] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            mutant = waiting.pop()
+            mine, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_child, args=(theirs, mutant, battery))
+            process.start()
+            theirs.close()
+            running[mine] = mutant, process
+        for pipe in wait(list(running)):
+            assert isinstance(pipe, Connection)
+            mutant, process = running.pop(pipe)
+            try:
+                verdicts[mutant.key] = pipe.recv()
+            except EOFError:  # the limit of the processor's time ended it
+                verdicts[mutant.key] = MutantVerdict("timeout", same=False, seconds=CPU_SECONDS)
+            pipe.close()
+            process.join()
+            if report_verdict is not None:
+                report_verdict(mutant, verdicts[mutant.key])
+    return {mutant.key: verdicts[mutant.key] for mutant in chosen}
+
+
+def measured() -> list[tuple[MutationCase, Baseline]]:
+    """The battery on the model as it is, the quickest first; a mistake after the clean cases that are quicker
+    than a third of a second."""
+    pairs = [(each, baseline(each)) for each in (*CLEAN, *BUGS)]
+    return sorted(pairs, key=lambda pair: max(QUICK, pair[1].seconds) if pair[0].finds else pair[1].seconds)
+
+
+QUICK = 0.35
