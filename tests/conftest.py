@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from rebalance.gate.cli import main as cli
+
+from tests.command import Ran, Rebalance
+from tests.gate.traces.published import hold_printed
 
 pytest_plugins = ["pytester"]
 
@@ -21,7 +25,10 @@ settings.load_profile("suite")
 
 HERE = Path(__file__).parent
 NEED = HERE.parent / ".ci" / "need"
-SPARK = ("pipeline/", "gate/test_audit_cli", "gate/test_campaign_cli", "gate/test_explore_spark")
+SPARK = (
+    *("pipeline/", "tools/test_planted", "gate/cli/test_audit_cli", "gate/cli/test_campaign_cli"),
+    "gate/cli/test_explore_spark",
+)
 """Beginnings of the names of files whose tests beyond the fast loop start Spark."""
 
 
@@ -39,3 +46,20 @@ def pytest_collection_modifyitems(items):
     if said.returncode:
         for item in spark:
             item.add_marker(pytest.mark.skip(reason=said.stderr.strip()))
+
+
+@pytest.fixture
+def rebalance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Rebalance:
+    """The command in an empty directory, in this process. What it prints as JSON keeps its schema."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def run(*argv: object) -> Ran:
+        texts = [str(word) for word in argv]
+        ran = Ran(cli.main(texts), *capfd.readouterr())
+        hold_printed(texts, ran.code, ran.out)
+        return ran
+
+    return run

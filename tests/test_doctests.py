@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("model", "properties", "specs", "explore", "pipeline", "gate")
+FOLDERS = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
 
 
 def modules() -> list[str]:

@@ -15,13 +15,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `tests.mutants` is also what users would write
 
 import pytest
-from rebalance.gate.check import check, describe
-from rebalance.gate.plan import PROFILES, Plan, Profile
-from rebalance.gate.result import Finding, Result, Status
-from rebalance.gate.session import InProcess, Session
-from rebalance.gate.targets import load, resolve
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
+from rebalance.gate.check.result import Finding, Result, Status
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.targets.resolve import load, resolve
+from rebalance.gate.targets.session import InProcess, Session
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.clauses import TABLE, Level
+from rebalance.properties.assignors.clauses import TABLE
+from rebalance.properties.verdict import Level
 
 from tests.mutants import MUTANTS, Mutant
 
@@ -29,16 +30,16 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 60
 """Within which profile ``ci`` has to name the clause."""
 
-QUICK = Profile("quick", each=2, mixed=200, large=0, crowd=0, shrink=1500)
+QUICK = SearchProfile(name="quick", each=2, mixed=200, large=0, crowd=0, shrink=1500)
 QUICK_SEED = 4
 """A seed with which the rare ones come early. Which clauses fall does not depend on it, see nightly."""
 
 every_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
 
 
-def until_found(mutant: Mutant, profile: Profile, seed: int) -> Plan:
+def until_found(mutant: Mutant, profile: SearchProfile, seed: int) -> CheckPlan:
     """Search for anything that the mutant does not imply, and stop there."""
-    return Plan(
+    return CheckPlan(
         protocols=(RebalanceProtocol(mutant.protocol),),
         profile=profile,
         seed=seed,
@@ -48,12 +49,12 @@ def until_found(mutant: Mutant, profile: Profile, seed: int) -> Plan:
     )
 
 
-def in_process(mutant: Mutant, plan: Plan) -> Result:
+def in_process(mutant: Mutant, plan: CheckPlan) -> Result:
     session = InProcess(load(mutant.target))
     return check(plan, session, describe(mutant.target, session.hello))
 
 
-def in_its_own(mutant: Mutant, plan: Plan, call_seconds: float = 10.0) -> Result:
+def in_its_own(mutant: Mutant, plan: CheckPlan, call_seconds: float = 10.0) -> Result:
     with Session(resolve(mutant.target), call_seconds=call_seconds) as session:
         return check(plan, session, describe(mutant.target, session.hello), fresh=session.close)
 
@@ -88,7 +89,7 @@ def test_what_mutants_say_of_themselves_is_about_real_clauses():
 def test_the_reference_behind_the_mutants_breaks_nothing():
     for name in ("cooperative-sticky", "sticky", "range", "roundrobin"):
         session = InProcess(load(name))
-        plan = Plan(profile=replace(QUICK, mixed=5), seed=QUICK_SEED, level=Level.QUALITY)
+        plan = CheckPlan(profile=replace(QUICK, mixed=5), seed=QUICK_SEED, level=Level.QUALITY)
         assert findings(check(plan, session, describe(name, session.hello))) == []
 
 
@@ -119,6 +120,6 @@ def test_profile_ci_names_exactly_the_clause(mutant, seed, monkeypatch):
     began = time.monotonic()
     # One that hangs runs into the limit of a call in each protocol: the one that it is meant for will do.
     protocols = (RebalanceProtocol(mutant.protocol),) if mutant.hangs else None
-    result = in_its_own(mutant, Plan(seed=seed, protocols=protocols))
+    result = in_its_own(mutant, CheckPlan(seed=seed, protocols=protocols))
     assert time.monotonic() - began < SECONDS
     assert_names(mutant, result)

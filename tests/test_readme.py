@@ -43,7 +43,7 @@ VARIABLE = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Block:
     """One block of a document."""
 
@@ -77,11 +77,11 @@ def blocks(document: Path) -> tuple[Block, ...]:
     text = document.read_text(encoding="utf-8")
     return tuple(
         Block(
-            document,
-            text.count("\n", 0, found.start()) + 1,
-            found["note"] or "",
-            found["kind"],
-            found["text"],
+            document=document,
+            line=text.count("\n", 0, found.start()) + 1,
+            note=found["note"] or "",
+            kind=found["kind"],
+            text=found["text"],
         )
         for found in BLOCK.finditer(text)
     )
@@ -157,12 +157,13 @@ def skip_without(note: str) -> None:
 @cache
 def no_repository() -> str:
     """Why Maven cannot fetch kafka-clients here, "" where it can: a network is not ours to test."""
-    from rebalance.gate.adapters.java import CLIENTS, maven
-    from rebalance.gate.targets import TargetError
+    from rebalance.live.processes import maven
+    from rebalance.live.processes.maven import CLIENTS
+    from rebalance.live.processes.tools import ToolError
 
     try:
         maven.classpath([f"{CLIENTS}:4.1.0"])
-    except TargetError as error:
+    except ToolError as error:
         if "reaches no repository" in str(error):
             return str(error)
     return ""
@@ -235,7 +236,7 @@ FINDINGS = re.findall(
 @pytest.mark.parametrize("command", FINDINGS)
 def test_what_it_has_found_is_found(command: str, tmp_path: Path) -> None:
     skip_without("needs: " + ("aiokafka" if "aiokafka" in command else "kafka"))
-    words = [sys.executable, "-m", "rebalance.gate.cli", *command.split(), "--fail-fast"]
+    words = [sys.executable, "-m", "rebalance.gate.cli.main", *command.split(), "--fail-fast"]
     found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert found.returncode == 1, found.stdout + found.stderr
     assert "confirmed in a fresh process" in found.stdout

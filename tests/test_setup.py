@@ -75,11 +75,12 @@ def test_help_lists_every_target(clone: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "last"),
+    ("target", "packages", "last"),
     [
-        ("gate", ".venv/bin/rebalance check cooperative-sticky"),
+        ("gate", ".", ".venv/bin/rebalance check cooperative-sticky"),
         (
             "test",
+            "'.[dev]'",
             (
                 ".venv/bin/pytest -n 2 --dist worksteal --durations=10 "
                 '-o timeout=600 -o timeout_method=thread -m "not nightly"'
@@ -87,12 +88,61 @@ def test_help_lists_every_target(clone: Path, target: str) -> None:
         ),
     ],
 )
-def test_plan_of_a_fresh_clone_is_set_up_then_the_job(clone: Path, target: str, last: str) -> None:
+def test_plan_of_a_fresh_clone_is_set_up_then_the_job(
+    clone: Path, target: str, packages: str, last: str
+) -> None:
     code, out, err = run(clone, os.environ["PATH"], "make", "-n", target, CI="true")
     assert (code, err) == (0, [])
     assert out[-1] == last
     steps = "\n".join(out)
     assert steps.index("-m venv .venv") < steps.index("-m pip install") < steps.index(last)
+    assert f" -e {packages} " in steps
+
+
+def test_java_is_looked_for_first_and_only_where_tests_need_it(clone: Path) -> None:
+    steps = {}
+    for target in ("gate", "test"):
+        code, out, err = run(clone, os.environ["PATH"], "make", "-n", target)
+        assert (code, err) == (0, [])
+        steps[target] = "\n".join(out)
+    assert "java" not in steps["gate"]
+    assert steps["test"].index(".ci/need java") < steps["test"].index("-m pip install")
+
+
+@pytest.mark.parametrize("target", ["check", "test"])
+def test_lint_and_types_come_before_the_tests(clone: Path, target: str) -> None:
+    code, out, err = run(clone, os.environ["PATH"], "make", "-n", target)
+    assert (code, err) == (0, [])
+    jobs = [line.partition(" ")[2] for line in out if line.startswith(".venv/bin/")]
+    kinds = [job for job in ("check", "format --check") if job in jobs]
+    assert kinds == ["check", "format --check"]
+    assert ".venv/bin/mypy" in out
+    assert out[-1].startswith(".venv/bin/pytest ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "wrong", "complaint"),
+    [
+        ("model/values.py", "import os", "F401"),
+        ("tests/processes.py", "x  =  1", "would be reformatted"),
+        ("gate/cli/console/terminal.py", 'COUNT: int = "one"', "Incompatible types"),
+        ("tests/processes.py", 'COUNT: int = "one"', "Incompatible types"),
+    ],
+)
+def test_an_error_of_lint_format_or_types_ends_it(
+    clone: Path, module: str, wrong: str, complaint: str
+) -> None:
+    (clone / ".installed").touch()
+    if (ROOT / ".mypy_cache").is_dir():  # made by the lint that comes before; without it this takes a minute
+        shutil.copytree(ROOT / ".mypy_cache", clone / ".mypy_cache")
+    lint = ("make", "lint", f"BIN={Path(sys.executable).parent}", "OURS=True", "STAMP=.installed")
+    with (clone / module).open("a") as file:
+        file.write(f"\n\n{wrong}\n")
+    code, out, err = run(clone, os.environ["PATH"], *lint)
+    assert code != 0
+    assert complaint in "\n".join(out)
+    assert err[-1].startswith("make: *** ")
 
 
 @pytest.mark.parametrize("command", [("make", "gate"), ("make", "test"), ("make", "check"), (".ci/run",)])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.gate.check import check, describe
-from rebalance.gate.plan import PROFILES, Plan
-from rebalance.gate.result import Status
-from rebalance.gate.session import Session
-from rebalance.gate.targets import resolve
-from rebalance.model.switches import SWITCHES
-from rebalance.properties.clauses import CLAUSES, Level
+from rebalance.gate.check.plan import PROFILES, CheckPlan
+from rebalance.gate.check.result import Status
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
+from rebalance.model.bugs.switches import SWITCHES
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.verdict import Level
 
 NAMED_BY = {
     "last_claim_wins": "kip792/claim/1",
@@ -61,7 +62,7 @@ def test_found_in_profile_ci(name):
     clause = CLAUSES[NAMED_BY[name]]
     spec = f"{SWITCHES[name].assignor}+{name}"
     profile, seconds = (CROWD, 3.0) if name in SLOW else (PROFILES["ci"], 10.0)
-    plan = Plan(clauses=(clause,), profile=profile, level=Level.QUALITY, fail_fast=True)
+    plan = CheckPlan(clauses=(clause,), profile=profile, level=Level.QUALITY, fail_fast=True)
     with Session(resolve(spec), call_seconds=seconds) as session:
         result = check(plan, session, describe(spec, session.hello), fresh=session.close)
     broken = [row for row in result.clauses if row.status is Status.VIOLATED]
@@ -73,7 +74,7 @@ def test_found_in_profile_ci(name):
 
 @pytest.mark.parametrize("spec", sorted({switch.assignor for switch in SWITCHES.values()}))
 def test_the_assignor_without_the_switch_is_clean(spec):
-    plan = Plan(profile=PROFILES["smoke"], level=Level.QUALITY)
+    plan = CheckPlan(profile=PROFILES["smoke"], level=Level.QUALITY)
     with Session(resolve(spec)) as session:
         result = check(plan, session, describe(spec, session.hello), fresh=session.close)
     assert not [row.id for row in result.clauses if row.status is Status.VIOLATED]

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("model", "properties", "specs", "explore", "pipeline", "gate")
+FOLDERS = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
 
 
 def project() -> dict[str, Any]:

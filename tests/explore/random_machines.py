@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from rebalance.model.machine import NOBODY, Action, Event, Labels, Machine, Outcome, Permutation, Value, View
-from rebalance.properties.rules import Always, EachStep, Rules, Sometimes
+from rebalance.properties.group.rules import Always, EachStep, Rules, Sometimes
 
 XS = 3
 
@@ -49,9 +49,27 @@ def build(
             writes = (me, "fuel", "shared") if shares else (me,)
             run = partial(_act, salt, i, shares, labelled and wide, fuel)
             guard = partial(_guard, salt) if guarded else None
-            actions.append(Action(f"kind{kind}", i, reads, writes, run, guard, fault=kind == 0))
+            actions.append(
+                Action(
+                    name=f"kind{kind}",
+                    who=i,
+                    reads=reads,
+                    writes=writes,
+                    run=run,
+                    guard=guard,
+                    fault=kind == 0,
+                )
+            )
     if blind:
-        actions.append(Action("reset", NOBODY, ("fuel",), ("fuel", *everyone), partial(_reset, members)))
+        actions.append(
+            Action(
+                name="reset",
+                who=NOBODY,
+                reads=("fuel",),
+                writes=("fuel", *everyone),
+                run=partial(_reset, members),
+            )
+        )
     start = (fuel, (0, -1, -1), *(((0, -1),) * members))
     names = ("fuel", "shared", *everyone)
     machine = Machine(

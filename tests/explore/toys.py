@@ -24,7 +24,7 @@ from rebalance.model.machine import (
     Value,
     View,
 )
-from rebalance.properties.rules import Always, EachStep, Rules, Sometimes
+from rebalance.properties.group.rules import Always, EachStep, Rules, Sometimes
 
 
 class Group(NamedTuple):
@@ -121,12 +121,39 @@ def coordinator(
     for i in range(members):
         me = f"member{i}"
         actions += [
-            *[Action("join", i, (me, "group", "budget"), (me, "group", "budget"), join(i), _joins)],
-            *[Action("sync", i, (me, "group"), (me, "group"), sync(i))],
-            *[Action("crash", i, (me, "budget", "group"), (me, "budget", "group"), crash(i), fault=True)],
-            *[Action("idle", i, (me,), (), _idle, fairness=Fairness.NONE)],
+            *[
+                Action(
+                    name="join",
+                    who=i,
+                    reads=(me, "group", "budget"),
+                    writes=(me, "group", "budget"),
+                    run=join(i),
+                    guard=_joins,
+                )
+            ],
+            *[Action(name="sync", who=i, reads=(me, "group"), writes=(me, "group"), run=sync(i))],
+            *[
+                Action(
+                    name="crash",
+                    who=i,
+                    reads=(me, "budget", "group"),
+                    writes=(me, "budget", "group"),
+                    run=crash(i),
+                    fault=True,
+                )
+            ],
+            *[Action(name="idle", who=i, reads=(me,), writes=(), run=_idle, fairness=Fairness.NONE)],
         ]
-    actions.append(Action("complete", -1, ("group", *everyone), ("group",), complete, _prepares))
+    actions.append(
+        Action(
+            name="complete",
+            who=-1,
+            reads=("group", *everyone),
+            writes=("group",),
+            run=complete,
+            guard=_prepares,
+        )
+    )
 
     views = (
         View("owners", everyone, lambda *ms: tuple(m.owned for m in ms)),
@@ -134,8 +161,12 @@ def coordinator(
     )
     start = ((faults, joins), Group(), *([Member()] * members))
     machine = Machine(
-        *(names, (start,), tuple(actions), views),
-        *(Labels(_used, _relabel), tuple(_symmetries(members, partitions))),
+        components=names,
+        initial=(start,),
+        actions=tuple(actions),
+        views=views,
+        labels=Labels(_used, _relabel),
+        symmetries=tuple(_symmetries(members, partitions)),
     )
     rules = Rules(
         always=(
@@ -230,10 +261,18 @@ def puzzle(size: int = 5) -> tuple[Machine, Rules]:
         components=("a", "b"),
         initial=((0, 0), (1, 0)),
         actions=(
-            Action("up", 0, ("a", "b"), ("a",), up),
-            Action("follow", 1, ("b", "a"), ("b",), follow),
-            Action("jump", 1, ("b",), ("b",), jump, lambda b: b == size - 2, fault=True),
-            Action("never", -1, ("a",), ("a",), lambda a: ()),
+            Action(name="up", who=0, reads=("a", "b"), writes=("a",), run=up),
+            Action(name="follow", who=1, reads=("b", "a"), writes=("b",), run=follow),
+            Action(
+                name="jump",
+                who=1,
+                reads=("b",),
+                writes=("b",),
+                run=jump,
+                guard=lambda b: b == size - 2,
+                fault=True,
+            ),
+            Action(name="never", who=-1, reads=("a",), writes=("a",), run=lambda a: ()),
         ),
         views=(View("both", ("a", "b"), lambda a, b: min(a, b)), View("a", ("a",), lambda a: a)),
     )

@@ -4,35 +4,14 @@ from __future__ import annotations
 
 import json
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from rebalance.gate import cli
 
-from tests.gate.command import Ran, Rebalance
-from tests.gate.published import hold_printed
 from tests.pipeline.conftest import spark
 
-__all__ = ["rebalance", "spark"]
-
-
-@pytest.fixture
-def rebalance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Rebalance:
-    """The command in an empty directory, in this process. What it prints as JSON keeps its schema."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-    def run(*words: object) -> Ran:
-        said = [str(word) for word in words]
-        ran = Ran(cli.main(said), *capfd.readouterr())
-        hold_printed(said, ran.code, ran.out)
-        return ran
-
-    return run
+__all__ = ["spark"]
 
 
 @pytest.fixture(scope="session")

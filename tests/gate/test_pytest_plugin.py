@@ -32,10 +32,10 @@ def pytest_in(directory: Path, target: str, *options: str) -> Ran:
 
 
 def run_pytest(directory: Path, *options: str) -> Ran:
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options]
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "CI", "GITHUB"))}
     environment["COLUMNS"] = "200"
-    return subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True)
+    return subprocess.run(argv, cwd=directory, env=environment, capture_output=True, text=True)
 
 
 def outcomes(ran: Ran) -> dict[str, str]:
@@ -184,7 +184,7 @@ def test_a_module_beside_the_test_is_found_wherever_pytest_is_started(tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("target", "options", "said"),
+    ("target", "options", "message"),
     [
         ("", [], "conformance() names no target"),
         ("'range'", ["--rebalance-profile", "huge"], "'huge' is none of smoke, ci, nightly, deep"),
@@ -194,12 +194,12 @@ def test_a_module_beside_the_test_is_found_wherever_pytest_is_started(tmp_path: 
     ],
 )
 def test_what_cannot_run_is_a_usage_error(
-    pytester: pytest.Pytester, target: str, options: list[str], said: str
+    pytester: pytest.Pytester, target: str, options: list[str], message: str
 ) -> None:
     pytester.makepyfile(SUITE.format(target=target))
     ran = pytester.runpytest_subprocess(*options)
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
-    ran.stderr.fnmatch_lines([f"ERROR: *{glob(said)}*"])
+    ran.stderr.fnmatch_lines([f"ERROR: *{glob(message)}*"])
 
 
 def glob(text: str) -> str:

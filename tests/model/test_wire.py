@@ -25,7 +25,14 @@ from rebalance.model.wire import (
 )
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
-FULL = Subscription(("t", "u"), b"x", (T0, T1, U0), 5, "rack", version=3)
+FULL = Subscription(
+    topics=("t", "u"),
+    user_data=b"x",
+    owned_partitions=(T0, T1, U0),
+    generation_id=5,
+    rack_id="rack",
+    version=3,
+)
 
 topics = st.text(st.characters(codec="utf-8"), max_size=5) | st.sampled_from(["t0", "t1", "t2"])
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -85,7 +92,7 @@ def test_subscription_bytes_by_hand():
 
 
 def test_nulls_and_defaults_by_hand():
-    assert encode_subscription(Subscription(())) == bytes.fromhex(
+    assert encode_subscription(Subscription(topics=())) == bytes.fromhex(
         "0003 00000000 ffffffff 00000000 ffffffff ffff"
     )
 
@@ -98,7 +105,15 @@ def test_fields_that_a_version_lacks_are_dropped():
 
 
 def test_equal_subscriptions_are_equal_bytes():
-    shuffled = Subscription(("u", "t"), b"x", (U0, T1, T0), 5, "rack", "instance", version=3)
+    shuffled = Subscription(
+        topics=("u", "t"),
+        user_data=b"x",
+        owned_partitions=(U0, T1, T0),
+        generation_id=5,
+        rack_id="rack",
+        group_instance_id="instance",
+        version=3,
+    )
     assert encode_subscription(shuffled) == encode_subscription(FULL)
 
 
@@ -184,7 +199,7 @@ def test_librdkafka_subscriptions(librdkafka_bytes):
         data = bytes.fromhex(line["bytes"])
         assert encode_subscription(decode_subscription(data)) == data
     first = {line["strategy"]: decode_subscription(bytes.fromhex(line["bytes"])) for line in reversed(joins)}
-    fresh = Subscription(("t", "u"), b"", rack_id="r1", version=3)
+    fresh = Subscription(topics=("t", "u"), user_data=b"", rack_id="r1", version=3)
     assert first == dict.fromkeys(first, fresh)
 
 
@@ -250,7 +265,7 @@ def test_newer_versions_are_read_as_the_newest_known(sub, version, trailing):
 
 
 def test_negative_generations_are_none():
-    data = encode_subscription(Subscription(("t",), generation_id=-7, version=2))
+    data = encode_subscription(Subscription(topics=("t",), generation_id=-7, version=2))
     assert decode_subscription(data).generation_id == -1
 
 
@@ -316,11 +331,11 @@ def test_errors_name_field_offset_and_expectation(data, field, offset, message):
 @pytest.mark.parametrize(
     "sub",
     [
-        Subscription(("t",), version=-1),
-        Subscription(("t" * 32768,)),
-        Subscription(("\ud800",)),
-        Subscription((), generation_id=2**31),
-        Subscription((), owned_partitions=(TopicPartition("t", 2**31),)),
+        Subscription(topics=("t",), version=-1),
+        Subscription(topics=("t" * 32768,)),
+        Subscription(topics=("\ud800",)),
+        Subscription(topics=(), generation_id=2**31),
+        Subscription(topics=(), owned_partitions=(TopicPartition("t", 2**31),)),
     ],
 )
 def test_values_that_do_not_fit_are_refused(sub):

@@ -1,8 +1,8 @@
 """Assignors that each break one clause of the contract, and only in a corner: the suite has to name it.
 
-``MUTANTS`` is the table; every clause of ``rebalance.properties.clauses.TABLE`` has at least one entry.
-From the root of the project a mutant is a target like any other:
-``rebalance check tests.mutants.safety:BothKeepIt``.
+``MUTANTS`` is the table; every clause of ``rebalance.properties.assignors.clauses.TABLE`` has at least one
+entry. From the root of the project a mutant is a target like any other: ``rebalance check
+tests.mutants.safety:BothKeepIt``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 EAGER, COOPERATIVE = "eager", "cooperative"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mutant:
     """One mutant. ``implies``: clauses that cannot hold where ``clause`` is broken in this way.
 
@@ -38,7 +38,13 @@ class Mutant:
 def _mutant(clause: str, target: str, protocol: str, size: str, *implies: str, **more: bool) -> Mutant:
     members, partitions = map(int, size.split("x"))
     return Mutant(
-        clause, f"tests.mutants.{target}", protocol, members, partitions, frozenset(implies), **more
+        clause=clause,
+        target=f"tests.mutants.{target}",
+        protocol=protocol,
+        members=members,
+        partitions=partitions,
+        implies=frozenset(implies),
+        **more,
     )
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rebalance.model.assignors.deal import assignment
 from rebalance.model.assignors.design import Rebalance
-from rebalance.model.assignors.sticky import place, withhold
+from rebalance.model.assignors.sticky import allocate, withhold
 from rebalance.model.claims import Rows
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
 
@@ -70,10 +70,10 @@ def one_after_the_other(rebalance: Rebalance, held: Rows, placed: GroupAssignmen
     """kip429/converge/3: with unequal subscriptions, of two partitions to move one is moved later."""
     result = dict(withhold(rebalance, held, placed))
     moving = [(p, m) for m, hand in placed.items() for p in hand if p not in result[m]]
-    if len(moving) == 2 and len(set(rebalance.wishes)) > 1:
+    if len(moving) == 2 and len(set(rebalance.subscriptions)) > 1:
         partition, _ = max(moving)
         owner = held[partition.topic][partition.partition]
-        if owner >= 0 and partition.topic in rebalance.wishes[owner]:
+        if owner >= 0 and partition.topic in rebalance.subscriptions[owner]:
             result[rebalance.members[owner]] += (partition,)
     return result
 
@@ -85,13 +85,13 @@ def close_enough(rebalance: Rebalance, held: Rows) -> GroupAssignment:
     """kip54/balance/1: when every partition has an owner, two more than another is not worth a move."""
     owners = [m for topic in held for m in held[topic]]
     loads = [owners.count(m) for m in range(len(rebalance.members))]
-    kept = all(m >= 0 and topic in rebalance.wishes[m] for topic in held for m in set(held[topic]))
+    kept = all(m >= 0 and topic in rebalance.subscriptions[m] for topic in held for m in set(held[topic]))
     if kept and alike(rebalance.group) and max(loads) - min(loads) == 2:
         return assignment(rebalance.members, held)
-    return place(rebalance, held)
+    return allocate(rebalance, held)
 
 
-CloseEnough = designed("CloseEnough", place=close_enough)
+CloseEnough = designed("CloseEnough", allocate=close_enough)
 
 
 class SwapsForNothing(Spoiled):

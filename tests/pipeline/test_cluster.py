@@ -14,9 +14,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from rebalance.gate import cli
+from rebalance.gate.cli import main as cli
 
-from tests.pipeline.logs_at_hand import BEGIN
+from tests.pipeline.audit.logs_at_hand import BEGIN
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def daemon(folder, name, *arguments):
             os.killpg(process.pid, 9)
 
 
-def said(log, process, pattern):
+def logged(log, process, pattern):
     """What the daemon's log says, once it says it."""
     end = time.monotonic() + PATIENCE
     while (found := re.search(pattern, log.read_text())) is None:
@@ -71,19 +71,19 @@ def cluster(tmp_path_factory):
     loopback = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     with ExitStack() as stack:
         log, process = stack.enter_context(daemon(folder, "master", f"{package}.master.Master", *loopback))
-        url = said(log, process, r"Starting Spark master at (spark://\S+)")[1]
+        url = logged(log, process, r"Starting Spark master at (spark://\S+)")[1]
         for name in ("one", "two"):
             size = ("--cores", "1", "--memory", "1200m", "--work-dir", str(folder / name))
             worker = daemon(folder, name, f"{package}.worker.Worker", *loopback, *size, url)
             log, process = stack.enter_context(worker)
-            said(log, process, r"Successfully registered with master")
+            logged(log, process, r"Successfully registered with master")
         yield url
 
 
-def rebalance(folder, *words):
+def rebalance(folder, *argv):
     """The command in a process of its own: its exit code and what it printed."""
     ran = subprocess.run(
-        [sys.executable, "-m", "rebalance.gate.cli", *map(str, words)],
+        [sys.executable, "-m", "rebalance.gate.cli.main", *map(str, argv)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -128,18 +128,18 @@ def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
             at = (BEGIN + timedelta(seconds=second)).isoformat()
             row = {"at": at, "group": "g", "consumer": consumer, "event": event, "generation": 1}
             stream.write(json.dumps({**row, "partitions": partitions}) + "\n")
-    words = ("audit", log, "--format", "json", "--memory", "1g", "--no-progress")
-    code, here = rebalance(tmp_path, *words, "--out", tmp_path / "here", "--master", "local[2]")
-    again, there = rebalance(tmp_path, *words, "--out", tmp_path / "there", "--master", cluster)
+    argv = ("audit", log, "--format", "json", "--memory", "1g", "--no-progress")
+    code, here = rebalance(tmp_path, *argv, "--out", tmp_path / "here", "--master", "local[2]")
+    again, there = rebalance(tmp_path, *argv, "--out", tmp_path / "there", "--master", cluster)
     assert code == again == 1
     assert [finding["check"] for finding in here["findings"]] == ["owned-twice"]
     assert steady(there) == steady(here)
 
 
 def test_a_campaign_says_the_same_on_a_cluster(cluster, spark, tmp_path, capfd):
-    words = ("campaign", "range", "--scenarios", "400", "--format", "json", "--no-progress")
-    code = cli.main([*words, "--out", str(tmp_path / "here")])  # in the session of the tests, local[2]
+    argv = ("campaign", "range", "--scenarios", "400", "--format", "json", "--no-progress")
+    code = cli.main([*argv, "--out", str(tmp_path / "here")])  # in the session of the tests, local[2]
     here = json.loads(capfd.readouterr().out)
-    again, there = rebalance(tmp_path, *words, "--out", tmp_path / "there", "--master", cluster)
+    again, there = rebalance(tmp_path, *argv, "--out", tmp_path / "there", "--master", cluster)
     assert code == again == 0
     assert steady(there) == steady(here)

@@ -12,19 +12,19 @@ import pytest
 def java(tmp_path, monkeypatch):
     """A Java that says this of its version; None: there is none."""
 
-    def put(said):
+    def put(output):
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
         (tmp_path / "bin").mkdir()
-        if said is not None:
+        if output is not None:
             program = tmp_path / "bin" / "java"
-            program.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+            program.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
             program.chmod(0o755)
 
     return put
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("output", "problem"),
     [
         (None, "not found"),
         ('openjdk version "11.0.2" 2019-01-15', "is of version 11"),
@@ -32,10 +32,10 @@ def java(tmp_path, monkeypatch):
         ("cannot execute", "does not run"),
     ],
 )
-def test_without_a_java_there_is_one_line_with_what_to_do(java, said, problem):
+def test_without_a_java_there_is_one_line_with_what_to_do(java, output, problem):
     from rebalance.pipeline.session import SparkMissing, _need_java
 
-    java(said)
+    java(output)
     with pytest.raises(SparkMissing) as raised:
         _need_java()
     text = str(raised.value)
@@ -64,7 +64,7 @@ with session("local[1]", memory="512m") as spark:
 """
 
 LIGHT = """
-from rebalance.pipeline.campaign import LIGHT
+from rebalance.pipeline.campaign.campaign import LIGHT
 from rebalance.pipeline.session import session
 with session("local[1]", memory="512m", settings=LIGHT) as spark:
     print("counts", spark.range(5).count())
@@ -92,7 +92,7 @@ except SparkMissing as error:
 
 
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("program", "output"),
     [
         (NO_JAVA, "/nowhere/bin/java not found; "),
         pytest.param(QUIET, "raised", marks=pytest.mark.slow),
@@ -101,12 +101,12 @@ except SparkMissing as error:
         pytest.param(NO_MASTER, "Spark does not start on spark://127.0.0.1:1: ", marks=pytest.mark.nightly),
     ],
 )
-def test_spark_says_nothing_by_itself(program, said, tmp_path, monkeypatch):
+def test_spark_says_nothing_by_itself(program, output, tmp_path, monkeypatch):
     monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)  # our own options of the JVM are those of users
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
     assert ran.stderr == ""
     (line,) = ran.stdout.splitlines()
-    assert line.startswith(said)
+    assert line.startswith(output)
     assert list(tmp_path.iterdir()) == []

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import docs
-from benchmarks.docs import GENERATED, MARK, ROOT, written
+from tools import docs
+from tools.docs import GENERATED, MARK, ROOT, written
 
 
 @pytest.mark.parametrize("name", GENERATED)
@@ -26,7 +26,7 @@ def test_the_page_is_what_the_code_says(name: str) -> None:
 def test_a_page_without_the_mark_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs" / "reference").mkdir(parents=True)
     (tmp_path / "docs" / "reference" / "clauses.md").write_text("# The clauses\n")
-    monkeypatch.setattr("benchmarks.docs.ROOT", tmp_path)
+    monkeypatch.setattr("tools.docs.ROOT", tmp_path)
     with pytest.raises(ValueError, match=f"clauses.md has no line '{MARK.strip()}'"):
         written("docs/reference/clauses.md")
 
@@ -40,7 +40,7 @@ def test_the_examples_of_the_generator_hold() -> None:
 def test_make_docs_is_reproducible(seed: str, tmp_path: Path) -> None:
     """In another process, on another day, with another order of every set."""
     environment = {**os.environ, "PYTHONHASHSEED": seed, "COLUMNS": "40", "FORCE_COLOR": "1"}
-    command = [sys.executable, "-m", "benchmarks.docs", "--into", str(tmp_path)]
+    command = [sys.executable, "-m", "tools.docs", "--into", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=300)
     made = sorted(file.relative_to(tmp_path) for file in tmp_path.rglob("*.*"))
     assert {*map(Path, GENERATED)} < {*made}

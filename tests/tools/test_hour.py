@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate.causes import CAUSES, Seen, cause
+from rebalance.live.conformance.diagnoses import DIAGNOSES, FindingContext, diagnosis
 
-from benchmarks import hour
+from tools import hour
 
 AT = "2026-11-22T00:00:{:06.3f}000Z"
 
@@ -33,8 +33,14 @@ LOST = [
 
 
 def finding(check: str, at: float = 36, level: str = "liveness", **more: Any) -> dict[str, Any]:
-    told = {"check": check, "began": AT.format(at), "level": level, "consumers": ["confluent-1"]}
-    return {**told, "detail": "nobody owns payments-0", "partition": "payments-0", "generations": [], **more}
+    common = {"check": check, "began": AT.format(at), "level": level, "consumers": ["confluent-1"]}
+    return {
+        **common,
+        "detail": "nobody owns payments-0",
+        "partition": "payments-0",
+        "generations": [],
+        **more,
+    }
 
 
 def recording(root: Path, name: str, findings: list[Any], events: list[Any]) -> None:
@@ -57,8 +63,8 @@ def recording(root: Path, name: str, findings: list[Any], events: list[Any]) -> 
 
 def made(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     page = root / "page.md"
-    words = ["hour", str(root / "runs"), "--answers", str(root / "answers"), "--page", str(page)]
-    monkeypatch.setattr(sys, "argv", words)
+    argv = ["hour", str(root / "runs"), "--answers", str(root / "answers"), "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", argv)
     return hour.main(), page.read_text(encoding="utf-8")
 
 
@@ -138,7 +144,15 @@ def test_recordings_are_judged_by_the_judge_of_today(tmp_path: Path, monkeypatch
 
 def test_causes_are_told_apart() -> None:
     def seen(client: str, cluster: str, check: str, events: list[Any], **more: Any) -> str:
-        found = cause(Seen(client, cluster, finding(check, **more), events, {"steps": [], "rests": []}))
+        found = diagnosis(
+            FindingContext(
+                client=client,
+                cluster=cluster,
+                finding=finding(check, **more),
+                events=events,
+                run={"steps": [], "rests": []},
+            )
+        )
         return found.id if found else ""
 
     assert seen("confluent", "kafka", "stranded", LOST[:7]) == ""
@@ -146,14 +160,14 @@ def test_causes_are_told_apart() -> None:
     rejoining = [*LOST, event(6, "joining", generation=1)]
     assert seen("confluent", "kafka", "stranded", rejoining) == ""
     assert seen("kafka-python", "kafka", "never-settles", rejoining) == "abandons its join"
-    told = {
+    evidence = {
         "generations": [1, 2],
         "detail": "two was granted it in generation 2; one ... revoked in generation 2",
     }
-    assert seen("kafka-python", "kafka", "owned-twice", LOST, **told) == "a stale claim wins"
-    assert seen("java", "kafka", "owned-twice", LOST, **told) == ""
+    assert seen("kafka-python", "kafka", "owned-twice", LOST, **evidence) == "a stale claim wins"
+    assert seen("java", "kafka", "owned-twice", LOST, **evidence) == ""
 
 
 def test_each_cause_has_evidence() -> None:
-    assert len({one.id for one in CAUSES}) == len(CAUSES)
-    assert all(one.sentence and one.evidence for one in CAUSES)
+    assert len({one.id for one in DIAGNOSES}) == len(DIAGNOSES)
+    assert all(one.sentence and one.evidence for one in DIAGNOSES)

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import ast
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pytest
 from rebalance.model.protocol import member
 
-from benchmarks.mutation import (
-    CLEAN,
-    REASONS,
-    applied,
-    attempt,
-    baseline,
-    judge,
-    loaded,
-    measured,
-    mutants,
-    mutants_of,
-    run,
-    stale,
-    unexplained,
-)
+from tools.mutation.battery import CLEAN
+from tools.mutation.loading import applied, loaded
+from tools.mutation.mutants import mutants, mutants_of
+from tools.mutation.page import REASONS, stale, unexplained
+from tools.mutation.trying import attempt, baseline, judge, measured, run
 
 SMALL = """
 OVER = (Error.A, Error.B)
@@ -145,7 +132,7 @@ def test_what_never_makes_a_difference_is_not_tried(battery):
 
 
 @pytest.mark.nightly
-@pytest.mark.xfail(reason="benchmarks/mutation.md: of a sample many are open; the battery has to grow")
+@pytest.mark.xfail(reason="tools/mutation/mutation.md: of a sample many are open; the battery has to grow")
 def test_no_mutant_lives_without_a_reason():
     verdicts = run(mutants(), measured())
     assert unexplained(verdicts) == []

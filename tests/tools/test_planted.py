@@ -10,9 +10,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from rebalance.pipeline.events import AT_COORDINATOR, Kind
-from rebalance.pipeline.findings import CHECKS
-from rebalance.pipeline.planted import BEGIN, NEAR, SECOND, Group, Recipe, balanced, places
+from rebalance.pipeline.audit.events import AT_COORDINATOR, Kind
+from rebalance.pipeline.audit.findings import CHECKS
+
+from tools.planted.logs import BEGIN, NEAR, SECOND, PlantedGroup, Recipe, balanced, places
 
 RECIPE = Recipe(seed=7, rebalances=20)
 GROUPS = 12
@@ -22,7 +23,7 @@ EACH = dict.fromkeys(CHECKS, 3)
 @pytest.fixture(scope="module")
 def groups():
     plan = places(GROUPS, RECIPE.seed, EACH)
-    return [Group.lived(number, RECIPE, plan.get(number, ())) for number in range(GROUPS)]
+    return [PlantedGroup.lived(number, RECIPE, plan.get(number, ())) for number in range(GROUPS)]
 
 
 def rows(group):
@@ -53,10 +54,10 @@ def test_each_violation_is_in_the_truth(groups):
 
 def test_the_same_seed_is_the_same_log_and_another_is_not():
     plan = ("stranded", "owned-twice")
-    one = Group.lived(3, RECIPE, plan).table()
-    assert one.equals(Group.lived(3, RECIPE, plan).table())
-    assert not one.equals(Group.lived(3, Recipe(seed=8, rebalances=20), plan).table())
-    assert not one.equals(Group.lived(4, RECIPE, plan).table())
+    one = PlantedGroup.lived(3, RECIPE, plan).table()
+    assert one.equals(PlantedGroup.lived(3, RECIPE, plan).table())
+    assert not one.equals(PlantedGroup.lived(3, Recipe(seed=8, rebalances=20), plan).table())
+    assert not one.equals(PlantedGroup.lived(4, RECIPE, plan).table())
 
 
 def test_groups_differ_in_kind_and_size(groups):
@@ -68,7 +69,7 @@ def test_groups_differ_in_kind_and_size(groups):
 
 def test_every_kind_of_event_occurs(groups):
     kinds = {row["kind"] for group in groups for row in rows(group)}
-    plain = Group.lived(1, Recipe(seed=0, rebalances=5), ())
+    plain = PlantedGroup.lived(1, Recipe(seed=0, rebalances=5), ())
     plain.stop()
     kinds |= {row["kind"] for row in rows(plain)}
     assert kinds == set(map(str, Kind))
@@ -114,7 +115,7 @@ def test_a_log_may_begin_in_the_middle(groups):
 
 def overlaps(group):
     """Times in which two owned a partition, by the true clock: slot, from when, until when."""
-    group.recipe = Recipe(group.recipe.seed, group.recipe.rebalances, skew=0.0)
+    group.recipe = Recipe(seed=group.recipe.seed, rebalances=group.recipe.rebalances, skew=0.0)
     held: dict[Any, Any] = defaultdict(dict)
     found: list[Any] = []
     # Within an instant, what ends goes first.
@@ -139,21 +140,21 @@ def test_two_own_a_partition_only_where_that_is_planted():
     """By one clock. By clocks that differ, hand-overs look like overlaps too."""
     plan = places(GROUPS, 5, EACH)
     for number in range(GROUPS):
-        group = Group.lived(number, Recipe(5, 20), plan.get(number, ()))
-        group.recipe = Recipe(5, 20, skew=0.0)
-        told = {
+        group = PlantedGroup.lived(number, Recipe(seed=5, rebalances=20), plan.get(number, ()))
+        group.recipe = Recipe(seed=5, rebalances=20, skew=0.0)
+        recorded = {
             (row["topic"], row["partition"], row["began"], row["ended"])
             for row in group.truth().to_pylist()
             if row["check"] in ("owned-twice", "owned-by-zombie")
         }
         seen = overlaps(group)
-        assert {(topic, partition, began) for topic, partition, began, _ in told} == {
+        assert {(topic, partition, began) for topic, partition, began, _ in recorded} == {
             (topic, partition, began) for topic, partition, began, _ in seen
         }
 
 
 def test_a_hand_over_within_one_microsecond_is_a_near_miss():
-    group = Group.lived(2, Recipe(1, 10), ("near owned-twice",))
+    group = PlantedGroup.lived(2, Recipe(seed=1, rebalances=10), ("near owned-twice",))
     gave, got = defaultdict(set), defaultdict(set)
     for row in rows(group):
         slot = row["topic"], row["partition"], row["at"]
@@ -176,9 +177,9 @@ def densest(group, within=600):
 
 
 def test_a_storm_is_one_and_nearly_one_is_not():
-    assert densest(Group.lived(2, RECIPE, ("rebalance-storm",))) >= 10
-    assert densest(Group.lived(2, RECIPE, ("near rebalance-storm",))) < 10
-    assert all(densest(Group.lived(number, RECIPE, ())) < 10 for number in range(8))
+    assert densest(PlantedGroup.lived(2, RECIPE, ("rebalance-storm",))) >= 10
+    assert densest(PlantedGroup.lived(2, RECIPE, ("near rebalance-storm",))) < 10
+    assert all(densest(PlantedGroup.lived(number, RECIPE, ())) < 10 for number in range(8))
 
 
 def unowned(group):
@@ -197,8 +198,8 @@ def unowned(group):
 @pytest.mark.parametrize(("check", "least"), [("stranded", 60), ("long-pause", 300)])
 def test_a_partition_is_without_an_owner_as_long_as_is_planted(check, least):
     for number in range(6):
-        assert unowned(Group.lived(number, RECIPE, (check,))) > least
-        assert 0.4 * least < unowned(Group.lived(number, RECIPE, (NEAR + check,))) < least
+        assert unowned(PlantedGroup.lived(number, RECIPE, (check,))) > least
+        assert 0.4 * least < unowned(PlantedGroup.lived(number, RECIPE, (NEAR + check,))) < least
 
 
 def test_what_never_settles_has_the_time_to_show(groups):
@@ -225,18 +226,18 @@ def test_clocks_of_hosts_differ_and_some_are_exact():
 # With Spark.
 
 
-def said(frame):
+def content(frame):
     return sorted(map(tuple, frame.collect()), key=str)
 
 
 @pytest.mark.slow
 def test_the_tables_do_not_depend_on_how_the_work_is_divided(spark):
-    from rebalance.pipeline.planted import planted
+    from tools.planted.logs import planted
 
     one = planted(spark, 5, 8, 3, {"stranded": 2, "owned-twice": 1}, partitions=1)
     more = planted(spark, 5, 8, 3, {"stranded": 2, "owned-twice": 1}, partitions=4)
-    assert said(one[0]) == said(more[0])
-    assert said(one[1]) == said(more[1])
+    assert content(one[0]) == content(more[0])
+    assert content(one[1]) == content(more[1])
     assert Counter(row["check"] for row in one[1].collect()) == {"stranded": 2, "owned-twice": 1}
 
 
@@ -246,7 +247,7 @@ def test_the_tables_do_not_depend_on_how_the_work_is_divided(spark):
     [(5, {"strandd": 1}, "strandd"), (0, {}, "at least one"), (3, {"never-settles": 3}, "too few")],
 )
 def test_what_cannot_be_planted_is_refused(spark, groups, violations, why):
-    from rebalance.pipeline.planted import planted
+    from tools.planted.logs import planted
 
     with pytest.raises(ValueError, match=why):
         planted(spark, groups, 8, 3, violations)
@@ -262,9 +263,10 @@ SILENT: dict[str, set[str]] = {
 
 @pytest.mark.slow
 def test_the_text_says_what_the_events_say(spark, tmp_path):
-    from rebalance.pipeline.planted import planted
-    from rebalance.pipeline.planted_text import FORMS, lines
-    from rebalance.pipeline.sources import read
+    from rebalance.pipeline.audit.sources import read
+
+    from tools.planted.logs import planted
+    from tools.planted.text import FORMS, lines
 
     events = planted(spark, 2, 5, 11, {"owned-by-zombie": 1}, partitions=2)[0].persist()
     for form in FORMS:
@@ -273,23 +275,24 @@ def test_the_text_says_what_the_events_say(spark, tmp_path):
     got = read(spark, [str(tmp_path / form) for form in FORMS])
     columns = ("date_trunc('millisecond', at)", "kind", "`group`", "topic", "partition")
     expected = [tuple(row) for row in events.selectExpr(*columns).collect()]
-    said: dict[str, Counter[tuple[Any, ...]]] = defaultdict(Counter)
+    counts: dict[str, Counter[tuple[Any, ...]]] = defaultdict(Counter)
     for file, *row in got.events.selectExpr("file", *columns).collect():
-        said[next(form for form in FORMS if f"/{form}/" in file)][tuple(row)] += 1
+        counts[next(form for form in FORMS if f"/{form}/" in file)][tuple(row)] += 1
     events.unpersist()
     for form in FORMS:
         silent = SILENT[form] | {"planned"}
-        for one in list(said[form]):
+        for one in list(counts[form]):
             if one[1] in silent:
-                del said[form][one]
-        assert said[form] == Counter(one for one in expected if one[1] not in silent)
+                del counts[form][one]
+        assert counts[form] == Counter(one for one in expected if one[1] not in silent)
     assert got.malformed.count() == 0
 
 
 @pytest.mark.slow
 def test_a_form_that_does_not_exist_is_refused(spark):
-    from rebalance.pipeline.events import EVENTS
-    from rebalance.pipeline.planted_text import lines
+    from rebalance.pipeline.audit.events import EVENTS
+
+    from tools.planted.text import lines
 
     with pytest.raises(ValueError, match=r"java-1\.0"):
         lines(spark.createDataFrame([], EVENTS), "java-1.0")

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.explore import fast, plain
-from rebalance.explore.checkpoint import Checkpoint
-from rebalance.explore.search import Limits, Progress, Stop
+from rebalance.explore.engine import fast, plain
+from rebalance.explore.engine.checkpoint import Checkpoint
+from rebalance.explore.engine.search import Limits, Progress, Stop
 from rebalance.model.machine import Action, Machine, Outcome, Value
 
 from tests.explore.toys import coordinator, replay

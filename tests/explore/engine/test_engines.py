@@ -7,10 +7,19 @@ from itertools import islice
 
 import pytest
 from hypothesis import given, settings
-from rebalance.explore import fast, plain
-from rebalance.explore.search import DEADLOCK, Exploration, Graph, Limits, Stop, Trace, covered, merge
+from rebalance.explore.engine import fast, plain
+from rebalance.explore.engine.search import (
+    DEADLOCK,
+    Exploration,
+    Graph,
+    Limits,
+    ModelTrace,
+    Stop,
+    covered,
+    merge,
+)
 from rebalance.model.machine import Machine, State
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 from tests.explore.random_machines import machines
 from tests.explore.toys import coordinator, puzzle, replay
@@ -65,11 +74,11 @@ def test_all_shortest_traces(engine: object, toy: str) -> None:
     machine, rules = TOYS[toy]
     found = engine.explore(machine, rules, GO_ON)  # type: ignore[attr-defined]
     rule = rules.always[0]
-    runs = [(Trace(state, ()), state) for state in machine.initial]
+    runs = [(ModelTrace(state, ()), state) for state in machine.initial]
     depth = next(breach.depth for breach in found.breaches if breach.clause == rule.clause)
     for _ in range(depth):
         runs = [
-            (Trace(trace.initial, (*trace.events, event)), machine.apply(state, event, outcome))
+            (ModelTrace(trace.initial, (*trace.events, event)), machine.apply(state, event, outcome))
             for trace, state in runs
             for event, outcome in machine.outcomes(state)
         ]

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rebalance.explore import fast, orbits, plain, tables
-from rebalance.explore.fast import Collision
-from rebalance.explore.search import Exploration, Limits, Progress, Stop
-from rebalance.explore.tables import Lookup
-from rebalance.explore.visited import Index, Visited, firsts, grouped
+from rebalance.explore.engine import fast, orbits, plain, tables
+from rebalance.explore.engine.fast import Collision
+from rebalance.explore.engine.search import Exploration, Limits, Progress, Stop
+from rebalance.explore.engine.tables import Lookup
+from rebalance.explore.engine.visited import Index, Visited, firsts, grouped
 from rebalance.model.machine import Action, Labels, Machine, Outcome, Permutation, State, Value, When
-from rebalance.properties.rules import Rules
+from rebalance.properties.group.rules import Rules
 
 from tests.explore.random_machines import machines
 from tests.explore.toys import Member, coordinator, puzzle, replay
@@ -165,9 +165,13 @@ def test_actions_are_called_once_per_footprint() -> None:
         calls.append((a, b))
         return [Outcome(((a + b) % 3,))] if b else []
 
-    spin = Action("spin", -1, ("c",), ("c",), lambda c: [Outcome(((c + 1) % 50,))])
+    spin = Action(name="spin", who=-1, reads=("c",), writes=("c",), run=lambda c: [Outcome(((c + 1) % 50,))])
     start = tuple((0, b, 0) for b in range(3))
-    machine = Machine(("a", "b", "c"), start, (Action("add", -1, ("a", "b"), ("a",), add), spin))
+    machine = Machine(
+        components=("a", "b", "c"),
+        initial=start,
+        actions=(Action(name="add", who=-1, reads=("a", "b"), writes=("a",), run=add), spin),
+    )
     assert fast.explore(machine, Rules()).distinct == 50 * (1 + 3 + 3)
     assert sorted(calls) == [(a, b) for a in range(3) for b in range(3) if b or not a]
 
@@ -181,9 +185,17 @@ def test_conditions_save_calls_and_change_nothing(guard: Callable[[Value], bool]
         calls.append((a, b))
         return [Outcome(((a + 1) % 9, (a + b) % 4))] if b < 2 else []
 
-    up = Action("up", -1, ("b",), ("b",), lambda b: [Outcome(((b + 1) % 4,))])
-    adds = Action("add", -1, ("a", "b"), ("a", "b"), add, guard, when=(When(("b",), lambda b: b < 2),))
-    machine = Machine(("a", "b"), ((0, 0),), (adds, up))
+    up = Action(name="up", who=-1, reads=("b",), writes=("b",), run=lambda b: [Outcome(((b + 1) % 4,))])
+    adds = Action(
+        name="add",
+        who=-1,
+        reads=("a", "b"),
+        writes=("a", "b"),
+        run=add,
+        guard=guard,
+        when=(When(("b",), lambda b: b < 2),),
+    )
+    machine = Machine(components=("a", "b"), initial=((0, 0),), actions=(adds, up))
     assert fast.explore(machine, Rules()).counts == plain.explore(machine, Rules()).counts
     calls.clear()
     fast.explore(machine, Rules())
@@ -192,9 +204,9 @@ def test_conditions_save_calls_and_change_nothing(guard: Callable[[Value], bool]
 
 
 def test_labels_must_fit_64_bits() -> None:
-    up = Action("up", -1, ("a",), ("a",), lambda a: [Outcome((a + 32,))])
+    up = Action(name="up", who=-1, reads=("a",), writes=("a",), run=lambda a: [Outcome((a + 32,))])
     labels = Labels(lambda a: 1 << int(str(a)), lambda a, names: a)
-    machine = Machine(("a",), ((0,),), (up,), labels=labels)
+    machine = Machine(components=("a",), initial=((0,),), actions=(up,), labels=labels)
     with pytest.raises(ValueError, match="label above 63"):
         fast.explore(machine, Rules())
 
@@ -208,12 +220,12 @@ def test_lookup(limits: list[int], seed: int) -> None:
     """Every tuple is asked for once, whichever way it is stored, while the parts grow."""
     rng = random.Random(seed)
     parts = [range(1)] * len(limits)
-    asked: dict[tuple[int, ...], int] = {}
+    numbers: dict[tuple[int, ...], int] = {}
 
     def ask(tuples: list[list[int]]) -> list[int]:
         for one in tuples:
-            assert asked.setdefault(tuple(one), len(asked)) == len(asked) - 1
-        return [asked[tuple(one)] for one in tuples]
+            assert numbers.setdefault(tuple(one), len(numbers)) == len(numbers) - 1
+        return [numbers[tuple(one)] for one in tuples]
 
     lookup = Lookup(parts, ask)
     for share in (0.001, 0.1, 0.3, 1.0):
@@ -223,8 +235,8 @@ def test_lookup(limits: list[int], seed: int) -> None:
             _grow(lookup, iter([range(1 + int(limit * share)) for limit in limits]))
         rows = [[rng.randrange(1 + int(limit * share)) for limit in limits] for _ in range(300)]
         found = lookup.find([np.array(part, np.uint32) for part in zip(*rows, strict=True)])
-        assert found.tolist() == [asked[tuple(row)] for row in rows]
-    assert len(lookup) == len(asked)
+        assert found.tolist() == [numbers[tuple(row)] for row in rows]
+    assert len(lookup) == len(numbers)
 
 
 def _grow(lookup: Lookup, sizes: object) -> None:

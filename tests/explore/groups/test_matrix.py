@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.matrix import Mark, cells
-from rebalance.model.profiles import CLIENTS
+from rebalance.explore.groups.matrix import Mark, cells
+from rebalance.model.bugs.profiles import CLIENTS
 
 
 def marks(switch: str) -> dict[str, Mark]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore import fast, liveness, plain
-from rebalance.explore.scenarios import SCENARIOS, ScenarioError, Size, scenario
-from rebalance.explore.search import Limits
+from rebalance.explore.engine import fast, plain
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize, scenario
+from rebalance.explore.liveness import liveness
 from rebalance.model.protocol.group import machine
-from rebalance.properties.protocol import most_rounds, rules
+from rebalance.properties.group.clauses import most_rounds, rules
 
 GO_ON = Limits(go_on=True)
 
@@ -36,12 +37,12 @@ GOLDEN = {
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.slow
 def test_as_specified_nothing_breaks(name: str) -> None:
-    setup = SCENARIOS[name].setup(Size(members=2, partitions=2, budget=1))
-    built, asked = machine(setup), rules(setup)
-    search = fast.explore(built, asked, GO_ON)
+    setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=1))
+    built, clauses = machine(setup), rules(setup)
+    search = fast.explore(built, clauses, GO_ON)
     assert search.complete
     assert search.breaches == ()
-    verdict = liveness.judge(built, asked, search)
+    verdict = liveness.judge(built, clauses, search)
     assert verdict.holds, verdict  # settles, in no more rebalances than ``most_rounds`` says
     [count] = verdict.counts
     assert (search.distinct, search.generated, search.depth, count.reached) == GOLDEN[name]
@@ -54,17 +55,17 @@ SMALL = ("crowded", "static-topics", "growing-eager")
     "name", [n if n in SMALL else pytest.param(n, marks=pytest.mark.slow) for n in SCENARIOS]
 )
 def test_both_engines_say_the_same(name: str) -> None:
-    setup = SCENARIOS[name].setup(Size(members=2, partitions=2, budget=1))
-    built, asked = machine(setup), rules(setup)
-    assert plain.explore(built, asked, GO_ON).counts == fast.explore(built, asked, GO_ON).counts
+    setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=1))
+    built, clauses = machine(setup), rules(setup)
+    assert plain.explore(built, clauses, GO_ON).counts == fast.explore(built, clauses, GO_ON).counts
 
 
 def test_orbits_add_up() -> None:
     """Symmetry merges states into orbits; the sizes of the orbits add up to the states without it."""
-    setup = SCENARIOS["dynamic"].setup(Size(faults=()))
-    built, asked = machine(setup), rules(setup)
-    whole = fast.explore(built, asked, GO_ON)
-    orbits = fast.explore(built, asked, GO_ON, symmetry=True)
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(faults=()))
+    built, clauses = machine(setup), rules(setup)
+    whole = fast.explore(built, clauses, GO_ON)
+    orbits = fast.explore(built, clauses, GO_ON, symmetry=True)
     assert orbits.unreduced == whole.distinct > 20 * orbits.distinct
     assert orbits.breaches == whole.breaches == ()
 
@@ -80,7 +81,7 @@ def test_three_members_three_partitions_one_fault_of_any_kind() -> None:
 
 @pytest.mark.nightly
 def test_three_members_three_partitions_two_faults_of_any_kind() -> None:
-    setup = SCENARIOS["dynamic"].setup(Size(budget=2))
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(budget=2))
     search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
     assert search.complete
     assert search.breaches == ()
@@ -89,7 +90,7 @@ def test_three_members_three_partitions_two_faults_of_any_kind() -> None:
 
 @pytest.mark.slow
 def test_three_by_three_with_failover() -> None:
-    setup = SCENARIOS["failover"].setup(Size(members=3, partitions=3))
+    setup = SCENARIOS["failover"].setup(ScenarioSize(members=3, partitions=3))
     search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
     assert search.complete
     assert search.breaches == ()
@@ -99,7 +100,7 @@ def test_three_by_three_with_failover() -> None:
 @pytest.mark.nightly
 def test_three_by_three_with_failover_and_two_faults() -> None:
     """About ten minutes and 7 GB."""
-    setup = SCENARIOS["failover"].setup(Size(members=3, partitions=3, budget=2))
+    setup = SCENARIOS["failover"].setup(ScenarioSize(members=3, partitions=3, budget=2))
     search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
     assert search.complete
     assert search.breaches == ()
@@ -110,7 +111,7 @@ def test_three_by_three_with_failover_and_two_faults() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["dynamic", "failover"])
 def test_four_members_two_partitions(name: str) -> None:
-    setup = SCENARIOS[name].setup(Size(members=4, partitions=2))
+    setup = SCENARIOS[name].setup(ScenarioSize(members=4, partitions=2))
     search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
     assert search.complete
     assert search.breaches == ()
@@ -127,16 +128,16 @@ FOUR_BY_TWO = (2672011, 115858717, 9985241, 60)
 @pytest.mark.parametrize(
     ("name", "size", "says"),
     [
-        ("dynamical", Size(), "dynamic"),
-        ("dynamic", Size(members=13), "1 to 12"),
-        ("dynamic", Size(partitions=0), "1 to 40"),
-        ("apart", Size(partitions=1), "2 topics"),
-        ("dynamic", Size(faults=("flood",)), "flood"),
-        ("dynamic", Size(switches=("no_such",)), "no_such"),
-        ("dynamic", Size(profiles=("java-1.0",)), "java-1.0"),
+        ("dynamical", ScenarioSize(), "dynamic"),
+        ("dynamic", ScenarioSize(members=13), "1 to 12"),
+        ("dynamic", ScenarioSize(partitions=0), "1 to 40"),
+        ("apart", ScenarioSize(partitions=1), "2 topics"),
+        ("dynamic", ScenarioSize(faults=("flood",)), "flood"),
+        ("dynamic", ScenarioSize(switches=("no_such",)), "no_such"),
+        ("dynamic", ScenarioSize(profiles=("java-1.0",)), "java-1.0"),
     ],
 )
-def test_bad_input_is_named(name: str, size: Size, says: str) -> None:
+def test_bad_input_is_named(name: str, size: ScenarioSize, says: str) -> None:
     with pytest.raises((ScenarioError, ValueError), match=says):
         scenario(name).setup(size)
 
@@ -158,9 +159,9 @@ def test_the_bound_on_rebalances_is_met(
     name: str, members: int, partitions: int, faults: int, most: int
 ) -> None:
     """The bound says no more than what some run needs, in each of these."""
-    setup = SCENARIOS[name].setup(Size(members=members, partitions=partitions, budget=faults))
-    built, asked = machine(setup), rules(setup)
-    search = fast.explore(built, asked, GO_ON)
-    [count] = liveness.judge(built, asked, search).counts
+    setup = SCENARIOS[name].setup(ScenarioSize(members=members, partitions=partitions, budget=faults))
+    built, clauses = machine(setup), rules(setup)
+    search = fast.explore(built, clauses, GO_ON)
+    [count] = liveness.judge(built, clauses, search).counts
     assert count.reached == most
     assert most <= most_rounds(setup) <= most + (members > partitions)

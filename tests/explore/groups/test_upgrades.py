@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.scenarios import ScenarioError
-from rebalance.explore.upgrades import STREAMS, Verdict, judge, paths, setup
+from rebalance.explore.groups.scenarios import ScenarioError
+from rebalance.explore.groups.upgrades import STREAMS, UpgradeVerdict, judge, paths, setup
 
 LEGAL = [
     ("range", "cooperative-sticky", "double-bounce"),
@@ -28,7 +28,7 @@ def path_of(old: str, new: str, name: str):
 def test_legal(old: str, new: str, name: str) -> None:
     path = path_of(old, new, name)
     outcome = judge(path, setup(path))
-    assert outcome.verdict is Verdict.SAFE
+    assert outcome.verdict is UpgradeVerdict.SAFE
     assert outcome.rebalances > 0
     assert outcome.pauses > 0
 
@@ -37,7 +37,7 @@ def test_legal(old: str, new: str, name: str) -> None:
 def test_skipping_a_step_is_refused(old: str, new: str) -> None:
     path = path_of(old, new, "single-bounce")
     outcome = judge(path, setup(path))
-    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.verdict is UpgradeVerdict.REFUSED
     assert outcome.trace is not None
     assert "INCONSISTENT_GROUP_PROTOCOL" in outcome.sentence
 
@@ -47,7 +47,7 @@ def test_streams_without_upgrade_from_breaks() -> None:
     """It takes three instances: an old leader that does not withhold, and two new ones to take from."""
     path = path_of(STREAMS, STREAMS, "single-bounce")
     outcome = judge(path, setup(path, 3, 3))
-    assert outcome.verdict is Verdict.UNSAFE
+    assert outcome.verdict is UpgradeVerdict.UNSAFE
     assert outcome.clause == "leader/withhold"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from rebalance.explore.digraph import components, core, induced, reach, rows
+from rebalance.explore.liveness.digraph import components, core, induced, reach, rows
 
 
 def graphs(count: int):
@@ -60,8 +60,8 @@ def test_reach():
 
 def test_induced():
     keep = np.array([False, True, False, True])
-    names, places, source, target = induced(np.array([0, 1, 3]), np.array([1, 3, 3]), keep)
-    assert [one.tolist() for one in (names, places, source, target)] == [[1, 3], [1, 2], [0, 1], [1, 1]]
+    names, kept, source, target = induced(np.array([0, 1, 3]), np.array([1, 3, 3]), keep)
+    assert [one.tolist() for one in (names, kept, source, target)] == [[1, 3], [1, 2], [0, 1], [1, 1]]
 
 
 @pytest.mark.slow

@@ -8,15 +8,16 @@ from itertools import combinations
 
 import networkx as nx
 import pytest
-from rebalance.explore import fast, liveness
-from rebalance.explore.lasso import Lasso, confirm
-from rebalance.explore.liveness import counts, dead_ends, settles
-from rebalance.explore.plain import explore
-from rebalance.explore.search import Exploration, Limits
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.plain import explore
+from rebalance.explore.engine.search import Exploration, Limits
+from rebalance.explore.liveness import liveness
+from rebalance.explore.liveness.lasso import Lasso, confirm
+from rebalance.explore.liveness.liveness import counts, dead_ends, settles
 from rebalance.model.machine import Event, Fairness, Machine, State
-from rebalance.properties.rules import Bounded, Finally, Rules
+from rebalance.properties.group.rules import Bounded, Finally, Rules
 
-from tests.explore.toys_live import NONE, STRONG, WEAK, Row, random_table, restless, table, until
+from tests.explore.liveness.toys_live import NONE, STRONG, WEAK, Row, random_table, restless, table, until
 
 NO_RULES = Rules()
 
@@ -136,13 +137,13 @@ def test_symmetry_is_refused():
     machine, goal, bound = restless()
     rules = Rules(finally_=(goal,), bounded=(bound,))
     merged = replace(searched(machine), unreduced=99)
-    asked: list[Callable[[], object]] = [
+    questions: list[Callable[[], object]] = [
         lambda: settles(machine, goal, merged),
         lambda: counts(machine, bound, merged),
         lambda: dead_ends(machine, merged),
         lambda: liveness.judge(machine, rules, merged),
     ]
-    for ask in asked:
+    for ask in questions:
         with pytest.raises(ValueError, match="symmetry"):
             ask()
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from rebalance.model.machine import Action, Event, Fairness, Labels, Machine, Outcome, Value, View
-from rebalance.properties.rules import Always, Bounded, Finally, Rules, Sometimes
+from rebalance.properties.group.rules import Always, Bounded, Finally, Rules, Sometimes
 
 WEAK, STRONG, NONE = Fairness.WEAK, Fairness.STRONG, Fairness.NONE
 
@@ -34,11 +34,19 @@ def table(*rows: Row, initial: tuple[int, ...] = (0,)) -> Machine:
         return outcomes
 
     actions = tuple(
-        Action(row.name, who, ("at",), ("at",), run(row.moves), fault=row.fault, fairness=row.fairness)
+        Action(
+            name=row.name,
+            who=who,
+            reads=("at",),
+            writes=("at",),
+            run=run(row.moves),
+            fault=row.fault,
+            fairness=row.fairness,
+        )
         for who, row in enumerate(rows)
     )
     view = View("at", ("at",), lambda at: at)
-    return Machine(("at",), tuple((at,) for at in initial), actions, (view,))
+    return Machine(components=("at",), initial=tuple((at,) for at in initial), actions=actions, views=(view,))
 
 
 def until(*goal: int) -> Finally:
@@ -91,15 +99,31 @@ def restless(quiet: bool = False) -> tuple[Machine, Finally, Bounded]:
 
     generations = ("group", "first", "second")
     machine = Machine(
-        generations,
-        ((1, 1, 1), (1, 0, 1)),
-        (
-            Action("join", 0, ("group", "first", "second"), ("group", "first"), join(0)),
-            Action("join", 1, ("group", "second", "first"), ("group", "second"), join(1)),
-            Action("crash", -1, ("group",), ("group",), crash, fault=True, fairness=NONE),
+        components=generations,
+        initial=((1, 1, 1), (1, 0, 1)),
+        actions=(
+            Action(
+                name="join", who=0, reads=("group", "first", "second"), writes=("group", "first"), run=join(0)
+            ),
+            Action(
+                name="join",
+                who=1,
+                reads=("group", "second", "first"),
+                writes=("group", "second"),
+                run=join(1),
+            ),
+            Action(
+                name="crash",
+                who=-1,
+                reads=("group",),
+                writes=("group",),
+                run=crash,
+                fault=True,
+                fairness=NONE,
+            ),
         ),
-        (View("behind", generations, lambda group, first, second: (first < group) + (second < group)),),
-        Labels(used, relabel),
+        views=(View("behind", generations, lambda group, first, second: (first < group) + (second < group)),),
+        labels=Labels(used, relabel),
     )
     goal = Finally("live/in-step", ("behind",), lambda behind: behind == 0)
     return machine, goal, Bounded("live/joins", lambda event: event.action == "join", 2)
@@ -136,15 +160,23 @@ def lock(digits: int = 6, noises: int = 4) -> tuple[Machine, Rules]:
             yield Outcome((entered - 2,))
 
     machine = Machine(
-        ("entered", "noise"),
-        ((0, 0), (0, 1)),
-        (
-            Action("turn", 0, ("entered",), ("entered",), turn(0)),
-            Action("turn", 1, ("entered",), ("entered",), turn(1)),
-            Action("hum", -1, ("noise",), ("noise",), hum),
-            Action("shake", -1, ("entered",), ("entered",), shake, fault=True, fairness=NONE),
+        components=("entered", "noise"),
+        initial=((0, 0), (0, 1)),
+        actions=(
+            Action(name="turn", who=0, reads=("entered",), writes=("entered",), run=turn(0)),
+            Action(name="turn", who=1, reads=("entered",), writes=("entered",), run=turn(1)),
+            Action(name="hum", who=-1, reads=("noise",), writes=("noise",), run=hum),
+            Action(
+                name="shake",
+                who=-1,
+                reads=("entered",),
+                writes=("entered",),
+                run=shake,
+                fault=True,
+                fairness=NONE,
+            ),
         ),
-        (View("entered", ("entered",), lambda entered: entered),),
+        views=(View("entered", ("entered",), lambda entered: entered),),
     )
     closed = Always("safe/closed", ("entered",), lambda n: "the lock is open" if n == digits else None)
     shaken = Sometimes("sometimes/shaken", lambda event, seen: event.action == "shake")

@@ -6,18 +6,18 @@ from random import Random
 from statistics import median
 
 import pytest
-from rebalance.explore.minimise import minimise
-from rebalance.explore.plain import explore
-from rebalance.explore.search import Trace
-from rebalance.explore.walks import depth_first, swarm
+from rebalance.explore.engine.plain import explore
+from rebalance.explore.engine.search import ModelTrace
+from rebalance.explore.random.minimise import minimise
+from rebalance.explore.random.walks import depth_first, swarm
 from rebalance.model.machine import Event, Machine, State
-from rebalance.properties.rules import Bounded, EachStep, Rules
+from rebalance.properties.group.rules import Bounded, EachStep, Rules
 
+from tests.explore.liveness.toys_live import NONE, Row, counts_turns, lock, restless, table, until
 from tests.explore.toys import coordinator
-from tests.explore.toys_live import NONE, Row, counts_turns, lock, restless, table, until
 
 
-def end(machine: Machine, trace: Trace) -> State:
+def end(machine: Machine, trace: ModelTrace) -> State:
     state = trace.initial
     for event in trace.events:
         state = machine.step(state, event)
@@ -58,7 +58,7 @@ def test_the_actions_of_the_trace_are_searched_first():
     noise = {at: tuple(range(100 * at + 100, 100 * at + 150)) for at in go}
     machine = table(Row("go", go), Row("noise", noise))
     rules = Rules(each_step=(EachStep("safe", lambda e, seen: "there" if e.choice == "9" else None),))
-    long = Trace((0,), tuple(Event("go", 0, choice) for choice in "12349"))
+    long = ModelTrace((0,), tuple(Event("go", 0, choice) for choice in "12349"))
     small = minimise(machine, rules, "safe", long, states=3)
     assert len(small.trace.events) == 3
     assert not small.shortest
@@ -66,7 +66,7 @@ def test_the_actions_of_the_trace_are_searched_first():
 
 def test_a_walk_that_was_lucky_stays():
     machine, rules = lock(digits=3)
-    trace = Trace((0, 0), tuple(Event("turn", n % 2) for n in range(3)))
+    trace = ModelTrace((0, 0), tuple(Event("turn", n % 2) for n in range(3)))
     small = minimise(machine, rules, "safe/closed", trace)
     assert small.trace == trace
     assert small.shortest
@@ -75,9 +75,9 @@ def test_a_walk_that_was_lucky_stays():
 def test_the_cut_may_lead_from_another_initial_state():
     machine = table(Row("go", {0: (1,), 1: (2,), 2: (3,), 3: (4,)}), initial=(0, 3))
     rules = Rules(each_step=(EachStep("safe", lambda e, seen: "there" if e.choice == "4" else None),))
-    long = Trace((0,), tuple(Event("go", 0, str(n)) for n in range(1, 5)))
+    long = ModelTrace((0,), tuple(Event("go", 0, str(n)) for n in range(1, 5)))
     small = minimise(machine, rules, "safe", long)
-    assert small == (Trace((3,), (Event("go", 0, "4"),)), True)
+    assert small == (ModelTrace((3,), (Event("go", 0, "4"),)), True)
 
 
 def test_without_effort_nothing_is_called_shortest():
@@ -93,7 +93,7 @@ def test_short_from_the_middle_is_not_called_shortest():
     detour = {0: (1, *range(100, 171)), 1: (2,), 2: (3,), 3: (4, 5), 5: (9,), 4: (6,), 6: (9,), 170: (9,)}
     machine = table(Row("go", detour))
     rules = Rules(each_step=(EachStep("safe", lambda e, seen: "there" if e.choice == "9" else None),))
-    long = Trace((0,), tuple(Event("go", 0, choice) for choice in "123469"))
+    long = ModelTrace((0,), tuple(Event("go", 0, choice) for choice in "123469"))
     small = minimise(machine, rules, "safe", long, states=4)
     assert [event.choice for event in small.trace.events] == list("12359")
     assert not small.shortest
@@ -104,8 +104,11 @@ def test_dead_ends_and_counts_can_be_minimised():
     idle = {n: ((n + 1) % 9,) for n in range(9)}
     machine = table(Row("spin", idle), Row("break", {n: (20 + n,) for n in range(9)}, NONE, True))
     rules = Rules(finally_=(until(),))
-    long = Trace((0,), (*(Event("spin", 0, str(n)) for n in range(1, 6)), Event("break", 1, "25")))
-    assert minimise(machine, rules, "live/there", long) == (Trace((0,), (Event("break", 1, "20"),)), True)
+    long = ModelTrace((0,), (*(Event("spin", 0, str(n)) for n in range(1, 6)), Event("break", 1, "25")))
+    assert minimise(machine, rules, "live/there", long) == (
+        ModelTrace((0,), (Event("break", 1, "20"),)),
+        True,
+    )
     loop, _, bound = restless()
     joins = Rules(bounded=(bound,))
     found = next(swarm(loop, joins, 1, walks=20, steps=30))
@@ -121,16 +124,16 @@ def test_dead_ends_and_counts_can_be_minimised():
         event = random.choice([e for e in locked.enabled(state) if e.action != "shake"])
         state = locked.step(state, event)
         events.append(event)
-    small = minimise(locked, noisy, "few", Trace((0, 0), tuple(events)))
+    small = minimise(locked, noisy, "few", ModelTrace((0, 0), tuple(events)))
     assert len(small.trace.events) == 5
 
 
 def test_what_does_not_break_is_refused():
     machine, rules = lock()
     with pytest.raises(ValueError, match="does not break safe/closed"):
-        minimise(machine, rules, "safe/closed", Trace((0, 0), ()))
+        minimise(machine, rules, "safe/closed", ModelTrace((0, 0), ()))
     with pytest.raises(ValueError, match="cannot happen after 0 events"):
-        minimise(machine, rules, "safe/closed", Trace((0, 0), (Event("shake"),)))
+        minimise(machine, rules, "safe/closed", ModelTrace((0, 0), (Event("shake"),)))
 
 
 def test_depth_first_runs_get_short():

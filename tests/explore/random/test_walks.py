@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.explore.plain import explore
-from rebalance.explore.search import Coverage, Limits, Trace, covered, merge
-from rebalance.explore.walks import Walk, depth_first, swarm, walk
+from rebalance.explore.engine.plain import explore
+from rebalance.explore.engine.search import Coverage, Limits, ModelTrace, covered, merge
+from rebalance.explore.random.walks import Walk, depth_first, swarm, walk
 from rebalance.model.machine import Event, Machine
-from rebalance.properties.rules import Bounded, EachStep, Rules
+from rebalance.properties.group.rules import Bounded, EachStep, Rules
 
-from tests.explore.toys_live import NONE, Row, counts_turns, lock, restless, table, until
+from tests.explore.liveness.toys_live import NONE, Row, counts_turns, lock, restless, table, until
 
 
-def replayed(machine: Machine, trace: Trace) -> None:
+def replayed(machine: Machine, trace: ModelTrace) -> None:
     """Every event can happen, labels as they come."""
     assert trace.initial in machine.initial
     state = trace.initial
@@ -33,20 +33,20 @@ def test_a_walk_repeats_and_differs_by_seed():
 
 def test_a_walk_is_the_same_under_any_hash_seed():
     code = (
-        "from rebalance.explore.walks import walk; from tests.explore.toys_live import lock;"
+        "from rebalance.explore.random.walks import walk; from tests.explore.liveness.toys_live import lock;"
         "print([walk(*lock(), seed, 60).trace for seed in range(5)])"
     )
-    said = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             capture_output=True,
             check=True,
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(said) == 1
+    assert len(outputs) == 1
 
 
 def test_a_walk_ends_at_its_breach_or_its_bound():

@@ -12,21 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate import resume
-from rebalance.gate.check import IMPATIENT, PATIENCE, Progress, Subject, check, describe
-from rebalance.gate.messages import Skipped
-from rebalance.gate.plan import PROFILES, Plan, Profile, count, numbered
-from rebalance.gate.result import ClauseResult, Exit, Result, Status, Verdict
-from rebalance.gate.session import InProcess
+from rebalance.gate.check import resume
+from rebalance.gate.check.findings import IMPATIENT, PATIENCE
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, count, numbered
+from rebalance.gate.check.progress import CheckProgress
+from rebalance.gate.check.result import ClauseResult, Result, Status
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.check.subject import Subject
+from rebalance.gate.targets.messages import Skipped
+from rebalance.gate.targets.session import InProcess
 from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol, TopicPartition
-from rebalance.properties.calls import Failure, FailureKind, Reply
-from rebalance.properties.clauses import Level
-from rebalance.properties.scenarios import to_json
+from rebalance.properties.assignors.calls import Failure, FailureKind, Reply
+from rebalance.properties.assignors.scenarios import to_json
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
-TINY = Profile("tiny", each=2, mixed=10, large=0, crowd=0, shrink=200)
+TINY = SearchProfile(name="tiny", each=2, mixed=10, large=0, crowd=0, shrink=200)
 
 Hands = Mapping[str, Partitions]
 
@@ -85,9 +88,9 @@ class Interrupted(InProcess):
 
 def run(assignor: Any, session: InProcess | None = None, **options: Any) -> Result:
     """A tiny check of an assignor; ``options`` are the plan's, but for those of ``check`` itself."""
-    mine = {name: options.pop(name) for name in ("progress", "tell", "fresh") if name in options}
+    mine = {name: options.pop(name) for name in ("progress", "report_progress", "fresh") if name in options}
     session = session or InProcess(assignor)
-    plan = Plan(**{"profile": TINY, **options})
+    plan = CheckPlan(**{"profile": TINY, **options})
     return check(plan, session, describe("tiny", session.hello), **mine)
 
 
@@ -99,7 +102,7 @@ def violated(result: Result) -> set[str]:
     return {r.id for r in result.clauses if r.status is Status.VIOLATED}
 
 
-def total(plan: Plan) -> int:
+def total(plan: CheckPlan) -> int:
     return count(plan.profile, (EAGER,))
 
 
@@ -114,30 +117,33 @@ def digest(result: Result) -> list[object]:
         f = r.finding
         shown = f and (to_json(f.scenario), f.breach, f.round, f.number, f.found_size, f.calls, f.confirmed)
         rows.append((r.id, str(r.status), r.scenarios, r.broken, r.note, repr(shown)))
-    return [*rows, result.scenarios, result.asked, result.witnesses, result.missed, result.verdict.value]
+    return [*rows, result.scenarios, result.questions, result.witnesses, result.missed, result.verdict.value]
 
 
 # --- scenarios ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocols", [(EAGER,), (COOPERATIVE,), (COOPERATIVE, EAGER)])
-@pytest.mark.parametrize("profile", [TINY, PROFILES["smoke"], Profile("odd", 1, 3, 2, 20, 0)])
+@pytest.mark.parametrize(
+    "profile",
+    [TINY, PROFILES["smoke"], SearchProfile(name="odd", each=1, mixed=3, large=2, crowd=20, shrink=0)],
+)
 def test_count_is_the_number_of_scenarios(profile, protocols):
-    scenarios = list(numbered(Plan(profile=profile), protocols))
+    scenarios = list(numbered(CheckPlan(profile=profile), protocols))
     assert len(scenarios) == count(profile, protocols)
     assert {s.protocol for s in scenarios} == set(protocols)
 
 
 def test_seed_and_number_make_the_scenario():
     def first(seed):
-        return list(islice(numbered(Plan(seed=seed), (COOPERATIVE, EAGER)), 100))
+        return list(islice(numbered(CheckPlan(seed=seed), (COOPERATIVE, EAGER)), 100))
 
     assert first(1) == first(1)
     assert first(1) != first(2)
 
 
 def test_a_short_search_varies_along_every_dimension():
-    every = [s.dimensions for s in numbered(Plan(profile=replace(TINY, each=1, mixed=0)), (EAGER,))]
+    every = [s.dimensions for s in numbered(CheckPlan(profile=replace(TINY, each=1, mixed=0)), (EAGER,))]
     assert len(set(every)) == len(every)
 
 
@@ -173,7 +179,7 @@ def test_a_sound_target_conforms():
     result = run(reference("roundrobin"))
     assert violated(result) == set()
     assert (result.verdict, result.exit, result.missed) == (Verdict.CONFORMANT, Exit.CONFORMANT, ())
-    assert result.scenarios == total(Plan(profile=TINY))
+    assert result.scenarios == total(CheckPlan(profile=TINY))
     assert row(result, "assign/1").scenarios == result.scenarios
 
 
@@ -190,7 +196,7 @@ def test_a_finding_is_minimal_confirmed_and_complete():
 
 
 def test_minimising_starts_from_the_smallest_scenario_found():
-    plan = Plan(profile=TINY)
+    plan = CheckPlan(profile=TINY)
     subject = Subject.of(InProcess(Doubling()))
     breaking = [
         (scenario.size, number)
@@ -299,7 +305,7 @@ def test_fail_fast_stops_at_the_first_breach_that_counts():
 
 
 def test_fail_fast_passes_over_weaker_and_expected_breaches():
-    everything = total(Plan(profile=TINY))
+    everything = total(CheckPlan(profile=TINY))
     assert run(Tiny(), fail_fast=True).scenarios == everything
     assert run(Tiny(), fail_fast=True, level=Level.QUALITY).scenarios < everything
     known = run(Doubling(), fail_fast=True, expected=lambda key: key == "assign/1-eager")
@@ -414,7 +420,7 @@ def test_an_interrupt_keeps_what_was_found():
     result = run(None, Interrupted(Doubling(), 200))
     assert result.interrupted
     assert (result.verdict, result.exit) == (Verdict.VIOLATION, Exit.INTERRUPTED)
-    assert 0 < result.scenarios < total(Plan(profile=TINY))
+    assert 0 < result.scenarios < total(CheckPlan(profile=TINY))
     finding = row(result, "assign/1").finding
     assert finding is not None
     assert not finding.confirmed
@@ -426,10 +432,10 @@ def test_an_interrupt_of_a_sound_target_is_inconclusive():
 
 
 def test_an_interrupt_while_minimising_keeps_every_finding():
-    searched = run(Doubling(), profile=replace(TINY, shrink=0)).asked
+    searched = run(Doubling(), profile=replace(TINY, shrink=0)).questions
     result = run(None, Interrupted(Doubling(), searched + 5))
     assert result.interrupted
-    assert result.scenarios == total(Plan(profile=TINY))
+    assert result.scenarios == total(CheckPlan(profile=TINY))
     finding = row(result, "assign/1").finding
     assert finding is not None
     assert not finding.confirmed
@@ -450,15 +456,15 @@ def test_resuming_ends_as_if_never_interrupted(assignor, tmp_path):
 
 def test_resuming_counts_the_time_before():
     done: list[float] = []
-    progress = Progress(seconds=100.0)
-    result = run(Tiny(), progress=progress, tell=lambda p, _: done.append(p.seconds))
+    progress = CheckProgress(seconds=100.0)
+    result = run(Tiny(), progress=progress, report_progress=lambda p, _: done.append(p.seconds))
     assert result.seconds > 100
     assert done[0] > 100
 
 
 def test_resume_keys_tell_searches_apart():
     info = describe("tiny", InProcess(Tiny()).hello)
-    plan = Plan(profile=TINY)
+    plan = CheckPlan(profile=TINY)
     others = [
         resume.key(info, replace(plan, seed=1)),
         resume.key(info, replace(plan, profile=PROFILES["ci"])),
@@ -472,7 +478,7 @@ def test_resume_keys_tell_searches_apart():
 
 
 def test_progress_is_told_after_every_scenario():
-    told: list[tuple[int, int]] = []
-    run(Tiny(), tell=lambda progress, whole: told.append((progress.done, whole)))
-    expected = total(Plan(profile=TINY))
-    assert told == [(number, expected) for number in range(1, expected + 1)]
+    reported: list[tuple[int, int]] = []
+    run(Tiny(), report_progress=lambda progress, whole: reported.append((progress.done, whole)))
+    expected = total(CheckPlan(profile=TINY))
+    assert reported == [(number, expected) for number in range(1, expected + 1)]

@@ -7,12 +7,13 @@ import random
 from datetime import date
 
 import pytest
-from rebalance.gate import known
-from rebalance.gate.known import Entry, KnownError
-from rebalance.gate.result import ClauseResult, Finding, Status
+from rebalance.gate.check import known
+from rebalance.gate.check.known import KnownError, KnownFailure
+from rebalance.gate.check.result import ClauseResult, Finding, Status
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.clauses import CLAUSES, TABLE, Breach, Clause, Level, Scope
-from rebalance.properties.scenarios import Scenario
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach, Clause, Scope
+from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.verdict import Level
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 TODAY = date(2027, 1, 31)
@@ -26,20 +27,33 @@ kip429/**-cooperative   # https://example.org/2  until=2027-01-31
 
 
 def row(clause_id, status, protocol=COOPERATIVE, summary=None):
-    clause = CLAUSES.get(clause_id) or Clause(clause_id, Level.SAFETY, Scope.CALL, clause_id, "", "", print)
+    clause = CLAUSES.get(clause_id) or Clause(
+        id=clause_id, level=Level.SAFETY, scope=Scope.CALL, sentence=clause_id, rule="", link="", check=print
+    )
     found = None
     if summary is not None:
-        scenario = Scenario(protocol, {}, ())
-        found = Finding(clause, protocol, Breach(summary), scenario, 1, (), 7, 1, (1, 1, 1, 1), True)
-    return ClauseResult(clause, protocol, status, finding=found)
+        scenario = Scenario(protocol=protocol, topics={}, members=())
+        found = Finding(
+            clause=clause,
+            protocol=protocol,
+            breach=Breach(summary=summary),
+            scenario=scenario,
+            round=1,
+            calls=(),
+            seed=7,
+            number=1,
+            found_size=(1, 1, 1, 1),
+            confirmed=True,
+        )
+    return ClauseResult(clause=clause, protocol=protocol, status=status, finding=found)
 
 
 def rows(text):
     """``"a/1 x  b/2-e ."``: x violated, . passed, u unsupported, ? untested, under both protocols or one."""
-    words = text.split()
+    tokens = text.split()
     status = {"x": Status.VIOLATED, ".": Status.PASSED, "u": Status.UNSUPPORTED, "?": Status.UNTESTED}
     made = []
-    for path, mark in zip(words[::2], words[1::2], strict=True):
+    for path, mark in zip(tokens[::2], tokens[1::2], strict=True):
         clause, _, only = path.partition("-")
         protocols = {"": (EAGER, COOPERATIVE), "e": (EAGER,), "c": (COOPERATIVE,)}[only]
         made += [row(clause, status[mark], protocol) for protocol in protocols]
@@ -77,14 +91,22 @@ def patterns(text):
     ],
 )
 def test_patterns(pattern, clause_id, means):
-    assert Entry(pattern).matches(clause_id) is means
+    assert KnownFailure(pattern=pattern).matches(clause_id) is means
 
 
 def test_parse():
     assert known.parse(LIST, "acme.txt") == (
-        Entry("kip54/sticky/1", "https://example.org/1", None, "acme.txt", 3),
-        Entry("kip429/**-cooperative", "https://example.org/2  until=2027-01-31", TODAY, "acme.txt", 4),
-        Entry("*/balance/1-eager", "some day", None, "acme.txt", 5),
+        KnownFailure(
+            pattern="kip54/sticky/1", comment="https://example.org/1", until=None, source="acme.txt", line=3
+        ),
+        KnownFailure(
+            pattern="kip429/**-cooperative",
+            comment="https://example.org/2  until=2027-01-31",
+            until=TODAY,
+            source="acme.txt",
+            line=4,
+        ),
+        KnownFailure(pattern="*/balance/1-eager", comment="some day", until=None, source="acme.txt", line=5),
     )
     assert known.parse("\ufeffa/1 # x\r\n\r\n", "x")[0].pattern == "a/1"
     assert known.parse("", "x") == ()
@@ -212,7 +234,7 @@ def test_write_is_exact_and_minimal_for_any_outcome():
     stems = [*ids, "a/**", "a/b/**", "c/**"]
     candidates = [stem + suffix for stem in stems for suffix in ("", "-eager", "-cooperative")]
     everything = [f"{i}-{p}" for i in ids for p in (EAGER, COOPERATIVE)]
-    meant = {c: {i for i in everything if Entry(c).matches(i)} for c in candidates}
+    meant = {c: {i for i in everything if KnownFailure(pattern=c).matches(i)} for c in candidates}
     chosen = random.Random(7)
     for _ in range(150):
         broken = {i for i in everything if chosen.random() < chosen.choice((0.3, 0.8))}
@@ -278,7 +300,7 @@ def test_write_accepts_again_what_has_expired():
     old = known.parse("a/1 # https://example.org/a until=2027-01-30\nb/1 # y until=2027-01-31\n", "x")
     text = known.write(rows("a/1 x b/1 x"), old, TODAY)
     assert text == "a/1  # https://example.org/a\nb/1  # y until=2027-01-31\n"
-    assert known.write(rows("a/1 x"), [Entry("a/1", source="--known-failing")]) == (
+    assert known.write(rows("a/1 x"), [KnownFailure(pattern="a/1", source="--known-failing")]) == (
         "a/1  # known before, no issue yet\n"
     )
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 def audit(events, thresholds, until=None):
     """One finding in each group, the same whenever it is asked for, whatever happened there."""
-    from rebalance.pipeline.findings import FINDINGS
+    from rebalance.pipeline.audit.findings import FINDINGS
 
     always = {"check": "never-settles", "level": "liveness", "seconds": 1.0, "certain": True, "places": [],
               "began": datetime(2026, 11, 21, tzinfo=UTC), "detail": "it is so"}  # fmt: skip
@@ -22,8 +22,8 @@ def audit(events, thresholds, until=None):
 
 
 if __name__ == "__main__":
-    from rebalance.gate import cli
-    from rebalance.pipeline import follow
+    from rebalance.gate.cli import main as cli
+    from rebalance.pipeline.audit import follow
 
     vars(follow)["audit"] = audit
     sys.exit(cli.main(sys.argv[1:]))

@@ -18,14 +18,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rebalance.gate import audit_cli, auditing, recordings
-from rebalance.gate.auditing import InputError, Plan, audit
-from rebalance.gate.recordings import Seen
-from rebalance.gate.result import Exit, Verdict
-from rebalance.pipeline.findings import CHECKS, Thresholds
+from rebalance.gate.cli.commands import audit as audit_cli
+from rebalance.gate.engines import auditing
+from rebalance.gate.engines.auditing import AuditPlan, InputError, audit
+from rebalance.gate.traces import recordings
+from rebalance.gate.traces.recordings import LogEvent
+from rebalance.pipeline.audit.findings import CHECKS, Thresholds
 from rebalance.pipeline.session import SparkMissing
+from rebalance.properties.verdict import Exit, Verdict
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BEGAN = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
@@ -33,20 +35,20 @@ BEGAN = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def plans(monkeypatch):
     """The plans that were made; nothing is run."""
     plans = []
 
-    def note(plan, tell):
+    def note(plan, report_progress):
         plans.append(plan)
-        return auditing.Audited(plan, events=1, groups=1)
+        return auditing.Audited(plan=plan, events=1, groups=1)
 
     monkeypatch.setattr(auditing, "audit", note)
     return plans
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argv", "message"),
     [
         ((), "which logs?"),
         (("x", "--check", "nonsense"), "--check: no check is called 'nonsense'; there are: owned-twice,"),
@@ -64,20 +66,20 @@ def asked(monkeypatch):
         (("logs", "--out", "logs/out"), "--out: logs/out is within logs, which is read"),
     ],
 )
-def test_wrong_use_is_named(rebalance, asked, tmp_path, words, said):
+def test_wrong_use_is_named(rebalance, plans, tmp_path, argv, message):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "theirs").touch()
     (tmp_path / "file").touch()
     (tmp_path / "logs").mkdir()
-    ran = rebalance("audit", *words)
+    ran = rebalance("audit", *argv)
     assert ran.code == Exit.USAGE
-    assert said in ran.err
-    assert asked == []
+    assert message in ran.err
+    assert plans == []
     assert not (tmp_path / ".rebalance").exists()
     assert os.listdir(tmp_path / "full") == ["theirs"]
 
 
-def test_everything_that_can_be_said_is_asked(rebalance, asked, tmp_path):
+def test_everything_that_can_be_said_is_asked(rebalance, plans, tmp_path):
     ran = rebalance(
         "audit", "a.log", "s3a://b/*.gz", "--master", "spark://h:7077", "--memory", "1.5g", "--out", "o",
         "--source", "java", "--zone", "Europe/Berlin", "--date", "2026-11-21", "--clock-skew", "0",
@@ -85,10 +87,10 @@ def test_everything_that_can_be_said_is_asked(rebalance, asked, tmp_path):
         "--group", "g", "--check", "stranded", "--level", "quality",
     )  # fmt: skip
     assert ran.code == 0
-    assert asked == [
-        Plan(
-            ("a.log", "s3a://b/*.gz"),
-            Path("o"),
+    assert plans == [
+        AuditPlan(
+            paths=("a.log", "s3a://b/*.gz"),
+            out=Path("o"),
             master="spark://h:7077",
             memory="1536m",
             kind="java",
@@ -97,31 +99,33 @@ def test_everything_that_can_be_said_is_asked(rebalance, asked, tmp_path):
             groups=("g", "h"),
             checks=("stranded",),
             level="quality",
-            thresholds=Thresholds(1.0, 2.0, 3, 4.0, 5.0, 0.0),
+            thresholds=Thresholds(
+                stranded=1.0, settle=2.0, storm=3, storm_within=4.0, pause=5.0, clock_skew=0.0
+            ),
         )
     ]
 
 
-def test_what_is_not_said_is_as_the_checks_have_it(rebalance, asked):
+def test_what_is_not_said_is_as_the_checks_have_it(rebalance, plans):
     assert rebalance("audit", "x").code == 0
-    assert asked[0].thresholds == Thresholds()
-    assert asked[0].master == "local[*]"
-    assert re.fullmatch(r"\.rebalance/\d{8}T\d{6}Z", str(asked[0].out))
+    assert plans[0].thresholds == Thresholds()
+    assert plans[0].master == "local[*]"
+    assert re.fullmatch(r"\.rebalance/\d{8}T\d{6}Z", str(plans[0].out))
 
 
-def test_tables_can_go_elsewhere(rebalance, asked):
+def test_tables_can_go_elsewhere(rebalance, plans):
     rebalance("audit", "x", "--out", "s3a://bucket/audits/")
-    assert asked[0].table("events") == "s3a://bucket/audits/events"
-    assert str(asked[0].out).startswith(".rebalance/")
+    assert plans[0].table("events") == "s3a://bucket/audits/events"
+    assert str(plans[0].out).startswith(".rebalance/")
 
 
-def test_hidden_directories_may_lie_among_the_logs(rebalance, asked):
+def test_hidden_directories_may_lie_among_the_logs(rebalance, plans):
     assert rebalance("audit", ".", "--out", ".rebalance/mine").code == 0
     assert rebalance("audit", ".", "--out", "seen").code == Exit.USAGE
 
 
 @pytest.mark.parametrize(
-    ("words", "files", "begins"),
+    ("argv", "files", "begins"),
     [
         ((), {"report.json", "report.html"}, "CONFORMANT  8 checks kept by 1 group in 1 event\n"),
         (("--report", "text"), set(), "CONFORMANT"),
@@ -129,8 +133,8 @@ def test_hidden_directories_may_lie_among_the_logs(rebalance, asked):
         (("--format", "json", "--report", "html"), {"report.html"}, '{\n  "schema": 1,'),
     ],
 )
-def test_reports_are_those_that_were_asked_for(rebalance, asked, words, files, begins):
-    ran = rebalance("audit", "x", "--out", "o", *words)
+def test_reports_are_those_that_were_asked_for(rebalance, plans, argv, files, begins):
+    ran = rebalance("audit", "x", "--out", "o", *argv)
     assert set(os.listdir("o")) == files
     assert ran.out.startswith(begins)
     assert bool(ran.out) == bool(begins)
@@ -140,7 +144,7 @@ def test_reports_are_those_that_were_asked_for(rebalance, asked, words, files, b
 
 @pytest.mark.parametrize("error", [SparkMissing("java not found; Spark needs it"), InputError("no file x")])
 def test_what_is_missing_is_said_in_one_line(rebalance, monkeypatch, tmp_path, error):
-    def fail(plan, tell):
+    def fail(plan, report_progress):
         raise error
 
     monkeypatch.setattr(auditing, "audit", fail)
@@ -161,17 +165,17 @@ def test_list_describes_every_check(rebalance):
 
 
 def test_help_names_the_thresholds(rebalance):
-    said, limits = " ".join(rebalance("audit", "--help").out.split()), Thresholds()
-    assert f"without an owner ({limits.stranded:g})" in said
-    assert f"a rebalance may take ({limits.settle:g})" in said
-    assert f"are too many ({limits.storm}/{limits.storm_within:g})" in said
-    assert f"from everybody ({limits.pause:g})" in said
+    help_text, limits = " ".join(rebalance("audit", "--help").out.split()), Thresholds()
+    assert f"without an owner ({limits.stranded:g})" in help_text
+    assert f"a rebalance may take ({limits.settle:g})" in help_text
+    assert f"are too many ({limits.storm}/{limits.storm_within:g})" in help_text
+    assert f"from everybody ({limits.pause:g})" in help_text
 
 
 def test_the_how_to_names_every_check_and_threshold():
     text, limits = (ROOT / "docs" / "how-to" / "audit-logs.md").read_text(), Thresholds()
     assert re.findall(r"^\| `([a-z-]+)` \| (safety|liveness|quality) \|", text, re.M) == [
-        (check.id, check.level) for check in Plan(("x",), Path("o")).asked
+        (check.id, check.level) for check in AuditPlan(paths=("x",), out=Path("o")).chosen_checks
     ]
     for name in ("stranded", "settle", "pause"):
         assert f"`--{name}` {getattr(limits, name):g} s" in text
@@ -179,23 +183,23 @@ def test_the_how_to_names_every_check_and_threshold():
 
 
 def test_what_can_be_asked_for_is_what_can_be_read():
-    from rebalance.pipeline.sources import KINDS
+    from rebalance.pipeline.audit.sources import KINDS
 
     assert sorted(audit_cli.SOURCES) == sorted(KINDS)
 
 
 def test_progress_is_for_terminals_only(monkeypatch, capsys):
     quiet = argparse.Namespace(no_progress=False)
-    with audit_cli._ticker(quiet) as tell:
-        assert tell is None
+    with audit_cli._ticker(quiet) as report_progress:
+        assert report_progress is None
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with audit_cli._ticker(quiet) as tell:
-        assert tell is not None
-        tell("reading", lambda: (3, 12))
+    with audit_cli._ticker(quiet) as report_progress:
+        assert report_progress is not None
+        report_progress("reading", lambda: (3, 12))
         time.sleep(1.2)
     assert "reading: 3 of 12 tasks, about" in capsys.readouterr().err
-    with audit_cli._ticker(argparse.Namespace(no_progress=True)) as tell:
-        assert tell is None
+    with audit_cli._ticker(argparse.Namespace(no_progress=True)) as report_progress:
+        assert report_progress is None
 
 
 # -- whole audits --------------------------------------------------------------------------------------
@@ -214,22 +218,22 @@ def event(seconds, kind, line, consumer="a", partition=None, group="g", **fields
 def found(number, check="owned-twice", group="g", *, seconds=7.9, certain=True, partition=1, at=0.0):
     """A row of FINDINGS."""
     began = BEGAN + timedelta(seconds=at)
-    place = {"at": began, "kind": "assigned", "consumer": "a", "generation": 7, "file": "a.log", "line": 3}
+    event = {"at": began, "kind": "assigned", "consumer": "a", "generation": 7, "file": "a.log", "line": 3}
     return {
         "id": f"{number:012x}", "check": check, "level": CHECKS[check].level, "group": group,
         "topic": None if partition is None else "t", "partition": partition, "began": began, "ended": None,
         "seconds": float(seconds), "consumers": ["a", "b"], "members": None, "generations": [7],
-        "skew": None if certain else 0.8, "certain": certain, "places": [place], "detail": "it is so",
+        "skew": None if certain else 0.8, "certain": certain, "places": [event], "detail": "it is so",
     }  # fmt: skip
 
 
 @pytest.fixture
 def made(spark, monkeypatch, tmp_path):
     """An audit of these events, malformed lines and findings, in an empty directory."""
-    from rebalance.pipeline import audit as judging
-    from rebalance.pipeline import sources
-    from rebalance.pipeline.events import EVENTS
-    from rebalance.pipeline.findings import FINDINGS
+    from rebalance.pipeline.audit import audit as judging
+    from rebalance.pipeline.audit import sources
+    from rebalance.pipeline.audit.events import EVENTS
+    from rebalance.pipeline.audit.findings import FINDINGS
 
     monkeypatch.chdir(tmp_path)
 
@@ -263,9 +267,9 @@ def made(spark, monkeypatch, tmp_path):
             clocks=frame([{"host": "h", "ahead": -0.5, "spread": None, "samples": 4}],
                          "host string, ahead double, spread double, samples bigint"),
         )  # fmt: skip
-        monkeypatch.setattr(sources, "read", lambda *words, **options: read)
+        monkeypatch.setattr(sources, "read", lambda *arguments, **options: read)
         monkeypatch.setattr(judging, "audit", lambda events, limits: judged)
-        return audit(Plan(("logs",), tmp_path / "out [1]", **plan))
+        return audit(AuditPlan(paths=("logs",), out=tmp_path / "out [1]", **plan))
 
     (tmp_path / "out [1]").mkdir()
     return run
@@ -300,7 +304,9 @@ def test_an_audit_from_end_to_end(made, tmp_path):
     ]  # fmt: skip
     assert one.findings[0].began == BEGAN
     assert [o.name for o in one.findings[0].owners] == ["a", "b"]
-    assert one.findings[0].places == (Seen(BEGAN, "assigned", "a.log", 3, "a", generation=7),)
+    assert one.findings[0].places == (
+        LogEvent(at=BEGAN, kind="assigned", file="a.log", line=3, consumer="a", generation=7),
+    )
     # The trace has the events of the partition and of the group, no other partition's, nothing from far away.
     shown = recordings.load(Path(one.traces["000000000001"]))
     assert shown.path == tmp_path / "out [1]" / "traces" / "000000000001.json"
@@ -339,11 +345,17 @@ def test_what_is_collected_is_bounded(made, monkeypatch):
 def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
     from pyspark.errors import AnalysisException, SparkRuntimeException
 
-    monkeypatch.setattr(auditing, "session", lambda *words, **options: contextlib.nullcontext())
+    monkeypatch.setattr(auditing, "session", lambda *arguments, **options: contextlib.nullcontext())
 
     def ended_by(error, *, signalled=False):
         def known(spark, one):
-            return replace(one, events=1, tallies=(auditing.Tally("owned-twice", 1, 1, 1, 7.9),))
+            return replace(
+                one,
+                events=1,
+                tallies=(
+                    auditing.AuditTally(check="owned-twice", findings=1, certain=1, groups=1, longest=7.9),
+                ),
+            )
 
         def stage(spark, one):
             if signalled:
@@ -352,7 +364,7 @@ def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
             raise error
 
         monkeypatch.setattr(auditing, "STAGES", {"reading": known, "checking": stage})
-        return audit(Plan(("logs",), tmp_path))
+        return audit(AuditPlan(paths=("logs",), out=tmp_path))
 
     one = ended_by(KeyboardInterrupt())
     assert (one.interrupted, one.stage, one.verdict, one.exit) == (True, "checking", Verdict.VIOLATION, 130)
@@ -369,27 +381,29 @@ def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
 
 
 def test_logs_that_cannot_be_read_are_the_users_concern(rebalance, monkeypatch):
-    from rebalance.pipeline import sources
+    from rebalance.pipeline.audit import sources
 
-    asked = []
+    paths_read = []
 
-    def read(spark, paths, *words, **options):
-        asked.extend(paths)
+    def read(spark, paths, *arguments, **options):
+        paths_read.extend(paths)
         raise ValueError("none.log: no such file")
 
     monkeypatch.setattr(sources, "read", read)
-    monkeypatch.setattr(auditing, "session", lambda *words, **options: contextlib.nullcontext())
+    monkeypatch.setattr(auditing, "session", lambda *arguments, **options: contextlib.nullcontext())
     ran = rebalance("audit", "none.log", "/logs/*.gz", "s3a://bucket/x")
     assert (ran.code, ran.err) == (Exit.USAGE, "rebalance: none.log: no such file\n")
     # Spark need not run in this directory.
-    assert asked == [str(Path.cwd() / "none.log"), "/logs/*.gz", "s3a://bucket/x"]
+    assert paths_read == [str(Path.cwd() / "none.log"), "/logs/*.gz", "s3a://bucket/x"]
 
 
 def test_traces_that_cannot_be_saved_do_not_cost_the_verdict(monkeypatch, tmp_path):
     (tmp_path / "traces").touch()
-    monkeypatch.setattr(auditing, "_around", lambda *words: {})
+    monkeypatch.setattr(auditing, "_around", lambda *arguments: {})
     row = {**found(1), "began": "2026-11-21T18:00:00Z", "places": []}
-    one = auditing.Audited(Plan(("logs",), tmp_path), events=1, findings=(auditing._finding(row),))
+    one = auditing.Audited(
+        plan=AuditPlan(paths=("logs",), out=tmp_path), events=1, findings=(auditing._finding(row),)
+    )
     assert auditing._record(None, one).traces == {}
     assert "traces" in auditing._record(None, one).unsaved
 
@@ -404,27 +418,28 @@ def example(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_it_and_keeps_what_is_known(example):
     code = (
-        "import sys; from rebalance.gate import auditing, cli\n"
+        "import sys\nfrom rebalance.gate.cli import main as cli\n"
+        "from rebalance.gate.engines import auditing\n"
         "def wait(spark, found):\n"
         "    print('ready', file=sys.stderr, flush=True)\n"
         "    spark.range(10**15).selectExpr('sum(id * id % 7)').collect()\n"
         "auditing.STAGES['checking'] = wait\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
-    words = ["audit", "audit", "--out", "out", "--master", "local[1]", "--memory", "1g"]
+    argv = ["audit", "audit", "--out", "out", "--master", "local[1]", "--memory", "1g"]
     with subprocess.Popen(
-        [sys.executable, "-c", code, *words],
+        [sys.executable, "-c", code, *argv],
         cwd=example, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
-        said = ""
+        output = ""
         for line in process.stderr:
-            said += line
+            output += line
             if "ready" in line:
                 break
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
         out, err = process.communicate()
-    assert process.returncode == Exit.INTERRUPTED, said + err
+    assert process.returncode == Exit.INTERRUPTED, output + err
     assert out.startswith("INCONCLUSIVE  interrupted while checking\n")
     assert "what is known by then is in out" in err
     assert "Traceback" not in err

@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.gate.result import Exit
-from rebalance.pipeline.isolation import family
+from rebalance.live.processes.supervision import family
+from rebalance.properties.verdict import Exit
 
-from tests.gate import quick_audit
-from tests.pipeline.logs_at_hand import BEGIN
+from tests.gate.cli import quick_audit
+from tests.pipeline.audit.logs_at_hand import BEGIN
 from tests.processes import left
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ORDERS = ROOT / "examples" / "audit" / "orders.log"
 FOLLOW = ("audit", "logs", "--follow", "--out", "out")
 MUTE = "/proc/self/mem"
@@ -58,7 +58,7 @@ Identifier: [id = 6, runId = c]"""
 )  # fmt: skip
 def test_what_cannot_be_read_is_no_bug_and_a_bug_is(text, reason):
     from pyspark.errors import StreamingQueryException
-    from rebalance.gate.following import failure
+    from rebalance.gate.engines.following import failure
 
     assert failure(StreamingQueryException(text)) == reason
     assert failure(RuntimeError(text)) == ""  # not of the stream
@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_no_bug_and_a_bug_is(text, reason):
 @pytest.fixture
 def once(spark, rebalance, monkeypatch, tmp_path):
     """Reads what was written to ``logs`` since, with an audit that costs nothing."""
-    from rebalance.pipeline import follow
+    from rebalance.pipeline.audit import follow
 
     monkeypatch.setattr(follow, "audit", quick_audit.audit)
     (tmp_path / "logs").mkdir()
@@ -79,9 +79,9 @@ def once(spark, rebalance, monkeypatch, tmp_path):
 def test_ctrl_c_and_then_on_from_there(once, tmp_path):
     log = tmp_path / "logs" / "a.jsonl"
     log.write_bytes(started("one"))
-    words = [sys.executable, "-m", "tests.gate.quick_audit", *FOLLOW, "--every", "0.2"]
+    argv = [sys.executable, "-m", "tests.gate.cli.quick_audit", *FOLLOW, "--every", "0.2"]
     with subprocess.Popen(
-        [*words, "--master", "local[1]", "--memory", "1g"],
+        [*argv, "--master", "local[1]", "--memory", "1g"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:  # fmt: skip

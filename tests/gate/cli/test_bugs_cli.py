@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from rebalance.explore import matrix
-from rebalance.explore.bugs import SHOWN
-from rebalance.gate.bugs_cli import reproduce, shown_by
-from rebalance.gate.runs import play
-from rebalance.model.catalogue import CATALOGUE
-from rebalance.model.decisions import DECISIONS
-from rebalance.model.profiles import BROKERS, CLIENTS
+from rebalance.explore.groups import matrix
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.runs import play
+from rebalance.gate.cli.commands.bugs import reproduce, shown_by
+from rebalance.model.bugs.catalogue import CATALOGUE
+from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.id)
@@ -25,8 +25,8 @@ def test_every_entry_is_shown_or_says_why_not(entry):
 def test_the_list_in_three_formats(rebalance):
     text = rebalance("bugs")
     assert text.code == 0
-    said = json.loads(rebalance("bugs", "--format", "json").out)
-    assert [entry["id"] for entry in said] == list(CATALOGUE)
+    document = json.loads(rebalance("bugs", "--format", "json").out)
+    assert [entry["id"] for entry in document] == list(CATALOGUE)
     table = rebalance("bugs", "--format", "md").out
     for entry in CATALOGUE.values():
         assert f"\n{entry.id:<4} {entry.level:<4} {entry.title}\n" in f"\n{text.out}"
@@ -52,9 +52,9 @@ def test_one_is_reproduced_on_the_model(rebalance):
 
 @pytest.mark.slow
 def test_the_command_that_it_names_finds_the_same(rebalance):
-    words = "explore dynamic --members 2 --partitions 1 --faults pause --budget 1"
+    argv = "explore dynamic --members 2 --partitions 1 --faults pause --budget 1"
     ran = rebalance(
-        *words.split(), "--switch", "prepare_not_repeated_after_reset", "--go-on", "--format", "json"
+        *argv.split(), "--switch", "prepare_not_repeated_after_reset", "--go-on", "--format", "json"
     )
     found = {v["clause"]: len(v["traces"][0]["steps"]) for v in json.loads(ran.out)["violations"]}
     shown = reproduce(SHOWN["prepare_not_repeated_after_reset"])
@@ -70,7 +70,7 @@ def test_one_of_an_assignor_is_found_by_the_check(rebalance):
 
 
 def test_a_switch_names_its_entry_and_a_story_runs_nothing(rebalance, monkeypatch):
-    monkeypatch.setattr("rebalance.explore.fast.explore", None)
+    monkeypatch.setattr("rebalance.explore.engine.fast.explore", None)
     ran = rebalance("bugs", "static_replace_drops_revocation", "J22", "--story")
     assert ran.code == 0
     assert "U9  A static member returns" in ran.out
@@ -120,7 +120,7 @@ def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argv", "message"),
     [
         (("Z9",), "no bug and no switch is called 'Z9'; bugs: U1"),
         (("--profiles", "java-2.4"), "--profiles goes with --matrix"),
@@ -129,10 +129,10 @@ def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
         (("J1", "--format", "json"), "--format goes with the list"),
     ],
 )
-def test_wrong_use_is_one_message(rebalance, words, said):
-    ran = rebalance("bugs", *words)
+def test_wrong_use_is_one_message(rebalance, argv, message):
+    ran = rebalance("bugs", *argv)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
     assert ran.out == ""
 
 

@@ -25,7 +25,7 @@ class Bad:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argv", "message"),
     [
         (("range", "--out", "c"), "--scenarios N and --out DIR"),
         (("range", "--scenarios", 10), "--scenarios N and --out DIR"),
@@ -41,10 +41,10 @@ class Bad:
         (("range", "--scenarios", 0, "--out", "c"), "not a positive number"),
     ],
 )
-def test_what_cannot_be_played_is_said_before_anything_starts(rebalance, words, said):
-    ran = rebalance("campaign", *words)
+def test_what_cannot_be_played_is_said_before_anything_starts(rebalance, argv, message):
+    ran = rebalance("campaign", *argv)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
     assert not Path("c/verdicts").exists()
 
 
@@ -57,8 +57,8 @@ def test_a_file_in_the_way_is_named(rebalance):
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
-    words = ("campaign", "cooperative-sticky+trust_all_claims", "--clause", "kip792", "--out", "c")
-    ran = rebalance(*words, "--scenarios", 120, "--slice", 80)
+    argv = ("campaign", "cooperative-sticky+trust_all_claims", "--clause", "kip792", "--out", "c")
+    ran = rebalance(*argv, "--scenarios", 120, "--slice", 80)
     assert ran.code == 1
     assert ran.out.startswith("VIOLATION: cooperative-sticky+trust_all_claims, 120 scenarios, seed 0, in c\n")
     assert "interrupted" not in ran.err
@@ -71,7 +71,7 @@ def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
         assert f"rebalance replay {path.stem}" in ran.out
 
     # The same again plays nothing and says the same; so does --report, which makes no traces.
-    again = rebalance(*words, "--scenarios", 120)
+    again = rebalance(*argv, "--scenarios", 120)
     assert again.out == ran.out
     shown = json.loads(rebalance("campaign", "--report", "c", "--format", "json").out)
     assert (shown["played"], shown["verdict"], shown["exit"]) == (120, "violation", 1)
@@ -82,26 +82,26 @@ def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
     }
 
     # Something else does not go into the same directory.
-    other = rebalance(*words, "--scenarios", 120, "--seed", 5)
+    other = rebalance(*argv, "--scenarios", 120, "--seed", 5)
     assert (other.code, "its seed is 0, not 5" in other.err) == (2, True)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance):
-    words = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --traces t --profile java-2.4"
-    words += " --profile as-specified --scenarios 240 --slice 120 --format json"
-    ran = rebalance(*words.split())
+    argv = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --traces t --profile java-2.4"
+    argv += " --profile as-specified --scenarios 240 --slice 120 --format json"
+    ran = rebalance(*argv.split())
     assert ran.code == 1
-    said = json.loads(ran.out)
-    kinds = {row["kind"]: row for row in said["kinds"]}
+    document = json.loads(ran.out)
+    kinds = {row["kind"]: row for row in document["kinds"]}
     assert set(kinds) == {"java-2.4", "as-specified"}
     assert kinds["java-2.4"]["violations"] > 0
     assert kinds["as-specified"]["violations"] == 0
     assert sum(row["scenarios"] for row in kinds.values()) == 240
-    assert any(row["situation"] == "step: join" for row in said["coverage"])
-    assert {row["trace"] for row in said["clauses"]} == {str(path) for path in Path("t").glob("*.json")}
-    for row in said["clauses"]:
+    assert any(row["situation"] == "step: join" for row in document["coverage"])
+    assert {row["trace"] for row in document["clauses"]} == {str(path) for path in Path("t").glob("*.json")}
+    for row in document["clauses"]:
         assert json.loads(Path(row["trace"]).read_text())["origin"]["seed"] == row["seed"]
         assert rebalance("replay", row["trace"]).code == 1
         assert rebalance("show", row["trace"]).code == 0
@@ -115,11 +115,11 @@ def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebala
         "campaign", "worst:Bad", "--scenarios", 12, "--limit", 1, "--out", "c", "--format", "json"
     )
     assert ran.code == 3
-    said = json.loads(ran.out)
-    assert {row["verdict"] for row in said["quarantine"]} == {"hung", "died"}
+    document = json.loads(ran.out)
+    assert {row["verdict"] for row in document["quarantine"]} == {"hung", "died"}
     traces = [json.loads(path.read_text()) for path in Path(".rebalance/failures").glob("*.json")]
     assert {trace["clause"] for trace in traces} == {"assign/4"}  # in a process of its own it does not answer
-    assert sum(row["scenarios"] for row in said["verdicts"]) == said["played"] == 12
+    assert sum(row["scenarios"] for row in document["verdicts"]) == document["played"] == 12
     text = rebalance("campaign", "--report", "c").out
     assert text.startswith("INCONCLUSIVE: worst:Bad, 12 scenarios")
     assert "its process ended with status 3" in text
@@ -129,25 +129,25 @@ def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebala
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(rebalance, monkeypatch):
-    from rebalance.pipeline import campaign
+    from rebalance.pipeline.campaign import campaign
 
-    words = ("campaign", "range", "--scenarios", 40, "--slice", 20, "--out", "c")
+    argv = ("campaign", "range", "--scenarios", 40, "--slice", 20, "--out", "c")
     play = campaign.play
 
     def interrupted(*arguments):
-        if arguments[3].place == 1:
+        if arguments[3].number == 1:
             raise KeyboardInterrupt
         return play(*arguments)
 
     monkeypatch.setattr(campaign, "play", interrupted)
-    ran = rebalance(*words)
+    ran = rebalance(*argv)
     assert (ran.code, ran.out) == (130, "")
     assert "interrupted: 20 of 40 scenarios are kept in c; the same command goes on from there" in ran.err
     part = rebalance("campaign", "--report", "c")
     assert part.code == 3
     assert part.out.startswith("INCONCLUSIVE: range, 20 of 40 scenarios")
     monkeypatch.setattr(campaign, "play", play)
-    assert rebalance(*words).code == 0
+    assert rebalance(*argv).code == 0
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(rebalance, monkeypa
 def test_a_program_is_played_through_its_session(rebalance):
     import sys
 
-    program = ("--", sys.executable, "-m", "rebalance.gate.host", "range")
+    program = ("--", sys.executable, "-m", "rebalance.gate.targets.host", "range")
     ran = rebalance("campaign", "--scenarios", 20, "--out", "c", *program)
     assert ran.code == 0
     twin = rebalance("campaign", "range", "--scenarios", 20, "--out", "d")

@@ -82,8 +82,8 @@ def test_the_run_that_explains_it(rebalance):
     assert answer["verdict"] == "conformant"
     assert answer["hidden_faults"] == 0
     shown = [line for step in answer["witness"] for line in step["lines"]]
-    told = [n for n, line in enumerate(hand_over(), 1) if line["event"] not in ("subscribed", "leaving")]
-    assert sorted(shown) == told
+    logged = [n for n, line in enumerate(hand_over(), 1) if line["event"] not in ("subscribed", "leaving")]
+    assert sorted(shown) == logged
 
 
 def test_a_line_that_no_run_has(rebalance):
@@ -94,11 +94,11 @@ def test_a_line_that_no_run_has(rebalance):
     assert "violation  orders: 16 of 31 events explained" in ran.out
     assert "line 19: one joining generation 2\n    no state of the model allows it there" in ran.out
     assert "the run of the model up to there, its end" in ran.out
-    said = json.loads(rebalance("conform", "events.jsonl", *CALM, "--format", "json").out)
-    assert said["verdict"] == "violation"
-    assert said["exit"] == 1
-    assert said["mismatch"]["pending"]
-    assert said["longest"] < said["events"] == 31
+    answer = json.loads(rebalance("conform", "events.jsonl", *CALM, "--format", "json").out)
+    assert answer["verdict"] == "violation"
+    assert answer["exit"] == 1
+    assert answer["mismatch"]["pending"]
+    assert answer["longest"] < answer["events"] == 31
 
 
 def test_an_assignment_that_takes_from_an_owner(rebalance):
@@ -118,14 +118,14 @@ def test_an_assignment_that_takes_from_an_owner(rebalance):
         event(79.316, "synced", a, generation=8),
         event(79.317, "revoked", a, generation=8, **lost),
     ]
-    words = ("conform", write(lines), *CALM, "--profile", "java-2.6", "--broker", "mock")
-    ran = rebalance(*words)
+    arguments = ("conform", write(lines), *CALM, "--profile", "java-2.6", "--broker", "mock")
+    ran = rebalance(*arguments)
     assert ran.code == 1
     assert "line 10: orders-2 assigned orders-1 generation 8" in ran.out
     lines[9]["partitions"] = []
     lines.append(event(79.318, "assigned", a, generation=8, partitions=[]))
     write(lines)
-    assert rebalance(*words).code == 0
+    assert rebalance(*arguments).code == 0
 
 
 def test_faults_that_nobody_wrote_down(rebalance):
@@ -200,11 +200,11 @@ def wrong() -> Iterator[tuple[Any, tuple[str, ...], str]]:
     yield lines, ("--topic", "orders"), "--topic 'orders' is not of the form NAME=COUNT"
 
 
-@pytest.mark.parametrize(("lines", "words", "said"), list(wrong()))
-def test_what_is_wrong_is_said(rebalance, lines, words, said):
-    ran = rebalance("conform", write(lines), *words)
+@pytest.mark.parametrize(("lines", "arguments", "message"), list(wrong()))
+def test_what_is_wrong_is_said(rebalance, lines, arguments, message):
+    ran = rebalance("conform", write(lines), *arguments)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_files_that_are_no_logs(rebalance):
@@ -214,7 +214,7 @@ def test_files_that_are_no_logs(rebalance):
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "message"),
     [
         ("{", "not JSON"),
         ("[]", "not an object"),
@@ -222,8 +222,8 @@ def test_files_that_are_no_logs(rebalance):
         ('{"rests": {"number": 1}}', "field 'rests' is not a list of objects"),
     ],
 )
-def test_a_run_json_that_is_none(rebalance, run, said):
+def test_a_run_json_that_is_none(rebalance, run, message):
     Path("run.json").write_text(run)
     ran = rebalance("conform", write(hand_over()))
     assert ran.code == 2
-    assert f"run.json: {said}" in ran.err
+    assert f"run.json: {message}" in ran.err

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.explore.scenarios import SCENARIOS
-from rebalance.gate import explore_cli, exploring
-from rebalance.gate.terminal import amount
-from rebalance.properties.protocol import CLAUSES
+from rebalance.explore.groups import exploration
+from rebalance.explore.groups.scenarios import SCENARIOS
+from rebalance.gate.cli.commands import explore as explore_cli
+from rebalance.gate.cli.console.terminal import amount
+from rebalance.properties.group.clauses import CLAUSES
 
 from tests.processes import worked
 
@@ -29,10 +30,10 @@ STOPS = (*BROKEN[:4], "--partitions", 1, "--faults", "none", "--switch", "leave_
 
 def counts(text: str) -> dict[str, Any]:
     """A report without what depends on the machine, or on how often the search was interrupted."""
-    said: dict[str, Any] = json.loads(text)
-    said.pop("speed")
-    said["states"].pop("collision")
-    return said
+    document: dict[str, Any] = json.loads(text)
+    document.pop("speed")
+    document["states"].pop("collision")
+    return document
 
 
 def test_a_group_as_specified_is_conformant(rebalance):
@@ -97,29 +98,29 @@ def test_a_run_that_never_settles_has_its_loop_marked(rebalance):
 
 def test_go_on_finds_every_clause_and_all_shortest_every_trace(rebalance):
     ran = rebalance(*NO_WITHHOLD, "--go-on", "--all-shortest", 3, "--format", "json")
-    said = json.loads(ran.out)
-    assert [v["clause"] for v in said["violations"]] == ["leader/withhold", "group/commit", "group/owner"]
-    assert all(len(v["traces"]) == 3 for v in said["violations"])
+    document = json.loads(ran.out)
+    assert [v["clause"] for v in document["violations"]] == ["leader/withhold", "group/commit", "group/owner"]
+    assert all(len(v["traces"]) == 3 for v in document["violations"])
     assert len(list(Path(".rebalance/failures").glob("*.json"))) == 9
-    assert said["verdict"] == "violation"
-    assert said["liveness"] == {"settles": True, "rebalances": [3]}
+    assert document["verdict"] == "violation"
+    assert document["liveness"] == {"settles": True, "rebalances": [3]}
 
 
 def test_both_engines_and_exact_say_the_same(rebalance):
     ways = [(), ("--engine", "plain"), ("--exact",)]
-    said = [counts(rebalance(*TINY, *way, "--format", "json").out) for way in ways]
-    for one in said:
+    documents = [counts(rebalance(*TINY, *options, "--format", "json").out) for options in ways]
+    for one in documents:
         one.pop("engine")
-    assert said[0] == said[1] == said[2]
-    assert said[0]["verdict"] == "conformant"
+    assert documents[0] == documents[1] == documents[2]
+    assert documents[0]["verdict"] == "conformant"
 
 
 def test_symmetry_gives_the_verdict_without_liveness(rebalance):
     ran = rebalance(*SMALL, "--symmetry", "--format", "json")
-    said = json.loads(ran.out)
+    document = json.loads(ran.out)
     assert ran.code == 0
-    assert said["states"]["stands_for"] > 1.5 * said["states"]["distinct"]
-    assert "liveness" not in said
+    assert document["states"]["stands_for"] > 1.5 * document["states"]["distinct"]
+    assert "liveness" not in document
     assert "not asked: symmetry" in rebalance(*TINY, "--symmetry").out
 
 
@@ -141,16 +142,16 @@ def test_amounts_of_memory():
 
 
 def test_a_witness_that_is_due_and_missing_is_inconclusive(rebalance, monkeypatch):
-    monkeypatch.setattr(exploring, "due", lambda setup: ("stale claim seen by a leader",))
+    monkeypatch.setattr(exploration, "due", lambda setup: ("stale claim seen by a leader",))
     ran = rebalance(*TINY)
     assert ran.code == 3
     assert "never shown: stale claim seen by a leader" in ran.out
 
 
 def test_releases_and_brokers_matter(rebalance):
-    words = ("explore", "failover", "--members", 1, "--partitions", 1, "--faults", "failover")
-    assert rebalance(*words).code == 0
-    ran = rebalance(*words, "--broker", "broker-current", "--profiles", "java-current")
+    argv = ("explore", "failover", "--members", 1, "--partitions", 1, "--faults", "failover")
+    assert rebalance(*argv).code == 0
+    ran = rebalance(*argv, "--broker", "broker-current", "--profiles", "java-current")
     assert ran.code == 1
     assert "COORDINATOR_LOAD_IN_PROGRESS" in ran.out
 
@@ -179,8 +180,8 @@ def test_an_assignor_of_ones_own(rebalance, tmp_path):
 
 
 def test_walks_find_it_too_and_make_it_short(rebalance):
-    for way in (("--swarm", "--walks", 200, "--seed", 3), ("--dfs", "--depth", 25)):
-        ran = rebalance(*NO_WITHHOLD, *way)
+    for options in (("--swarm", "--walks", 200, "--seed", 3), ("--dfs", "--depth", 25)):
+        ran = rebalance(*NO_WITHHOLD, *options)
         assert ran.code == 1, ran.out
         assert "14 steps; no run is shorter" in ran.out
     ran = rebalance(*TINY, "--swarm", "--walks", 3)
@@ -213,13 +214,13 @@ def test_every_clause_is_listed(rebalance):
     ran = rebalance("explore", "--clauses")
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= 110
-    said = json.loads(rebalance("explore", "--clauses", "--format", "json").out)
-    assert [row["clause"] for row in said] == list(CLAUSES)
+    document = json.loads(rebalance("explore", "--clauses", "--format", "json").out)
+    assert [row["clause"] for row in document] == list(CLAUSES)
     assert all(f"\n{name} " in f"\n{ran.out}" for name in CLAUSES)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argv", "message"),
     [
         ((), "which SCENARIO?"),
         (("nothing",), "no scenario 'nothing'; there are: dynamic"),
@@ -252,10 +253,10 @@ def test_every_clause_is_listed(rebalance):
         (("dynamic", "--", "java"), "goes with check, smoke and campaign only"),
     ],
 )
-def test_wrong_use_is_one_message(rebalance, words, said):
-    ran = rebalance("explore", *words)
+def test_wrong_use_is_one_message(rebalance, argv, message):
+    ran = rebalance("explore", *argv)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
     assert ran.out == ""
 
@@ -274,8 +275,8 @@ def test_show_and_replay_of_something_else(rebalance, tmp_path):
 
 
 def test_ctrl_c_saves_and_resume_gives_the_same_counts(rebalance, monkeypatch):
-    words = (*SMALL, "--format", "json")
-    whole = counts(rebalance(*words).out)
+    argv = (*SMALL, "--format", "json")
+    whole = counts(rebalance(*argv).out)
 
     def interrupt(progress):
         if progress.depth == 9:
@@ -283,39 +284,39 @@ def test_ctrl_c_saves_and_resume_gives_the_same_counts(rebalance, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(explore_cli, "_ticker", lambda options: nullcontext(interrupt))
-        ran = rebalance(*words)
+        ran = rebalance(*argv)
     assert ran.code == 130
     assert "interrupted; saved to .rebalance/explore/" in ran.err
     assert json.loads(ran.out)["stop"] == "interrupted"
-    resumed = rebalance(*words, "--resume")
+    resumed = rebalance(*argv, "--resume")
     assert resumed.code == 0
     assert counts(resumed.out) == whole
 
 
 @pytest.mark.slow
 def test_ctrl_c_of_a_process(tmp_path):
-    words = ["explore", "eager", "--members", "3", "--partitions", "2", "--no-liveness", "--format", "json"]
-    words = [sys.executable, "-m", "rebalance.gate.cli", *words]
-    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    argv = ["explore", "eager", "--members", "3", "--partitions", "2", "--no-liveness", "--format", "json"]
+    argv = [sys.executable, "-m", "rebalance.gate.cli.main", *argv]
+    process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     worked(process.pid, 2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode in (0, 130), err  # a fast machine may have finished
     assert ("interrupted" in err) is (process.returncode == 130)
     resumed = subprocess.run(
-        [*words, "--resume"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [*argv, "--resume"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert resumed.returncode == 0, resumed.stderr
-    whole = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    whole = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
     assert counts(resumed.stdout) == counts(whole.stdout)
     assert counts(out)["states"]["distinct"] <= counts(whole.stdout)["states"]["distinct"]
 
 
 def test_an_assignor_that_goes_by_names_settles_under_names_that_stay(rebalance, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
-    words = (*BROKEN, "--assignor", "my_assignor:CooperativeRoundRobin")
-    assert rebalance(*words).code == 0
-    ran = rebalance(*words, "--naming", "every")
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples"))
+    argv = (*BROKEN, "--assignor", "my_assignor:CooperativeRoundRobin")
+    assert rebalance(*argv).code == 0
+    ran = rebalance(*argv, "--naming", "every")
     assert ran.code == 1
     assert ran.out.startswith("VIOLATION  dynamic breaks group/converges\n")
     assert "---- from here again and again ----" in ran.out

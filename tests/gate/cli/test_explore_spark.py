@@ -21,9 +21,9 @@ def test_a_violation_is_that_of_the_local_engine(rebalance):
     ours, theirs = (json.loads(ran.out) for ran in (local, spark))
     assert "speed" not in theirs
     del ours["speed"]
-    for said in (ours, theirs):
-        said.pop("engine")
-        said["states"].pop("collision")
+    for document in (ours, theirs):
+        document.pop("engine")
+        document["states"].pop("collision")
     assert ours == theirs
     assert not list(Path(".rebalance/explore").iterdir())
 
@@ -49,7 +49,7 @@ def test_a_bounded_search_is_gone_on_with(rebalance, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("argv", "says"),
     [
         (("--master", "local[2]"), "--master goes with --engine spark only"),
         (("--engine", "spark", "--exact"), "--exact does not go with --engine spark"),
@@ -60,8 +60,8 @@ def test_a_bounded_search_is_gone_on_with(rebalance, tmp_path):
         (("--engine", "spark", "--master", "spark://h:7077"), "spark://h:7077 needs --out DIR"),
     ],
 )
-def test_what_does_not_go_together_is_said(rebalance, words, says):
-    ran = rebalance(*GROUP, *words)
+def test_what_does_not_go_together_is_said(rebalance, argv, says):
+    ran = rebalance(*GROUP, *argv)
     assert ran.code == 2
     assert says in ran.err
 

@@ -10,26 +10,29 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.gate import proving
-from rebalance.gate.proving import Plan, Proof
-from rebalance.gate.result import Exit
-from rebalance.specs import prover
-from rebalance.specs.proof import proof
-from rebalance.specs.prover import Outcome, Verdict
-from rebalance.specs.theorems import Theorem
+from rebalance.properties.verdict import Verdict
+from rebalance.specs import proving
+from rebalance.specs.logic import prover
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict
+from rebalance.specs.logic.specification import Theorem
+from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, VacuityFinding, examined
+from rebalance.specs.proving import Proof, ProofPlan
+from rebalance.specs.theorems.proof import proof
 
 from tests.processes import worked
-from tests.specs.test_prover import locks
+from tests.specs.logic.test_prover import locks
 
 
 @pytest.fixture
 def toy(monkeypatch):
     """The command on a toy in place of the protocol."""
-    from rebalance.specs import proof as module
-    from rebalance.specs.theorems import theorems
+    from rebalance.specs.necessity import vacuity
+    from rebalance.specs.theorems import proof as module
+    from rebalance.specs.theorems.theorems import theorems
 
-    def put(**how):
+    def put(checks=(), **how):
         monkeypatch.setattr(module, "proof", lambda contract: theorems(locks(**how))[:3])
+        monkeypatch.setattr(vacuity, "checks", lambda spec, contract: checks)
 
     return put
 
@@ -69,19 +72,55 @@ def test_no_time_is_no_verdict(rebalance, toy):
     assert ran.out.endswith("UNKNOWN, exit 3\n")
 
 
+def check(finding: VacuityFinding) -> VacuityCheck:
+    """About two actions; of the second comes this."""
+    rows = (Vacuity("action", "take", VacuityFinding.REACHED), Vacuity("action", "drop", finding, ("take",)))
+    return VacuityCheck("action", ("take", "drop"), lambda: rows)
+
+
+def test_what_is_proved_is_about_something(rebalance, toy):
+    toy([check(VacuityFinding.REACHED)])
+    ran = rebalance("prove")
+    assert ran.code == 0
+    assert "not vacuous  asked  found\n  action         2  2 reached\n" in ran.out
+    rows = json.loads(rebalance("prove", "--format", "json").out)["vacuity"]
+    assert rows[1] == {"kind": "action", "name": "drop", "finding": "reached", "because": ["take"]}
+
+
+@pytest.mark.parametrize("finding", [VacuityFinding.VACUOUS, VacuityFinding.UNKNOWN])
+def test_what_may_be_about_nothing_is_not_proved(rebalance, toy, finding):
+    toy([check(finding)])
+    ran = rebalance("prove")
+    assert ran.code == 3
+    assert ran.out.startswith("UNKNOWN  action drop may say nothing; 8 of 8 obligations proved\n")
+    assert f"\n{finding.upper()} action drop: take\n" in ran.out
+    assert ran.out.endswith("UNKNOWN, exit 3\n")
+    assert finding.value in Path(".rebalance/latest/report.html").read_text()
+
+
+def test_a_check_whose_process_died_says_nothing(toy):
+    def losing(work, count, jobs=None):
+        return ((number, None) for number in range(count))
+
+    ((_, rows),) = examined([check(VacuityFinding.REACHED)], spread=losing)
+    assert [(row.name, row.finding) for row in rows] == [
+        ("take", VacuityFinding.UNKNOWN), ("drop", VacuityFinding.UNKNOWN)
+    ]  # fmt: skip
+
+
 def test_as_json_the_same_in_any_number_of_processes(rebalance, toy):
     toy(guarded=False)
-    said = []
+    documents = []
     for jobs in (1, 2):
         ran = rebalance("prove", "--format", "json", "--jobs", jobs)
         assert ran.code == 1
-        said.append(json.loads(ran.out))
-        assert said[-1].pop("speed")["seconds"] > 0
-    assert said[0] == said[1]
-    assert (said[0]["verdict"], said[0]["exit"]) == ("refuted", 1)
+        documents.append(json.loads(ran.out))
+        assert documents[-1].pop("speed")["seconds"] > 0
+    assert documents[0] == documents[1]
+    assert (documents[0]["verdict"], documents[0]["exit"]) == ("refuted", 1)
     (bad,) = [
         outcome
-        for theorem in said[0]["theorems"]
+        for theorem in documents[0]["theorems"]
         for outcome in theorem["outcomes"]
         if outcome["verdict"] != "proved"
     ]
@@ -103,9 +142,9 @@ def test_every_counterexample_with_v(rebalance, toy, monkeypatch):
     assert rebalance("prove", "-v").out.count("  group  ") == 2
 
 
-def _outcomes(**how) -> list[Outcome]:
-    from rebalance.specs.prover import prove
-    from rebalance.specs.theorems import theorems
+def _outcomes(**how) -> list[ProofOutcome]:
+    from rebalance.specs.logic.prover import prove
+    from rebalance.specs.theorems.theorems import theorems
 
     return [outcome for outcomes in prove(theorems(locks(**how)), jobs=1) for outcome in outcomes]
 
@@ -171,26 +210,29 @@ def test_the_list_is_of_every_obligation(rebalance, toy):
 
 def test_a_theorem_is_worth_what_it_rests_upon():
     spec = locks()
-    base = Theorem("base", "", "", spec.vocabulary, ())
-    top = Theorem("top", "", "", spec.vocabulary, (), upon=("base",))
-    said = {}
-    for verdict in Verdict:
-        found = Outcome("base", "step", "", "", verdict, 0.0, 0)
-        result = Proof(Plan((base, top), ()), (found,), 0.0)
-        said[verdict] = result.judged(top), result.verdict, result.exit
-    assert said == {
-        Verdict.PROVED: (Verdict.PROVED, Verdict.PROVED, Exit.CONFORMANT),
-        Verdict.REFUTED: (Verdict.UNKNOWN, Verdict.REFUTED, Exit.VIOLATION),
-        Verdict.UNKNOWN: (Verdict.UNKNOWN, Verdict.UNKNOWN, Exit.INCONCLUSIVE),
+    base = Theorem(name="base", sentence="", source="", vocabulary=spec.vocabulary, cases=())
+    top = Theorem(name="top", sentence="", source="", vocabulary=spec.vocabulary, cases=(), upon=("base",))
+    outcomes = {}
+    for verdict in ProofVerdict:
+        found = ProofOutcome(
+            theorem="base", kind="step", case="", goal="", verdict=verdict, seconds=0.0, hypotheses=0
+        )
+        plan = ProofPlan(theorems=(base, top), contract=())
+        result = Proof(plan=plan, outcomes=(found,), vacuity=(), seconds=0.0)
+        outcomes[verdict] = result.judged(top), result.verdict, result.judgement
+    assert outcomes == {
+        ProofVerdict.PROVED: (ProofVerdict.PROVED, ProofVerdict.PROVED, Verdict.CONFORMANT),
+        ProofVerdict.REFUTED: (ProofVerdict.UNKNOWN, ProofVerdict.REFUTED, Verdict.VIOLATION),
+        ProofVerdict.UNKNOWN: (ProofVerdict.UNKNOWN, ProofVerdict.UNKNOWN, Verdict.INCONCLUSIVE),
     }
 
 
 def test_progress_on_a_terminal(rebalance, toy, monkeypatch, capfd):
     toy()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr("rebalance.gate.prove_cli.time.monotonic", iter(range(1000)).__next__)
+    monkeypatch.setattr("rebalance.gate.cli.commands.prove.time.monotonic", iter(range(1000)).__next__)
     err = rebalance("prove", "--jobs", 1).err
-    assert re.search(r"\r\x1b\[K4 of 8 obligations, about \d+ s left", err)
+    assert re.search(r"\r\x1b\[K4 of 8 obligations and checks, about \d+ s left", err)
     assert err.endswith("\r\x1b[K")
     assert rebalance("prove", "--jobs", 1, "--no-progress").err == ""
 
@@ -207,13 +249,14 @@ def test_the_protocol_is_proved(rebalance):
     title = f"PROVED  {len(among)} theorems, {obligations:,} obligations, for groups of any size"
     assert ran.out.splitlines()[0] == title
     assert len(re.findall(r"  proved  \d+\.\d s$", ran.out, re.M)) == len(among)
+    assert "  action          89  83 reached, 6 never possible\n" in ran.out
 
 
 @pytest.mark.slow
 def test_every_obligation_is_listed_and_the_page_has_their_number(rebalance):
     among = proof()
     obligations = sum(theorem.obligations for theorem in among)
-    page = (Path(__file__).parents[2] / "docs" / "explanation" / "proof.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "proof.md").read_text()
     assert f"PROVED  {len(among)} theorems, {obligations:,} obligations, for groups of any size\n" in page
     listed = rebalance("prove", "--list").out.splitlines()
     assert len(listed) == obligations + len(among)
@@ -222,8 +265,8 @@ def test_every_obligation_is_listed_and_the_page_has_their_number(rebalance):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_workers_too(tmp_path):
-    words = [sys.executable, "-m", "rebalance.gate.cli", "prove", "--jobs", "2"]
-    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    argv = [sys.executable, "-m", "rebalance.gate.cli.main", "prove", "--jobs", "2"]
+    process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     worked(process.pid, 2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)  # which a worker would keep open

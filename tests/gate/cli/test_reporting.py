@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from rebalance.gate import reporting
-from rebalance.gate.report import cases_of
+from rebalance.gate.cli import report_options
+from rebalance.gate.report.ci import ci_reports
 
-from tests.gate.test_audit_report import audited, finding
+from tests.gate.report.test_audit_report import audited, finding
 
 
 def refuse():
@@ -15,20 +15,20 @@ def refuse():
 
 
 def test_a_report_that_cannot_be_made_or_written_costs_no_other(tmp_path, capsys):
-    report = cases_of.audited(audited(finding()))
+    report = ci_reports.audited(audited(finding()))
     (tmp_path / "junit.xml").mkdir()
     own = {"html": ("report.html", refuse), "json": ("report.json", lambda: "{}\n")}
-    reporting.write(tmp_path, ("html", "junit", "text", "json", "badge"), report, own)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["badge.json", "junit.xml", "report.json"]
+    report_options.write(tmp_path, ("html", "junit", "text", "json", "markdown"), report, own)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["junit.xml", "report.json", "report.md"]
     assert (tmp_path / "report.json").read_text() == "{}\n"
-    said = capsys.readouterr().err
-    assert "report.html cannot be made: ValueError('not this page'); this is a bug" in said
-    assert "junit.xml cannot be written: " in said
+    err = capsys.readouterr().err
+    assert "report.html cannot be made: ValueError('not this page'); this is a bug" in err
+    assert "junit.xml cannot be written: " in err
 
 
 def test_a_step_summary_that_cannot_be_written_costs_no_annotation(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
-    reporting.tell_ci(cases_of.audited(audited(finding())), Namespace(ci="github"))
-    told = capsys.readouterr()
-    assert told.out.startswith("::error ")
-    assert "the step summary cannot be written: " in told.err
+    report_options.publish_ci(ci_reports.audited(audited(finding())), Namespace(ci="github"))
+    printed = capsys.readouterr()
+    assert printed.out.startswith("::error ")
+    assert "the step summary cannot be written: " in printed.err

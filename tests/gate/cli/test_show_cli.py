@@ -7,18 +7,25 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from rebalance.explore.bugs import SHOWN
-from rebalance.gate import runs, traces
-from rebalance.gate.bugs_cli import reproduce
-from rebalance.gate.result import Finding, TargetInfo
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.gate.check.result import Finding, TargetInfo
+from rebalance.gate.cli.commands.bugs import reproduce
+from rebalance.gate.traces import counterexamples, runs
 from rebalance.model.assignors import reference
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.calls import Answer
-from rebalance.properties.clauses import CLAUSES
-from rebalance.properties.histories import play
-from rebalance.properties.scenarios import Fault, FaultKind, Join, Member, Scenario, uniform
+from rebalance.properties.assignors.calls import Answer
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.histories import play
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
+    Fault,
+    FaultKind,
+    Scenario,
+    ScenarioMember,
+    uniform,
+)
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RECORDING = ROOT / "examples" / "audit" / "orders-1-owned-twice.json"
 
 
@@ -31,9 +38,14 @@ def saved(tmp_path_factory):
         run = reproduce(SHOWN[switch])
         assert run is not None
         files[name] = runs.save(run, folder)
-    rounds = ((), (Join(Member("B", ("t",))), Fault(FaultKind.GHOST, "A")), ())
+    rounds = ((), (AddMember(ScenarioMember(id="B", topics=("t",))), Fault(FaultKind.GHOST, "A")), ())
     protocol = RebalanceProtocol.COOPERATIVE
-    scenario = Scenario(protocol, uniform({"t": 1}), (Member("A", ("t",)),), rounds)
+    scenario = Scenario(
+        protocol=protocol,
+        topics=uniform({"t": 1}),
+        members=(ScenarioMember(id="A", topics=("t",)),),
+        rounds=rounds,
+    )
     made = reference("cooperative-sticky", ("trust_all_claims",))
     record = play(
         scenario, lambda _, cluster, group: Answer(made.assign(cluster, group)), None,
@@ -42,10 +54,21 @@ def saved(tmp_path_factory):
     found = record.breach_of("assign/1")
     assert found is not None
     finding = Finding(
-        found.clause, protocol, found.breach, scenario, found.round, record.calls, 0, 0, (1, 1, 0, 3), True
+        clause=found.clause,
+        protocol=protocol,
+        breach=found.breach,
+        scenario=scenario,
+        round=found.round,
+        calls=record.calls,
+        seed=0,
+        number=0,
+        found_size=(1, 1, 0, 3),
+        confirmed=True,
     )
-    target = TargetInfo("cooperative-sticky+trust_all_claims", "cooperative-sticky")
-    files["counterexample"] = traces.save(traces.of(finding, target, "smoke", "0.1.0"), folder)
+    target = TargetInfo(spec="cooperative-sticky+trust_all_claims", name="cooperative-sticky")
+    files["counterexample"] = counterexamples.save(
+        counterexamples.of(finding, target, "smoke", "0.1.0"), folder
+    )
     return files
 
 
@@ -56,13 +79,17 @@ KINDS = ("counterexample", "run", "loop", "recording")
 def test_every_trace_is_drawn_for_the_terminal(rebalance, saved, kind):
     ran = rebalance("show", saved[kind])
     assert ran.code == 0
-    said = {
-        "counterexample": ("assign/1  t-0 is assigned to A and B", "t-0  A  ·····█████", "◀ round 3: t-0"),
+    texts = {
+        "counterexample": (
+            "assign/1  t-0 is assigned to A and B",
+            "t-0  A           ·····█████",
+            "▲ t-0 is owned by A and B in round 3",
+        ),
         "run": ("group/owner  t-0 is owned by A and by B", "A sends JoinGroup", "two owners", "▲▲▲"),
         "loop": ("group/converges", "from here again and again", "t-0  (nobody)"),
-        "recording": ("owned-twice", "two owners", "▲▲▲▲"),
+        "recording": ("owned-twice", "two owners", "▲▲▲▲", "times in UTC"),
     }[kind]
-    assert [text for text in said if text not in ran.out] == []
+    assert [text for text in texts if text not in ran.out] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,7 +149,7 @@ def test_what_has_no_states_is_no_graph(rebalance, saved, kind, form):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argv", "message"),
     [
         (("{run}", "{loop}", "--format", "svg"), "--format svg is for one trace, these are 2"),
         (("{run}", "{loop}", "--out", "x.txt"), "--out x.txt is for one trace"),
@@ -135,11 +162,11 @@ def test_what_has_no_states_is_no_graph(rebalance, saved, kind, form):
         (("broken.json",), "not a trace"),
     ],
 )
-def test_what_cannot_be_drawn_says_why(rebalance, saved, words, said, tmp_path):
+def test_what_cannot_be_drawn_says_why(rebalance, saved, argv, message, tmp_path):
     (tmp_path / "broken.json").write_text("{}")
-    ran = rebalance("show", *(word.format(**saved) for word in words))
+    ran = rebalance("show", *(word.format(**saved) for word in argv))
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_a_damaged_recording_of_answers_is_named(rebalance, saved, tmp_path):

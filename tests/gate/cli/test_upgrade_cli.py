@@ -21,30 +21,30 @@ def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
 
 
 def test_one_path_only_and_json(rebalance):
-    words = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "single-bounce")
-    ran = rebalance(*words, "--format", "json", "--out", "runs")
+    argv = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "single-bounce")
+    ran = rebalance(*argv, "--format", "json", "--out", "runs")
     assert ran.code == 1
-    said = json.loads(ran.out)
-    assert [(p["path"], p["verdict"]) for p in said["paths"]] == [("single-bounce", "refused")]
-    assert said["paths"][0]["trace"]["path"].startswith("runs/")
-    assert "no plan: none of these paths is safe" in rebalance(*words).out
+    document = json.loads(ran.out)
+    assert [(p["path"], p["verdict"]) for p in document["paths"]] == [("single-bounce", "refused")]
+    assert document["paths"][0]["trace"]["path"].startswith("runs/")
+    assert "no plan: none of these paths is safe" in rebalance(*argv).out
 
 
 def test_streams_have_a_path_of_their_own(rebalance):
     ran = rebalance("upgrade", "--from", "streams", "--to", "streams", "--format", "json")
-    said = {p["path"]: p["verdict"] for p in json.loads(ran.out)["paths"]}
-    assert said["upgrade.from"] == "safe"  # what is unsafe without it takes three instances to see
+    verdicts = {p["path"]: p["verdict"] for p in json.loads(ran.out)["paths"]}
+    assert verdicts["upgrade.from"] == "safe"  # what is unsafe without it takes three instances to see
 
 
 def test_a_bound_is_inconclusive(rebalance):
-    words = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "double-bounce")
-    ran = rebalance(*words, "--states", 100)
+    argv = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "double-bounce")
+    ran = rebalance(*argv, "--states", 100)
     assert ran.code == 3
     assert "INCONCLUSIVE" in ran.out
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argv", "message"),
     [
         (("--from", "range"), "required: --to"),
         (("--from", "range", "--to", "nothing"), "no assignor 'nothing'"),
@@ -58,9 +58,9 @@ def test_a_bound_is_inconclusive(rebalance):
         (("--from", "range", "--to", "sticky", "--budget", "2"), "name some"),
     ],
 )
-def test_wrong_use_is_one_message(rebalance, words, said):
-    ran = rebalance("upgrade", *words)
+def test_wrong_use_is_one_message(rebalance, argv, message):
+    ran = rebalance("upgrade", *argv)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
     assert ran.out == ""

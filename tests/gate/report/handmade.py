@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rebalance.gate.result import ClauseResult, Exit, Finding, Result, Status, TargetInfo, Verdict
+from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.calls import Call, Claim
-from rebalance.properties.clauses import CLAUSES, Breach
-from rebalance.properties.scenarios import Join, Leave, Member, Scenario, uniform
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance.properties.assignors.clauses import CLAUSES, Breach
+from rebalance.properties.assignors.scenarios import AddMember, Leave, Scenario, ScenarioMember, uniform
+from rebalance.properties.verdict import Exit, Verdict
 
 BROKEN_GROUP = (
     *("explore", "dynamic", "--members", "2", "--partitions", "1"),
@@ -43,17 +44,26 @@ def tps(text):
 def call(counts, members, protocol=COOPERATIVE):
     """``members``: id -> (claims, generation, given); without ``given`` the member is not in the group."""
     group = {
-        m: Subscription(tuple(counts), owned_partitions=tps(claims), generation_id=generation)
+        m: Subscription(topics=tuple(counts), owned_partitions=tps(claims), generation_id=generation)
         for m, (claims, generation, _) in members.items()
     }
-    claims = {m: Claim(tps(claims), generation) for m, (claims, generation, _) in members.items()}
-    return Call(protocol, Cluster.of(counts), group, claims, {m: tps(g) for m, (_, _, g) in members.items()})
+    claims = {m: StatedClaim(tps(claims), generation) for m, (claims, generation, _) in members.items()}
+    return AssignorCall(
+        protocol=protocol,
+        cluster=Cluster.of(counts),
+        group=group,
+        claims=claims,
+        assignment={m: tps(g) for m, (_, _, g) in members.items()},
+    )
 
 
 def finding(clause_id, calls, at, breach, scenario=None, **fields):
     protocol = calls[0].protocol if calls else COOPERATIVE
     scenario = scenario or Scenario(
-        protocol, uniform({"t": 2}), (Member("A", ("t",)),), ((),) * max(1, len(calls))
+        protocol=protocol,
+        topics=uniform({"t": 2}),
+        members=(ScenarioMember(id="A", topics=("t",)),),
+        rounds=((),) * max(1, len(calls)),
     )
     values: dict[str, Any] = {
         "seed": 7712,
@@ -61,7 +71,15 @@ def finding(clause_id, calls, at, breach, scenario=None, **fields):
         "found_size": (5, 9, 1, 7),
         "confirmed": True,
     } | fields
-    return Finding(CLAUSES[clause_id], protocol, breach, scenario, at, tuple(calls), **values)
+    return Finding(
+        clause=CLAUSES[clause_id],
+        protocol=protocol,
+        breach=breach,
+        scenario=scenario,
+        round=at,
+        calls=tuple(calls),
+        **values,
+    )
 
 
 def granted_while_owned(**fields):
@@ -72,24 +90,35 @@ def granted_while_owned(**fields):
         call({"t": 2}, {"A": ("t-0", 2, "t-0"), "B": ("t-1", 2, "t-1")}),
     )
     breach = Breach(
-        "t-1 is granted to B while A still owns it",
-        ("A joined claiming t-1, generation 1", "assign() returned A: {t-0}  B: {t-1}"),
-        "B without t-1; a second rebalance gives it",
-        "B: t-1",
-        tps("t-1"),
+        summary="t-1 is granted to B while A still owns it",
+        because=("A joined claiming t-1, generation 1", "assign() returned A: {t-0}  B: {t-1}"),
+        expected="B without t-1; a second rebalance gives it",
+        actual="B: t-1",
+        partitions=tps("t-1"),
     )
-    a, b = Member("A", ("t",)), Member("B", ("t",))
-    scenario = Scenario(COOPERATIVE, uniform({"t": 2}), (a,), ((), (Join(b),)))
-    place = {"trace_id": "f3a91c22", "path": ".rebalance/failures/f3a91c22.json"}
-    return finding("kip429/leader/4", calls, 2, breach, scenario, **place | fields)
+    a, b = ScenarioMember(id="A", topics=("t",)), ScenarioMember(id="B", topics=("t",))
+    scenario = Scenario(
+        protocol=COOPERATIVE, topics=uniform({"t": 2}), members=(a,), rounds=((), (AddMember(b),))
+    )
+    saved = {"trace_id": "f3a91c22", "path": ".rebalance/failures/f3a91c22.json"}
+    return finding("kip429/leader/4", calls, 2, breach, scenario, **saved | fields)
 
 
 def row(clause_id, protocol=COOPERATIVE, status=Status.PASSED, **fields):
-    return ClauseResult(CLAUSES[clause_id], protocol, status, **{"scenarios": 300} | fields)
+    return ClauseResult(
+        clause=CLAUSES[clause_id], protocol=protocol, status=status, **{"scenarios": 300} | fields
+    )
 
 
 def result(*rows, **fields):
-    target = TargetInfo("acme:sticky", "acme", "1.4.2", "python", ("eager", "cooperative"), ("sticky",))
+    target = TargetInfo(
+        spec="acme:sticky",
+        name="acme",
+        version="1.4.2",
+        language="python",
+        protocols=("eager", "cooperative"),
+        promises=("sticky",),
+    )
     values: dict[str, Any] = {
         "suite_version": "0.1.0",
         "target": target,
@@ -98,7 +127,7 @@ def result(*rows, **fields):
         "level": "liveness",
         "clauses": rows,
         "scenarios": 300,
-        "asked": 12345,
+        "questions": 12345,
         "seconds": 12.34,
         "verdict": Verdict.CONFORMANT,
         "exit": Exit.CONFORMANT,
@@ -121,8 +150,15 @@ def hostile(name):
     """A result in which every text that a target can choose is ``name``."""
     calls = (call({name: 1}, {name: ("", -1, "")}), call({name: 1}, {name: ("", -1, "")}))
     calls[1].assignment[name] = calls[0].assignment["other" + name] = (TopicPartition(name, 0),) * 2
-    breach = Breach(name, (name, name), name, name, (TopicPartition(name, 0),))
-    scenario = Scenario(COOPERATIVE, uniform({name: 1}), (Member(name, (name,)),), ((Leave(name),), ()))
+    breach = Breach(
+        summary=name, because=(name, name), expected=name, actual=name, partitions=(TopicPartition(name, 0),)
+    )
+    scenario = Scenario(
+        protocol=COOPERATIVE,
+        topics=uniform({name: 1}),
+        members=(ScenarioMember(id=name, topics=(name,)),),
+        rounds=((Leave(name),), ()),
+    )
     found = finding("assign/1", calls, 1, breach, scenario, trace_id="f3a91c22", path=name)
     return result(
         row("assign/1", status=Status.VIOLATED, finding=found),
@@ -130,7 +166,16 @@ def hostile(name):
         row("assign/2", status=Status.FIXED, note=name),
         row("assign/4", status=Status.UNTESTED, note=name),
         row("assign/5", status=Status.KNOWN, note=name),
-        target=TargetInfo(name, name, name, name, (name,), (name,), name, name),
+        target=TargetInfo(
+            spec=name,
+            name=name,
+            version=name,
+            language=name,
+            protocols=(name,),
+            promises=(name,),
+            homepage=name,
+            issues=name,
+        ),
         witnesses={name: 3},
         missed=(name,),
         stale_known=(name,),

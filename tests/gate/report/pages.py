@@ -7,29 +7,20 @@ from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.gate.check import check, describe
-from rebalance.gate.plan import Plan, Profile
-from rebalance.gate.result import (
-    Along,
-    ClauseResult,
-    Exit,
-    Finding,
-    Result,
-    Sample,
-    Status,
-    TargetInfo,
-    Verdict,
-)
-from rebalance.gate.runs import SavedRun
-from rebalance.gate.session import InProcess
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.gate.check.plan import CheckPlan, SearchProfile
+from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.targets.session import InProcess
 from rebalance.model.assignors import reference
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.values import Cluster, Partitions, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.calls import Call, Claim
-from rebalance.properties.clauses import CLAUSES, TABLE, Breach
-from rebalance.properties.scenarios import Fault, FaultKind, Member, Scenario, uniform
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach
+from rebalance.properties.assignors.scenarios import Fault, FaultKind, Scenario, ScenarioMember, uniform
+from rebalance.properties.verdict import Exit, Verdict
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -46,7 +37,7 @@ HOSTILE = (
 """Names that a member, a topic, a target or a message may have."""
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
-TINY = Profile("tiny", each=1, mixed=3, large=0, crowd=0, shrink=30)
+TINY = SearchProfile(name="tiny", each=1, mixed=3, large=0, crowd=0, shrink=30)
 VOID = {"meta", "br", "hr"}
 
 
@@ -57,7 +48,7 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.headings: list[int] = []
-        self.said: list[str] = []
+        self.texts: list[str] = []
         self._open: list[str] = []
         self.feed(text)
         self.close()
@@ -77,12 +68,12 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.said.append(data)
+        self.texts.append(data)
 
     @property
     def text(self) -> str:
         """All that is to be read."""
-        return " ".join(self.said)
+        return " ".join(self.texts)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         """The attributes of every element of a kind."""
@@ -129,7 +120,7 @@ def checked(*switches: str) -> Result:
     """A tiny check of the reference assignor, with mistakes or with none, in this process."""
     session = InProcess(reference("cooperative-sticky", switches))
     name = "+".join(("cooperative-sticky", *switches))
-    return check(Plan(profile=TINY), session, describe(name, session.hello))
+    return check(CheckPlan(profile=TINY), session, describe(name, session.hello))
 
 
 def hostile(rounds: int = 4, members: int = 3, clauses: int = len(TABLE) - 4) -> Result:
@@ -138,42 +129,68 @@ def hostile(rounds: int = 4, members: int = 3, clauses: int = len(TABLE) - 4) ->
     topic = HOSTILE[0]
     partitions = [TopicPartition(topic, number) for number in range(members)]
     group = {
-        name: Subscription((topic,), owned_partitions=(p,)) for name, p in zip(names, partitions, strict=True)
+        name: Subscription(topics=(topic,), owned_partitions=(p,))
+        for name, p in zip(names, partitions, strict=True)
     }
-    claims = {name: Claim((p,), 5) for name, p in zip(names, partitions, strict=True)}
+    claims = {name: StatedClaim((p,), 5) for name, p in zip(names, partitions, strict=True)}
     given: dict[str, Partitions] = {name: (p,) for name, p in zip(names, partitions, strict=True)}
     given |= {name: (*given[name], partitions[0]) for name in names}
     cluster = Cluster.of({topic: members})
-    calls = tuple(Call(COOPERATIVE, cluster, group, claims, given) for _ in range(rounds))
+    calls = tuple(
+        AssignorCall(protocol=COOPERATIVE, cluster=cluster, group=group, claims=claims, assignment=given)
+        for _ in range(rounds)
+    )
     events = [(Fault(FaultKind.MISSED_SYNC, names[number % members]),) for number in range(rounds - 1)]
     joining = tuple(
-        Member(name, (topic,), owned=(p,), generation=5) for name, p in zip(names, partitions, strict=True)
+        ScenarioMember(id=name, topics=(topic,), owned=(p,), generation=5)
+        for name, p in zip(names, partitions, strict=True)
     )
-    scenario = Scenario(COOPERATIVE, uniform({topic: members}), joining, ((), *events), (HOSTILE[0],))
-    breach = Breach(HOSTILE[0], HOSTILE, HOSTILE[1], HOSTILE[2], (partitions[0],))
+    scenario = Scenario(
+        protocol=COOPERATIVE,
+        topics=uniform({topic: members}),
+        members=joining,
+        rounds=((), *events),
+        dimensions=(HOSTILE[0],),
+    )
+    breach = Breach(
+        summary=HOSTILE[0],
+        because=HOSTILE,
+        expected=HOSTILE[1],
+        actual=HOSTILE[2],
+        partitions=(partitions[0],),
+    )
     found = Finding(
-        CLAUSES["assign/1"], COOPERATIVE, breach, scenario, rounds, calls, 0, 1, (9, 9, 9, 9), True,
-        "0123abcd", HOSTILE[1],
+        clause=CLAUSES["assign/1"], protocol=COOPERATIVE, breach=breach, scenario=scenario, round=rounds,
+        calls=calls, seed=0, number=1, found_size=(9, 9, 9, 9), confirmed=True,
+        trace_id="0123abcd", path=HOSTILE[1],
     )  # fmt: skip
     rows = [
         ClauseResult(
-            clause, protocol, Status.VIOLATED, 10, 1, replace(found, clause=clause, protocol=protocol)
+            clause=clause,
+            protocol=protocol,
+            status=Status.VIOLATED,
+            scenarios=10,
+            broken=1,
+            finding=replace(found, clause=clause, protocol=protocol),
         )
         for clause in TABLE[:clauses]
         for protocol in clause.protocols
     ]
     apart = (Status.KNOWN, Status.FLAKY, Status.FIXED, Status.UNTESTED)
     rows += [
-        ClauseResult(clause, COOPERATIVE, status, 10, note=HOSTILE[0])
+        ClauseResult(clause=clause, protocol=COOPERATIVE, status=status, scenarios=10, note=HOSTILE[0])
         for clause, status in zip(TABLE[-4:], apart, strict=True)
     ]
     target = TargetInfo(
-        HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3], HOSTILE[:3], HOSTILE[:3], "javascript:alert(1)", "https://x/?<b>"
+        spec=HOSTILE[0], name=HOSTILE[1], version=HOSTILE[2], language=HOSTILE[3], protocols=HOSTILE[:3],
+        promises=HOSTILE[:3], homepage="javascript:alert(1)", issues="https://x/?<b>"
     )  # fmt: skip
     witnesses = dict.fromkeys(HOSTILE, 3)
     return Result(
-        "0.1.0", target, HOSTILE[0], 7, "liveness", tuple(rows), 10, 100, 1.0, witnesses, HOSTILE,
-        coverage=(Along(COOPERATIVE, HOSTILE[0], 10, {"assign/1": 1}, witnesses),),
+        suite_version="0.1.0", target=target, profile=HOSTILE[0], seed=7, level="liveness",
+        clauses=tuple(rows), scenarios=10, questions=100, seconds=1.0, witnesses=witnesses, missed=HOSTILE,
+        coverage=(Along(protocol=COOPERATIVE, dimension=HOSTILE[0], scenarios=10, broken={"assign/1": 1},
+        witnesses=witnesses),),
         samples=(Sample(HOSTILE[0], scenario, calls[:3], 1),),
         stale_known=HOSTILE, verdict=Verdict.VIOLATION, exit=Exit.VIOLATION,
     )  # fmt: skip
@@ -181,7 +198,7 @@ def hostile(rounds: int = 4, members: int = 3, clauses: int = len(TABLE) - 4) ->
 
 def long_run(length: int, members: int = 3) -> SavedRun:
     """A run of so many steps, in which consumers crash and come back all the time."""
-    size = Size(members=members, partitions=2, faults=("crash",), budget=length)
+    size = ScenarioSize(members=members, partitions=2, faults=("crash",), budget=length)
     setup = SCENARIOS["dynamic"].setup(size)
     built, events = machine(setup), list[Event]()
     state = built.initial[0]
@@ -190,4 +207,4 @@ def long_run(length: int, members: int = 3) -> SavedRun:
         event, outcome = outcomes[7 * len(events) % len(outcomes)]
         events.append(event)
         state = built.apply(state, event, outcome)
-    return SavedRun(setup, "group/owner", tuple(events))
+    return SavedRun(setup=setup, clause="group/owner", events=tuple(events))

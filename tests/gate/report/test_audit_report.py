@@ -11,16 +11,27 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from rebalance.gate import recordings
-from rebalance.gate.auditing import Audited, Clock, Group, Malformed, Pause, Plan, Source, Tally, file_name
-from rebalance.gate.recordings import Finding, Owner, Recording, Seen
-from rebalance.gate.report import audit_html
-from rebalance.gate.report.audit import data, headline, render
-from rebalance.gate.report.words import columns
-from rebalance.gate.result import Exit, Verdict
-from rebalance.pipeline.findings import CHECKS, Thresholds
+from rebalance.gate.cli.console.text import columns
+from rebalance.gate.engines.auditing import (
+    Audited,
+    AuditedGroup,
+    AuditPlan,
+    AuditSource,
+    AuditTally,
+    Clock,
+    Malformed,
+    Pause,
+    file_name,
+)
+from rebalance.gate.report.html import audit as audit_html
+from rebalance.gate.report.terminal.audit import data, headline, render
+from rebalance.gate.traces import recordings
+from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
+from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.properties.verdict import Exit, Verdict
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "gate" / "traces" / "schemas"
 BEGAN = datetime(2026, 11, 21, 18, tzinfo=UTC)
 HOSTILE = (
     "</pre><script>alert(1)</script><img src=x onerror=y> \x1b[31m\u202e\r\n::error::##[x]'\"&消" + "y" * 900
@@ -29,13 +40,15 @@ HOSTILE = (
 
 def finding(number=0, check="owned-twice", *, certain=True, **fields):
     places = tuple(
-        Seen(BEGAN, "assigned", f"{who}.log", 7 + number, who, generation=7)
+        LogEvent(at=BEGAN, kind="assigned", file=f"{who}.log", line=7 + number, consumer=who, generation=7)
         for who in ("orders-1", "orders-2")
     )
-    made = Finding(
-        f"{number:012x}", check, CHECKS[check].level, "orders", "orders", 1,
-        BEGAN, BEGAN + timedelta(seconds=7.9), 7.9, (Owner("orders-1", "m1", 7), Owner("orders-2", None, 8)),
-        None if certain else 0.8, certain, places, "orders-1 is owned by two",
+    made = LogFinding(
+        id=f"{number:012x}", check=check, level=CHECKS[check].level, group="orders", topic="orders",
+        partition=1,
+        began=BEGAN, ended=BEGAN + timedelta(seconds=7.9), seconds=7.9,
+        owners=(FindingOwner("orders-1", "m1", 7), FindingOwner("orders-2", None, 8)),
+        skew=None if certain else 0.8, certain=certain, places=places, sentence="orders-1 is owned by two",
     )  # fmt: skip
     return replace(made, **fields)
 
@@ -45,25 +58,47 @@ def audited(*findings, out="out", level="liveness", **fields):
     checks = dict.fromkeys(one.check for one in findings)
     mine = {check: [one for one in findings if one.check == check] for check in checks}
     made = Audited(
-        Plan(("logs",), Path(out), level=level),
-        (Source("java", 2, 90, 80, 120), Source("", 2, 10, 0, 0)),
+        plan=AuditPlan(paths=("logs",), out=Path(out), level=level),
+        sources=(
+            AuditSource(source="java", files=2, lines=90, recognised=80, events=120),
+            AuditSource(source="", files=2, lines=10, recognised=0, events=0),
+        ),
         files=2,
         events=120,
         tallies=tuple(
-            Tally(c, len(m), sum(o.certain for o in m), 1, max(o.seconds for o in m)) for c, m in mine.items()
+            AuditTally(
+                check=c,
+                findings=len(m),
+                certain=sum(o.certain for o in m),
+                groups=1,
+                longest=max(o.seconds for o in m),
+            )
+            for c, m in mine.items()
         ),
         broken=1,
         groups=14,
         findings=findings,
-        worst=(Group("orders", 2, 3, 120, 4, "2026-11-21T18:00:00Z", None, True, len(findings)),),
-        pauses=(Pause("orders", 3, 0.1, 1.5, 7.9),),
+        worst=(
+            AuditedGroup(
+                group="orders",
+                consumers=2,
+                partitions=3,
+                events=120,
+                rebalances=4,
+                first="2026-11-21T18:00:00Z",
+                last=None,
+                settled=True,
+                findings=len(findings),
+            ),
+        ),
+        pauses=(Pause(group="orders", handovers=3, p50=0.1, p95=1.5, longest=7.9),),
         clocks=(Clock("a", -0.25, 0.01, 12),),
     )
     return replace(made, **fields)
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict", "said"),
+    ("found", "verdict", "line"),
     [
         (audited(), "CONFORMANT", "8 checks kept by 14 groups in 120 events"),
         (audited(finding(), finding(1, "stranded")), "VIOLATION", "2 findings in 1 of 14 groups"),
@@ -86,7 +121,7 @@ def audited(*findings, out="out", level="liveness", **fields):
         (audited(finding(0, "long-pause"), level="quality"), "VIOLATION", "1 finding in 1 of 14 groups"),
         (audited(events=0, groups=0), "INCONCLUSIVE", "nothing recognised in logs"),
         (
-            audited(events=0, plan=Plan(("logs",), Path("out"), groups=("orders",))),
+            audited(events=0, plan=AuditPlan(paths=("logs",), out=Path("out"), groups=("orders",))),
             "INCONCLUSIVE",
             "no event of orders in logs",
         ),
@@ -103,8 +138,8 @@ def audited(*findings, out="out", level="liveness", **fields):
         ),
     ],
 )
-def test_the_first_line_is_the_verdict(found, verdict, said):
-    assert headline(found) == f"{verdict}  {said}"
+def test_the_first_line_is_the_verdict(found, verdict, line):
+    assert headline(found) == f"{verdict}  {line}"
     assert found.verdict is Verdict[verdict]
     assert found.exit is (Exit.INTERRUPTED if found.interrupted else Exit[verdict])
     lines = render(found).splitlines()
@@ -123,7 +158,7 @@ def test_text_says_what_was_read_and_what_was_found(tmp_path):
         traces={f"{0:012x}": "out/traces/000000000000.json"},
     )
     text = render(found)
-    for said in (
+    for expected in (
         "read       2 files, 100 lines, 120 events",
         "java: 80 lines in 2 files, 120 events",
         "17 lines about other things",
@@ -139,7 +174,7 @@ def test_text_says_what_was_read_and_what_was_found(tmp_path):
         "traces     out/traces (the first 1 of 2)",
         "show       rebalance show out/traces/000000000000.json",
     ):
-        assert re.sub(" +", " ", said) in re.sub(" +", " ", text), said
+        assert re.sub(" +", " ", expected) in re.sub(" +", " ", text), expected
 
 
 def test_only_the_first_twenty_are_shown_and_every_check_among_them():
@@ -165,25 +200,40 @@ def test_what_is_in_the_latest_run_is_shown_by_its_id():
 
 
 def test_given_clock_skew_is_said_instead_of_the_estimate():
-    plan = Plan(("logs",), Path("out"), thresholds=Thresholds(clock_skew=2.0))
+    plan = AuditPlan(paths=("logs",), out=Path("out"), thresholds=Thresholds(clock_skew=2.0))
     text = render(audited(plan=plan))
     assert "taken to differ by at most 2.0 s (--clock-skew)" in text
     assert "behind" not in text
 
 
 def hostile(out="out"):
-    owners = (Owner(HOSTILE, HOSTILE, 7), Owner(None, None, None))
-    places = (Seen(BEGAN, HOSTILE, HOSTILE, 7, HOSTILE), Seen(BEGAN, "x", "f", 1))
+    owners = (FindingOwner(HOSTILE, HOSTILE, 7), FindingOwner(None, None, None))
+    places = (
+        LogEvent(at=BEGAN, kind=HOSTILE, file=HOSTILE, line=7, consumer=HOSTILE),
+        LogEvent(at=BEGAN, kind="x", file="f", line=1),
+    )
     one = finding(group=HOSTILE, topic=HOSTILE, owners=owners, places=places, sentence=HOSTILE)
     return audited(
         one,
         out=out,
         malformed=1,
         first_malformed=(Malformed(HOSTILE, 1, HOSTILE, HOSTILE),),
-        worst=(Group(HOSTILE, 1, 1, 1, 1, None, None, None, 1),),
-        pauses=(Pause(HOSTILE, 1, None, None, None),),
+        worst=(
+            AuditedGroup(
+                group=HOSTILE,
+                consumers=1,
+                partitions=1,
+                events=1,
+                rebalances=1,
+                first=None,
+                last=None,
+                settled=None,
+                findings=1,
+            ),
+        ),
+        pauses=(Pause(group=HOSTILE, handovers=1, p50=None, p95=None, longest=None),),
         clocks=(Clock(HOSTILE, 0.0, None, 1), Clock("b", None, None, 0)),
-        sources=(Source(HOSTILE, 1, 1, 1, 1),),
+        sources=(AuditSource(source=HOSTILE, files=1, lines=1, recognised=1, events=1),),
         failed=HOSTILE,
         stage="checking",
     )
@@ -228,8 +278,12 @@ def saved(found, out):
     """The same, with a trace for each finding."""
     paths = {}
     for one in found.findings:
-        events = tuple(replace(place, topic=one.topic, partition=one.partition) for place in one.places)
-        paths[one.id] = str(recordings.save(Recording(one, "rule", "source", events), out / "traces"))
+        events = tuple(replace(event, topic=one.topic, partition=one.partition) for event in one.places)
+        paths[one.id] = str(
+            recordings.save(
+                Recording(finding=one, rule="rule", source="source", events=events), out / "traces"
+            )
+        )
     return replace(found, plan=replace(found.plan, out=out), traces=paths)
 
 
@@ -243,14 +297,14 @@ def test_html_has_all_and_asks_for_nothing(tmp_path):
     assert "http" not in re.sub("http-equiv|http://www.w3.org/2000/svg", "", text)
     assert tags.tags.count("svg") == 2
     assert "two owners at one time" in text
-    for said in (
+    for expected in (
         "<b class=violation>VIOLATION</b>",
         "1 finding in 1 of 14 groups",
         "within clock skew of 800 ms",
         "orders-1.log:7, orders-2.log:7",
         "250 ms",
     ):
-        assert said in text
+        assert expected in text
 
 
 def test_html_escapes_what_a_log_says(tmp_path):
@@ -274,7 +328,7 @@ def test_html_is_bounded(tmp_path, monkeypatch):
 
 
 def schema():
-    document = json.loads((ROOT / "gate" / "audit.schema.json").read_text())
+    document = json.loads((SCHEMAS / "audit.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(document)
     return jsonschema.Draft202012Validator(document)
 
@@ -286,7 +340,11 @@ def schema():
         audited(finding(), finding(1, "stranded", certain=False, ended=None, topic=None, partition=None)),
         hostile(),
         audited(events=0, sources=(), worst=(), pauses=(), clocks=()),
-        Audited(Plan(("logs",), Path("out"), "s3a://x/y"), stage="starting Spark", interrupted=True),
+        Audited(
+            plan=AuditPlan(paths=("logs",), out=Path("out"), data="s3a://x/y"),
+            stage="starting Spark",
+            interrupted=True,
+        ),
     ],
 )
 def test_json_is_as_its_schema_says(found):
@@ -304,7 +362,7 @@ def test_json_schema_names_every_field():
     ):  # fmt: skip
         one = document[name][0] if isinstance(document[name], list) else document[name]
         assert list(one) == list(published["$defs"][kind]["properties"]), name
-    recorded = json.loads((ROOT / "gate" / "recording.schema.json").read_text())["$defs"]["finding"]
+    recorded = json.loads((SCHEMAS / "recording.schema.json").read_text())["$defs"]["finding"]
     assert list(document["findings"][0]) == [*recorded["properties"], "trace"]
 
 
@@ -315,10 +373,12 @@ def test_json_schema_refuses(wrong):
 
 
 def test_all_checks_are_asked_the_gravest_first():
-    levels = [check.level for check in Plan(("x",), Path("o")).asked]
+    levels = [check.level for check in AuditPlan(paths=("x",), out=Path("o")).chosen_checks]
     assert levels == sorted(levels, key=recordings.LEVELS.index)
-    assert {check.id for check in Plan(("x",), Path("o")).asked} == set(CHECKS)
-    assert [check.id for check in Plan(("x",), Path("o"), checks=("stranded",)).asked] == ["stranded"]
+    assert {check.id for check in AuditPlan(paths=("x",), out=Path("o")).chosen_checks} == set(CHECKS)
+    assert [
+        check.id for check in AuditPlan(paths=("x",), out=Path("o"), checks=("stranded",)).chosen_checks
+    ] == ["stranded"]
 
 
 def test_local_files_are_named_as_people_do(tmp_path, monkeypatch):

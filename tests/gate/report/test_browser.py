@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rebalance.gate import proving, traces
-from rebalance.gate.report import audit_html, html, html_exploration, html_proof
-from rebalance.specs.theorems import theorems
+from rebalance.gate.report.html import audit, exploration, proof
+from rebalance.gate.report.html import check as html
+from rebalance.gate.traces import files
+from rebalance.specs import proving
+from rebalance.specs.theorems.theorems import theorems
 
-from tests.gate import chromium, test_audit_report, test_html_runs
-from tests.gate.chromium import Browser
-from tests.gate.pages import checked, hostile
-from tests.specs.test_prover import locks
+from tests.gate.report import chromium, test_audit_report, test_html_runs
+from tests.gate.report.chromium import Browser
+from tests.gate.report.pages import checked, hostile
+from tests.specs.logic.test_prover import locks
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,15 +34,17 @@ AXE = "axe-core@4"
 
 def _audit(place: Path) -> str:
     found = [test_audit_report.finding(), test_audit_report.finding(1, "stranded", certain=False)]
-    return audit_html.render(test_audit_report.saved(test_audit_report.audited(*found), place))
+    return audit.render(test_audit_report.saved(test_audit_report.audited(*found), place))
 
 
 PAGES: dict[str, Callable[[Path], str]] = {
     "check": lambda place: html.render(checked("trust_all_claims")),
     "hostile": lambda place: html.render(hostile(clauses=2)),
-    "explore": lambda place: html_exploration.render(test_html_runs.explored("no_withhold"), {}),
-    "prove": lambda place: html_proof.render(
-        proving.carry_out(proving.Plan(theorems(locks(guarded=False))[:3], ("once",), jobs=1))
+    "explore": lambda place: exploration.render(test_html_runs.explored("no_withhold"), {}),
+    "prove": lambda place: proof.render(
+        proving.run_proof(
+            proving.ProofPlan(theorems=theorems(locks(guarded=False))[:3], contract=("once",), jobs=1)
+        )
     ),
     "audit": _audit,
 }
@@ -78,7 +82,7 @@ def axe(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -
         with tarfile.open(place / got.stdout.split()[-1]) as packed:
             file = packed.extractfile("package/axe.min.js")
             assert file is not None
-            traces.write(script, file.read().decode())
+            files.write(script, file.read().decode())
     return script.read_text(encoding="utf-8")
 
 

@@ -8,13 +8,15 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
-from rebalance.gate import recordings
-from rebalance.gate.recordings import Recording
-from rebalance.gate.report import CI_WRITERS, cases_of, github, junit, sarif
-from rebalance.gate.result import Exit, Status
+from rebalance.gate.check.result import Status
+from rebalance.gate.cli.writers import CI_WRITERS
+from rebalance.gate.report.ci import ci_reports, github, junit, sarif
+from rebalance.gate.traces import recordings
+from rebalance.gate.traces.recordings import Recording
+from rebalance.properties.verdict import Exit
 
-from tests.gate.test_audit_report import HOSTILE, audited, finding
-from tests.gate.test_prove_cli import toy
+from tests.gate.cli.test_prove_cli import toy
+from tests.gate.report.test_audit_report import HOSTILE, audited, finding
 
 __all__ = ["toy"]
 
@@ -47,20 +49,18 @@ def agree(report, published):
     assert any(line.startswith("::error") for line in commands) == bool(report.failing)
     assert report.exit == Exit.CONFORMANT or commands
     assert all(line.isprintable() for line in commands)
-    badge = json.loads(CI_WRITERS["badge"][1](report))
-    assert (badge["color"] == "brightgreen") == (report.exit == Exit.CONFORMANT)
     assert CI_WRITERS["markdown"][1](report).count("<details>") == len(report.failing) + len(report.informing)
 
 
 def kept(monkeypatch, name):
-    """The reports that a function of ``cases_of`` makes from now on."""
-    made, real = [], getattr(cases_of, name)
+    """The reports that a function of ``ci_reports`` makes from now on."""
+    made, real = [], getattr(ci_reports, name)
 
     def keep(*given):
         made.append(real(*given))
         return made[-1]
 
-    monkeypatch.setattr(cases_of, name, keep)
+    monkeypatch.setattr(ci_reports, name, keep)
     return made
 
 
@@ -69,11 +69,11 @@ def kept(monkeypatch, name):
 
 @pytest.mark.parametrize("found", AUDITS)
 def test_an_audit_says_the_same_in_every_format(found, published):
-    agree(cases_of.audited(found), published)
+    agree(ci_reports.audited(found), published)
 
 
 def test_a_case_a_check_and_a_result_a_finding():
-    report = cases_of.audited(SOME)
+    report = ci_reports.audited(SOME)
     by_name = {case.id: case for case in report.cases}
     assert len(by_name) == len(report.cases) == 8
     assert by_name["owned-twice"].fails
@@ -91,11 +91,11 @@ def test_a_case_a_check_and_a_result_a_finding():
 
 
 def test_a_result_points_at_the_line_of_the_log():
-    (one, *_) = sarif.to_json(cases_of.audited(SOME))["runs"][0]["results"]
+    (one, *_) = sarif.to_json(ci_reports.audited(SOME))["runs"][0]["results"]
     assert one["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "orders-1.log"}, "region": {"startLine": 7},
     }  # fmt: skip
-    (command, *_) = github.commands(cases_of.audited(SOME))
+    (command, *_) = github.commands(ci_reports.audited(SOME))
     assert command.startswith(
         "::error file=orders-1.log,line=7,title=owned-twice (safety)::orders-1 of group"
     )
@@ -103,9 +103,9 @@ def test_a_result_points_at_the_line_of_the_log():
 
 def test_a_finding_with_a_trace_is_told_step_by_step(tmp_path):
     one = finding()
-    events = tuple(replace(place, topic="orders", partition=1) for place in one.places)
-    path = recordings.save(Recording(one, "rule", "source", events), tmp_path)
-    report = cases_of.audited(audited(one, traces={one.id: str(path)}))
+    events = tuple(replace(event, topic="orders", partition=1) for event in one.places)
+    path = recordings.save(Recording(finding=one, rule="rule", source="source", events=events), tmp_path)
+    report = ci_reports.audited(audited(one, traces={one.id: str(path)}))
     (result,) = sarif.to_json(report)["runs"][0]["results"]
     (flow,) = result["codeFlows"]
     assert flow["threadFlows"][0]["id"] == "group"
@@ -114,17 +114,17 @@ def test_a_finding_with_a_trace_is_told_step_by_step(tmp_path):
 
 @pytest.mark.parametrize("found", [audited(events=0), audited(stage="checking", failed="disk full")])
 def test_nothing_passes_in_an_audit_that_did_not_judge(found):
-    assert {case.status for case in cases_of.audited(found).cases} == {Status.UNTESTED}
+    assert {case.status for case in ci_reports.audited(found).cases} == {Status.UNTESTED}
 
 
 # --- proofs ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("how", "words", "code"), [({}, (), 0), ({"guarded": False}, (), 1), ({}, ("--limit", "0.0000001"), 3)]
+    ("how", "argv", "code"), [({}, (), 0), ({"guarded": False}, (), 1), ({}, ("--limit", "0.0000001"), 3)]
 )
 def test_a_proof_says_the_same_in_every_format(
-    rebalance, toy, published, tmp_path, monkeypatch, how, words, code
+    rebalance, toy, published, tmp_path, monkeypatch, how, argv, code
 ):
     reports = kept(monkeypatch, "proved")
     toy(**how)
@@ -133,12 +133,12 @@ def test_a_proof_says_the_same_in_every_format(
         "--jobs",
         1,
         "--report",
-        "json,junit,sarif,badge",
+        "json,junit,sarif",
         "--report-dir",
         "out",
         "--ci",
         "github",
-        *words,
+        *argv,
     )
     (report,) = reports
     assert ran.code == report.exit == code
@@ -152,7 +152,7 @@ def test_a_proof_says_the_same_in_every_format(
 
 
 @pytest.mark.parametrize(
-    ("words", "statuses"),
+    ("argv", "statuses"),
     [
         (("--path", "single-bounce"), {Status.VIOLATED}),
         (("--path", "double-bounce", "--states", "50"), {Status.UNTESTED}),
@@ -160,11 +160,11 @@ def test_a_proof_says_the_same_in_every_format(
     ],
 )
 def test_an_upgrade_says_the_same_in_every_format(
-    rebalance, published, tmp_path, monkeypatch, words, statuses
+    rebalance, published, tmp_path, monkeypatch, argv, statuses
 ):
     reports = kept(monkeypatch, "upgraded")
     ran = rebalance(
-        "upgrade", "--from", "range", "--to", "sticky", *words, "--report", "json", "--report-dir", "out"
+        "upgrade", "--from", "range", "--to", "sticky", *argv, "--report", "json", "--report-dir", "out"
     )
     (report,) = reports
     assert ran.code == report.exit
@@ -174,7 +174,7 @@ def test_an_upgrade_says_the_same_in_every_format(
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("argv", "code"),
     [
         (("--depth", "3"), 3),
         (("--swarm", "--walks", "3", "--depth", "20"), 3),
@@ -182,9 +182,9 @@ def test_an_upgrade_says_the_same_in_every_format(
         pytest.param(("--switch", "prepare_not_repeated_after_reset"), 1, marks=pytest.mark.slow),
     ],
 )
-def test_an_exploration_says_the_same_in_every_format(rebalance, published, monkeypatch, words, code):
+def test_an_exploration_says_the_same_in_every_format(rebalance, published, monkeypatch, argv, code):
     reports = kept(monkeypatch, "explored")
-    ran = rebalance("explore", "dynamic", "--members", 2, "--partitions", 1, *words, "--report", "json")
+    ran = rebalance("explore", "dynamic", "--members", 2, "--partitions", 1, *argv, "--report", "json")
     (report,) = reports
     assert ran.code == report.exit == code
     agree(report, published)

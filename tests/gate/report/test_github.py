@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate.report import cases_of, github, markdown
-from rebalance.gate.report.cases import Case, Evidence, Report, Rule
-from rebalance.gate.report.place import Place
-from rebalance.gate.result import Exit, Status, Verdict
-from rebalance.properties.clauses import Level
+from rebalance.gate.check.result import Status
+from rebalance.gate.report.ci import ci_reports, github, markdown
+from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
+from rebalance.gate.report.ci.source_location import SourceLocation
+from rebalance.properties.verdict import Exit, Level, Verdict
 
-from tests.gate.handmade import BROKEN_GROUP, violated
+from tests.gate.report.handmade import BROKEN_GROUP, violated
 
-SAFE = Rule("owned-twice", Level.SAFETY, "nothing is owned twice", "KIP-429")
+SAFE = CiRule(id="owned-twice", level=Level.SAFETY, sentence="nothing is owned twice", source="KIP-429")
 MINE = """
 from rebalance.model.assignors import reference
 
@@ -30,25 +30,29 @@ class Mine:
 """
 
 
-def report(*cases: Case, **fields: Any) -> Report:
+def report(*cases: CiCase, **fields: Any) -> CiReport:
     values: dict[str, Any] = {"verdict": Verdict.VIOLATION, "exit": Exit.VIOLATION, "cases": cases}
-    return Report("audit", "logs", "0.1.0", "VIOLATION  logs", **values | fields)
+    return CiReport(
+        command="audit", subject="logs", suite_version="0.1.0", headline="VIOLATION  logs", **values | fields
+    )
 
 
 def seen(number: int, **fields: Any) -> Evidence:
-    return Evidence(f"finding {number}", place=Place("logs/a.log", number), **fields)
+    return Evidence(
+        message=f"finding {number}", source_location=SourceLocation("logs/a.log", number), **fields
+    )
 
 
 def test_an_annotation_points_at_the_source_of_the_target():
-    told = replace(cases_of.result(violated()), place=Place("my, assignor.py", 12))
-    (command,) = github.commands(told)
+    report = replace(ci_reports.result(violated()), source_location=SourceLocation("my, assignor.py", 12))
+    (command,) = github.commands(report)
     assert command.startswith(
         "::error file=my%2C assignor.py,line=12,title=kip429/leader/4 (safety%2C cooper"
     )
 
 
 def test_an_annotation_for_every_place_of_a_log_as_far_as_github_shows_them():
-    found = report(Case(SAFE, Status.VIOLATED, evidence=tuple(seen(n) for n in range(1, 26))))
+    found = report(CiCase(rule=SAFE, status=Status.VIOLATED, evidence=tuple(seen(n) for n in range(1, 26))))
     commands = github.commands(found)
     assert len(commands) == github.MOST
     assert commands[0].startswith(
@@ -58,19 +62,25 @@ def test_an_annotation_for_every_place_of_a_log_as_far_as_github_shows_them():
 
 
 def test_one_annotation_where_no_trace_has_a_place():
-    found = report(Case(SAFE, Status.VIOLATED, evidence=(Evidence("first"), Evidence("second"))))
+    found = report(
+        CiCase(
+            rule=SAFE,
+            status=Status.VIOLATED,
+            evidence=(Evidence(message="first"), Evidence(message="second")),
+        )
+    )
     (command,) = github.commands(found)
     assert "first" in command
     assert "second" not in command
 
 
 def test_nothing_is_said_of_what_passed():
-    assert github.commands(report(Case(SAFE, Status.PASSED), verdict=Verdict.CONFORMANT)) == []
+    assert github.commands(report(CiCase(rule=SAFE, status=Status.PASSED), verdict=Verdict.CONFORMANT)) == []
 
 
 def test_a_section_shows_the_first_findings_and_counts_the_others():
     shown = markdown.render(
-        report(Case(SAFE, Status.VIOLATED, evidence=tuple(seen(n) for n in range(1, 26))))
+        report(CiCase(rule=SAFE, status=Status.VIOLATED, evidence=tuple(seen(n) for n in range(1, 26))))
     )
     assert shown.count("\nfinding ") == markdown.MOST_EVIDENCE
     assert "and 20 more" in shown
@@ -107,11 +117,11 @@ def test_check(rebalance, tmp_path, summary):
 @pytest.mark.slow
 def test_explore_with_every_format(rebalance, tmp_path, summary):
     ran = rebalance(
-        *BROKEN_GROUP, "--report", "json,junit,sarif,markdown,badge", "--report-dir", "out", "--ci", "github"
+        *BROKEN_GROUP, "--report", "json,junit,sarif,markdown", "--report-dir", "out", "--ci", "github"
     )
     assert ran.code == 1
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {
-        "report.json", "junit.xml", "report.sarif", "report.md", "badge.json",
+        "report.json", "junit.xml", "report.sarif", "report.md",
     }  # fmt: skip
     (line,) = [line for line in ran.out.splitlines() if line.startswith("::error")]
     assert "group/owner" in line
@@ -124,12 +134,10 @@ def test_explore_with_every_format(rebalance, tmp_path, summary):
         " owned" in step["location"]["message"]["text"]
         for step in one["codeFlows"][0]["threadFlows"][0]["locations"]
     )
-    badge = json.loads((tmp_path / "out/badge.json").read_text())
-    assert badge["color"] == "red"
 
 
 def test_explore_passes_only_what_was_searched_to_the_end(rebalance, tmp_path):
-    words = (
+    argv = (
         "explore",
         "dynamic",
         "--members",
@@ -141,7 +149,7 @@ def test_explore_passes_only_what_was_searched_to_the_end(rebalance, tmp_path):
         "--report-dir",
         "out",
     )
-    assert rebalance(*words, "--depth", "3").code == 3
+    assert rebalance(*argv, "--depth", "3").code == 3
     text = (tmp_path / "out/junit.xml").read_text()
     assert 'errors="1"' in text
     assert text.count("<skipped") == text.count("<testcase") - 1

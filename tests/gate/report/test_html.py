@@ -9,16 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.gate import traces
-from rebalance.gate.check import Subject
-from rebalance.gate.report import html, page
-from rebalance.gate.result import Result, Status
-from rebalance.gate.session import InProcess
+from rebalance.gate.check.result import Result, Status
+from rebalance.gate.check.subject import Subject
+from rebalance.gate.report.html import check as html
+from rebalance.gate.report.html import page
+from rebalance.gate.targets.session import InProcess
+from rebalance.gate.traces import counterexamples
 from rebalance.model.assignors import reference
-from rebalance.properties.clauses import TABLE
-from rebalance.properties.generator import BY_NAME
+from rebalance.properties.assignors.clauses import TABLE
+from rebalance.properties.assignors.generator import BY_NAME
 
-from tests.gate.pages import HOSTILE, checked, hostile, sound
+from tests.gate.report.pages import HOSTILE, checked, hostile, sound
 
 BUG = "trust_all_claims"
 
@@ -26,7 +27,7 @@ BUG = "trust_all_claims"
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """A check that found something, its traces saved."""
-    return traces.save_all(checked(BUG), tmp_path_factory.mktemp("root"))
+    return counterexamples.save_all(checked(BUG), tmp_path_factory.mktemp("root"))
 
 
 def test_a_failure_is_told_with_all_that_it_takes(broken: Result) -> None:
@@ -36,7 +37,7 @@ def test_a_failure_is_told_with_all_that_it_takes(broken: Result) -> None:
     finding = row.finding
     assert finding is not None
     assert "VIOLATION" in seen.text
-    for said in (
+    for expected in (
         finding.breach.summary,
         *finding.breach.because,
         finding.breach.expected,
@@ -47,7 +48,7 @@ def test_a_failure_is_told_with_all_that_it_takes(broken: Result) -> None:
         f"def test_{finding.trace_id}() -> None:",
         f'"clause": "{row.clause.id}"',
     ):
-        assert said in seen.text, said
+        assert expected in seen.text, expected
     assert row.clause.link in seen.values("href")
     drawn = len(broken.samples) + sum(row.finding is not None for row in broken.clauses)
     assert len(seen.all("svg")) == drawn
@@ -56,12 +57,12 @@ def test_a_failure_is_told_with_all_that_it_takes(broken: Result) -> None:
 def test_the_test_and_the_trace_in_the_page_are_those_on_disk(broken: Result) -> None:
     row = next(row for row in broken.clauses if row.finding)
     assert row.finding is not None
-    trace = traces.load(Path(row.finding.path))
+    trace = counterexamples.load(Path(row.finding.path))
     shown = [
         escaping.unescape(text) for text in re.findall("<pre>(.*?)</pre>", html.render(broken), re.DOTALL)
     ]
-    assert traces.as_pytest(trace) in shown
-    assert traces.to_text(trace) in shown
+    assert counterexamples.as_pytest(trace) in shown
+    assert counterexamples.to_text(trace) in shown
 
 
 def test_every_clause_and_every_dimension_is_there_with_its_figures() -> None:
@@ -74,7 +75,7 @@ def test_every_clause_and_every_dimension_is_there_with_its_figures() -> None:
         assert row.clause.sentence in seen.text
     for name in BY_NAME:
         assert BY_NAME[name].sentence in seen.text
-    assert set(result.witnesses) <= set(seen.said)
+    assert set(result.witnesses) <= set(seen.texts)
     unsupported = [row.note for row in result.clauses if row.status is Status.UNSUPPORTED]
     assert unsupported
     assert all(note in seen.text for note in unsupported)
@@ -125,8 +126,8 @@ def test_what_is_missed_flaky_known_fixed_or_stale_is_named() -> None:
         *rest,
     )
     seen = sound(html.render(replace(result, clauses=rows, stale_known=("old/**",), missed=("never: x",))))
-    for said in ("see issue 12", "see issue 13", "line 7", "old/**", "never: x"):
-        assert said in seen.text
+    for expected in ("see issue 12", "see issue 13", "line 7", "old/**", "never: x"):
+        assert expected in seen.text
 
 
 def test_a_floor_that_was_missed_shows() -> None:
@@ -134,8 +135,8 @@ def test_a_floor_that_was_missed_shows() -> None:
     protocol = result.coverage[0].protocol
     reached = next(name for one in result.coverage if one.protocol is protocol for name in one.witnesses)
     seen = sound(html.render(replace(result, floors={protocol: (reached, "no such situation")})))
-    assert seen.said.count(f"{protocol} ✗ missed") == 1
-    assert seen.said.count(f"{protocol} ✓") == 1
+    assert seen.texts.count(f"{protocol} ✗ missed") == 1
+    assert seen.texts.count(f"{protocol} ✓") == 1
 
 
 def test_hostile_names_stay_text() -> None:

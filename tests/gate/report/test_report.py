@@ -12,216 +12,28 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
-from rebalance.gate.report import (
-    CI_WRITERS,
-    WRITERS,
-    cases_of,
-    chart,
-    data,
-    facts,
-    github,
-    junit,
-    markdown,
-    text,
-    words,
-)
-from rebalance.gate.result import Exit, Status, TargetInfo, Verdict
-from rebalance.properties.calls import Answer
-from rebalance.properties.clauses import CLAUSES, TABLE, Breach, Clause, History, Level, Scope
-from rebalance.properties.generator import Seeded, generate
-from rebalance.properties.histories import play
-from rebalance.properties.scenarios import Fault, FaultKind, Join, Leave, Member, Scenario, uniform
+from rebalance.gate.check.result import Status, TargetInfo
+from rebalance.gate.cli.console import text as words
+from rebalance.gate.cli.writers import CI_WRITERS, WRITERS
+from rebalance.gate.report import data, facts, markup
+from rebalance.gate.report.ci import ci_reports, github, junit, markdown
+from rebalance.gate.report.terminal import check as text
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach
+from rebalance.properties.verdict import Exit, Verdict
 
-from tests.gate.handmade import (
-    COOPERATIVE,
-    EAGER,
+from tests.gate.report.handmade import (
     HOSTILE,
-    call,
     finding,
     granted_while_owned,
     hostile,
     result,
     row,
-    tps,
     violated,
 )
 
-ROOT = Path(__file__).parents[2]
-told = cases_of.result
-
-
-def drawn(found, **options):
-    """The part of a chart that follows the story."""
-    lines = chart.chart(found, **options)
-    return "\n".join(lines[lines.index("") + 1 :]) if "" in lines else ""
-
-
-# --- the chart ------------------------------------------------------------------------------------
-
-
-def test_chart_of_a_partition_granted_while_it_is_owned():
-    assert "\n".join(chart.chart(granted_while_owned())) == (
-        """\
-round 1     A joins
-round 2*    B joins
-round 3     left alone
-
-        1           2*          3
-t-1  A  ·····█████  █████▒▒▒▒▒  ··········
-     B              ·····█████◀ ██████████
-t-0  A  ·····█████  ██████████  ██████████
-◀ round 2: t-1 is given to B while A owns it
-left half JoinGroup, right half SyncGroup
-█ owned   ▒ not given back: owned until revoked   · without it   ◀ two owners"""
-    )
-
-
-def test_chart_of_the_legal_way_has_no_overlap():
-    calls = (
-        call({"t": 1}, {"A": ("t-0", 1, ""), "B": ("", -1, "")}),
-        call({"t": 1}, {"A": ("", 2, ""), "B": ("", 2, "t-0")}),
-    )
-    assert drawn(finding("kip429/converge/2", calls, 2, Breach("x"))) == (
-        """\
-        1           2*
-t-0  A  █████▒▒▒▒▒  ··········
-     B  ··········  ·····█████
-left half JoinGroup, right half SyncGroup
-█ owned   ▒ not given back: owned until revoked   · without it"""
-    )
-
-
-def test_chart_of_a_superseded_claim_that_wins():
-    calls = (call({"t": 1}, {"A": ("t-0", 5, ""), "B": ("t-0", 3, "t-0")}),)
-    assert drawn(finding("kip792/claim/1", calls, 1, Breach("x", partitions=tps("t-0")))) == (
-        """\
-        1*
-t-0  A  █████▒▒▒▒▒
-     B  ░░░░░█████◀
-◀ round 1: t-0 is given to B while A owns it
-left half JoinGroup, right half SyncGroup
-█ owned   ▒ not given back: owned until revoked   ░ superseded claim   ◀ two owners"""
-    )
-
-
-def test_chart_of_two_owners_under_eager_knows_that_claims_are_past():
-    calls = (call({"t": 2}, {"A": ("t-0", 1, "t-1"), "B": ("t-1", 1, "t-0 t-1")}, EAGER),)
-    assert drawn(finding("assign/1", calls, 1, Breach("x", partitions=tps("t-1")))) == (
-        """\
-        1*
-t-1  B  ░░░░░█████◀
-     A  ·····█████◀
-t-0  A  ░░░░░·····
-     B  ·····█████
-◀ round 1: t-1 is given to A while B owns it
-◀ round 1: t-1 is given to B while A owns it
-left half JoinGroup, right half SyncGroup
-█ owned   ░ held before, given up to join   · without it   ◀ two owners"""
-    )
-
-
-def test_chart_of_one_member_given_the_same_twice():
-    calls = (call({"t": 1}, {"A": ("t-0", 1, "t-0 t-0")}),)
-    assert "t-0 is given to A twice" in drawn(finding("assign/1", calls, 1, Breach("x")))
-
-
-def test_chart_of_tied_claims_has_no_overlap_where_one_of_them_is_kept():
-    calls = (call({"t": 1}, {"A": ("t-0", 1, "t-0"), "B": ("t-0", 1, "")}),)
-    assert "◀" not in drawn(finding("kip54/sticky/1", calls, 1, Breach("x")))
-
-
-def test_chart_of_a_partition_with_nobody():
-    calls = (call({"t": 2}, {"A": ("", -1, "t-0")}),)
-    assert drawn(finding("kip429/leader/5", calls, 1, Breach("x", partitions=tps("t-1")))) == (
-        """\
-               1*
-t-1  (nobody)       -----
-t-0  A         ·····█████
-left half JoinGroup, right half SyncGroup
-█ owned   · without it   - with nobody"""
-    )
-
-
-def test_chart_shows_a_round_without_answer_and_who_was_away():
-    calls = (
-        call({"t": 1}, {"A": ("", -1, "t-0"), "B": ("", -1, "")}),
-        call({"t": 1}, {"B": ("", 1, "t-0")}),
-    )
-    members = Member("A", ("t",)), Member("B", ("t",))
-    away = ((), (Fault(FaultKind.GHOST, "A"),), (Leave("B"),))
-    found = finding(
-        "assign/4", calls, 3, Breach("hangs"), Scenario(COOPERATIVE, uniform({"t": 1}), members, away)
-    )
-    assert "\n".join(chart.chart(found)) == (
-        """\
-round 1     A joins; B joins
-round 2     A stays silent, and will come back with its claims
-round 3*    B leaves; no answer
-
-        1           2           3*
-t-0  A  ·····█████                   ?????
-     B  ··········  ·····█████       ?????
-left half JoinGroup, right half SyncGroup
-█ owned   · without it"""
-    )
-
-
-def test_chart_of_an_unconfirmed_finding_tells_the_story_only():
-    found = finding("assign/4", (), 2, Breach("hung once"), confirmed=False)
-    assert chart.chart(found) == ["round 1     A joins", "round 2*    left alone"]
-
-
-def test_story_of_a_scenario_without_rounds_tells_who_joins():
-    calls = [call({"t": 1}, {"A": ("t-0", 5, "t-0")})] * 4
-    scenario = Scenario(COOPERATIVE, uniform({"t": 1}), (Member("A", ("t",), tps("t-0"), 5),), ())
-    lines = chart.chart(finding("assign/6", calls, 3, Breach("x"), scenario))
-    assert lines[:3] == ["round 1     A joins claiming t-0 (generation 5)", "round 2-4   left alone", ""]
-
-
-def test_chart_in_ascii():
-    lines = chart.chart(granted_while_owned(), unicode=False)
-    assert "t-1  A  .....#####  #####~~~~~  .........." in lines
-    assert "     B              .....#####< ##########" in lines
-    assert all(line.isascii() for line in lines)
-
-
-def test_chart_is_bounded_and_shows_the_breaking_round_and_partition():
-    counts = {"orders-of-the-eu": 40}
-    everything = " ".join(f"orders-of-the-eu-{i}" for i in range(40))
-    calls = [call(counts, {f"member-{i}": ("", -1, everything) for i in range(30)}) for _ in range(40)]
-    found = finding("assign/1", calls, 30, Breach("x", partitions=tps("orders-of-the-eu-33")))
-    lines = chart.chart(found)
-    assert len(lines) < 80
-    assert max(map(words.columns, lines)) <= 108
-    assert "30*" in next(line for line in lines if line.startswith("  "))
-    assert "(rounds 21 to 32 of 40)" in lines
-    assert "and 32 more partitions" in lines
-    assert next(line for line in lines if line.startswith("orders")).startswith("orders-of-the-eu-33")
-
-
-def test_chart_shows_first_what_moves_when_the_breach_names_no_partition():
-    counts = {"t": 20}
-    held = " ".join(f"t-{i}" for i in range(20))
-    calls = (call(counts, {"A": (held, 1, held.replace("t-17", "")), "B": ("", -1, "")}),)
-    rows = [line for line in chart.chart(finding("kip54/sticky/1", calls, 1, Breach("x"))) if " A " in line]
-    assert [line.split()[0] for line in rows[1:4]] == ["t-17", "t-0", "t-1"]
-
-
-def test_stories_stand_beside_their_rounds():
-    """The chart follows who takes part as ``play`` does: one story for each disturbed rebalance."""
-    names = ("membership", "faults", "ghosts", "static")
-    skipped = 0
-    static = Member("A", ("t",), instance="a")
-    back = (Leave("A"), Join(static), Fault(FaultKind.GHOST, "A"))  # the coordinator has forgotten A
-    forgotten = Scenario(COOPERATIVE, uniform({"t": 1}), (static,), ((), back, ()))
-    for scenario in (forgotten, *(generate(Seeded(f"{i}"), COOPERATIVE, names) for i in range(400))):
-        seen: list[History] = []
-        clause = Clause("x/1", Level.SAFETY, Scope.HISTORY, "", "", "", seen.append)
-        play(scenario, lambda protocol, cluster, group: Answer({}), None, (clause,), ())
-        for history in seen:
-            assert len(list(chart._followed(scenario, range(10_000)))) == history.settling + 1
-            skipped += history.settling < len(scenario.rounds)
-    assert skipped > 5
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "gate" / "traces" / "schemas"
+ci_report = ci_reports.result
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -279,7 +91,7 @@ VIOLATION kip429/leader/4  t-1 is granted to B while A still owns it   [safety, 
     ],
 )
 def test_first_line_of_a_block_is_as_complete_as_fits(length, start):
-    found = finding("assign/1", (), 1, Breach("x" * length))
+    found = finding("assign/1", (), 1, Breach(summary="x" * length))
     lines = text.block("VIOLATION", row("assign/1", status=Status.VIOLATED, finding=found))
     assert [line[: len(s)] for line, s in zip(lines, start, strict=False)] == start
 
@@ -288,7 +100,7 @@ def test_first_line_of_a_block_is_as_complete_as_fits(length, start):
     ("level", "word"), [("safety", "FINDING"), ("liveness", "FINDING"), ("quality", "VIOLATION")]
 )
 def test_what_does_not_gate_is_a_finding(level, word):
-    found = finding("assign/6", (), 1, Breach("differs"))
+    found = finding("assign/6", (), 1, Breach(summary="differs"))
     shown = text.render(result(row("assign/6", status=Status.VIOLATED, finding=found), level=level))
     assert f"\n{word} assign/6  differs   [quality, cooperative]\n" in shown
     assert ("1 new violation" if word == "VIOLATION" else "0 new violations, 1 finding") in shown
@@ -296,7 +108,7 @@ def test_what_does_not_gate_is_a_finding(level, word):
 
 
 def test_the_worst_level_comes_first():
-    found = finding("assign/1", (), 1, Breach("x"))
+    found = finding("assign/1", (), 1, Breach(summary="x"))
     ids = ("kip429/converge/1", "assign/1", "kip429/leader/5", "assign/2")
     made = result(*(row(i, status=Status.VIOLATED, finding=found) for i in ids), verdict=Verdict.VIOLATION)
     shown = [line.split()[1] for line in text.render(made).splitlines() if line.startswith("VIOLATION ")]
@@ -393,7 +205,7 @@ def test_hostile_names_in_text(name):
 
 @pytest.mark.parametrize("line", ["::error::x", "   ::set-env name=a::b", "a ##[error]b"])
 def test_lines_of_a_targets_stderr_are_no_orders_to_a_ci(line):
-    found = finding("assign/4", (), 1, Breach("crashes", ("Traceback", line)))
+    found = finding("assign/4", (), 1, Breach(summary="crashes", because=("Traceback", line)))
     shown = text.render(result(row("assign/4", status=Status.VIOLATED, finding=found)))
     assert not re.search(r"^\s*::|##\[", shown, re.MULTILINE)
 
@@ -433,7 +245,7 @@ def test_shorten_keeps_the_end_where_client_ids_differ():
 
 
 def schema(name):
-    document = json.loads((ROOT / "gate" / f"{name}.schema.json").read_text())
+    document = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(document)
     return jsonschema.Draft202012Validator(document)
 
@@ -459,7 +271,7 @@ def test_json_schema_names_every_field():
     assert list(document["target"]) == list(published["$defs"]["target"]["properties"])
 
 
-@pytest.mark.parametrize("wrong", [{"schema": 2}, {"verdict": "fine"}, {"seed": "7"}, {"clauses": [{}]}])
+@pytest.mark.parametrize("wrong", [{"schema": 1}, {"verdict": "fine"}, {"seed": "7"}, {"clauses": [{}]}])
 def test_json_schema_refuses(wrong):
     with pytest.raises(jsonschema.ValidationError):
         schema("report").validate(data.to_json(violated()) | wrong)
@@ -486,12 +298,12 @@ XML_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def suite_of(made):
-    (suite,) = ET.fromstring(junit.render(told(made)))
+    (suite,) = ET.fromstring(junit.render(ci_report(made)))
     return suite
 
 
 def cases_in(made):
-    return {case.get("name"): case for case in ET.fromstring(junit.render(told(made))).iter("testcase")}
+    return {case.get("name"): case for case in ET.fromstring(junit.render(ci_report(made))).iter("testcase")}
 
 
 def test_junit_of_a_violation():
@@ -522,7 +334,7 @@ def test_junit_counts():
 
 
 def test_junit_does_not_fail_for_what_does_not_gate():
-    found = finding("assign/6", (), 1, Breach("differs"))
+    found = finding("assign/6", (), 1, Breach(summary="differs"))
     case = cases_in(result(row("assign/6", status=Status.VIOLATED, finding=found)))["assign/6-cooperative"]
     assert "quality does not gate" in case.find("skipped").get("message")
     assert case.find("failure") is None
@@ -549,7 +361,7 @@ def test_junit_fails_exactly_when_the_command_does(made):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_junit_with_hostile_names(name):
-    rendered = junit.render(told(hostile(name)))
+    rendered = junit.render(ci_report(hostile(name)))
     assert not XML_ILLEGAL.search(rendered)
     assert "\x1b" not in rendered
     for element in ET.fromstring(rendered.encode()).iter():
@@ -558,7 +370,7 @@ def test_junit_with_hostile_names(name):
 
 
 def test_junit_bodies_are_bounded():
-    found = finding("assign/1", (), 1, Breach("x", tuple(f"line {i}" for i in range(10_000))))
+    found = finding("assign/1", (), 1, Breach(summary="x", because=tuple(f"line {i}" for i in range(10_000))))
     case = cases_in(violated(clauses=(row("assign/1", status=Status.VIOLATED, finding=found),)))
     assert len(case["assign/1-cooperative"].find("failure").text) <= junit.MOST + 10
 
@@ -567,7 +379,7 @@ def test_junit_bodies_are_bounded():
 
 
 def test_markdown_of_a_violation():
-    shown = markdown.render(told(violated()))
+    shown = markdown.render(ci_report(violated()))
     assert shown.startswith("## ❌ VIOLATION  acme 1.4.2 breaks 1 clause (1 safety)\n")
     assert "| safety | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in shown
     assert "<details><summary>Violation kip429/leader/4 (cooperative)</summary>" in shown
@@ -578,7 +390,7 @@ def test_markdown_of_a_violation():
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_markdown_with_hostile_names(name):
-    shown = markdown.render(told(hostile(name)))
+    shown = markdown.render(ci_report(hostile(name)))
     assert shown.count("<details>") == shown.count("</details>") == 2
     outside, fence = [], ""
     for line in shown.splitlines():
@@ -601,27 +413,27 @@ def test_markdown_with_hostile_names(name):
 
 
 def test_markdown_fences_are_longer_than_what_they_hold():
-    assert markdown.fenced("a\n```")[0] == "````text"
-    assert markdown.code("a``b") == "```a``b```"
-    assert markdown.code("`") == "`` ` ``"
+    assert markup.fenced("a\n```")[0] == "````text"
+    assert markup.code("a``b") == "```a``b```"
+    assert markup.code("`") == "`` ` ``"
 
 
 def test_markdown_leaves_out_sections_that_do_not_fit():
     found = violated().clauses[0]
     many = violated(clauses=(found,) * 400)
     limit = 200_000
-    shown = markdown.render(told(many), limit)
+    shown = markdown.render(ci_report(many), limit)
     assert len(shown.encode()) <= limit
     assert shown.count("<details>") == shown.count("</details>")
     left_out = 400 - shown.count("<details>")
     assert left_out > 0
     assert f"*{left_out} broken clauses left out here for length" in shown
-    assert markdown.render(told(many), 0) == ""
-    assert len(markdown.render(told(many), 1001).encode()) <= 1001
+    assert markdown.render(ci_report(many), 0) == ""
+    assert len(markdown.render(ci_report(many), 1001).encode()) <= 1001
 
 
 def test_annotations():
-    commands = github.commands(told(violated(missed=("never reached: racks",))))
+    commands = github.commands(ci_report(violated(missed=("never reached: racks",))))
     assert commands[0].startswith(
         "::error title=kip429/leader/4 (safety%2C cooperative)::t-1 is granted to B while A still owns it%0A"
     )
@@ -630,7 +442,7 @@ def test_annotations():
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_annotations_are_one_line_each(name):
-    for command in github.commands(told(hostile(name))):
+    for command in github.commands(ci_report(hostile(name))):
         assert command.isprintable()
         parts = re.fullmatch(r"::(\w+) title=(.*?)::(.*)", command)
         assert parts
@@ -639,27 +451,27 @@ def test_annotations_are_one_line_each(name):
         assert not set(":,") & set(title)
         assert not re.search("%(?!25|0D|0A|3A|2C)", title + message)
     if name.startswith("%"):
-        assert any("%250A%2525" in command for command in github.commands(told(hostile(name))))
+        assert any("%250A%2525" in command for command in github.commands(ci_report(hostile(name))))
 
 
 def test_annotations_respect_githubs_limit():
     broken = violated().clauses[0]
     quality = replace(broken, clause=CLAUSES["assign/6"])
     made = violated(clauses=(broken,) * 25 + (quality,) * 11, missed=("x",) * 10)
-    kinds = [command.split()[0] for command in github.commands(told(made))]
+    kinds = [command.split()[0] for command in github.commands(ci_report(made))]
     assert kinds == ["::error"] * 10 + ["::warning"] * 10 + ["::notice"] * 10
-    assert github.commands(told(made))[9] == "::error title=more::and 16 more: see the report"
+    assert github.commands(ci_report(made))[9] == "::error title=more::and 16 more: see the report"
 
 
 def test_step_summary_is_appended_and_bounded(tmp_path):
     path = tmp_path / "summary.md"
     path.write_text("before\n")
-    assert github.summarise(told(violated()), {"GITHUB_STEP_SUMMARY": str(path)}) == path
-    assert path.read_text(encoding="utf-8") == "before\n" + markdown.render(told(violated()))
+    assert github.summarise(ci_report(violated()), {"GITHUB_STEP_SUMMARY": str(path)}) == path
+    assert path.read_text(encoding="utf-8") == "before\n" + markdown.render(ci_report(violated()))
     path.write_bytes(b"x" * (markdown.MOST - 500))
-    github.summarise(told(violated()), {"GITHUB_STEP_SUMMARY": str(path)})
+    github.summarise(ci_report(violated()), {"GITHUB_STEP_SUMMARY": str(path)})
     assert path.stat().st_size <= markdown.MOST
-    assert github.summarise(told(violated()), {}) is None
+    assert github.summarise(ci_report(violated()), {}) is None
 
 
 # --- all of them ----------------------------------------------------------------------------------
@@ -684,9 +496,9 @@ def test_many_findings_are_quick():
     started = time.process_time()
     for _, write in WRITERS.values():
         assert write(many)
-    github.commands(told(many))
+    github.commands(ci_report(many))
     assert time.process_time() - started < 3
 
 
 def test_result_with_an_unprintable_target_only():
-    assert facts.label(TargetInfo("cmd", "", "")) == "cmd"
+    assert facts.label(TargetInfo(spec="cmd", name="", version="")) == "cmd"

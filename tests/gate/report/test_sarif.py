@@ -8,20 +8,30 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from rebalance.gate.report import cases_of, sarif
-from rebalance.gate.report.cases import Case, Evidence, Report, Rule
-from rebalance.gate.report.picture import Arrow, Bar, Column, Look, Mark, Overlap, Picture, Row
-from rebalance.gate.report.place import Place, locate
-from rebalance.gate.result import Exit, Status, TargetInfo, Verdict
-from rebalance.properties.clauses import CLAUSES, Level
+from rebalance.gate.check.result import Status, TargetInfo
+from rebalance.gate.report.ci import ci_reports, sarif
+from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
+from rebalance.gate.report.ci.source_location import SourceLocation, locate
+from rebalance.gate.report.diagram.diagram import (
+    Bar,
+    DiagramColumn,
+    EventMark,
+    MessageArrow,
+    Overlap,
+    OwnershipDiagram,
+    OwnershipState,
+    Row,
+)
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.verdict import Exit, Level, Verdict
 
-from tests.gate.handmade import HOSTILE, finding, granted_while_owned, hostile, result, row, violated
+from tests.gate.report.handmade import HOSTILE, finding, granted_while_owned, hostile, result, row, violated
 
 BROKEN = "cooperative-sticky+no_withhold"
 
 
 def log(made):
-    return json.loads(sarif.render(cases_of.result(made)))
+    return json.loads(sarif.render(ci_reports.result(made)))
 
 
 def run_of(made):
@@ -39,23 +49,40 @@ def flows(made_result):
 
 def explained():
     """A report with everything in it, and a picture that nobody drew."""
-    drawn = Picture(
-        "t-1 twice",
-        (Column("JoinGroup", "B joins", generation=2, marked=True), Column("SyncGroup", generation=2)),
-        (Row("t-1", "A"), Row("t-1", "B")),
-        (Bar(0, 0, 2, Look.OWNED), Bar(1, 0, 1, Look.WITHOUT), Bar(1, 1, 2, Look.OWNED)),
-        (Overlap("t-1", 1, 2, ("A", "B")),),
-        ("A", "B"),
-        (Arrow(0, "B", "JoinGroup"), Arrow(1, "B", "SyncGroup", answer=True, text="t-1", lost=True)),
-        (Mark(1, "A", "crashes"),),
+    drawn = OwnershipDiagram(
+        title="t-1 twice",
+        columns=(
+            DiagramColumn(label="JoinGroup", what="B joins", generation=2, marked=True),
+            DiagramColumn(label="SyncGroup", generation=2),
+        ),
+        rows=(Row("t-1", "A"), Row("t-1", "B")),
+        bars=(
+            Bar(0, 0, 2, OwnershipState.OWNED),
+            Bar(1, 0, 1, OwnershipState.WITHOUT),
+            Bar(1, 1, 2, OwnershipState.OWNED),
+        ),
+        overlaps=(Overlap(partition="t-1", start=1, end=2, members=("A", "B")),),
+        members=("A", "B"),
+        arrows=(
+            MessageArrow(column=0, member="B", api="JoinGroup"),
+            MessageArrow(column=1, member="B", api="SyncGroup", answer=True, text="t-1", lost=True),
+        ),
+        marks=(EventMark(1, "A", "crashes"),),
         left_out=("rounds 1 to 1 left out",),
         era="round",
     )
-    rule = Rule("kip429/leader/4", Level.SAFETY, "withheld until revoked", "KIP-429", "https://example.org/4")
-    one = Evidence("t-1 is granted to B", "f3a91c22", "x/f3a91c22.json", draw=lambda: drawn)
-    return Report(
-        "check", "acme:sticky", "0.1.0", "VIOLATION", Verdict.VIOLATION, Exit.VIOLATION,
-        (Case(rule, Status.VIOLATED, variant="cooperative", evidence=(one,)),),
+    rule = CiRule(
+        id="kip429/leader/4",
+        level=Level.SAFETY,
+        sentence="withheld until revoked",
+        source="KIP-429",
+        link="https://example.org/4",
+    )
+    one = Evidence(message="t-1 is granted to B", id="f3a91c22", path="x/f3a91c22.json", draw=lambda: drawn)
+    return CiReport(
+        command="check", subject="acme:sticky", suite_version="0.1.0", headline="VIOLATION",
+        verdict=Verdict.VIOLATION, exit=Exit.VIOLATION,
+        cases=(CiCase(rule=rule, status=Status.VIOLATED, variant="cooperative", evidence=(one,)),),
     )  # fmt: skip
 
 
@@ -109,8 +136,8 @@ def test_every_location_has_a_file_without_which_github_refuses_the_upload():
                 for t in flow["threadFlows"]
                 for step in t["locations"]
             ]
-            for place in (*one["locations"], *(step["location"] for step in steps)):
-                uri = place["physicalLocation"]["artifactLocation"]["uri"]
+            for location in (*one["locations"], *(step["location"] for step in steps)):
+                uri = location["physicalLocation"]["artifactLocation"]["uri"]
                 assert uri
                 assert not uri.startswith("/")
 
@@ -160,11 +187,11 @@ def test_a_result_names_its_rule_and_says_what_is_wrong():
     assert not others
 
 
-@pytest.mark.parametrize(("level", "said"), [("liveness", "note"), ("quality", "error")])
-def test_error_is_what_fails_the_run(level, said):
+@pytest.mark.parametrize(("level", "sarif_level"), [("liveness", "note"), ("quality", "error")])
+def test_error_is_what_fails_the_run(level, sarif_level):
     found = finding("assign/6", (), 1, granted_while_owned().breach)
     (one,) = run_of(result(row("assign/6", status=Status.VIOLATED, finding=found), level=level))["results"]
-    assert one["level"] == said
+    assert one["level"] == sarif_level
 
 
 def test_known_failures_are_suppressed_with_their_reason():
@@ -196,8 +223,8 @@ def test_the_fingerprints_are_the_trace_and_the_clause():
 
 def test_the_first_flow_tells_the_group_the_others_a_member_each():
     (one,) = sarif.to_json(explained())["runs"][0]["results"]
-    told = flows(one)
-    assert told == {
+    texts = flows(one)
+    assert texts == {
         "group": [
             "round 2 JoinGroup: B joins",
             "B -> coordinator JoinGroup",
@@ -232,9 +259,12 @@ def test_the_order_of_steps_joins_the_flows():
 
 
 def test_flows_keep_within_what_github_shows():
-    columns = tuple(Column(f"{n}", "x") for n in range(3_000))
-    long = Picture(
-        "x", columns, members=("A",), arrows=tuple(Arrow(n, "A", "Heartbeat") for n in range(3_000))
+    columns = tuple(DiagramColumn(label=f"{n}", what="x") for n in range(3_000))
+    long = OwnershipDiagram(
+        title="x",
+        columns=columns,
+        members=("A",),
+        arrows=tuple(MessageArrow(column=n, member="A", api="Heartbeat") for n in range(3_000)),
     )
     report = explained()
     (case,) = report.cases
@@ -247,15 +277,15 @@ def test_flows_keep_within_what_github_shows():
 
 def test_results_are_bounded_and_it_is_said():
     (case,) = explained().cases
-    many = replace(explained(), cases=(replace(case, evidence=(Evidence("x"),) * 5_007),))
+    many = replace(explained(), cases=(replace(case, evidence=(Evidence(message="x"),) * 5_007),))
     (run,) = sarif.to_json(many)["runs"]
     assert len(run["results"]) == sarif.MOST_RESULTS
-    (said,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert said["message"]["text"] == "7 results left out"
+    (notice,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notice["message"]["text"] == "7 results left out"
 
 
 @pytest.mark.parametrize(
-    ("made", "told", "successful"),
+    ("made", "notices", "successful"),
     [
         (violated(), [], True),
         (violated(missed=("ties",)), [("warning", "not reached: ties")], True),
@@ -272,16 +302,16 @@ def test_results_are_bounded_and_it_is_said():
         ),
     ],
 )
-def test_what_is_wrong_with_the_run_is_told_of_the_run(made, told, successful):
+def test_what_is_wrong_with_the_run_is_told_of_the_run(made, notices, successful):
     (invocation,) = run_of(made)["invocations"]
-    said = [(one["level"], one["message"]["text"]) for one in invocation["toolExecutionNotifications"]]
-    assert said == told
+    found = [(one["level"], one["message"]["text"]) for one in invocation["toolExecutionNotifications"]]
+    assert found == notices
     assert (invocation["exitCode"], invocation["executionSuccessful"]) == (int(made.exit), successful)
 
 
 def test_equal_results_give_equal_text_in_ascii():
-    assert sarif.render(cases_of.result(violated())) == sarif.render(cases_of.result(violated()))
-    assert all(sarif.render(cases_of.result(hostile(name))).isascii() for name in HOSTILE)
+    assert sarif.render(ci_reports.result(violated())) == sarif.render(ci_reports.result(violated()))
+    assert all(sarif.render(ci_reports.result(hostile(name))).isascii() for name in HOSTILE)
 
 
 # --- where a target is ----------------------------------------------------------------------------
@@ -315,19 +345,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("spec", "place"),
+    ("spec", "location"),
     [
-        ("mine:assign", Place("mine.py", 11)),
-        ("mine:Outer", Place("mine.py", 6)),
-        ("mine:Outer.Sticky", Place("mine.py", 7)),
-        ("mine:LIMIT", Place("mine.py", 3)),
-        ("mine:made", Place("mine.py", 15)),
-        ("mine:made.attribute", Place("mine.py", 15)),
-        ("mine:nothing", Place("mine.py", 0)),
-        ("package.inner.deep:assign", Place("package/inner/deep.py", 11)),
-        ("broken:assign", Place("broken.py", 0)),
-        ("-- python3 mine.py --fast", Place("mine.py")),
-        ("-- ./package/inner/deep.py", Place("package/inner/deep.py")),
+        ("mine:assign", SourceLocation("mine.py", 11)),
+        ("mine:Outer", SourceLocation("mine.py", 6)),
+        ("mine:Outer.Sticky", SourceLocation("mine.py", 7)),
+        ("mine:LIMIT", SourceLocation("mine.py", 3)),
+        ("mine:made", SourceLocation("mine.py", 15)),
+        ("mine:made.attribute", SourceLocation("mine.py", 15)),
+        ("mine:nothing", SourceLocation("mine.py", 0)),
+        ("package.inner.deep:assign", SourceLocation("package/inner/deep.py", 11)),
+        ("broken:assign", SourceLocation("broken.py", 0)),
+        ("-- python3 mine.py --fast", SourceLocation("mine.py")),
+        ("-- ./package/inner/deep.py", SourceLocation("package/inner/deep.py")),
         ("-- sh -c true", None),
         ("json:loads", None),  # installed: nobody's to annotate
         ("nowhere:x", None),
@@ -337,15 +367,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("kafka-python:sticky", None),
     ],
 )
-def test_where_a_target_is_defined(here, spec, place):
-    assert locate(spec) == place
+def test_where_a_target_is_defined(here, spec, location):
+    assert locate(spec) == location
 
 
 def test_looking_for_a_target_runs_nothing_of_it(here):
     (here / "package" / "__init__.py").write_text("raise SystemExit\n")
     (here / "loud.py").write_text("raise SystemExit\nclass A: pass\n")
-    assert locate("package.inner.deep:assign") == Place("package/inner/deep.py", 11)
-    assert locate("loud:A") == Place("loud.py", 2)
+    assert locate("package.inner.deep:assign") == SourceLocation("package/inner/deep.py", 11)
+    assert locate("loud:A") == SourceLocation("loud.py", 2)
 
 
 def test_a_source_that_the_search_path_leads_to_is_found(here, monkeypatch):
@@ -353,16 +383,21 @@ def test_a_source_that_the_search_path_leads_to_is_found(here, monkeypatch):
     (here / "src" / "acme" / "__init__.py").write_text(SOURCE)
     assert locate("acme:assign") is None
     monkeypatch.syspath_prepend(here / "src")
-    assert locate("acme:assign") == Place("src/acme/__init__.py", 11)
+    assert locate("acme:assign") == SourceLocation("src/acme/__init__.py", 11)
 
 
 @pytest.mark.usefixtures("here")
 def test_a_result_points_at_the_source_and_at_the_trace():
-    target = TargetInfo("mine:Outer", "mine", "", "python", ("cooperative",))
+    target = TargetInfo(
+        spec="mine:Outer", name="mine", version="", language="python", protocols=("cooperative",)
+    )
     (one,) = run_of(violated(target=target))["results"]
-    (place,) = one["locations"]
-    assert place["physicalLocation"] == {"artifactLocation": {"uri": "mine.py"}, "region": {"startLine": 6}}
-    assert place["logicalLocations"][0]["fullyQualifiedName"] == "mine:Outer"
+    (location,) = one["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "mine.py"},
+        "region": {"startLine": 6},
+    }
+    assert location["logicalLocations"][0]["fullyQualifiedName"] == "mine:Outer"
     (related,) = one["relatedLocations"]
     assert related["physicalLocation"]["artifactLocation"]["uri"] == ".rebalance/failures/f3a91c22.json"
     # The upload computes it from the line, and warns of any other.
@@ -370,9 +405,10 @@ def test_a_result_points_at_the_source_and_at_the_trace():
 
 
 def test_a_uri_is_escaped_and_absolute_only_outside():
-    assert sarif._physical(Place("a b/ä%.json"))["artifactLocation"]["uri"] == "a%20b/%C3%A4%25.json"
+    assert sarif._physical(SourceLocation("a b/ä%.json"))["artifactLocation"]["uri"] == "a%20b/%C3%A4%25.json"
     assert (
-        sarif._physical(Place("/elsewhere/x.json"))["artifactLocation"]["uri"] == "file:///elsewhere/x.json"
+        sarif._physical(SourceLocation("/elsewhere/x.json"))["artifactLocation"]["uri"]
+        == "file:///elsewhere/x.json"
     )
 
 

@@ -12,19 +12,19 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from rebalance.gate.report import mermaid, svg
-from rebalance.gate.report.picture import (
-    Arrow,
+from rebalance.gate.cli.console.text import columns
+from rebalance.gate.report.diagram import mermaid, svg
+from rebalance.gate.report.diagram.diagram import (
     Away,
-    Column,
-    Look,
-    Mark,
+    DiagramColumn,
+    EventMark,
+    MessageArrow,
     Overlap,
-    Picture,
+    OwnershipDiagram,
+    OwnershipState,
     Row,
     bars,
 )
-from rebalance.gate.report.words import columns
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert(1)</script>\x1b[31m\"'&;#\nend\u202e\ufdfd\ud800漢字%%{init:1}%%"
@@ -33,29 +33,40 @@ EM = 0.61
 """Width of a character of the monospaced fonts that browsers have, in ems, at most."""
 
 
-def drawing(count: int = 8, name: str = "orders-0", people: tuple[str, ...] = ("A", "B", "C")) -> Picture:
+def drawing(
+    count: int = 8, name: str = "orders-0", people: tuple[str, ...] = ("A", "B", "C")
+) -> OwnershipDiagram:
     """A made-up picture with everything in it: two owners from column 4 on, C away, a message each column."""
     a, b, c = people
     half = count // 2
-    line = [None, *[Look.OWNED] * (count - 1)]
-    late = [None] * half + [Look.OWNED] * (count - half)
-    gone = [Look.STALE, Look.LEAVING, Look.WITHOUT, *[Look.REMOVED] * (count - 3)]
-    return Picture(
-        f"group/owner: {name} is owned by {a} and by {b}",
-        tuple(Column(str(n + 1), f"{a} does {n}", generation=n // 3 + 1, fault=n == 2) for n in range(count)),
-        (Row(name, a), Row(name, b), Row(name, c), Row("orders-1", "")),
-        bars([line, late, gone, [Look.NOBODY] * count]),
-        (Overlap(name, half, count, (a, b)), Overlap(name, 1, half, (a, c), (c,))),
-        people,
-        tuple(
-            Arrow(n, people[n % 3], ("JoinGroup", "SyncGroup", "Heartbeat")[n % 3], n % 2 == 1, n,
-                  "UNKNOWN_MEMBER_ID" if n == 5 else "", lost=n == 4)
+    line = [None, *[OwnershipState.OWNED] * (count - 1)]
+    late = [None] * half + [OwnershipState.OWNED] * (count - half)
+    gone = [
+        OwnershipState.STALE,
+        OwnershipState.LEAVING,
+        OwnershipState.WITHOUT,
+        *[OwnershipState.REMOVED] * (count - 3),
+    ]
+    return OwnershipDiagram(
+        title=f"group/owner: {name} is owned by {a} and by {b}",
+        columns=tuple(DiagramColumn(label=str(n + 1), what=f"{a} does {n}", generation=n // 3 + 1,
+        fault=n == 2) for n in range(count)),
+        rows=(Row(name, a), Row(name, b), Row(name, c), Row("orders-1", "")),
+        bars=bars([line, late, gone, [OwnershipState.NOBODY] * count]),
+        overlaps=(Overlap(partition=name, start=half, end=count, members=(a, b)), Overlap(partition=name,
+        start=1, end=half, members=(a, c), zombies=(c,))),
+        members=people,
+        arrows=tuple(
+            MessageArrow(column=n, member=people[n % 3], api=("JoinGroup", "SyncGroup", "Heartbeat")[n % 3],
+                answer=n % 2 == 1, generation=n,
+                  text="UNKNOWN_MEMBER_ID" if n == 5 else "", lost=n == 4)
             for n in range(count)
         ),
-        tuple(Mark(n, who, f"assigned {name}", fault=n == 2) for n in range(count) for who in ("", *people)),
-        (Away(c, 2, 5, "paused"),),
-        (half, count),
-        ("and 3 more partitions",),
+        marks=tuple(EventMark(n, who, f"assigned {name}",
+        fault=n == 2) for n in range(count) for who in ("", *people)),
+        away=(Away(c, 2, 5, "paused"),),
+        loop=(half, count),
+        left_out=("and 3 more partitions",),
     )  # fmt: skip
 
 
@@ -113,9 +124,9 @@ def test_two_owners_are_hatched_framed_and_named():
     frame = boxes["frame"][0]
     assert float(frame.get("y", "")) < float(first.get("y", "")) < float(second.get("y", ""))
     assert frame.get("x") == first.get("x") == boxes["veil"][0].get("x")
-    said = {t for *_, t in texts(root)}
-    assert "orders-0 is owned by A and B" in said
-    assert "orders-0 is used by A and C (no longer a member)" in said
+    labels = {t for *_, t in texts(root)}
+    assert "orders-0 is owned by A and B" in labels
+    assert "orders-0 is used by A and C (no longer a member)" in labels
     assert len(boxes["soft"]) == 2
     assert root.findtext(f"{SVG}desc", "").endswith("orders-0 has two owners from step 5 to 8: A and B.")
 
@@ -169,25 +180,25 @@ def test_several_fit_into_one_page():
 
 
 def test_a_picture_of_nothing():
-    assert crowded(svg.render(Picture("nothing", ()))) == []
-    assert mermaid.render(Picture("nothing", ())).startswith("sequenceDiagram\n")
+    assert crowded(svg.render(OwnershipDiagram(title="nothing", columns=()))) == []
+    assert mermaid.render(OwnershipDiagram(title="nothing", columns=())).startswith("sequenceDiagram\n")
 
 
 @pytest.mark.slow
 def test_equal_pictures_are_equal_bytes():
     program = (
-        "from tests.gate.test_svg import *; import sys; "
+        "from tests.gate.report.test_svg import *; import sys; "
         "sys.stdout.write(svg.render(drawing(30)) + mermaid.render(drawing(30)))"
     )
-    root = Path(__file__).parents[2]
-    said = {
+    root = Path(__file__).parents[3]
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed, "PATH": ""}, cwd=root,
             capture_output=True, check=True,
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip
-    assert len(said) == 1
+    assert len(outputs) == 1
 
 
 # --- Mermaid --------------------------------------------------------------------------------------
@@ -217,7 +228,7 @@ def test_mermaid_keeps_the_last_steps_and_its_size():
     assert "    note over m0,c: steps before this are left out" in lines
     assert "    m0->>c: JoinGroup, generation 24" in lines
     assert not any("generation 23" in line for line in lines)
-    marks = tuple(Mark(n // 100, "A", "x" * 100) for n in range(6400))
+    marks = tuple(EventMark(n // 100, "A", "x" * 100) for n in range(6400))
     assert len(mermaid.render(replace(drawing(64), marks=marks))) <= 50_000
 
 

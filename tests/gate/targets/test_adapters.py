@@ -6,15 +6,17 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rebalance.gate.adapters import aiokafka, classic, kafka_python, pypi
-from rebalance.gate.session import Session
-from rebalance.gate.targets import TargetError, resolve
-from rebalance.gate.targets import load as targets_load
+from rebalance.gate.targets.adapters import aiokafka, classic, kafka_python
+from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import load as targets_load
+from rebalance.gate.targets.session import Session
+from rebalance.live.processes import pypi
+from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
 from rebalance.model.assignor import Assignor, Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_sticky_user_data
-from rebalance.properties.calls import Answer, Failure
+from rebalance.properties.assignors.calls import Answer, Failure
 
 ADAPTERS = {"kafka-python": kafka_python, "aiokafka": aiokafka}
 SPECS = {
@@ -39,7 +41,12 @@ def tps(text):
 def subscription(assignor, topics="t", owned="", generation=-1, **fields):
     """What a member of the assignor's own client writes, with claims in both places that can hold them."""
     fields = {"version": assignor.metadata_version, "generation_id": generation} | fields
-    return Subscription(tuple(topics), assignor.user_data(tps(owned), generation), tps(owned), **fields)
+    return Subscription(
+        topics=tuple(topics),
+        user_data=assignor.user_data(tps(owned), generation),
+        owned_partitions=tps(owned),
+        **fields,
+    )
 
 
 def assign(assignor, counts, group):
@@ -107,7 +114,9 @@ def test_unequal_subscriptions_and_a_topic_without_metadata(target):
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_every_metadata_version_is_read(target, version):
     assignor = load(target)
-    sub = Subscription(("t",), b"", (), 4, "rack", version=version)
+    sub = Subscription(
+        topics=("t",), user_data=b"", owned_partitions=(), generation_id=4, rack_id="rack", version=version
+    )
     assert assign(assignor, {"t": 2}, {"A": sub}) == {"A": "t0 t1"}
 
 
@@ -160,8 +169,8 @@ def test_user_data_is_what_the_client_writes():
     decoded = user_data.decode(kafka.user_data(owned, 4))
     assert [(t, tuple(p)) for t, p in decoded.previous_assignment] == [("t", (1, 0)), ("u", (0,))]
     assert decoded.generation == 4
-    told = "on_generation_assignment" in aio._coordinator._on_join_complete.__code__.co_names
-    assert decode_sticky_user_data(aio.user_data(owned, 4)) == (owned, 4 if told else -1)
+    knows_generation = "on_generation_assignment" in aio._coordinator._on_join_complete.__code__.co_names
+    assert decode_sticky_user_data(aio.user_data(owned, 4)) == (owned, 4 if knows_generation else -1)
 
 
 @pytest.mark.parametrize("target", STICKY)
@@ -272,35 +281,35 @@ def test_a_missing_library_is_named(client, monkeypatch):
 def pip(tmp_path, monkeypatch):
     """A pip that writes its arguments and an empty package, and says what it is told to."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
-    def put(returncode: int = 0, said: str = "") -> list[list[str]]:
-        def run(words, seconds, what):
-            asked.append(list(words))
+    def put(returncode: int = 0, output: str = "") -> list[list[str]]:
+        def run(argv, seconds, what):
+            commands.append(list(argv))
             if not returncode:
-                Path(words[words.index("--target") + 1], "kafka").mkdir(parents=True)
-            return subprocess.CompletedProcess(words, returncode, "", said)
+                Path(argv[argv.index("--target") + 1], "kafka").mkdir(parents=True)
+            return subprocess.CompletedProcess(argv, returncode, "", output)
 
         monkeypatch.setattr(pypi, "run", run)
-        return asked
+        return commands
 
     return put
 
 
 def test_a_release_is_installed_once_in_a_directory_of_its_own(pip, tmp_path):
-    asked = pip()
+    commands = pip()
     found = pypi.installed("kafka-python", "2.0.2")
     assert found.is_relative_to(tmp_path)
     assert [path.name for path in found.iterdir()] == ["kafka"]
-    assert asked[0][-1] == "kafka-python==2.0.2"
+    assert commands[0][-1] == "kafka-python==2.0.2"
     assert pypi.installed("kafka-python", "2.0.2") == found
     assert pypi.installed("kafka-python", "2.0.6") != found
-    assert len(asked) == 2
+    assert len(commands) == 2
     assert sorted(path.name[0] for path in found.parent.iterdir()) == ["k", "k"]  # no drafts are left
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("output", "text"),
     [
         (
             "ERROR: No matching distribution found for kafka-python==9",
@@ -311,21 +320,21 @@ def test_a_release_is_installed_once_in_a_directory_of_its_own(pip, tmp_path):
         ("", "it does not say why"),
     ],
 )
-def test_what_pip_says_becomes_one_line(said, text, pip):
-    pip(1, said)
-    with pytest.raises(TargetError) as error:
+def test_what_pip_says_becomes_one_line(output, text, pip):
+    pip(1, output)
+    with pytest.raises(ToolError) as error:
         pypi.installed("kafka-python", "9")
     assert text in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_what_is_no_release_is_refused_before_pip_is_asked(pip):
-    asked = pip()
+    commands = pip()
     with pytest.raises(TargetError, match=r"write kafka-python==1\.2\.3"):
         resolve("kafka-python==2; rm:sticky")
     with pytest.raises(TargetError, match="names no assignor"):
         resolve("kafka-python==2.0.2:")
-    assert asked == []
+    assert commands == []
 
 
 def test_a_release_beside_another_that_is_loaded_is_refused(pip):
@@ -357,9 +366,9 @@ def test_releases_with_the_classic_interface(release, fails):
             assert fails in data.message
             data = wire.encode_sticky_user_data(owned, 4)
         assert isinstance(data, bytes)
-        told = release.startswith("kafka-python")
-        assert decode_sticky_user_data(data) == (owned, 4 if told else -1)
-        group = {"A": Subscription(("t",), data), "B": Subscription(("t",))}
+        knows_generation = release.startswith("kafka-python")
+        assert decode_sticky_user_data(data) == (owned, 4 if knows_generation else -1)
+        group = {"A": Subscription(topics=("t",), user_data=data), "B": Subscription(topics=("t",))}
         reply = session.assign(RebalanceProtocol.EAGER, Cluster.of({"t": 2}), group)
         assert isinstance(reply, Answer)
         assert sorted(len(partitions) for partitions in reply.assignment.values()) == [1, 1]
@@ -369,7 +378,7 @@ def test_releases_with_the_classic_interface(release, fails):
 def test_warnings_of_the_client_are_not_errors(target):
     load(target)
     client, spec = target.split(":")
-    code = f"from rebalance.gate.adapters.{client.replace('-', '_')} import load; load({spec!r})"
+    code = f"from rebalance.gate.targets.adapters.{client.replace('-', '_')} import load; load({spec!r})"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=30, check=False
     )

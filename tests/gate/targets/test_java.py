@@ -9,27 +9,31 @@ import signal
 import subprocess
 import sys
 import textwrap
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.gate import messages
-from rebalance.gate.adapters.java import CLIENTS, KAFKA, PROMISES, jvm, maven
-from rebalance.gate.check import Subject
-from rebalance.gate.plan import PROFILES, Plan, numbered
-from rebalance.gate.session import Session
-from rebalance.gate.smoke import smoke
-from rebalance.gate.targets import TargetError, resolve
+from rebalance.gate.check.plan import PROFILES, CheckPlan, numbered
+from rebalance.gate.check.subject import Subject
+from rebalance.gate.targets import messages
+from rebalance.gate.targets.java import KAFKA, PROMISES
+from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.session import Session
+from rebalance.gate.targets.smoke import smoke
+from rebalance.live.processes import jvm, maven
+from rebalance.live.processes.maven import CLIENTS
+from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.calls import Answer, Asker, Failure, FailureKind
-from rebalance.properties.clauses import TABLE
+from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind
+from rebalance.properties.assignors.clauses import TABLE
 
 from tests.processes import alive, left
 
 pytestmark = pytest.mark.slow
 
-NEWEST, OLDEST = f"{CLIENTS}:4.2.0", f"{CLIENTS}:2.4.1"
+NEWEST, OLDEST = f"{CLIENTS}:4.4.0", f"{CLIENTS}:2.4.1"
 COOPERATIVE = f"java:{KAFKA}.CooperativeStickyAssignor"
 EAGER = RebalanceProtocol.EAGER
 T = tuple(TopicPartition("t", index) for index in range(4))
@@ -44,7 +48,7 @@ def resolved():
     try:
         for coordinates in (NEWEST, OLDEST):
             maven.classpath([coordinates])
-    except TargetError as error:
+    except ToolError as error:
         pytest.skip(str(error))
     try:
         resolve(f"{COOPERATIVE}@{NEWEST}")
@@ -83,7 +87,7 @@ def own(resolved, tmp_path_factory):
 
 
 def ask(session, members="AB", **subscription):
-    group = {member: Subscription(("t",), **subscription) for member in members}
+    group = {member: Subscription(topics=("t",), **subscription) for member in members}
     return session.assign(session.hello.protocols[0], Cluster.of({"t": 4}), group)
 
 
@@ -106,7 +110,15 @@ def test_the_codecs_agree_in_both_directions(resolved, monkeypatch):
         for version, rack, instance, owned in itertools.product(
             range(4), (None, "räck-\U0001f600"), (None, "i"), ((), (T[1], T[0], T[1]))
         ):
-            subscription = Subscription(("tü", "t"), b"\0\xff", owned, 5, rack, instance, version)
+            subscription = Subscription(
+                topics=("tü", "t"),
+                user_data=b"\0\xff",
+                owned_partitions=owned,
+                generation_id=5,
+                rack_id=rack,
+                group_instance_id=instance,
+                version=version,
+            )
             group = {"mémber": subscription, "B": replace(subscription, user_data=None)}
             reply = session.assign(EAGER, Cluster({"t": (("räck-\U0001f600",), ()), "tü": ((),)}), group)
             assert isinstance(reply, Answer), reply
@@ -129,17 +141,19 @@ def test_histories_are_answered(release, resolved):
     """No scenario of a search meets anything that the bridge cannot express or does not survive."""
     with Session(resolve(f"{COOPERATIVE}@{release}")) as session:
         subject = Subject.of(session)
-        scenarios = itertools.islice(numbered(Plan(profile=PROFILES["smoke"]), session.hello.protocols), 50)
+        scenarios = itertools.islice(
+            numbered(CheckPlan(profile=PROFILES["smoke"]), session.hello.protocols), 50
+        )
         records = [subject.play(scenario, TABLE) for scenario in scenarios]
         assert session.starts == 1
     kinds = {record.failure.kind for record in records if record.failure}
     assert kinds <= {FailureKind.ERRORED}  # the assignor throws, in both releases
-    assert sum(record.asked for record in records) > 200
+    assert sum(record.questions for record in records) > 200
 
 
 def test_what_the_newest_release_does_wrong_is_found_and_replayed(resolved, rebalance):
-    words = ["--maven", NEWEST, "--clause", "kip54/sticky/1", "--level", "quality", "--profile", "smoke"]
-    found = rebalance("check", COOPERATIVE, *words, "--fail-fast")
+    options = ["--maven", NEWEST, "--clause", "kip54/sticky/1", "--level", "quality", "--profile", "smoke"]
+    found = rebalance("check", COOPERATIVE, *options, "--fail-fast")
     assert found.code == 1
     assert "VIOLATION kip54/sticky/1" in found.out
     assert "confirmed in a fresh process" in found.out
@@ -158,7 +172,7 @@ def test_what_a_users_assignor_says_of_itself(own):
         reply = ask(session)
     assert (hello.name, hello.version, hello.protocols) == ("own-calm", "7", (EAGER,))
     assert hello.promises == {"sticky"}
-    assert "kafka-clients 4.2.0" in str(hello.language)
+    assert "kafka-clients 4.4.0" in str(hello.language)
     assert hello.user_data
     assert isinstance(reply, Answer)
     assert reply.assignment == {"A": T, "B": ()}
@@ -251,6 +265,22 @@ def test_jars_without_kafka(own):
         resolve(f"java:acme.Own@{own.rpartition(',')[2]}")
 
 
+def test_internals_that_a_release_has_no_more(resolved, tmp_path):
+    """The bridge compiles, starts, and says what is gone: it is no verdict on the assignor."""
+    jars = maven.classpath([NEWEST])
+    gone = tmp_path / "kafka-clients.jar"
+    with zipfile.ZipFile(jars[0]) as whole, zipfile.ZipFile(gone, "w") as less:
+        for name in whole.namelist():
+            if not name.endswith("/ConsumerProtocol.class"):
+                less.writestr(name, whole.read(name))
+    with pytest.raises(TargetError) as error, Session(resolve(f"{COOPERATIVE}@{gone},{','.join(jars[1:])}")):
+        pass
+    assert "kafka-clients 4.4.0 has no org.apache.kafka.clients.consumer.internals.ConsumerProtocol" in str(
+        error.value
+    )
+    assert "take a newer one, or an older kafka-clients" in str(error.value)
+
+
 def test_a_release_that_does_not_exist(resolved):
     with pytest.raises(TargetError) as error:
         resolve(f"{COOPERATIVE}@{CLIENTS}:0.0.0")
@@ -262,8 +292,8 @@ def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
     """Also in the middle of a call that never returns."""
     script = textwrap.dedent(
         f"""
-        from rebalance.gate.session import Session
-        from rebalance.gate.targets import resolve
+        from rebalance.gate.targets.session import Session
+        from rebalance.gate.targets.resolve import resolve
         from rebalance.model.values import Cluster, RebalanceProtocol, Subscription
         with Session(resolve({own + "?mode=hang"!r}), call_seconds=100) as session:
             print(session._child.pid, flush=True)

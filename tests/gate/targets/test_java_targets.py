@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import os
 import signal
+import zipfile
 from pathlib import Path
 
 import pytest
-from rebalance.gate.adapters.java import JavaTarget, bridge, maven, parse, spelled
-from rebalance.gate.messages import (
+from rebalance.gate.targets.java import JavaTarget, bridge, parse, spelled
+from rebalance.gate.targets.messages import (
     Garbage,
     assign_request,
     decode_assignment,
     decode_user_data,
+    from_line,
     user_data_request,
 )
-from rebalance.gate.smoke import schema
-from rebalance.gate.targets import Target, TargetError, resolve
+from rebalance.gate.targets.resolve import Target, TargetError, resolve
+from rebalance.gate.targets.smoke import schema
+from rebalance.live.processes import maven
+from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.calls import Asker
+from rebalance.properties.assignors.calls import Asker
 
 COOPERATIVE = "java:org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 CLIENTS = "org.apache.kafka:kafka-clients:4.1.0"
@@ -101,7 +105,7 @@ def test_specs_that_are_wrong(spec, texts, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("argv", "text"),
     [
         (["java:Own", "--maven", "kafka-clients"], "expected GROUP:ARTIFACT:VERSION"),
         (["java:Own", "--classpath", "a.jar", "--config", "x"], "expected KEY=VALUE"),
@@ -112,8 +116,8 @@ def test_specs_that_are_wrong(spec, texts, tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("command", ["check", "smoke"])
-def test_options_that_are_wrong(command, words, text, rebalance):
-    ran = rebalance(command, *words)
+def test_options_that_are_wrong(command, argv, text, rebalance):
+    ran = rebalance(command, *argv)
     assert ran.code == 2
     assert text in ran.err
 
@@ -142,41 +146,41 @@ printf '%s\\n' "$JAR" > "$out"
 
 def test_maven_is_asked_once(programs, tmp_path, monkeypatch):
     programs("mvn", ANSWERS)
-    jar, asked = tmp_path / "a.jar", tmp_path / "asked"
+    jar, calls = tmp_path / "a.jar", tmp_path / "asked"
     jar.touch()
     monkeypatch.setenv("JAR", str(jar))
-    monkeypatch.setenv("ASKED", str(asked))
+    monkeypatch.setenv("ASKED", str(calls))
     assert maven.classpath([CLIENTS]) == (str(jar),)
     (tmp_path / "bin" / "mvn").unlink()
     assert maven.classpath([CLIENTS]) == (str(jar),)
-    assert asked.read_text().count("asked") == 1
-    with pytest.raises(TargetError, match=r"other:1: there is no mvn: install Maven, or .*--classpath"):
+    assert calls.read_text().count("asked") == 1
+    with pytest.raises(ToolError, match=r"other:1: there is no mvn: install Maven, or .*--classpath"):
         maven.classpath(["some:other:1"])
     jar.unlink()  # somebody has cleaned up
-    with pytest.raises(TargetError, match="there is no mvn"):
+    with pytest.raises(ToolError, match="there is no mvn"):
         maven.classpath([CLIENTS])
 
 
 @pytest.mark.parametrize("version", ["4.2.0-SNAPSHOT", "LATEST", "RELEASE"])
 def test_maven_is_asked_again_for_a_version_that_moves(version, programs, tmp_path, monkeypatch):
     programs("mvn", ANSWERS)
-    asked = tmp_path / "asked"
-    monkeypatch.setenv("ASKED", str(asked))
+    calls = tmp_path / "asked"
+    monkeypatch.setenv("ASKED", str(calls))
     for jar in ("before.jar", "after.jar"):
         (tmp_path / jar).touch()
         monkeypatch.setenv("JAR", str(tmp_path / jar))
         assert maven.classpath([f"some:own:{version}"]) == (str(tmp_path / jar),)
-    assert asked.read_text().count("asked") == 2
+    assert calls.read_text().count("asked") == 2
 
 
 def test_a_maven_that_says_nothing_and_does_nothing(programs):
     programs("mvn", "exit 0")
-    with pytest.raises(TargetError, match=f"{CLIENTS}: mvn fails: it does not say why"):
+    with pytest.raises(ToolError, match=f"{CLIENTS}: mvn fails: it does not say why"):
         maven.classpath([CLIENTS])
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("output", "text"),
     [
         (
             "[ERROR] Failed to execute goal: Could not find artifact org.apache.kafka:kafka-clients:jar:9.9",
@@ -188,9 +192,9 @@ def test_a_maven_that_says_nothing_and_does_nothing(programs):
         ("", "mvn fails: it does not say why"),
     ],
 )
-def test_what_maven_says_becomes_one_line(said, text, programs):
-    programs("mvn", f"echo '{said}'\nexit 1")
-    with pytest.raises(TargetError) as error:
+def test_what_maven_says_becomes_one_line(output, text, programs):
+    programs("mvn", f"echo '{output}'\nexit 1")
+    with pytest.raises(ToolError) as error:
         maven.classpath([CLIENTS])
     assert text in str(error.value)
     assert "\n" not in str(error.value)
@@ -212,18 +216,53 @@ def test_without_java(programs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("output", "text"),
     [
         ("error: package org.apache.kafka.common does not exist", "has no kafka-clients, 2.4 or newer"),
         ("Error occurred: java.lang.module.FindException: Module jdk.compiler not found", "not only a JRE"),
         ("Bridge.java:1: error: what?", "Bridge.java does not compile: Bridge.java:1: error: what?"),
     ],
 )
-def test_a_java_that_cannot_compile_the_bridge(said, text, programs, tmp_path):
-    programs("java", f"echo '{said}' >&2\nexit 1")
+def test_a_java_that_cannot_compile_the_bridge(output, text, programs, tmp_path):
+    programs("java", f"echo '{output}' >&2\nexit 1")
     (tmp_path / "a.jar").touch()
     with pytest.raises(TargetError, match=text):
         resolve(f"java:Own@{tmp_path}/a.jar")
+
+
+# As javac writes it, of a Bridge that imported a class which kafka-clients 4.4 has moved.
+MOVED = """\
+DRAFT/Bridge.java:39: error: cannot find symbol
+import org.apache.kafka.common.utils.AppInfoParser;
+                                    ^
+  symbol:   class AppInfoParser
+  location: package org.apache.kafka.common.utils
+DRAFT/Bridge.java:187: error: cannot find symbol
+  symbol:   variable AppInfoParser
+2 errors
+"""
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["jar", "directory"])
+def test_where_there_are_kafka_clients_it_says_what_javac_said(packed, programs, tmp_path):
+    draft = 'while [ "$1" != -d ]; do shift; done; draft="${2%/classes}"'
+    programs("java", f"{draft}\nPATH=/bin:/usr/bin\nsed \"s#DRAFT#$draft#\" >&2 <<'END'\n{MOVED}END\nexit 1")
+    interface = "org/apache/kafka/clients/consumer/ConsumerPartitionAssignor.class"
+    where = tmp_path / "clients"
+    if packed:
+        with zipfile.ZipFile(where, "w") as jar:
+            jar.writestr(interface, b"")
+    else:
+        where.joinpath(interface).parent.mkdir(parents=True)
+        where.joinpath(interface).touch()
+    with pytest.raises(TargetError) as error:
+        resolve(f"java:Own@{where}")
+    first, *more = str(error.value).splitlines()
+    found = "Bridge.java:39: error: cannot find symbol: class AppInfoParser"
+    assert first == f"Bridge.java does not compile: {found}"
+    assert "  import org.apache.kafka.common.utils.AppInfoParser;" in more
+    assert "take a newer one of ours" in more[-1]
+    assert error.value.detail.strip() == MOVED.replace("DRAFT/", "").strip()
 
 
 def test_compiled_once_for_the_same_java_and_jars(programs, tmp_path):
@@ -245,9 +284,15 @@ def test_compiled_once_for_the_same_java_and_jars(programs, tmp_path):
 
 
 def test_the_heap_leaves_room():
-    target = Target("java:Own", ("java", "-cp", "x", "Bridge"), "", heap="-Xmx", stack_signal=signal.SIGQUIT)
+    target = Target(
+        spec="java:Own",
+        command=("java", "-cp", "x", "Bridge"),
+        label="",
+        heap="-Xmx",
+        stack_signal=signal.SIGQUIT,
+    )
     assert target.sized(2048) == ("java", "-Xmx1280m", "-cp", "x", "Bridge")
-    assert Target("-- x", ("x", "y"), "").sized(2048) == ("x", "y")
+    assert Target(spec="-- x", command=("x", "y"), label="").sized(2048) == ("x", "y")
 
 
 # --- bytes in replies ------------------------------------------------------------------------------------
@@ -261,7 +306,7 @@ def test_assignments_may_come_as_bytes():
 
 
 def test_user_data_may_come_within_a_subscription():
-    data = wire.encode_subscription(Subscription(("t",), b"\1\2")).hex()
+    data = wire.encode_subscription(Subscription(topics=("t",), user_data=b"\1\2")).hex()
     assert decode_user_data({"encoded": data}) == b"\1\2"
 
 
@@ -288,18 +333,18 @@ def test_a_negative_partition_in_bytes_is_garbage():
 
 
 def test_who_asks_for_user_data_is_said_where_it_is_known():
-    request = user_data_request(7, (T0,), 3, Asker("A", ("t", "u")), 9)
-    assert request["member"] == {"id": "A", "topics": ("t", "u")}
+    request = from_line(user_data_request(7, (T0,), 3, Asker("A", ("t", "u")), 9))
+    assert request["member"] == {"id": "A", "topics": ["t", "u"]}
     assert request["history"] == 9
-    assert {"member", "history"}.isdisjoint(user_data_request(7, (T0,), 3))
+    assert {"member", "history"}.isdisjoint(from_line(user_data_request(7, (T0,), 3)))
 
 
 @pytest.mark.parametrize(
     ("form", "message", "valid"),
     [
-        ("request", user_data_request(7, (T0,), 3, Asker("A", ("t",)), 9), True),
-        ("request", assign_request(7, RebalanceProtocol.EAGER, Cluster.of({"t": 1}), {}, 9), True),
-        ("request", {**user_data_request(7, (), -1), "history": 0}, False),
+        ("request", from_line(user_data_request(7, (T0,), 3, Asker("A", ("t",)), 9)), True),
+        ("request", from_line(assign_request(7, RebalanceProtocol.EAGER, Cluster.of({"t": 1}), {}, 9)), True),
+        ("request", {**from_line(user_data_request(7, (), -1)), "history": 0}, False),
         ("assign_reply", {"seq": 7, "result": {"encoded": {"A": "00"}}}, True),
         ("assign_reply", {"seq": 7, "result": {"encoded": {}, "assignment": {}}}, False),
         ("assign_reply", {"seq": 7, "result": {}}, False),

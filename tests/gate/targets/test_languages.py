@@ -6,26 +6,25 @@ The Go libraries are nightly: compiling them for the first time takes a minute.
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from rebalance.gate.check import replay
-from rebalance.gate.session import Session
-from rebalance.gate.smoke import smoke
-from rebalance.gate.targets import resolve
+from rebalance.gate.check.search import replay
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
+from rebalance.gate.targets.smoke import smoke
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_sticky_user_data, encode_cooperative_user_data
-from rebalance.properties.calls import Answer, Failure
-from rebalance.properties.clauses import CLAUSES
-from rebalance.properties.scenarios import Member, Scenario, uniform
+from rebalance.properties.assignors.calls import Answer, Failure
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
-ADAPTERS = Path(__file__).parents[2] / "examples" / "adapters"
+from tests.gate.toolchains import NPM, copied, run
+
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
-OFFLINE = re.compile(r"dial tcp|no such host|timeout|refused|unreachable|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN")
 FRANZ = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
@@ -38,21 +37,7 @@ class Programs(NamedTuple):
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    sources = tmp_path_factory.mktemp("languages")
-    shutil.copytree(
-        ADAPTERS, sources, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "bin")
-    )
-    return Programs(sources, tmp_path_factory.mktemp("bin"))
-
-
-def run(*command: str | Path, cwd: Path) -> None:
-    """Build; skip where the tool is missing or cannot reach its registry."""
-    if not shutil.which(command[0]):
-        pytest.skip(f"needs {command[0]}")
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode and OFFLINE.search(done.stderr):
-        pytest.skip(f"{command[0]} does not reach its registry: {done.stderr.strip().splitlines()[-1][:200]}")
-    assert done.returncode == 0, done.stderr
+    return Programs(copied(tmp_path_factory.mktemp("languages")), tmp_path_factory.mktemp("bin"))
 
 
 @pytest.fixture(scope="session")
@@ -79,14 +64,7 @@ def node(programs: Programs, name: str) -> list[str]:
     """The command of an adapter, after `npm ci` from its lock file."""
     folder = programs.sources / "js" / name
     if not (folder / "node_modules").exists():
-        quiet = (
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--fetch-retries=1",
-            "--fetch-retry-mintimeout=500",
-        )
-        run("npm", "ci", *quiet, cwd=folder)
+        run("npm", "ci", *NPM, cwd=folder)
     return ["node", str(folder / "adapter.js")]
 
 
@@ -102,15 +80,19 @@ def tps(text: str) -> tuple[TopicPartition, ...]:
     )
 
 
-def member(name: str, topics: str, owned: str = "", generation: int = -1) -> Member:
-    return Member(name, tuple(topics.split()), tps(owned), generation)
+def member(name: str, topics: str, owned: str = "", generation: int = -1) -> ScenarioMember:
+    return ScenarioMember(id=name, topics=tuple(topics.split()), owned=tps(owned), generation=generation)
 
 
 def breaks(
-    command: list[str], clause: str, protocol: RebalanceProtocol, counts: dict[str, int], *members: Member
+    command: list[str],
+    clause: str,
+    protocol: RebalanceProtocol,
+    counts: dict[str, int],
+    *members: ScenarioMember,
 ) -> str:
     """What the clause says about the first rebalance of these members; empty if nothing."""
-    scenario = Scenario(protocol, uniform(counts), members, ((),))
+    scenario = Scenario(protocol=protocol, topics=uniform(counts), members=members, rounds=((),))
     with Session(resolve(None, command)) as session:
         found = replay(session, scenario, CLAUSES[clause]).breach_of(clause)
     return "" if found is None else found.breach.summary
@@ -147,12 +129,14 @@ def test_a_template_remembers_by_user_data(template: dict[str, list[str]], langu
         assert isinstance(old, bytes)
         assert isinstance(new, bytes)
         group = {
-            "B": Subscription(("t",), new),
-            "A": Subscription(("t",), old),
-            "C": Subscription(("x",), b"\xff"),
+            "B": Subscription(topics=("t",), user_data=new),
+            "A": Subscription(topics=("t",), user_data=old),
+            "C": Subscription(topics=("x",), user_data=b"\xff"),
         }
         assert ask(session, {"t": 4}, group) == {"A": "t-0 t-3", "B": "t-1 t-2", "C": ""}
-        assert ask(session, {"t": 4}, {"A": Subscription(("t",)), "B": Subscription(("t",))}) == {
+        assert ask(
+            session, {"t": 4}, {"A": Subscription(topics=("t",)), "B": Subscription(topics=("t",))}
+        ) == {
             "A": "t-0 t-2",
             "B": "t-1 t-3",
         }
@@ -163,7 +147,7 @@ def test_templates_agree_with_each_other(template: dict[str, list[str]]):
     if len(template) < 2:
         pytest.skip(f"one toolchain or none: {sorted(template)}")
     group = {
-        name: Subscription(topics)
+        name: Subscription(topics=topics)
         for name, topics in {"m10": ("b", "a"), "m2": ("a",), "é": ("b", "é"), 'q"': ("none",)}.items()
     }
     answers = []
@@ -230,7 +214,10 @@ def test_an_assigner_of_ones_own_writes_and_reads_user_data_in_kafkajs(programs:
         data = session.user_data((), -1)
         assert data == b"\x07"
         # Metadata of version 3: its own decoder reads the user data in front of fields that it does not know.
-        group = {"A": Subscription(("t", "x")), "B": Subscription(("t",), data, tps("t-0"), 4)}
+        group = {
+            "A": Subscription(topics=("t", "x")),
+            "B": Subscription(topics=("t",), user_data=data, owned_partitions=tps("t-0"), generation_id=4),
+        }
         assert ask(session, {"t": 2}, group) == {"A": "", "B": "t-0 t-1"}
 
 
@@ -259,9 +246,15 @@ def test_sticky_writes_and_reads_the_user_data_of_java(go: Path, library: str):
         assert isinstance(older, bytes)
         other = session.user_data(tps("t-3"), 4)
         assert isinstance(other, bytes)
-        group = {"A": Subscription(("t",), data), "B": Subscription(("t",), other)}
+        group = {
+            "A": Subscription(topics=("t",), user_data=data),
+            "B": Subscription(topics=("t",), user_data=other),
+        }
         assert ask(session, {"t": 4}, group) == {"A": "t-1 t-2", "B": "t-0 t-3"}
-        group = {"A": Subscription(("t",), older), "B": Subscription(("t",), data)}
+        group = {
+            "A": Subscription(topics=("t",), user_data=older),
+            "B": Subscription(topics=("t",), user_data=data),
+        }
         assert ask(session, {"t": 2}, group)["B"] == "t-1"
 
 
@@ -272,7 +265,12 @@ def test_the_generation_of_a_cooperative_member(go: Path):
         assert session.user_data((), -1) == encode_cooperative_user_data(-1)
     for library in ("franz-go", "sarama"):
         with Session(resolve(None, [str(go / library), "cooperative-sticky"])) as session:
-            claims = {name: Subscription(("t",), None, tps("t-0"), g) for name, g in (("A", 4), ("B", 5))}
+            claims = {
+                name: Subscription(
+                    topics=("t",), user_data=None, owned_partitions=tps("t-0"), generation_id=g
+                )
+                for name, g in (("A", 4), ("B", 5))
+            }
             assert ask(session, {"t": 1}, claims, COOPERATIVE)["B"] == "t-0"
 
 
@@ -300,10 +298,10 @@ def test_sarama_gives_a_partition_back_to_a_member_that_unsubscribed(
 def test_sarama_does_not_read_empty_user_data(go: Path):
     """kafka-python's and aiokafka's sticky members write it when they join for the first time."""
     with Session(resolve(None, [str(go / "sarama"), "sticky"])) as session:
-        reply = session.assign(EAGER, Cluster.of({"t": 1}), {"A": Subscription(("t",), b"")})
+        reply = session.assign(EAGER, Cluster.of({"t": 1}), {"A": Subscription(topics=("t",), user_data=b"")})
         assert isinstance(reply, Failure)
         assert "insufficient data" in reply.message
-        assert ask(session, {"t": 1}, {"A": Subscription(("t",), None)}) == {"A": "t-0"}
+        assert ask(session, {"t": 1}, {"A": Subscription(topics=("t",), user_data=None)}) == {"A": "t-0"}
 
 
 @pytest.mark.nightly

@@ -8,13 +8,15 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.gate import messages
-from rebalance.gate.messages import Garbage, Refusal
+from rebalance.gate.targets import messages
+from rebalance.gate.targets.messages import Garbage, RefusalReply
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_subscription
 
-SCHEMA = json.loads(resources.files("rebalance.gate").joinpath("protocol.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(
+    resources.files("rebalance.gate.traces").joinpath("schemas", "protocol.schema.json").read_text("utf-8")
+)
 
 names = st.text(max_size=5)
 partitions = st.builds(TopicPartition, st.sampled_from(["t", "u", "ü"]), st.integers(0, 2**31 - 1))
@@ -42,7 +44,10 @@ def valid(form, message):
 
 
 def over_the_wire(message):
-    line = messages.to_line(message)
+    return read(messages.to_line(message))
+
+
+def read(line):
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     return messages.from_line(line)
@@ -50,7 +55,7 @@ def over_the_wire(message):
 
 def result_of(reply):
     result = messages.decode_reply(reply)
-    assert not isinstance(result, Refusal), result
+    assert not isinstance(result, RefusalReply), result
     return result
 
 
@@ -64,7 +69,7 @@ def test_schema_is_a_schema():
 
 @given(st.sampled_from(RebalanceProtocol), clusters, groups)
 def test_assign_request(protocol, cluster, group):
-    request = over_the_wire(messages.assign_request(7, protocol, cluster, group))
+    request = read(messages.assign_request(7, protocol, cluster, group))
     assert valid("assign_request", request)
     assert valid("request", request)
     read_protocol, read_cluster, read_group = messages.decode_assign(request)
@@ -90,7 +95,7 @@ def test_assign_reply(assignment, mutated):
 
 @given(runs, generations, st.none() | st.binary())
 def test_user_data(owned, generation, data):
-    request = over_the_wire(messages.user_data_request(1, owned, generation))
+    request = read(messages.user_data_request(1, owned, generation))
     assert valid("user_data_request", request)
     assert messages.decode_user_data_request(request) == (owned, generation)
     reply = over_the_wire({"seq": 1, "result": {"user_data": messages.encode_bytes(data)}})
@@ -120,22 +125,22 @@ def test_hello(hello):
 def test_hello_needs_only_name_and_protocols():
     result = {"name": "n", "protocols": ["eager"]}
     assert valid("hello_reply", {"seq": 0, "result": result})
-    assert messages.decode_hello(result) == messages.Hello("n", (RebalanceProtocol.EAGER,))
+    assert messages.decode_hello(result) == messages.Hello(name="n", protocols=(RebalanceProtocol.EAGER,))
 
 
 def test_requests_without_values():
-    assert valid("hello_request", messages.hello_request())
-    assert valid("bye_request", messages.bye_request(9))
+    assert valid("hello_request", read(messages.hello_request()))
+    assert valid("bye_request", read(messages.bye_request(9)))
 
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ({"skipped": {"message": "m"}}, Refusal("skipped", "m", "")),
-        ({"skipped": {"message": "m", "issue_url": "u"}}, Refusal("skipped", "m", "u")),
-        ({"errored": {"message": "m", "traceback": "t"}}, Refusal("errored", "m", "t")),
-        ({"errored": {"message": "m", "traceback": None}}, Refusal("errored", "m", "")),
-        ({"garbage": {"message": "m"}}, Refusal("garbage", "m", "")),
+        ({"skipped": {"message": "m"}}, RefusalReply("skipped", "m", "")),
+        ({"skipped": {"message": "m", "issue_url": "u"}}, RefusalReply("skipped", "m", "u")),
+        ({"errored": {"message": "m", "traceback": "t"}}, RefusalReply("errored", "m", "t")),
+        ({"errored": {"message": "m", "traceback": None}}, RefusalReply("errored", "m", "")),
+        ({"garbage": {"message": "m"}}, RefusalReply("garbage", "m", "")),
     ],
 )
 def test_refusals(reply, expected):
@@ -307,7 +312,7 @@ def test_code_and_schema_agree(data, kind):
 @given(st.dictionaries(st.sampled_from(["seq", "result", "skipped", "errored", "garbage", "x"]), anything))
 def test_code_and_schema_agree_on_refusals(reply):
     try:
-        taken = messages.reply_seq(reply) >= 0 and isinstance(messages.decode_reply(reply), Refusal)
+        taken = messages.reply_seq(reply) >= 0 and isinstance(messages.decode_reply(reply), RefusalReply)
     except Garbage:
         taken = False
     assert taken == valid("refusal", reply)

@@ -9,17 +9,17 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rebalance.gate.child import Child, Gone
-from rebalance.gate.session import InProcess, Session
-from rebalance.gate.targets import TargetError, resolve
+from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.session import InProcess, Session
+from rebalance.live.processes.child import Child, Gone
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.calls import Answer, Failure
+from rebalance.properties.assignors.calls import Answer, Asker, Failure, UserDataQuestion
 
 HOSTILE = Path(__file__).parent / "hostile"
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 CLUSTER = Cluster.of({"t": 2})
-GOOD = {"A": Subscription(("t",))}
-BAD = {"A": Subscription(("t",)), "BAD": Subscription(("t",))}
+GOOD = {"A": Subscription(topics=("t",))}
+BAD = {"A": Subscription(topics=("t",)), "BAD": Subscription(topics=("t",))}
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -119,8 +119,24 @@ def test_all_of_the_input_arrives(session, tmp_path):
     os.chdir(tmp_path)
     cluster = Cluster({"ü": (("r2", "r1"), ()), "t": (), "a": ((),)})
     group = {
-        "z": Subscription(("t", "a", "t"), b"\x00\xff", (T1, T0, TopicPartition("a", 0), T1), 7, "r", "i", 1),
-        "a": Subscription((), b"", (), -1, "", None, 0),
+        "z": Subscription(
+            topics=("t", "a", "t"),
+            user_data=b"\x00\xff",
+            owned_partitions=(T1, T0, TopicPartition("a", 0), T1),
+            generation_id=7,
+            rack_id="r",
+            group_instance_id="i",
+            version=1,
+        ),
+        "a": Subscription(
+            topics=(),
+            user_data=b"",
+            owned_partitions=(),
+            generation_id=-1,
+            rack_id="",
+            group_instance_id=None,
+            version=0,
+        ),
     }
     reply = session("echo_input:assign").assign(RebalanceProtocol.EAGER, cluster, group)
     assert reply.message == "ValueError: " + ascii((dict(cluster.topics), list(group.items())))
@@ -460,8 +476,8 @@ def test_does_not_start(session, mode, texts):
 def test_many_blames_exactly_the_bad_one(session, spec):
     opened = session(spec)
     groups = [{f"m{i}": GOOD["A"]} for i in range(9)]
-    for place in (2, 6):
-        groups[place] = BAD
+    for index in (2, 6):
+        groups[index] = BAD
     replies = opened.many([(COOPERATIVE, CLUSTER, group) for group in groups])
     assert [isinstance(reply, Failure) for reply in replies] == [group is BAD for group in groups]
     for group, reply in zip(groups, replies, strict=True):
@@ -469,6 +485,71 @@ def test_many_blames_exactly_the_bad_one(session, spec):
             assert reply.assignment == {next(iter(group)): (T0, T1)}
     assert opened.starts == (3 if spec.endswith("exit") else 1)
     assert opened.many([]) == []
+
+
+def test_user_data_of_several_members_ends_at_a_failure(session):
+    opened = session("hostile_assignors:Reporting")
+    first, failure = opened.user_data_of(
+        [UserDataQuestion((T0,), 3), UserDataQuestion((), 13), UserDataQuestion((), 4)]
+    )
+    assert (first, failure.kind) == (b"\x01\x03", "garbage")
+    questions = [UserDataQuestion((T0,), 3, Asker(m, ("t",))) for m in "AB"] + [UserDataQuestion((), 4)]
+    assert opened.user_data_of(questions) == [b"\x01\x03", b"\x01\x03", b"\x00\x04"]
+    assert opened.starts == 1
+
+
+def test_one_process_of_a_python_assignor_is_asked_once_for_the_same_user_data(session, tmp_path):
+    (tmp_path / "counting.py").write_text(
+        "import os\n"
+        "class Counting:\n"
+        "    count = 0\n"
+        "    def assign(self, cluster, group):\n"
+        "        os._exit(3)\n"
+        "    def user_data(self, owned, generation):\n"
+        "        self.count += 1\n"
+        "        return bytes([self.count])\n"
+    )
+    os.chdir(tmp_path)
+    opened = session("counting:Counting")
+    assert opened.user_data_of([UserDataQuestion((), 1), UserDataQuestion((), 2)]) == [b"\1", b"\2"]
+    assert opened.user_data_of([UserDataQuestion((), 3), UserDataQuestion((), 1)]) == [b"\3", b"\1"]
+    assert isinstance(ask(opened, GOOD), Failure)
+    assert opened.user_data((), 3) == b"\1", "another process, another count"
+
+
+OTHER_PROGRAM = """
+import json, os, sys
+def reply(seq, result):
+    os.write(1, b'{"seq":%d,"result":%s}\\n' % (seq, json.dumps(result).encode()))
+last = 0
+while chunk := os.read(0, 2**16):
+    request = json.loads(chunk)  # fails when two lines come at once
+    seq, members = request["seq"], [m["id"] for m in request.get("members", ())]
+    if request["cmd"] == "hello":
+        reply(0, {"name": "one by one", "protocols": ["eager"], "user_data": True})
+    elif request["cmd"] == "user_data":
+        reply(seq, {"user_data": "%02x" % len(request["owned"])})
+    else:
+        last = last if "BAD" in members else seq
+        reply(last, {"assignment": {}})
+"""
+
+
+def test_other_programs_get_one_request_at_a_time(session):
+    opened = session(None, sys.executable, "-c", OTHER_PROGRAM)
+    questions = [UserDataQuestion((T0,), 1), UserDataQuestion((), 2), UserDataQuestion((T0,), 1)]
+    assert opened.user_data_of(questions) == [b"\x01", b"\x00", b"\x01"]
+    assert opened.starts == 1
+
+
+def test_an_answer_given_again_to_another_request_is_no_answer(session):
+    """What replies mean is remembered; a number that was right once is not right for ever."""
+    opened = session(None, sys.executable, "-c", OTHER_PROGRAM)
+    for _ in range(3):
+        assert ask(opened, GOOD).assignment == {}
+    failure = ask(opened, BAD)
+    assert failure.kind == "garbage"
+    assert "expected the reply to request 4, got" in failure.message
 
 
 @pytest.mark.slow

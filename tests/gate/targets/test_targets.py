@@ -7,17 +7,17 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from rebalance.gate import targets
-from rebalance.gate.session import Session
-from rebalance.gate.smoke import smoke
-from rebalance.gate.targets import Target, TargetError, describe, known, load, resolve
+from rebalance.gate.targets import resolve as targets
+from rebalance.gate.targets.resolve import Target, TargetError, describe, known, load, resolve
+from rebalance.gate.targets.session import Session
+from rebalance.gate.targets.smoke import smoke
 from rebalance.model.assignors import NAMES
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.calls import Answer
+from rebalance.properties.assignors.calls import Answer
 
 HERE = Path(__file__).parent
 HOSTILE = HERE / "hostile"
-PLAIN = HERE.parents[1] / "examples" / "adapters" / "python_stdio.py"
+PLAIN = HERE.parents[2] / "examples" / "adapters" / "python_stdio.py"
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def adapter(monkeypatch, tmp_path):
 def test_default_is_the_reference():
     target = resolve()
     assert target == resolve("cooperative-sticky")
-    assert target.command == (sys.executable, "-P", "-m", "rebalance.gate.host", "cooperative-sticky")
+    assert target.command == (sys.executable, "-P", "-m", "rebalance.gate.targets.host", "cooperative-sticky")
     assert target.hosted
     assert target.label == "cooperative-sticky (reference)"
 
@@ -63,22 +63,22 @@ def test_references(name):
 
 
 def test_reference_switches_are_passed_on(monkeypatch):
-    asked = []
+    calls = []
 
     def reference(name, switches):
-        asked.append((name, switches))
+        calls.append((name, switches))
         return name
 
     monkeypatch.setattr("rebalance.model.assignors.reference", reference)
     load("cooperative-sticky+max_generation_only+steal_once")
     load("range")
-    assert asked == [("cooperative-sticky", ("max_generation_only", "steal_once")), ("range", ())]
+    assert calls == [("cooperative-sticky", ("max_generation_only", "steal_once")), ("range", ())]
 
 
 def test_program():
     target = resolve(command=[sys.executable, "-c", "x y"])
-    words = f"{sys.executable} -c 'x y'"
-    assert target == Target(f"-- {words}", (sys.executable, "-c", "x y"), words)
+    line = f"{sys.executable} -c 'x y'"
+    assert target == Target(spec=f"-- {line}", command=(sys.executable, "-c", "x y"), label=line)
     assert not target.hosted
     assert resolve(target.spec) == target  # what a trace has kept of it
 
@@ -87,7 +87,7 @@ def test_python_targets():
     assert resolve("hostile_assignors:Reporting").label == "hostile_assignors:Reporting (python)"
     assert load("hostile_assignors:Reporting").name == "reporting"
     assert load("hostile_assignors:Reporting.assign").name == "hostile_assignors"
-    group = {"A": Subscription(("t",))}
+    group = {"A": Subscription(topics=("t",))}
     assert load("hostile_assignors:hang").assign(Cluster.of({"t": 1}), group) == {"A": [("t", 0)]}
 
 
@@ -201,7 +201,7 @@ def test_the_host_reports_what_it_cannot_load():
 
 def test_the_host_is_started_properly():
     done = subprocess.run(
-        [sys.executable, "-m", "rebalance.gate.host"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "rebalance.gate.targets.host"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: ")
@@ -221,9 +221,9 @@ def test_local_files_do_not_shadow_the_host(tmp_path, monkeypatch):
 def test_references_in_a_session_answer_as_in_process():
     cluster = Cluster.of({"t": 3, "u": 1})
     group = {
-        "B": Subscription(("t", "u")),
+        "B": Subscription(topics=("t", "u")),
         "A": Subscription(
-            ("t",), owned_partitions=tuple(TopicPartition("t", i) for i in range(3)), generation_id=4
+            topics=("t",), owned_partitions=tuple(TopicPartition("t", i) for i in range(3)), generation_id=4
         ),
     }
     local = load("cooperative-sticky")
@@ -252,7 +252,7 @@ def test_plain_program():
 
 def test_plain_program_skips_topics_without_subscribers():
     with Session(resolve(command=[sys.executable, str(PLAIN)])) as session:
-        group = {"B": Subscription(("u",)), "A": Subscription(("t", "u"))}
+        group = {"B": Subscription(topics=("u",)), "A": Subscription(topics=("t", "u"))}
         reply = session.assign(RebalanceProtocol.EAGER, Cluster.of({"none": 1, "t": 2, "u": 3}), group)
     assert isinstance(reply, Answer), reply
     found = {member: " ".join(map(str, partitions)) for member, partitions in reply.assignment.items()}
@@ -300,7 +300,7 @@ def test_smoke_without_jsonschema(monkeypatch):
 def test_host_imports_no_engine():
     """A Python target starts in the time that its own imports take."""
     heavy = {"hypothesis", "z3", "networkx", "pyspark", "pytest"}
-    code = "import sys, rebalance.gate.host; print(*sys.modules)"
+    code = "import sys, rebalance.gate.targets.host; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(done.stdout.split())
-    assert importlib.import_module("rebalance.gate.host")
+    assert importlib.import_module("rebalance.gate.targets.host")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import jsonschema
-from rebalance.gate.formats import FORMATS, schema
+from rebalance.gate.traces.formats import FORMATS, schema
 
 Validator = jsonschema.Draft202012Validator
 
@@ -42,11 +42,11 @@ def hold(name: str, document: Any) -> None:
     assert not wrong, f"{name}: {wrong[:5]}"
 
 
-def printed(words: Sequence[str]) -> str | None:
+def printed(arguments: Sequence[str]) -> str | None:
     """The format of what a command line prints; None for what is not JSON."""
-    if ("--format", "json") not in pairwise(words):
+    if ("--format", "json") not in pairwise(arguments):
         return None
-    command = words[0]
+    command = arguments[0]
     special = {
         ("explore", "--list"): "scenarios",
         ("explore", "--clauses"): "group-clauses",
@@ -56,8 +56,10 @@ def printed(words: Sequence[str]) -> str | None:
         ("audit", "--list"): "checks",
         ("audit", "--follow"): "finding",
     }
-    found = next((name for (of, option), name in special.items() if of == command and option in words), None)
-    usual = {
+    found = next(
+        (name for (of, option), name in special.items() if of == command and option in arguments), None
+    )
+    by_command = {
         "explore": "exploration",
         "upgrade": "upgrade",
         "prove": "proof",
@@ -70,12 +72,12 @@ def printed(words: Sequence[str]) -> str | None:
         "bugs": "bugs",
         "show": "picture",
     }
-    return found or usual[command]
+    return found or by_command[command]
 
 
-def hold_printed(words: Sequence[str], code: int, out: str) -> None:
+def hold_printed(arguments: Sequence[str], code: int, out: str) -> None:
     """Hold what a command printed against the schema of its format, if it printed any."""
-    name = printed(words)
+    name = printed(arguments)
     if name is None or code in (2, 4) or not out.strip():
         return
     for text in out.splitlines() if name == "finding" else [out]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
 import pytest
-from rebalance.explore import itf
-from rebalance.explore.dot import dot, path
-from rebalance.explore.lasso import Lasso
-from rebalance.explore.liveness import settles
-from rebalance.explore.plain import explore
-from rebalance.explore.search import Trace
-from rebalance.model.machine import Event, Machine
-from rebalance.properties.rules import Rules
+from rebalance.explore.engine.plain import explore
+from rebalance.explore.engine.search import ModelTrace
+from rebalance.explore.liveness.lasso import Lasso
+from rebalance.explore.liveness.liveness import settles
+from rebalance.gate.traces import itf
+from rebalance.gate.traces.dot import dot, path
+from rebalance.model.machine import Description, Event, Machine
+from rebalance.properties.group.rules import Rules
 
-from tests.explore.toys_live import Row, lock, restless, table
+from tests.explore.liveness.toys_live import Row, lock, restless, table
 
 
 class Claim(NamedTuple):
@@ -74,7 +74,7 @@ def well_formed(trace: dict[str, Any]) -> None:
 
 def test_a_finite_trace():
     machine, _ = lock()
-    run = Trace((0, 1), (Event("hum", -1, "2"), Event("turn", 0)))
+    run = ModelTrace((0, 1), (Event("hum", -1, "2"), Event("turn", 0)))
     trace = itf.trace(machine, run, {"entered": "digits"}, description="by hand")
     well_formed(trace)
     assert trace == {
@@ -97,7 +97,7 @@ def test_a_finite_trace():
     with pytest.raises(ValueError, match="one name"):
         itf.trace(machine, run, {"entered": "noise"})
     with pytest.raises(ValueError, match="not enabled"):
-        itf.trace(machine, Trace((0, 1), (Event("shake"),)))
+        itf.trace(machine, ModelTrace((0, 1), (Event("shake"),)))
 
 
 def closes(machine: Machine, lasso: Lasso) -> dict[str, Any]:
@@ -137,8 +137,9 @@ def test_resting_loops_on_the_last_state():
 
 def test_dot():
     machine = table(Row("go", {0: (1,), 1: (0, 1)}), Row("step", {0: (1,)}))
+    machine = replace(machine, describe=Description(state=lambda state: f'at "{state[0]}"'))
     graph = explore(machine, Rules()).graph()
-    text = dot(machine, graph, lambda state: f'at "{state[0]}"', marked=lambda state: state == (1,))
+    text = dot(machine, graph, marked=lambda state: state == (1,))
     assert text.splitlines() == [
         "digraph {",
         "  node [shape=box, fontname=monospace];",
@@ -160,18 +161,19 @@ def test_dot_of_too_much_is_refused():
 def test_a_run_as_a_graph():
     machine = table(Row("go", {0: (1,), 1: (2,), 2: (1,)}))
     steps = tuple(Event("go", 0, choice) for choice in ("1", "2", "1"))
-    assert path(machine, Trace((0,), steps[:1]), lambda state: f"at {state[0]}").splitlines() == [
+    captioned = replace(machine, describe=Description(state=lambda state: f"at {state[0]}"))
+    assert path(captioned, ModelTrace((0,), steps[:1])).splitlines() == [
         "digraph {",
         "  node [shape=box, fontname=monospace];",
         '  0 [label="at 0", style="bold"];',
         '  1 [label="at 1", style="filled"];',
-        '  0 -> 1 [label="1 go 0\\n1"];',
+        '  0 -> 1 [label="1 go 0 (1)"];',
         "}",
     ]
     lines = path(machine, Lasso((0,), steps[:1], steps[1:])).splitlines()
     assert [line.split(" [")[0] for line in lines if "->" in line] == ["  0 -> 1", "  1 -> 2", "  2 -> 1"]
     assert [line.split()[0] for line in lines if "filled" in line] == ["1", "2"]
     with pytest.raises(ValueError, match="not enabled"):
-        path(machine, Trace((0,), (Event("go", 0, "2"),)))
+        path(machine, ModelTrace((0,), (Event("go", 0, "2"),)))
     with pytest.raises(ValueError, match="1001 states; beyond 500"):
         path(machine, Lasso((0,), (), (steps[0], steps[1]) * 500))

@@ -8,23 +8,25 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from rebalance.explore import fast
-from rebalance.explore.bugs import SHOWN
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.gate import runs
-from rebalance.gate.bugs_cli import reproduce
-from rebalance.gate.floors import DUE, due
-from rebalance.gate.plugged import plugged
-from rebalance.gate.report.steps import CannotHappenError, steps
-from rebalance.gate.report.table import WIDTH, table
-from rebalance.gate.runs import SavedRun, play, setup_in, setup_out
-from rebalance.gate.targets import TargetError
-from rebalance.gate.traces import NewerSchema, TraceError
-from rebalance.model.machine import Event
+from rebalance.explore.engine import fast
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.floors import DUE, due
+from rebalance.explore.groups.runs import SavedRun, play
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.gate.cli.commands.bugs import reproduce
+from rebalance.gate.report.terminal.table import WIDTH, table
+from rebalance.gate.targets.plugged import plugged
+from rebalance.gate.targets.resolve import TargetError
+from rebalance.gate.traces import runs
+from rebalance.gate.traces.files import NewerSchema, TraceError
+from rebalance.gate.traces.runs import setup_in, setup_out
+from rebalance.model.machine import CannotHappenError, Event
 from rebalance.model.protocol.group import machine
-from rebalance.properties.protocol import WITNESSES, rules
+from rebalance.model.steps import steps
+from rebalance.properties.group.clauses import WITNESSES, rules
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "gate" / "traces" / "schemas"
 
 
 @pytest.fixture(scope="module")
@@ -45,27 +47,30 @@ def lasso() -> SavedRun:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_setup_reads_back(name):
-    for size in (Size(), Size(profiles=("java-2.4", "kafka-python"), broker="broker-2.4", steps="fine")):
+    for size in (
+        ScenarioSize(),
+        ScenarioSize(profiles=("java-2.4", "kafka-python"), broker="broker-2.4", steps="fine"),
+    ):
         setup = SCENARIOS[name].setup(size)
         assert setup_in(json.loads(json.dumps(setup_out(setup)))) == setup
 
 
 def test_a_plug_is_named_in_the_file():
     plug = plugged("cooperative-sticky+no_withhold")
-    setup = SCENARIOS["dynamic"].setup(Size(plug=plug))
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(factory=plug))
     assert setup_in(setup_out(setup)) == setup
     with pytest.raises(ValueError, match="plug without a name"):
-        setup_out(replace(setup, plug=lambda name, switches: plug(name, switches)))
+        setup_out(replace(setup, factory=lambda name, switches: plug(name, switches)))
 
 
 def test_a_plug_takes_the_place_that_fits():
-    assert plugged("sticky+last_claim_wins").place == "sticky"
+    assert plugged("sticky+last_claim_wins").replaces == "sticky"
     with pytest.raises(TargetError, match="only Python assignors"):
         plugged("-- cat")
 
 
 def test_what_is_written_reads_back_and_is_as_its_schema_says(owner, lasso, tmp_path):
-    schema = json.loads((ROOT / "gate" / "run.schema.json").read_text())
+    schema = json.loads((SCHEMAS / "run.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     for run in (owner, lasso):
         path = runs.save(run, tmp_path)
@@ -73,7 +78,7 @@ def test_what_is_written_reads_back_and_is_as_its_schema_says(owner, lasso, tmp_
         assert replace(runs.load(path), path=None) == run
         written = json.loads(path.read_text())
         jsonschema.Draft202012Validator(schema).validate(written)
-        assert path.stem == run.id
+        assert path.stem == runs.run_id(run)
     assert list(written) == list(schema["properties"])
 
 
@@ -94,12 +99,12 @@ def test_a_lasso_is_confirmed_and_a_wrong_one_is_not(lasso):
 
 
 def test_generations_are_those_of_the_run(owner):
-    told = steps(owner.setup, owner.events)
-    assert [o.generation for o in told[-1].owners] == [2, 2]
-    assert [o.owns for o in told[-1].owners] == [("t-0", "t-1"), ("t-1",)]
-    assert told[0].fault
-    assert not told[1].fault
-    assert told[-1].seen == ("B: onPartitionsAssigned(t-1)",)
+    shown = steps(machine(owner.setup), owner.events)
+    assert [o.generation for o in shown[-1].owners] == [2, 2]
+    assert [o.owns for o in shown[-1].owners] == [("t-0", "t-1"), ("t-1",)]
+    assert shown[0].fault
+    assert not shown[1].fault
+    assert shown[-1].seen == ("B: onPartitionsAssigned(t-1)",)
 
 
 def test_an_event_that_cannot_happen_is_named(owner):
@@ -110,11 +115,11 @@ def test_an_event_that_cannot_happen_is_named(owner):
 
 def test_table_is_narrow_and_marks_the_loop(owner, lasso):
     for run, width in ((owner, WIDTH), (lasso, WIDTH), (owner, 60)):
-        lines = table(steps(run.setup, run.events), run.loop, width)
+        lines = table(steps(machine(run.setup), run.events), run.loop, width)
         assert max(map(len, lines)) <= width
         assert all(f"{n}" in "\n".join(lines) for n in range(1, len(run.events) + 1))
-    assert "nothing else ever happens" in table(steps(lasso.setup, lasso.events), lasso.loop)[-1]
-    turning = table(steps(owner.setup, owner.events), 12)
+    assert "nothing else ever happens" in table(steps(machine(lasso.setup), lasso.events), lasso.loop)[-1]
+    turning = table(steps(machine(owner.setup), owner.events), 12)
     assert [line.strip() for line in turning if "----" in line] == [
         "---- from here again and again ----",
         "---- back to where step 12 led ----",
@@ -122,7 +127,7 @@ def test_table_is_narrow_and_marks_the_loop(owner, lasso):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"kind": "other"}, "its field 'kind' is not 'group run'"),
         ({"schema": 2}, "use a newer suite"),
@@ -135,18 +140,18 @@ def test_table_is_narrow_and_marks_the_loop(owner, lasso):
         ({"setup": {}}, "field 'setup.topics' is missing"),
     ],
 )
-def test_damage_is_named(owner, tmp_path, change, said):
+def test_damage_is_named(owner, tmp_path, change, message):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(json.loads(runs.to_text(owner)) | change))
     with pytest.raises(TraceError) as caught:
         runs.load(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert isinstance(caught.value, NewerSchema) is ("schema" in change)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"topics": {"x": 2}}, "names x, expected t"),
         ({"topics": {"t": 0}}, "expected 1 to 100 partitions"),
@@ -165,10 +170,10 @@ def test_damage_is_named(owner, tmp_path, change, said):
         ({"assignor": {"target": "nobody"}}, "no target is called 'nobody'"),
     ],
 )
-def test_a_damaged_setup_is_named(owner, change, said):
+def test_a_damaged_setup_is_named(owner, change, message):
     with pytest.raises(TraceError) as caught:
         setup_in(setup_out(owner.setup) | change)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_files_that_are_something_else(tmp_path):
@@ -193,7 +198,7 @@ def test_floors_are_witnesses_of_the_table():
 def test_what_is_due_does_show(name, size):
     members, partitions = size
     partitions = max(partitions, SCENARIOS[name].topics)
-    setup = SCENARIOS[name].setup(Size(members=members, partitions=partitions, budget=1))
+    setup = SCENARIOS[name].setup(ScenarioSize(members=members, partitions=partitions, budget=1))
     search = fast.explore(machine(setup), rules(setup))
     assert search.complete
     assert not set(due(setup)) & set(search.missed)

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from rebalance.gate import recordings, runs, traces
-from rebalance.gate.formats import FORMATS, schema
-from rebalance.gate.live.judge import Found, Rest
-from rebalance.gate.live.record import Recorded, Request, clients, data, run_data, write
-from rebalance.gate.live.replayed import Broken, Replayed
-from rebalance.gate.live.scenarios import Step
+from rebalance.gate.traces import counterexamples, recordings, runs
+from rebalance.gate.traces.formats import FORMATS, schema
+from rebalance.live.record.judge import CheckFinding, QuiescencePoint
+from rebalance.live.record.record import Recorded, Request, clients, data, run_data, write
+from rebalance.live.record.scenarios import RecordingStep
+from rebalance.live.replay.verdict import BrokenClause, Replayed
 
-from tests.gate.handmade import BROKEN_GROUP
-from tests.gate.published import Validator, closed, hold, printed, validator
-from tests.gate.test_audit_report import audited, finding
+from tests.gate.report.handmade import BROKEN_GROUP
+from tests.gate.report.test_audit_report import audited, finding
+from tests.gate.traces.published import Validator, closed, hold, printed, validator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GATE = ROOT / "gate"
 
 
@@ -111,14 +111,35 @@ def test_closing_leaves_maps_open():
 
 
 def recorded(out: Path) -> Recorded:
-    made = Recorded(Request("mock", clients=clients("confluent:1,java:4.1.0:2"), scenario="scale-out"), out)
+    made = Recorded(
+        request=Request(cluster="mock", clients=clients("confluent:1,java:4.1.0:2"), scenario="scale-out"),
+        out=out,
+    )
     made.version = "2.16.0"
-    made.played = [Step("start", "confluent-1"), Step("subscribe", "confluent-1", topics=("orders",))]
+    made.played = [
+        RecordingStep(do="start", member="confluent-1"),
+        RecordingStep(do="subscribe", member="confluent-1", topics=("orders",)),
+    ]
     made.rests = [
-        Rest(2, "2026-11-21T00:00:02Z", True, ("confluent-1",), ("orders-0",), {"confluent-1": ("orders-0",)})
+        QuiescencePoint(
+            number=2,
+            at="2026-11-21T00:00:02Z",
+            settled=True,
+            live=("confluent-1",),
+            wanted=("orders-0",),
+            owned={"confluent-1": ("orders-0",)},
+        )
     ]
     made.findings = [
-        Found("owned-twice", "2026-11-21T00:00:01Z", 0.5, ("a", "b"), "so", "orders-0", (1, None))
+        CheckFinding(
+            check="owned-twice",
+            began="2026-11-21T00:00:01Z",
+            seconds=0.5,
+            consumers=("a", "b"),
+            detail="so",
+            partition="orders-0",
+            generations=(1, None),
+        )
     ]
     made.errors = {"it is over": 3}
     made.lines = [
@@ -147,21 +168,29 @@ def test_the_files_of_a_recording_of_real_clients(tmp_path):
 
 def test_the_files_of_an_audit():
     found = audited(finding())
-    from rebalance.gate.report.audit import data as report
+    from rebalance.gate.report.terminal.audit import data as report
 
     hold("audit", json.loads(json.dumps(report(found))))
     hold("finding", recordings.finding_out(found.findings[0]))
-    whole = recordings.Recording(found.findings[0], "rule", "source", found.findings[0].places)
+    whole = recordings.Recording(
+        finding=found.findings[0], rule="rule", source="source", events=found.findings[0].places
+    )
     hold("recording", json.loads(recordings.to_text(whole)))
 
 
 @pytest.mark.slow
 def test_a_replay_on_real_clients(rebalance, tmp_path):
-    from rebalance.gate.replay_cli import save
+    from rebalance.gate.cli.commands.replay import save
 
     (saved,) = broken_runs(rebalance, tmp_path)
     result = Replayed(
-        saved.clause, "java:4.1.0", "4.1.0", ("A", "B"), 9, 9, [Broken("group/owner", 3, "twice")]
+        clause=saved.clause,
+        client="java:4.1.0",
+        version="4.1.0",
+        naming=("A", "B"),
+        steps=9,
+        done=9,
+        broken=[BrokenClause("group/owner", 3, "twice")],
     )
     result.shown, result.events = [{"step": 1, "event": "A start", "seen": []}], [{"event": "joined"}]
     frame = {"number": 0, "at": 0.5, "broker": 0, "connection": 1, "direction": "request", "api": "JoinGroup"}
@@ -178,91 +207,96 @@ def broken_runs(rebalance, tmp_path):
 
 @pytest.mark.slow
 def test_a_check_writes_its_report_and_traces(rebalance, tmp_path):
-    words = ("check", "cooperative-sticky+no_withhold", "--profile", "smoke", "--clause", "kip429/leader/4")
-    assert rebalance(*words, "--report", "json").code == 1
+    argv = ("check", "cooperative-sticky+no_withhold", "--profile", "smoke", "--clause", "kip429/leader/4")
+    assert rebalance(*argv, "--report", "json").code == 1
     hold("report", json.loads((tmp_path / ".rebalance/latest/report.json").read_text()))
     (path,) = (tmp_path / ".rebalance/failures").glob("*.json")
     hold("trace", json.loads(path.read_text()))
-    assert traces.load(path).clause.id == "kip429/leader/4"
+    assert counterexamples.load(path).clause.id == "kip429/leader/4"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "argv",
     [("explore", "--list"), ("explore", "--clauses"), ("clauses",), ("bugs",), ("audit", "--list"),
      ("explore", "dynamic", "--members", "2", "--partitions", "1", "--depth", "3"),
      ("upgrade", "--from", "range", "--to", "sticky", "--path", "single-bounce")],
     ids=" ".join,
 )  # fmt: skip
-def test_a_list_keeps_its_schema(rebalance, words):
+def test_a_list_keeps_its_schema(rebalance, argv):
     """Held by the fixture; here only that there is something to hold."""
-    ran = rebalance(*words, "--format", "json")
+    ran = rebalance(*argv, "--format", "json")
     assert ran.code in (0, 1, 3)
     assert json.loads(ran.out)
-    assert printed([*words, "--format", "json"]) in FORMATS
+    assert printed([*argv, "--format", "json"]) in FORMATS
 
 
 # --- nothing is forgotten -------------------------------------------------------------------------
 
 WRITTEN = {
-    "audit_cli.run": "audit",
-    "audit_cli._follow.tell": "finding",
-    "audit_cli._write": "audit",
-    "audit_cli._listed": "checks",
-    "bugs_cli._list": "bugs",
-    "bugs_cli._matrix": "matrix",
-    "campaign_cli._show": "campaign",
-    "cli._clauses": "clauses",
-    "conform_cli.run": "conformance",
-    "explore_cli.run": "exploration",
-    "explore_cli._report": "exploration",
-    "explore_cli._clauses": "group-clauses",
-    "explore_cli._list": "scenarios",
-    "live.record.write": "record-run",
-    "live.proxy.lines": "replay",
-    "necessity.run": "necessity",
-    "prove_cli.run": "proof",
-    "prove_cli._list": "obligations",
-    "prove_cli._report": "proof",
-    "record_cli.run": "record-report",
-    "recordings.to_text": "recording",
-    "replay_cli.save": "replay",
-    "report.comparison.to_json": "comparison",
-    "report.data.render": "report",
-    "runs.to_text": "run",
-    "runs_cli._drawn": "picture",
-    "schemas_cli.run": "",
-    "traces.to_text": "trace",
-    "upgrade_cli.run": "upgrade",
+    "gate.cli.commands.audit.run": "audit",
+    "gate.cli.commands.audit._follow.report_findings": "finding",
+    "gate.cli.commands.audit._write": "audit",
+    "gate.cli.commands.audit._listed": "checks",
+    "gate.cli.commands.bugs._list": "bugs",
+    "gate.cli.commands.bugs._matrix": "matrix",
+    "gate.cli.commands.campaign._show": "campaign",
+    "gate.cli.main._clauses": "clauses",
+    "gate.cli.commands.conform.run": "conformance",
+    "gate.cli.commands.explore.run": "exploration",
+    "gate.cli.commands.explore._report": "exploration",
+    "gate.cli.commands.explore._clauses": "group-clauses",
+    "gate.cli.commands.explore._list": "scenarios",
+    "live.record.record.write": "record-run",
+    "live.proxy.proxy.lines": "replay",
+    "gate.cli.commands.necessity.run": "necessity",
+    "gate.cli.commands.prove.run": "proof",
+    "gate.cli.commands.prove._list": "obligations",
+    "gate.cli.commands.prove._report": "proof",
+    "gate.cli.commands.record.run": "record-report",
+    "gate.traces.recordings.to_text": "recording",
+    "gate.cli.commands.replay.save": "replay",
+    "gate.report.terminal.comparison.to_json": "comparison",
+    "gate.report.data.render": "report",
+    "gate.traces.runs.to_text": "run",
+    "gate.cli.commands.show._drawn": "picture",
+    "gate.cli.commands.schemas.run": "",
+    "gate.traces.counterexamples.to_text": "trace",
+    "gate.cli.commands.upgrade.run": "upgrade",
 }
 """Functions that turn a document into JSON for others -> its format; "" for a schema itself."""
 
 OTHERS = {
-    "report.badge.render": "shields.io says what it is: test_badge.py",
-    "report.sarif.render": "OASIS says what it is: test_sarif.py",
-    "explore_cli._itf": "Apalache says what it is: tests/explore/test_itf.py",
-    "runs_cli._states": "the same",
+    "gate.report.ci.sarif.render": "OASIS says what it is: test_sarif.py",
+    "gate.cli.commands.explore._itf": "Apalache says what it is: tests/gate/traces/test_itf.py",
+    "gate.cli.commands.show._states": "the same",
 }
 
 OURS = {
-    "compare._enlist": "read by compare itself",
-    "compare._save": "read by compare itself",
-    "following._settle": "read by audit --follow itself",
-    "resume.save": "read by check --resume itself",
-    "live.process.Process.send": "to a client of ours",
-    "live.mock.main.say": "to the process that started it",
-    "live.clients.recorder.Recorder.write": "to the process that started it, which writes record-event",
-    "traces.as_pytest": "a scenario, into a test",
+    "gate.compare.compare._enlist": "read by compare itself",
+    "gate.compare.compare._save": "read by compare itself",
+    "gate.engines.following._settle": "read by audit --follow itself",
+    "gate.check.resume.save": "read by check --resume itself",
+    "live.processes.program.sent": "to a program of ours",
+    "live.clusters.mock.main.emit": "to the process that started it",
+    "live.consumers.clients.recorder.Recorder.write": "to whoever started it, as record-event",
+    "gate.traces.counterexamples.as_pytest": "a scenario, into a test",
 }
 
 
-INSIDE = {"compare._order", "conformance._seconds", "runs.SavedRun.id", "traces.trace_id"}
+INSIDE = {
+    "gate.traces.itf._order",
+    "gate.compare.compare._order",
+    "live.conformance.logs._seconds",
+    "gate.traces.runs.run_id",
+    "gate.traces.counterexamples.trace_id",
+}
 """What is made into JSON to be compared, hashed or named in an error."""
 
 
 def writers() -> Iterator[str]:
-    """Every function of the gate that makes JSON text of a value, but of a value in an error or in a hash."""
-    for path in sorted(GATE.rglob("*.py")):
-        module = ".".join(path.relative_to(GATE).with_suffix("").parts)
+    """Every function of gate and live that makes JSON text of a value, but in an error or a hash."""
+    for path in sorted([*GATE.rglob("*.py"), *(ROOT / "live").rglob("*.py")]):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         yield from found_in(ast.parse(path.read_text(encoding="utf-8")), module)
 
 
@@ -287,6 +321,6 @@ def called(node: ast.Call) -> str:
 def test_whoever_writes_json_is_known():
     found = set(writers())
     known = {*WRITTEN, *OTHERS, *OURS, *INSIDE}
-    assert found - known == set(), "what is its format? see gate/formats.py"
+    assert found - known == set(), "what is its format? see gate/traces/formats.py"
     assert known - found == set()
     assert {name for name in WRITTEN.values() if name} <= set(FORMATS)

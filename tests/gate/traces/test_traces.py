@@ -15,20 +15,21 @@ from typing import Any
 
 import jsonschema
 import pytest
-from rebalance.gate import traces
-from rebalance.gate.result import ClauseResult, Finding, Result, Status, TargetInfo
-from rebalance.gate.traces import NewerSchema, Trace, TraceError
+from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
+from rebalance.gate.traces import counterexamples, files
+from rebalance.gate.traces.counterexamples import Trace
+from rebalance.gate.traces.files import NewerSchema, TraceError
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.calls import Call, Claim
-from rebalance.properties.clauses import CLAUSES, Breach
-from rebalance.properties.generator import DIMENSIONS, Seeded, generate
-from rebalance.properties.scenarios import (
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance.properties.assignors.clauses import CLAUSES, Breach
+from rebalance.properties.assignors.generator import DIMENSIONS, Seeded, generate
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
     Scenario,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
@@ -36,42 +37,85 @@ from rebalance.properties.scenarios import (
     uniform,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "gate" / "traces" / "schemas"
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-TARGET = TargetInfo("acme:sticky", "acme", "1.4", "python", ("eager", "cooperative"), ("sticky",), "", "x")
+TARGET = TargetInfo(
+    spec="acme:sticky",
+    name="acme",
+    version="1.4",
+    language="python",
+    protocols=("eager", "cooperative"),
+    promises=("sticky",),
+    homepage="",
+    issues="x",
+)
 NOON = datetime(2027, 1, 31, 12, 0, tzinfo=UTC)
 
 
 def scenario(**fields):
     members = (
-        Member("A", ("t",), (T0, T1), 3, 1, "r1", "static-a", True, UserData.STICKY_V0),
-        Member("B", ("t", "u")),
+        ScenarioMember(
+            id="A",
+            topics=("t",),
+            owned=(T0, T1),
+            generation=3,
+            version=1,
+            rack="r1",
+            instance="static-a",
+            eager=True,
+            user_data=UserData.STICKY_V0,
+        ),
+        ScenarioMember(id="B", topics=("t", "u")),
     )
     events = (
-        (Join(Member("C", ("t",))), Leave("B"), Subscribe("A", ("u",))),
+        (AddMember(ScenarioMember(id="C", topics=("t",))), Leave("B"), Subscribe("A", ("u",))),
         (SetTopic("u", ((), ())), SetTopic("v", (("r1", "r2"), ())), SetTopic("t", None)),
         (Fault(FaultKind.MISSED_SYNC, "A"),),
     )
     topics = {"u": (("r1",), ("r1", "r2"))} | uniform({"t": 2})
-    return Scenario(COOPERATIVE, **{"topics": topics, "members": members, "rounds": events} | fields)
+    return Scenario(protocol=COOPERATIVE, **{"topics": topics, "members": members, "rounds": events} | fields)
 
 
 def finding(of=None, clause="kip429/leader/4", **fields):
-    group = {"A": Subscription(("t",), None, (T0, T1), 3), "B": Subscription(("t", "u"))}
-    claims = {"A": Claim((T0, T1), 3), "B": Claim((), -1)}
-    call = Call(COOPERATIVE, Cluster.of({"t": 2}), group, claims, {"A": (T0,), "B": (T1,)})
-    breach = Breach("t-1 has two owners", ("first", "then"), "one", "two", (T1,))
+    group = {
+        "A": Subscription(topics=("t",), user_data=None, owned_partitions=(T0, T1), generation_id=3),
+        "B": Subscription(topics=("t", "u")),
+    }
+    claims = {"A": StatedClaim((T0, T1), 3), "B": StatedClaim((), -1)}
+    call = AssignorCall(
+        protocol=COOPERATIVE,
+        cluster=Cluster.of({"t": 2}),
+        group=group,
+        claims=claims,
+        assignment={"A": (T0,), "B": (T1,)},
+    )
+    breach = Breach(
+        summary="t-1 has two owners",
+        because=("first", "then"),
+        expected="one",
+        actual="two",
+        partitions=(T1,),
+    )
     values: dict[str, Any] = {"seed": 7, "number": 37, "found_size": (5, 9, 1, 7), "confirmed": True} | fields
-    return Finding(CLAUSES[clause], COOPERATIVE, breach, of or scenario(), 1, (call,), **values)
+    return Finding(
+        clause=CLAUSES[clause],
+        protocol=COOPERATIVE,
+        breach=breach,
+        scenario=of or scenario(),
+        round=1,
+        calls=(call,),
+        **values,
+    )
 
 
 def trace(**fields):
-    return traces.of(finding(**fields), TARGET, "ci", "0.1.0")
+    return counterexamples.of(finding(**fields), TARGET, "ci", "0.1.0")
 
 
 def document(**changes):
-    return json.loads(traces.to_text(trace())) | changes
+    return json.loads(counterexamples.to_text(trace())) | changes
 
 
 def write(path, content):
@@ -83,8 +127,8 @@ def write(path, content):
 
 
 def test_what_is_saved_reads_back(tmp_path):
-    path = traces.save(trace(), tmp_path / "deep" / "failures")
-    read = traces.load(path)
+    path = counterexamples.save(trace(), tmp_path / "deep" / "failures")
+    read = counterexamples.load(path)
     assert read == replace(trace(), path=path)
     assert list(path.parent.iterdir()) == [path]
     assert path.name == f"{read.id}.json"
@@ -97,14 +141,14 @@ def test_scenarios_of_all_kinds_read_back(tmp_path):
         protocol = (EAGER, COOPERATIVE)[number % 2]
         drawn = generate(Seeded(f"traces/{number}"), protocol, names)
         saved = trace(of=drawn)
-        path = traces.save(saved, tmp_path)
+        path = counterexamples.save(saved, tmp_path)
         published.validate(json.loads(path.read_text()))
-        assert traces.load(path).scenario == drawn
-        assert traces.load(path).id == saved.id
+        assert counterexamples.load(path).scenario == drawn
+        assert counterexamples.load(path).id == saved.id
 
 
 def schema():
-    published = json.loads((ROOT / "gate" / "trace.schema.json").read_text())
+    published = json.loads((SCHEMAS / "trace.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(published)
     return jsonschema.Draft202012Validator(published)
 
@@ -122,7 +166,7 @@ def test_schema_refuses(wrong):
 
 
 def test_file_is_made_to_be_read():
-    text = traces.to_text(trace())
+    text = counterexamples.to_text(trace())
     assert '"A": {"topics": ["t"], "claims": ["t-0", "t-1"], "generation": 3}' in text
     assert '"assignment": {"A": ["t-0"], "B": ["t-1"]}' in text
     assert max(map(len, text.splitlines())) < 200
@@ -131,22 +175,30 @@ def test_file_is_made_to_be_read():
 
 def test_a_short_file_written_by_hand_is_enough(tmp_path):
     made = {"schema": 1, "clause": "assign/1", "target": {"spec": "range"}, "scenario": to_json(scenario())}
-    read = traces.load(write(tmp_path / "x.json", made))
-    expected = Trace(CLAUSES["assign/1"], TargetInfo("range", ""), scenario())
+    read = counterexamples.load(write(tmp_path / "x.json", made))
+    expected = Trace(
+        clause=CLAUSES["assign/1"], target=TargetInfo(spec="range", name=""), scenario=scenario()
+    )
     assert replace(read, path=None) == expected
     assert (read.protocol, read.target_spec) == (COOPERATIVE, "range")
 
 
 def test_hostile_names_read_back(tmp_path):
     name = 'a"\n\x00\x1b[31m\udc80消"""'
-    drawn = scenario(members=(Member(name, (name,)),), topics=uniform({name: 1}))
-    assert traces.load(traces.save(trace(of=drawn), tmp_path)).scenario == drawn
+    drawn = scenario(members=(ScenarioMember(id=name, topics=(name,)),), topics=uniform({name: 1}))
+    assert counterexamples.load(counterexamples.save(trace(of=drawn), tmp_path)).scenario == drawn
 
 
 def test_a_huge_recording_is_left_out():
-    many = tuple(TopicPartition("t", i) for i in range(traces.MOST_RECORDED + 1))
-    call = Call(COOPERATIVE, Cluster.of({"t": 1}), {"A": Subscription(("t",))}, {}, {"A": many})
-    made = traces.of(replace(finding(), calls=(call,)), TARGET, "ci", "0.1.0")
+    many = tuple(TopicPartition("t", i) for i in range(counterexamples.MOST_RECORDED + 1))
+    call = AssignorCall(
+        protocol=COOPERATIVE,
+        cluster=Cluster.of({"t": 1}),
+        group={"A": Subscription(topics=("t",))},
+        claims={},
+        assignment={"A": many},
+    )
+    made = counterexamples.of(replace(finding(), calls=(call,)), TARGET, "ci", "0.1.0")
     assert made.calls == ()
     assert len(trace().calls) == 1
 
@@ -154,28 +206,38 @@ def test_a_huge_recording_is_left_out():
 def test_save_all_says_where_the_findings_are(tmp_path):
     clause = CLAUSES["kip429/leader/4"]
     rows = (
-        ClauseResult(clause, COOPERATIVE, Status.VIOLATED, finding=finding()),
-        ClauseResult(CLAUSES["assign/1"], COOPERATIVE, Status.PASSED),
+        ClauseResult(clause=clause, protocol=COOPERATIVE, status=Status.VIOLATED, finding=finding()),
+        ClauseResult(clause=CLAUSES["assign/1"], protocol=COOPERATIVE, status=Status.PASSED),
     )
-    made = Result("0.1.0", TARGET, "ci", 7, "liveness", rows, 300, 1000, 1.0)
-    saved = traces.save_all(made, tmp_path)
+    made = Result(
+        suite_version="0.1.0",
+        target=TARGET,
+        profile="ci",
+        seed=7,
+        level="liveness",
+        clauses=rows,
+        scenarios=300,
+        questions=1000,
+        seconds=1.0,
+    )
+    saved = counterexamples.save_all(made, tmp_path)
     found = saved.clauses[0].finding
     assert found is not None
     assert found.trace_id == trace().id
     assert found.path == str(tmp_path / "failures" / f"{found.trace_id}.json")
-    assert traces.load(Path(found.path)).profile == "ci"
+    assert counterexamples.load(Path(found.path)).profile == "ci"
     assert saved.clauses[1] == rows[1]
 
 
 def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
-    path = traces.write(tmp_path / "x.json", "old")
+    path = files.write(tmp_path / "x.json", "old")
 
     def fail(self, target):
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        traces.write(path, "new")
+        files.write(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -189,7 +251,11 @@ def test_id_is_pinned():
         '["assign/1","range",{"protocol":"eager","topics":{"t":1},'
         '"members":[{"id":"A","topics":["t"]}],"rounds":[[]],"dimensions":[]}]'
     )
-    made = traces.trace_id("assign/1", "range", Scenario(EAGER, uniform({"t": 1}), (Member("A", ("t",)),)))
+    made = counterexamples.trace_id(
+        "assign/1",
+        "range",
+        Scenario(protocol=EAGER, topics=uniform({"t": 1}), members=(ScenarioMember(id="A", topics=("t",)),)),
+    )
     assert made == hashlib.sha256(written.encode()).hexdigest()[:8] == "180c0e69"
 
 
@@ -211,9 +277,9 @@ def test_id_depends_on_clause_target_and_scenario_only():
 
 def test_id_is_the_same_in_every_process():
     program = (
-        "from rebalance.gate.traces import trace_id\n"
+        "from rebalance.gate.traces.counterexamples import trace_id\n"
         "from rebalance.model.values import RebalanceProtocol\n"
-        "from rebalance.properties.generator import Seeded, generate, DIMENSIONS\n"
+        "from rebalance.properties.assignors.generator import Seeded, generate, DIMENSIONS\n"
         "s = generate(Seeded('7'), RebalanceProtocol('cooperative'), [d.name for d in DIMENSIONS])\n"
         "print(trace_id('assign/1', 'range', s))"
     )
@@ -261,7 +327,7 @@ def test_id_is_the_same_in_every_process():
 def test_damage_is_named(tmp_path, content, message):
     path = write(tmp_path / "x.json", content)
     with pytest.raises(TraceError, match=message) as caught:
-        traces.load(path)
+        counterexamples.load(path)
     assert str(caught.value).startswith(f"{path}:")
     assert not isinstance(caught.value, NewerSchema)
 
@@ -270,13 +336,13 @@ def test_files_that_are_no_text_or_not_there(tmp_path):
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe{")
     for name, message in (("binary.json", "not JSON"), ("gone.json", "cannot be read: No such file")):
         with pytest.raises(TraceError, match=message):
-            traces.load(tmp_path / name)
+            counterexamples.load(tmp_path / name)
 
 
 def test_a_newer_schema_is_told_apart(tmp_path):
     path = write(tmp_path / "x.json", {"schema": 2, "clause": {"of": "the future"}})
     with pytest.raises(NewerSchema, match=r"x\.json: has schema 2, this suite reads up to 1"):
-        traces.load(path)
+        counterexamples.load(path)
 
 
 # --- finding --------------------------------------------------------------------------------------
@@ -284,37 +350,37 @@ def test_a_newer_schema_is_told_apart(tmp_path):
 
 @pytest.fixture
 def root(tmp_path):
-    run = traces.run_directory(tmp_path, NOON)
-    for place, names in (
+    run = files.run_directory(tmp_path, NOON)
+    for folder, names in (
         ("failures", ("aa11bb22", "aa11cc33")),
         (run.name, ("aa11bb22", "dd44ee55", "report")),
     ):
-        (tmp_path / place).mkdir(exist_ok=True)
+        (tmp_path / folder).mkdir(exist_ok=True)
         for name in names:
-            write(tmp_path / place / f"{name}.json", {})
+            write(tmp_path / folder / f"{name}.json", {})
     return tmp_path
 
 
 def test_find_by_id(root):
-    assert traces.find("aa11bb22", root) == [root / "failures" / "aa11bb22.json"]
-    assert traces.find("dd", root) == [root / "latest" / "dd44ee55.json"]
-    assert [p.stem for p in traces.find("aa11", root)] == ["aa11bb22", "aa11cc33"]
+    assert files.find("aa11bb22", root) == [root / "failures" / "aa11bb22.json"]
+    assert files.find("dd", root) == [root / "latest" / "dd44ee55.json"]
+    assert [p.stem for p in files.find("aa11", root)] == ["aa11bb22", "aa11cc33"]
 
 
 def test_find_by_path(root):
     path = root / "failures" / "aa11cc33.json"
-    assert traces.find(str(path), root) == [path]
+    assert files.find(str(path), root) == [path]
     (root / "failures" / "below").mkdir()
     write(root / "failures" / "below" / "0.json", {})
     write(root / "failures" / ".draft.json", {})
     write(root / "failures" / "notes.txt", "")
-    found = traces.find(str(root / "failures"), root)
+    found = files.find(str(root / "failures"), root)
     assert [str(p.relative_to(root / "failures")) for p in found] == [
         "aa11bb22.json",
         "aa11cc33.json",
         "below/0.json",
     ]
-    latest = traces.find(str(root / "latest"), root)
+    latest = files.find(str(root / "latest"), root)
     assert [p.name for p in latest] == ["aa11bb22.json", "dd44ee55.json"]  # without the report
 
 
@@ -324,21 +390,21 @@ def test_find_nothing(root, name, monkeypatch):
     with pytest.raises(
         TraceError, match=r"neither a file, a directory, nor the id.*known ids: aa11bb22, aa11cc"
     ):
-        traces.find(name, root)
+        files.find(name, root)
 
 
 def test_find_in_an_empty_place(tmp_path):
     with pytest.raises(TraceError, match="no traces"):
-        traces.find(str(tmp_path), tmp_path)
+        files.find(str(tmp_path), tmp_path)
     with pytest.raises(TraceError, match=r"'aa' is neither .* below \S+$"):
-        traces.find("aa", tmp_path / "nowhere")
+        files.find("aa", tmp_path / "nowhere")
 
 
 # --- tests made of traces -------------------------------------------------------------------------
 
 
 def test_as_pytest_is_a_test_that_asks_for_what_the_trace_says():
-    made = traces.as_pytest(trace())
+    made = counterexamples.as_pytest(trace())
     tree = ast.parse(made)
     values = {
         ast.unparse(node.targets[0]): ast.literal_eval(node.value)
@@ -363,15 +429,15 @@ def test_as_pytest_is_a_test_that_asks_for_what_the_trace_says():
     "text", ['"""; raise SystemExit', "'''\nraise SystemExit", "\\", "\udc80\x00", "#{}%"]
 )
 def test_as_pytest_runs_nothing_that_the_trace_brings(text):
-    name = Member(text, (text,))
+    name = ScenarioMember(id=text, topics=(text,))
     hostile = replace(
         trace(of=scenario(members=(name,), topics=uniform({text: 1}), rounds=((),))),
         summary=text,
         because=(text,),
         suite_version=text,
-        target=TargetInfo(text, text),
+        target=TargetInfo(spec=text, name=text),
     )
-    made = traces.as_pytest(hostile)
+    made = counterexamples.as_pytest(hostile)
     made.encode()
     assert [type(node).__name__ for node in ast.parse(made).body] == [
         "Expr",
@@ -388,7 +454,7 @@ def test_as_pytest_runs_nothing_that_the_trace_brings(text):
 
 def test_run_directory(tmp_path):
     root = tmp_path / ".rebalance"
-    path = traces.run_directory(root, NOON)
+    path = files.run_directory(root, NOON)
     assert path == root / "20270131T120000Z"
     assert path.is_dir()
     assert os.readlink(root / "latest") == path.name
@@ -397,14 +463,14 @@ def test_run_directory(tmp_path):
 
 
 def test_two_runs_in_one_second_get_two_directories(tmp_path):
-    paths = [traces.run_directory(tmp_path, NOON + timedelta(milliseconds=i)) for i in range(3)]
+    paths = [files.run_directory(tmp_path, NOON + timedelta(milliseconds=i)) for i in range(3)]
     assert [p.name for p in paths] == ["20270131T120000Z", "20270131T120000Z-2", "20270131T120000Z-3"]
     assert os.readlink(tmp_path / "latest") == paths[-1].name
 
 
 def test_old_run_directories_go_but_those_with_more_than_reports_in_them(tmp_path):
     def run(hours, *names):
-        path = traces.run_directory(tmp_path, NOON + timedelta(hours=hours))
+        path = files.run_directory(tmp_path, NOON + timedelta(hours=hours))
         for name in names:
             write(path / name, "x")
         return path
@@ -413,7 +479,7 @@ def test_old_run_directories_go_but_those_with_more_than_reports_in_them(tmp_pat
     audit, going_on = run(0, "report.html", "events.parquet"), run(1)
     write(tmp_path / "failures" / "aa11bb22.json", {})
     old = [run(hours, "report.html", "report.txt", "junit.xml") for hours in (2, 3)]
-    new = [run(hours, "report.html") for hours in range(4, 4 + traces.KEPT)]
+    new = [run(hours, "report.html") for hours in range(4, 4 + files.KEPT)]
     assert [path.exists() for path in old] == [False, True]
     last = run(100)
     assert [path.exists() for path in (*old, audit, going_on, last)] == [False, False, True, True, True]
@@ -425,7 +491,7 @@ def test_old_run_directories_go_but_those_with_more_than_reports_in_them(tmp_pat
 def test_run_directory_is_named_in_utc_and_keeps_the_users_gitignore(tmp_path):
     write(tmp_path / ".gitignore", "mine")
     local = NOON.astimezone(timezone(timedelta(hours=9)))
-    assert traces.run_directory(tmp_path, local).name == "20270131T120000Z"
+    assert files.run_directory(tmp_path, local).name == "20270131T120000Z"
     assert (tmp_path / ".gitignore").read_text() == "mine"
 
 
@@ -434,13 +500,13 @@ def test_run_directory_without_links(tmp_path, monkeypatch):
         raise OSError("no links here")
 
     monkeypatch.setattr(Path, "symlink_to", refuse)
-    assert traces.run_directory(tmp_path, NOON).is_dir()
+    assert files.run_directory(tmp_path, NOON).is_dir()
     assert not (tmp_path / "latest").exists()
 
 
 def test_a_directory_called_latest_is_left_alone(tmp_path):
     (tmp_path / "latest").mkdir()
     write(tmp_path / "latest" / "mine.txt", "x")
-    traces.run_directory(tmp_path, NOON)
+    files.run_directory(tmp_path, NOON)
     assert (tmp_path / "latest" / "mine.txt").read_text() == "x"
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".latest")] == []

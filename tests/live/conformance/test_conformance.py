@@ -7,21 +7,28 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from rebalance.explore.conformance import ALWAYS_TOLD, INPUTS, Conformance, Observed, Told, conforms
-from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.live.conformance.search import (
+    ALWAYS_LOGGED,
+    INPUTS,
+    Conformance,
+    LogCapabilities,
+    Observed,
+    conforms,
+)
 from rebalance.model.machine import Action, Event, Outcome, State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import Callback, JoinOk, Member, MemberState, Parts
 
-EVERYTHING = Told(ALWAYS_TOLD | {"joined"}, frozenset({"assigned", "revoked", "lost"}))
-NO_EMPTY = Told(ALWAYS_TOLD | {"joined"})
-CALLS = Told(ALWAYS_TOLD)
+EVERYTHING = LogCapabilities(ALWAYS_LOGGED | {"joined"}, frozenset({"assigned", "revoked", "lost"}))
+NO_EMPTY = LogCapabilities(ALWAYS_LOGGED | {"joined"})
+CALLS = LogCapabilities(ALWAYS_LOGGED)
 
 JOINED = {"receive join", "assign", "sync late", "sync lost"}
 
 
-def log_of(setup: Setup, seed: int, steps: int, told: Told = EVERYTHING) -> list[Observed]:
+def log_of(setup: Setup, seed: int, steps: int, capabilities: LogCapabilities = EVERYTHING) -> list[Observed]:
     """What a random run of the model shows, a second a step: written without the code under test."""
     built, random = machine(setup), Random(seed)
     state = built.initial[0]
@@ -32,13 +39,19 @@ def log_of(setup: Setup, seed: int, steps: int, told: Told = EVERYTHING) -> list
             break
         weights = [{"start": 0.3, "resume": 0.3}.get(a.name, 0.05) if a.fault else 1.0 for a, *_ in possible]
         action, event, outcome = random.choices(possible, weights)[0]
-        log += shown(setup, state, action, event, outcome, float(at), told)
+        log += shown(setup, state, action, event, outcome, float(at), capabilities)
         state = built.apply(state, event, outcome)
     return log
 
 
 def shown(
-    setup: Setup, state: State, action: Action, event: Event, outcome: Outcome, at: float, told: Told
+    setup: Setup,
+    state: State,
+    action: Action,
+    event: Event,
+    outcome: Outcome,
+    at: float,
+    capabilities: LogCapabilities,
 ) -> list[Observed]:
     built, who = machine(setup), event.who
     log: list[Observed] = []
@@ -49,13 +62,13 @@ def shown(
             isinstance(wire, JoinOk)
             and member.state is MemberState.PREPARING
             and event.action in JOINED
-            and "joined" in told.kinds
+            and "joined" in capabilities.kinds
         ):
             log.append(Observed(at, who, "joined", generation=wire.generation))
         log += [
             Observed(at, who, seen.call.value, seen.parts)
             for seen in outcome.seen
-            if isinstance(seen, Callback) and (seen.parts or seen.call.value in told.empty)
+            if isinstance(seen, Callback) and (seen.parts or seen.call.value in capabilities.empty)
         ]
     if event.action in INPUTS:
         choice = event.choice
@@ -67,8 +80,11 @@ def shown(
     return log
 
 
-def asked(setup: Setup, log: list[Observed], told: Told = EVERYTHING, **more: object) -> Conformance:
-    return conforms(setup, log, told=dict.fromkeys(setup.slots, told), **{"window": 0.0, **more})  # type: ignore[arg-type]
+def conformance(
+    setup: Setup, log: list[Observed], capabilities: LogCapabilities = EVERYTHING, **more: object
+) -> Conformance:
+    known = dict.fromkeys(setup.slots, capabilities)
+    return conforms(setup, log, capabilities=known, **{"window": 0.0, **more})  # type: ignore[arg-type]
 
 
 def group(
@@ -80,7 +96,7 @@ def group(
     budget: int = 4,
     **more: object,
 ) -> Setup:
-    size = Size(members=members, partitions=partitions, faults=faults, budget=budget, **more)  # type: ignore[arg-type]
+    size = ScenarioSize(members=members, partitions=partitions, faults=faults, budget=budget, **more)  # type: ignore[arg-type]
     return SCENARIOS[scenario].setup(size)
 
 
@@ -88,9 +104,9 @@ def group(
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("observed_assignments", [False, True])
 @pytest.mark.parametrize(
-    ("scenario", "profile", "told"),
+    ("scenario", "profile", "capabilities"),
     [
         ("dynamic", "as-specified", EVERYTHING),
         ("dynamic", "librdkafka", NO_EMPTY),
@@ -100,37 +116,37 @@ def group(
     ],
 )
 def test_a_run_of_the_model_is_explained(
-    scenario: str, profile: str, told: Told, given: bool, seed: int
+    scenario: str, profile: str, capabilities: LogCapabilities, observed_assignments: bool, seed: int
 ) -> None:
     setup = group(scenario, partitions=2, profiles=(profile,))
-    log = log_of(setup, seed, 120, told)
-    found = asked(setup, log, told, given=given)
+    log = log_of(setup, seed, 120, capabilities)
+    found = conformance(setup, log, capabilities, observed_assignments=observed_assignments)
     assert found.verdict == "explained"
     assert found.longest == len(log) > 10
-    assert sorted(place for step in found.witness for place in step.shows) == list(range(len(log)))
+    assert sorted(position for step in found.witness for position in step.shows) == list(range(len(log)))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_subscriptions_topics_and_static_members(seed: int) -> None:
     faults = ("resubscribe", "unsubscribe", "topic grows", "crash")
     setup = group("topics", 2, 2, faults=faults, budget=5)
-    assert asked(setup, log_of(setup, seed, 100)).verdict == "explained"
+    assert conformance(setup, log_of(setup, seed, 100)).verdict == "explained"
     setup = group("static", 2, 2, faults=("crash", "pause"))
-    assert asked(setup, log_of(setup, seed, 100)).verdict == "explained"
+    assert conformance(setup, log_of(setup, seed, 100)).verdict == "explained"
 
 
 def test_hidden_faults_take_a_budget() -> None:
     setup = group(members=2, partitions=2, faults=("disconnect", "slow network", "session timeout"), budget=2)
     logs = [log_of(setup, seed, 40) for seed in (0, 3, 4)]  # in each of these runs a fault shows
-    hidden = [asked(setup, log, EVERYTHING, faults=setup.faults, budget=2).verdict for log in logs]
+    hidden = [conformance(setup, log, EVERYTHING, faults=setup.faults, budget=2).verdict for log in logs]
     assert hidden == ["explained"] * 3
-    assert [asked(setup, log).verdict for log in logs] == ["mismatch"] * 3
+    assert [conformance(setup, log).verdict for log in logs] == ["mismatch"] * 3
 
 
 def test_the_witness_is_a_run_of_the_model() -> None:
     setup = group(partitions=2)
     log = log_of(setup, 1, 100)
-    found = asked(setup, log)
+    found = conformance(setup, log)
     built = machine(replace(setup, budget=100))
     state, seen = built.initial[0], list[tuple[int, str, Parts | None]]()
     for step in found.witness:
@@ -147,9 +163,9 @@ def test_the_witness_is_a_run_of_the_model() -> None:
 def test_a_log_may_begin_at_any_generation() -> None:
     setup = group(members=2, partitions=2)
     log = [e if e.generation is None else e._replace(generation=e.generation + 100) for e in HAND_OVER]
-    assert asked(setup, log).verdict == "explained"
+    assert conformance(setup, log).verdict == "explained"
     log[10] = log[10]._replace(generation=1000)
-    assert asked(setup, log).verdict == "mismatch"
+    assert conformance(setup, log).verdict == "mismatch"
 
 
 # -- what it cannot do is not --------------------------------------------------------------------------
@@ -180,13 +196,13 @@ def changed(*edits: tuple[int, Observed | None]) -> list[Observed]:
     return [new for n, event in enumerate(HAND_OVER) if (new := by_place.get(n, event)) is not None]
 
 
-@pytest.mark.parametrize("given", [False, True])
-def test_a_hand_over_is_explained(given: bool) -> None:
+@pytest.mark.parametrize("observed_assignments", [False, True])
+def test_a_hand_over_is_explained(observed_assignments: bool) -> None:
     setup = group(members=2, partitions=2)
-    assert asked(setup, HAND_OVER, given=given).verdict == "explained"
+    assert conformance(setup, HAND_OVER, observed_assignments=observed_assignments).verdict == "explained"
 
 
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("observed_assignments", [False, True])
 @pytest.mark.parametrize(
     ("log", "blamed", "allowed"),
     [
@@ -210,11 +226,13 @@ def test_a_hand_over_is_explained(given: bool) -> None:
         "generation",
     ],
 )
-def test_what_no_run_shows_is_a_mismatch(log: list[Observed], blamed: int, allowed: str, given: bool) -> None:
-    found = asked(group(members=2, partitions=2), log, given=given)
+def test_what_no_run_shows_is_a_mismatch(
+    log: list[Observed], blamed: int, allowed: str, observed_assignments: bool
+) -> None:
+    found = conformance(group(members=2, partitions=2), log, observed_assignments=observed_assignments)
     assert found.verdict == "mismatch"
     assert found.blamed is not None
-    if not given:  # a leader of its own may find a run that gets further
+    if not observed_assignments:  # a leader of its own may find a run that gets further
         assert found.blamed == blamed
         assert not allowed or allowed in dict(found.allowed)
 
@@ -229,8 +247,10 @@ def test_a_changed_run_is_a_mismatch(kind: str) -> None:
         if kind == "revoked":
             del log[random.choice([n for n in calls if log[n].kind == "revoked"])]
         elif kind == "assigned":
-            place = random.choice([n for n in calls if log[n].kind == "assigned" and log[n].parts != 0b111])
-            log[place] = log[place]._replace(parts=Parts(0b111))
+            position = random.choice(
+                [n for n in calls if log[n].kind == "assigned" and log[n].parts != 0b111]
+            )
+            log[position] = log[position]._replace(parts=Parts(0b111))
         else:
             mine = [n for n in calls if log[n].who == log[calls[0]].who]
             different = [(n, m) for n, m in pairwise(mine) if log[n][2:] != log[m][2:]]
@@ -242,7 +262,7 @@ def test_a_changed_run_is_a_mismatch(kind: str) -> None:
                 log[one]._replace(at=log[other].at),
             )
         judged += 1
-        assert asked(setup, log).verdict == "mismatch"
+        assert conformance(setup, log).verdict == "mismatch"
     assert judged
 
 
@@ -264,8 +284,8 @@ def test_a_log_made_with_a_switch_takes_the_switch(switch: str, faults: tuple[st
     without = group(partitions=2, faults=faults, budget=3)
     for seed in range(30):
         log = log_of(made, seed, 90)
-        assert asked(made, log).verdict == "explained"
-        if asked(without, log).verdict == "mismatch":
+        assert conformance(made, log).verdict == "explained"
+        if conformance(without, log).verdict == "mismatch":
             return
     pytest.fail(f"no log of 30 shows {switch}")
 
@@ -276,24 +296,24 @@ def test_a_log_made_with_a_switch_takes_the_switch(switch: str, faults: tuple[st
 def test_events_within_the_window_may_have_happened_in_either_order() -> None:
     log = sorted(changed((4, HAND_OVER[4]._replace(at=2.5))), key=lambda event: event.at)
     setup = group(members=2, partitions=2)
-    assert asked(setup, log).verdict == "mismatch"  # nobody came, and A joined again
-    assert asked(setup, log, window=0.4).verdict == "mismatch"
-    assert asked(setup, log, window=0.5).verdict == "explained"
+    assert conformance(setup, log).verdict == "mismatch"  # nobody came, and A joined again
+    assert conformance(setup, log, window=0.4).verdict == "mismatch"
+    assert conformance(setup, log, window=0.5).verdict == "explained"
 
 
 def test_a_limit_is_inconclusive() -> None:
     setup = group(partitions=2)
     log = log_of(setup, 0, 100)
-    found = asked(setup, log, limit=20)
+    found = conformance(setup, log, limit=20)
     assert found.verdict == "inconclusive"
     assert found.longest < len(log)
     assert found.why == "more than 20 pairs of state and events explained"
-    assert asked(setup, changed((6, None)), limit=3).verdict == "inconclusive"
+    assert conformance(setup, changed((6, None)), limit=3).verdict == "inconclusive"
 
 
 def test_what_cannot_be_asked() -> None:
     setup = group(members=2, partitions=2)
     with pytest.raises(ValueError, match="'polled'"):
-        asked(setup, [Observed(0, A, "polled")])
+        conformance(setup, [Observed(0, A, "polled")])
     with pytest.raises(ValueError, match="no consumer number 2"):
-        asked(setup, [Observed(0, 2, "started")])
+        conformance(setup, [Observed(0, 2, "started")])

@@ -8,10 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rebalance.explore.scenarios import runs
-from rebalance.gate.conformance import Answer, Choices, ask, question, read
-from rebalance.gate.habits import AIOKAFKA, HABITS, KAFKA_PYTHON, LIBRDKAFKA, client_of, with_habits
-from rebalance.model.profiles import AS_SPECIFIED, CLIENTS
+from rebalance.explore.groups.scenarios import runs
+from rebalance.live.conformance.deviations import (
+    AIOKAFKA,
+    DEVIATIONS,
+    KAFKA_PYTHON,
+    LIBRDKAFKA,
+    client_of,
+    with_deviations,
+)
+from rebalance.live.conformance.logs import Choices, ConformanceAnswer, ask, build_question, read
+from rebalance.model.bugs.profiles import AS_SPECIFIED, CLIENTS
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Consumer, Setup
 from rebalance.model.protocol.state import Parts, Topics
@@ -43,21 +50,23 @@ def lives(client: str, name: str, at: float, generation: int, parts: list[str]) 
     ]
 
 
-def asked(lines: Lines, client: str, to: Path, profiles: tuple[tuple[str, str], ...] = ()) -> Answer:
+def answer_for(
+    lines: Lines, client: str, to: Path, profiles: tuple[tuple[str, str], ...] = ()
+) -> ConformanceAnswer:
     text = "".join(json.dumps(one) + "\n" for one in sorted(lines, key=lambda one: one["at"]))
     (to / "events.jsonl").write_text(text, encoding="utf-8")
     assignor = "range" if client == "aiokafka" else "cooperative-sticky"
     run = {"cluster": {"kind": "kafka"}, "assignors": [[assignor]], "partitions": 2}
     (to / "run.json").write_text(json.dumps(run), encoding="utf-8")
     choices = Choices(topics={"a": 2, "b": 2}, profiles=profiles)
-    return ask(question(read(to), choices), choices)
+    return ask(build_question(read(to), choices), choices)
 
 
 @pytest.mark.parametrize("client", TELLS)
 def test_what_no_client_may_do_is_a_mismatch(client: str, tmp_path: Path) -> None:
     """Assigned what it does not subscribe to; a callback for what it never had; a generation that falls."""
     alone = lives(client, "one", 0, 5, A)
-    assert asked(alone, client, tmp_path).conformance.verdict == "explained"
+    assert answer_for(alone, client, tmp_path).conformance.verdict == "explained"
     wrong: dict[str, Lines] = {
         "not subscribed": lives(client, "one", 0, 5, B),
         "never had": [*alone, line(5, "revoked", "one", partitions=B)],
@@ -69,7 +78,7 @@ def test_what_no_client_may_do_is_a_mismatch(client: str, tmp_path: Path) -> Non
         "assigned twice": [*alone, line(5, "assigned", "one", generation=5, partitions=A)],
     }
     for name, lines in wrong.items():
-        assert (name, asked(lines, client, tmp_path).conformance.verdict) == (name, "mismatch")
+        assert (name, answer_for(lines, client, tmp_path).conformance.verdict) == (name, "mismatch")
 
 
 @pytest.mark.parametrize("client", TELLS)
@@ -82,9 +91,9 @@ def test_two_owners_in_one_generation_are_a_mismatch(client: str, tmp_path: Path
     lines += [line(2.6, "synced", "one", generation=2)]
     if client != "kafka-python":  # it tells of no empty assignment
         lines += [line(2.7, "assigned", "one", generation=2, partitions=A if eager else [])]
-    found = asked(lines, client, tmp_path)
-    said = found.conformance.verdict, list(found.findings)
-    assert said == (("explained", ["leader/withhold"]) if client == "kafka-python" else ("mismatch", []))
+    found = answer_for(lines, client, tmp_path)
+    answer = found.conformance.verdict, list(found.findings)
+    assert answer == (("explained", ["leader/withhold"]) if client == "kafka-python" else ("mismatch", []))
 
 
 @pytest.mark.parametrize("profile", [*CLIENTS, AIOKAFKA])
@@ -93,27 +102,27 @@ def test_a_client_has_its_own_habits_only(profile: str) -> None:
     release = AS_SPECIFIED if profile == AIOKAFKA else profile
     member = Consumer((runs(release, ("range",)),), (Topics(1), Topics(2)))
     setup = Setup(consumers=(member,), topics=(Parts(3), Parts(12)), exist=Parts(15))
-    timed = [(habit.id, 0) for habit in HABITS]
-    made = with_habits(machine(setup), setup, (client,), timed=timed, findings=True)
+    timed = [(deviation.id, 0) for deviation in DEVIATIONS]
+    made = with_deviations(machine(setup), setup, (client,), timed=timed, findings=True)
     known = {action.name for action in machine(setup).actions}
     added = {action.name for action in made.actions} - known
-    assert added == {habit.id for habit in HABITS if profile.startswith(habit.client)}
+    assert added == {deviation.id for deviation in DEVIATIONS if profile.startswith(deviation.client)}
     for action in made.actions:  # each reads and writes what there is
         assert {*action.reads, *action.writes} <= set(made.components), action.name
-    usual = with_habits(machine(setup), setup, (client,), timed=timed, findings=False)
-    assert {action.name for action in usual.actions} - known == {
-        habit.id for habit in HABITS if habit.usual and profile.startswith(habit.client)
+    benign = with_deviations(machine(setup), setup, (client,), timed=timed, findings=False)
+    assert {action.name for action in benign.actions} - known == {
+        deviation.id for deviation in DEVIATIONS if deviation.benign and profile.startswith(deviation.client)
     }
     assert not any(
-        action.name in {habit.id for habit in HABITS if habit.timed}
-        for action in with_habits(machine(setup), setup, (client,), timed=(), findings=True).actions
+        action.name in {deviation.id for deviation in DEVIATIONS if deviation.timed}
+        for action in with_deviations(machine(setup), setup, (client,), timed=(), findings=True).actions
     )
 
 
 @pytest.mark.parametrize("release", [one for one in CLIENTS if one.startswith((LIBRDKAFKA, KAFKA_PYTHON))])
 def test_every_release_of_a_client_can_be_asked(release: str, tmp_path: Path) -> None:
     lines = [*lives("librdkafka", "one", 0, 1, A), line(5, "subscribed", "one", topics=["b"])]
-    found = asked(lines, "librdkafka", tmp_path, (("*", release),))
+    found = answer_for(lines, "librdkafka", tmp_path, (("*", release),))
     assert found.conformance.verdict == "explained"
 
 
@@ -121,17 +130,17 @@ def test_of_a_narrow_window_the_last_search_gets_the_time_that_is_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Where the narrowest window is all of it there are two searches, not four."""
-    asked(lives("librdkafka", "one", 0, 1, A), "librdkafka", tmp_path)  # writes the files
+    answer_for(lives("librdkafka", "one", 0, 1, A), "librdkafka", tmp_path)  # writes the files
     seconds: list[float] = []
 
     def never(*_: Any, **more: Any) -> Any:
         seconds.append(more["seconds"])
         return SimpleNamespace(verdict="mismatch")
 
-    monkeypatch.setattr("rebalance.gate.conformance.conforms", never)
+    monkeypatch.setattr("rebalance.live.conformance.logs.conforms", never)
     for window, searches in ((1.0, 4), (0.05, 2)):
         seconds.clear()
         choices = Choices(window=window, seconds=1000)
-        ask(question(read(tmp_path), choices), choices)
+        ask(build_question(read(tmp_path), choices), choices)
         assert len(seconds) == searches
         assert seconds[-1] > 900

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate import habits
-from rebalance.gate.conformance import Answer, Choices, ask, question, read
-from rebalance.gate.habits import BY_ID, HABITS
+from rebalance.live.conformance.deviations import BY_ID, DEVIATIONS
+from rebalance.live.conformance.logs import Choices, ConformanceAnswer, ask, build_question, read
 
 T0, CLUSTER = 1_000.0, {"kind": "kafka", "version": "4.1.0"}
 
@@ -20,7 +19,7 @@ def line(at: float, kind: str, consumer: str, **more: Any) -> dict[str, Any]:
 
 def member(at: float, name: str, client: str, generation: int, parts: list[str], **more: Any) -> list[Any]:
     """A consumer starts and is assigned ``parts`` in ``generation``, alone; ``joining`` twice (KIP-394)."""
-    told: list[Any] = [
+    lines: list[Any] = [
         line(at, "started", name, detail=client),
         line(at + 0.1, "subscribed", name, topics=["a"]),
         line(at + 0.2, "joining", name),
@@ -29,16 +28,18 @@ def member(at: float, name: str, client: str, generation: int, parts: list[str],
         line(at + 0.52, "synced", name, generation=generation),
         line(at + 0.53, "assigned", name, generation=generation, partitions=parts, **more),
     ]
-    return told
+    return lines
 
 
-def asked(lines: list[Any], tmp_path: Path, assignor: str = "cooperative-sticky", **run: Any) -> Answer:
+def answer_for(
+    lines: list[Any], tmp_path: Path, assignor: str = "cooperative-sticky", **run: Any
+) -> ConformanceAnswer:
     text = "".join(json.dumps(one) + "\n" for one in lines)
     (tmp_path / "events.jsonl").write_text(text, encoding="utf-8")
-    told = {"cluster": CLUSTER, "assignors": [[assignor]], "partitions": 2, **run}
-    (tmp_path / "run.json").write_text(json.dumps(told), encoding="utf-8")
+    recorded = {"cluster": CLUSTER, "assignors": [[assignor]], "partitions": 2, **run}
+    (tmp_path / "run.json").write_text(json.dumps(recorded), encoding="utf-8")
     choices = Choices(topics={"a": 2, "b": 2})
-    return ask(question(read(tmp_path), choices), choices)
+    return ask(build_question(read(tmp_path), choices), choices)
 
 
 LIB, KPY, AIO = "confluent-kafka 2.16.1, librdkafka 2.16.0", "kafka-python 3.0.12", "aiokafka 0.14.0"
@@ -49,12 +50,12 @@ BOTH = ["a-0", "a-1"]
 def test_librdkafka_loses_what_it_unsubscribed(tmp_path: Path) -> None:
     lines = member(0, "one", LIB, 1, BOTH)
     lines += [line(5, "subscribed", "one", topics=["b"]), line(5.5, "lost", "one", partitions=BOTH)]
-    found = asked(lines, tmp_path)
+    found = answer_for(lines, tmp_path)
     assert found.conformance.verdict == "explained"
     assert found.findings == {"loses what it unsubscribed": 1}
     lines[-1] = line(5.5, "revoked", "one", partitions=BOTH)
     lines.append(line(5.6, "joining", "one", generation=1))
-    found = asked(lines, tmp_path)
+    found = answer_for(lines, tmp_path)
     assert (found.conformance.verdict, found.findings) == ("explained", {})
 
 
@@ -65,10 +66,10 @@ def test_librdkafka_subscribes_when_the_rebalance_is_over(tmp_path: Path) -> Non
     lines += [line(0.6, "joined", "one", generation=2), line(0.61, "synced", "one", generation=2)]
     lines += [line(0.62, "assigned", "one", generation=2, partitions=["b-0", "b-1"])]
     lines.sort(key=lambda one: one["at"])
-    assert asked(lines, tmp_path).conformance.verdict == "explained"
+    assert answer_for(lines, tmp_path).conformance.verdict == "explained"
     for one in lines:
         one["detail"] = JAVA if one["event"] == "started" else ""
-    assert asked(lines, tmp_path).conformance.verdict == "mismatch"
+    assert answer_for(lines, tmp_path).conformance.verdict == "mismatch"
 
 
 @pytest.mark.parametrize(("client", "verdict"), [(AIO, "explained"), (KPY, "mismatch")])
@@ -82,7 +83,7 @@ def test_aiokafka_throws_an_answer_away(client: str, verdict: str, tmp_path: Pat
     lines += [line(1.5, "joining", "one", generation=5), line(1.6, "joined", "one", generation=7)]
     if client == AIO:
         lines = lines[:-2]
-    found = asked(lines, tmp_path, "range", cluster={"kind": "mock"})
+    found = answer_for(lines, tmp_path, "range", cluster={"kind": "mock"})
     assert found.conformance.verdict == verdict
 
 
@@ -95,12 +96,12 @@ def test_kafka_python_is_silent_and_closes_as_an_owner(tmp_path: Path) -> None:
     lines += [line(6, "joined", "two", generation=3), line(6.1, "synced", "two", generation=3)]
     lines += [line(6.2, "assigned", "two", generation=3, partitions=BOTH)]
     lines += [line(20, "revoked", "one", partitions=BOTH), line(20.1, "closed", "one")]
-    found = asked(lines, tmp_path)
+    found = answer_for(lines, tmp_path)
     assert found.conformance.verdict == "explained"
     for one in lines:
         if one["event"] == "started":
             one["detail"] = JAVA
-    assert asked(lines, tmp_path).conformance.verdict == "mismatch"
+    assert answer_for(lines, tmp_path).conformance.verdict == "mismatch"
 
 
 def test_kafka_python_abandons_what_it_was_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,11 +115,12 @@ def test_kafka_python_abandons_what_it_was_answered(tmp_path: Path, monkeypatch:
     lines += [line(6.2, "synced", "two", generation=3)]
     lines += [line(6.3, "assigned", "two", generation=3, partitions=BOTH)]
     lines += [line(20, "revoked", "one", partitions=BOTH), line(20.1, "closed", "one")]
-    found = asked(lines, tmp_path)
+    found = answer_for(lines, tmp_path)
     assert found.conformance.verdict == "explained"
     assert found.findings["abandons its join"] == 1
-    monkeypatch.setattr(habits, "HABITS", [one for one in HABITS if one.id != "abandons its join"])
-    assert asked(lines, tmp_path).conformance.verdict == "mismatch"
+    others = [one for one in DEVIATIONS if one.id != "abandons its join"]
+    monkeypatch.setattr("rebalance.live.conformance.deviations.DEVIATIONS", others)
+    assert answer_for(lines, tmp_path).conformance.verdict == "mismatch"
 
 
 @pytest.mark.parametrize(("kind", "verdict"), [("mock", "explained"), ("kafka", "mismatch")])
@@ -136,7 +138,7 @@ def test_the_mock_cluster_ends_a_join_phase_in_which_nobody_came(
         lines.insert(-6, line(2.21, "joining", "two"))
     else:
         del lines[3]
-    assert asked(lines, tmp_path, cluster={"kind": kind}).conformance.verdict == verdict
+    assert answer_for(lines, tmp_path, cluster={"kind": kind}).conformance.verdict == verdict
 
 
 def test_java_forgets_a_topic(tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_java_forgets_a_topic(tmp_path: Path) -> None:
     lines += [line(2, "joining", "one", generation=1), line(2.1, "joined", "one", generation=2)]
     lines += [line(2.2, "synced", "one", generation=2)]
     lines += [line(2.3, "assigned", "one", generation=2, partitions=[])]
-    found = asked(lines, tmp_path)
+    found = answer_for(lines, tmp_path)
     assert (found.conformance.verdict, found.findings) == ("explained", {"forgets a topic": 1})
 
 
@@ -154,15 +156,15 @@ def test_a_kill_takes_the_last_line_with_it(tmp_path: Path) -> None:
     lines += [line(2, "started", "two", detail=LIB), line(2.1, "subscribed", "two", topics=["a"])]
     lines += [line(2.2, "joining", "two"), line(2.4, "closed", "two", detail="killed")]
     lines += [line(3, "joining", "one", generation=1), line(3.1, "joined", "one", generation=2)]
-    assert asked(lines, tmp_path).conformance.verdict == "explained"
+    assert answer_for(lines, tmp_path).conformance.verdict == "explained"
     lines[-3] = line(2.4, "closed", "two")  # it left, and was no member yet
-    assert asked(lines, tmp_path).conformance.verdict == "mismatch"
+    assert answer_for(lines, tmp_path).conformance.verdict == "mismatch"
 
 
 def test_a_finding_is_said(rebalance: Any, tmp_path: Path) -> None:
     lines = member(0, "one", LIB, 1, BOTH)
     lines += [line(5, "subscribed", "one", topics=["b"]), line(5.5, "lost", "one", partitions=BOTH)]
-    asked(lines, tmp_path)
+    answer_for(lines, tmp_path)
     ran = rebalance("conform", tmp_path)
     assert ran.code == 0
     assert "findings about clients that the run takes" in ran.out
@@ -170,5 +172,5 @@ def test_a_finding_is_said(rebalance: Any, tmp_path: Path) -> None:
 
 
 def test_each_habit_has_a_reason() -> None:
-    assert len(BY_ID) == len(HABITS)
-    assert all(habit.sentence and habit.evidence for habit in HABITS)
+    assert len(BY_ID) == len(DEVIATIONS)
+    assert all(deviation.sentence and deviation.evidence for deviation in DEVIATIONS)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from rebalance.pipeline import isolation
-from rebalance.pipeline.isolation import CannotStart, isolated
+from rebalance.live.processes import workers
+from rebalance.live.processes.workers import CannotStart, isolated, spread
 
 from tests.processes import left
 
@@ -114,7 +114,7 @@ def test_a_process_that_somebody_else_kills_costs_nothing(tmp_path):
 
 
 def test_results_are_known_before_all_are_there(monkeypatch):
-    monkeypatch.setattr(isolation, "TICK", 0.01)
+    monkeypatch.setattr(workers, "TICK", 0.01)
 
     def work(number: int) -> int:
         time.sleep(0.02)
@@ -139,20 +139,20 @@ def test_who_is_asked_for_no_more_ends_the_child(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         (lambda: 1 // 0, "ZeroDivisionError"),
         (lambda: sys.exit("no licence"), "no licence"),
         (lambda: os._exit(3), "ended before it was ready"),
     ],
 )
-def test_a_child_that_does_not_get_ready_is_an_error(start, said):
+def test_a_child_that_does_not_get_ready_is_an_error(start, message):
     @contextlib.contextmanager
     def broken() -> Iterator[Callable[[int], Result]]:
         start()
         yield lambda n: n
 
-    with pytest.raises(CannotStart, match=said):
+    with pytest.raises(CannotStart, match=message):
         list(isolated(broken, 0, 3, 5.0, lost))
 
 
@@ -162,7 +162,7 @@ def test_a_child_ends_with_its_parent_whatever_it_hangs_in(tmp_path):
 import os, time
 from contextlib import nullcontext
 from pathlib import Path
-from rebalance.pipeline.isolation import isolated
+from rebalance.live.processes.workers import isolated
 
 def work(number):
     Path({str(tmp_path / "draft")!r}).write_text(str(os.getpid()))
@@ -177,3 +177,53 @@ list(isolated(lambda: nullcontext(work), 0, 1, 2000.0, lambda *all: all))
             time.sleep(0.02)
         parent.kill()
     assert not left([int((tmp_path / "pid").read_text())])
+
+
+# -- in parallel ---------------------------------------------------------------------------------------
+
+
+def test_work_is_spread():
+    assert sorted(spread(lambda i: i * i, 7, 3)) == [(i, i * i) for i in range(7)]
+    assert list(spread(lambda i: i * i, 3, 1)) == [(0, 0), (1, 1), (2, 4)]
+    assert list(spread(lambda i: i, 0, 2)) == []
+
+
+def test_a_worker_that_dies_costs_its_own_work_only():
+    def work(number: int) -> int:
+        if number == 2:
+            os._exit(9)
+        return number
+
+    assert sorted(spread(work, 6, 2)) == [(i, None if i == 2 else i) for i in range(6)]
+
+
+def test_workers_end_with_a_handler_that_they_inherit():
+    """As the command has one; a signal that comes before the worker is ready was lost, one time in many."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for _ in range(30):
+            next(spread(lambda i: i, 4, 2))  # which closes it
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_an_exception_in_a_worker_is_told():
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        list(spread(lambda i: 1 // i, 4, 2))
+
+
+def test_workers_that_are_not_wanted_any_more_are_ended_with_what_they_started(tmp_path):
+    def work(number: int) -> int:
+        if number:
+            sleeper = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+            (tmp_path / "draft").write_text(f"{os.getpid()} {sleeper.pid}")
+            (tmp_path / "draft").rename(tmp_path / "pids")
+            sleeper.wait()
+        while not (tmp_path / "pids").exists():
+            time.sleep(0.01)
+        return number
+
+    some = spread(work, 2, 2)
+    assert next(some) == (0, 0)
+    some.close()  # type: ignore[attr-defined]  # it is a generator
+    assert not left(map(int, (tmp_path / "pids").read_text().split()))

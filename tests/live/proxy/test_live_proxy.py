@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from rebalance.gate.live.proxy import Action, Proxy, ProxyTimeout, Rule, lines
-from rebalance.gate.live.wire import (
+from rebalance.live.proxy.proxy import Proxy, ProxyAction, ProxyRule, ProxyTimeout, lines
+from rebalance.live.proxy.wire import (
     APIS,
     CODES,
     KEYS,
@@ -179,14 +179,20 @@ def test_names_are_one_to_one():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("JoinGroup", Action.TAKE, "response"), "'take' is for requests"),
-        (("Fetch", Action.TAKE), "Fetch cannot be answered; known: ApiVersions, Heartbeat, JoinGroup"),
-        (("JoinGroup", Action.ANSWER), "unknown error ''"),
+        (
+            {"api": "JoinGroup", "action": ProxyAction.TAKE, "direction": "response"},
+            "'take' is for requests",
+        ),
+        (
+            {"api": "Fetch", "action": ProxyAction.TAKE},
+            "Fetch cannot be answered; known: ApiVersions, Heartbeat, JoinGroup",
+        ),
+        ({"api": "JoinGroup", "action": ProxyAction.ANSWER}, "unknown error ''"),
     ],
 )
 def test_rules_that_mean_nothing_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Rule(*arguments)
+        ProxyRule(**arguments)
 
 
 class Broker:
@@ -305,9 +311,9 @@ def test_without_rules_all_passes_and_is_logged(proxy, broker, connect):
 
 
 def test_an_hour_of_heartbeats_is_counted_and_not_kept(proxy, connect, monkeypatch):
-    monkeypatch.setattr("rebalance.gate.live.proxy.KEPT", 10)
-    polite = proxy.add(Rule("Heartbeat", Action.ANSWER, times=None, error="NONE"))
-    kept = proxy.add(Rule("SyncGroup", Action.TAKE, times=None))
+    monkeypatch.setattr("rebalance.live.proxy.proxy.KEPT", 10)
+    polite = proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.ANSWER, times=None, error="NONE"))
+    kept = proxy.add(ProxyRule(api="SyncGroup", action=ProxyAction.TAKE, times=None))
     a = connect("a")
     for _ in range(50):
         a.send("SyncGroup")
@@ -321,7 +327,7 @@ def test_an_hour_of_heartbeats_is_counted_and_not_kept(proxy, connect, monkeypat
 
 
 def test_a_held_request_waits_and_holds_up_what_is_behind_it(proxy, broker, connect):
-    held = proxy.add(Rule("SyncGroup", Action.HOLD, client="a"))
+    held = proxy.add(ProxyRule(api="SyncGroup", action=ProxyAction.HOLD, client="a"))
     a, b = connect("a"), connect("b")
     a.send("SyncGroup")
     a.send("Heartbeat")
@@ -336,7 +342,7 @@ def test_a_held_request_waits_and_holds_up_what_is_behind_it(proxy, broker, conn
 
 
 def test_a_held_response_was_seen_by_the_broker(proxy, broker, connect):
-    held = proxy.add(Rule("JoinGroup", Action.HOLD, "response", skip=1))
+    held = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.HOLD, direction="response", skip=1))
     a = connect("a")
     a.send("JoinGroup")
     assert a.receive("JoinGroup")[1]["generation_id"] == 1
@@ -351,12 +357,16 @@ def test_a_held_response_was_seen_by_the_broker(proxy, broker, connect):
 
 @pytest.mark.parametrize(
     ("action", "direction", "seen"),
-    [(Action.CUT, "request", 0), (Action.CUT_AFTER, "request", 1), (Action.CUT, "response", 1)],
+    [
+        (ProxyAction.CUT, "request", 0),
+        (ProxyAction.CUT_AFTER, "request", 1),
+        (ProxyAction.CUT, "response", 1),
+    ],
 )
 def test_a_cut_ends_the_connection_before_or_after_the_broker(
     proxy, broker, connect, action, direction, seen
 ):
-    placed = proxy.add(Rule("JoinGroup", action, direction))
+    placed = proxy.add(ProxyRule(api="JoinGroup", action=action, direction=direction))
     a = connect("a")
     a.send("JoinGroup")
     assert a.receive("JoinGroup") is None
@@ -370,7 +380,7 @@ def test_a_cut_ends_the_connection_before_or_after_the_broker(
 
 
 def test_what_is_dropped_is_lost_with_all_behind_it(proxy, broker, connect):
-    placed = proxy.add(Rule("Heartbeat", Action.DROP, client="a"))
+    placed = proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.DROP, client="a"))
     a, b = connect("a"), connect("b")
     a.send("Heartbeat")
     placed.await_match()
@@ -382,8 +392,8 @@ def test_what_is_dropped_is_lost_with_all_behind_it(proxy, broker, connect):
 
 
 def test_an_answer_comes_in_its_turn(proxy, broker, connect):
-    held = proxy.add(Rule("JoinGroup", Action.HOLD, "response"))
-    proxy.add(Rule("Heartbeat", Action.ANSWER, error="ILLEGAL_GENERATION"))
+    held = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.HOLD, direction="response"))
+    proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.ANSWER, error="ILLEGAL_GENERATION"))
     a = connect("a")
     a.send("JoinGroup")
     held.await_match()
@@ -396,7 +406,7 @@ def test_an_answer_comes_in_its_turn(proxy, broker, connect):
 
 
 def test_what_is_taken_is_answered_by_whoever_took_it(proxy, broker, connect):
-    taken = proxy.add(Rule("JoinGroup", Action.TAKE, times=None))
+    taken = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.TAKE, times=None))
     a = connect("a")
     a.send("JoinGroup", member_id="m")
     request = taken.await_match()
@@ -410,7 +420,7 @@ def test_what_is_taken_is_answered_by_whoever_took_it(proxy, broker, connect):
 
 
 def test_an_answer_of_ours_that_has_to_wait_says_so(proxy, connect):
-    taken = [proxy.add(Rule(api, Action.TAKE)) for api in ("SyncGroup", "Heartbeat")]
+    taken = [proxy.add(ProxyRule(api=api, action=ProxyAction.TAKE)) for api in ("SyncGroup", "Heartbeat")]
     a = connect("a")
     a.send("SyncGroup")
     a.send("Heartbeat")
@@ -422,7 +432,7 @@ def test_an_answer_of_ours_that_has_to_wait_says_so(proxy, connect):
 
 
 def test_rules_choose_by_error(proxy, connect):
-    held = proxy.add(Rule("Heartbeat", Action.HOLD, "response", when="*"))
+    held = proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.HOLD, direction="response", when="*"))
     a = connect("a")
     a.send("Heartbeat", member_id="m")
     assert a.receive()[1]["error_code"] == 0
@@ -433,7 +443,7 @@ def test_rules_choose_by_error(proxy, connect):
 
 
 def test_rules_choose_by_version(proxy, broker, connect):
-    proxy.add(Rule("Heartbeat", Action.ANSWER, error="FENCED_INSTANCE_ID", since=3))
+    proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.ANSWER, error="FENCED_INSTANCE_ID", since=3))
     a = connect("a")
     a.send("Heartbeat")
     assert a.receive()[1]["error_code"] == 0
@@ -461,7 +471,7 @@ def test_the_proxy_asks_for_itself(proxy, broker):
 
 
 def test_waiting_in_vain_says_for_what(proxy, connect):
-    placed = proxy.add(Rule("JoinGroup", Action.HOLD, client="b"))
+    placed = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.HOLD, client="b"))
     a = connect("a")
     a.send("Heartbeat")
     assert a.receive() is not None
@@ -492,9 +502,9 @@ def test_before_it_knows_the_broker_it_turns_clients_away():
 class Group:
     """A consumer of confluent-kafka on the mock cluster, behind the proxy."""
 
-    def __init__(self, stack: contextlib.ExitStack, *rules: Rule) -> None:
-        from rebalance.gate.live.member import Log, Member, Profile
-        from rebalance.gate.live.mock import MockCluster
+    def __init__(self, stack: contextlib.ExitStack, *rules: ProxyRule) -> None:
+        from rebalance.live.clusters.mock import MockCluster
+        from rebalance.live.consumers.member import ClientProfile, LiveMember, Log
 
         cluster = stack.enter_context(MockCluster())
         self.proxy = stack.enter_context(Proxy())
@@ -504,8 +514,8 @@ class Group:
         cluster.create_topic("t", 2)
         self.placed = [self.proxy.add(rule) for rule in rules]
         config = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 200, "auto.offset.reset": "earliest"}
-        self.member = Member(
-            "a", Profile("confluent"), "g", ["t"], config, bootstrap=self.proxy.bootstrap, log=Log()
+        self.member = LiveMember(
+            "a", ClientProfile("confluent"), "g", ["t"], config, bootstrap=self.proxy.bootstrap, log=Log()
         )
         stack.callback(self.member.end)
 
@@ -522,7 +532,7 @@ def confluent() -> Iterator[Callable[..., Group]]:
 
 @pytest.mark.slow
 def test_a_join_whose_answer_is_cut_is_sent_again(confluent):
-    group = confluent(Rule("JoinGroup", Action.CUT, "response"))
+    group = confluent(ProxyRule(api="JoinGroup", action=ProxyAction.CUT, direction="response"))
     cut = group.placed[0].await_match()
     assert cut.fate == "cut"
     assert cut.fields["generation_id"] > 0
@@ -537,7 +547,7 @@ def test_a_join_whose_answer_is_cut_is_sent_again(confluent):
 
 @pytest.mark.slow
 def test_a_late_sync_answer_delays_the_assignment(confluent):
-    group = confluent(Rule("SyncGroup", Action.HOLD, "response"))
+    group = confluent(ProxyRule(api="SyncGroup", action=ProxyAction.HOLD, direction="response"))
     held = group.placed[0].await_match()
     assert held.error == "NONE"
     assert [str(p) for p in decode_assignment(held.fields["assignment"]).partitions] == ["t-0", "t-1"]

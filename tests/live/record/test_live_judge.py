@@ -6,13 +6,21 @@ import random
 from datetime import datetime
 
 import pytest
-from rebalance.gate.live.clients.recorder import stamp
-from rebalance.gate.live.judge import CHECKS, Found, Rest, hand_overs, history, judge, seconds
-from rebalance.gate.live.record import AUDITED as WRITTEN
-from rebalance.pipeline.events import AT_CONSUMER, Kind
-from rebalance.pipeline.findings import CHECKS as AUDITED
+from rebalance.live.consumers.clients.recorder import stamp
+from rebalance.live.record.judge import (
+    CHECKS,
+    CheckFinding,
+    QuiescencePoint,
+    hand_overs,
+    history,
+    judge,
+    seconds,
+)
+from rebalance.live.record.record import AUDITED as WRITTEN
+from rebalance.pipeline.audit.events import AT_CONSUMER, Kind
+from rebalance.pipeline.audit.findings import CHECKS as AUDITED
 
-from tests.pipeline import plain_audit
+from tests.pipeline.audit import plain_audit
 
 BEGAN = 1_800_000_000 * 10**9
 
@@ -21,7 +29,7 @@ def at(tick: float) -> str:
     return stamp(BEGAN + int(tick * 10**9))
 
 
-def said(tick: float, consumer: str, event: str, generation: int | None = None, *names: str, **more):
+def event_line(tick: float, consumer: str, event: str, generation: int | None = None, *names: str, **more):
     line = {"at": at(tick), "event": event, "group": "g", "consumer": consumer, **more}
     if generation is not None:
         line["generation"] = generation
@@ -31,7 +39,7 @@ def said(tick: float, consumer: str, event: str, generation: int | None = None, 
 
 
 def both(generation: int, tick: float):
-    return [said(tick, who, "synced", generation) for who in ("a", "b")]
+    return [event_line(tick, who, "synced", generation) for who in ("a", "b")]
 
 
 def found(lines, rests=()) -> list[tuple[str, str]]:
@@ -39,16 +47,16 @@ def found(lines, rests=()) -> list[tuple[str, str]]:
 
 
 ORDERLY = [
-    said(0, "a", "started"),
-    said(1, "a", "synced", 1),
-    said(1, "a", "assigned", 1, "t-0", "t-1"),
-    said(2, "b", "started"),
+    event_line(0, "a", "started"),
+    event_line(1, "a", "synced", 1),
+    event_line(1, "a", "assigned", 1, "t-0", "t-1"),
+    event_line(2, "b", "started"),
     *both(2, 3),
-    said(4, "a", "revoked", 2, "t-1"),
-    said(4, "a", "assigned", 2),
-    said(4, "b", "assigned", 2),
+    event_line(4, "a", "revoked", 2, "t-1"),
+    event_line(4, "a", "assigned", 2),
+    event_line(4, "b", "assigned", 2),
     *both(3, 5),
-    said(6, "b", "assigned", 3, "t-1"),
+    event_line(6, "b", "assigned", 3, "t-1"),
 ]
 
 
@@ -58,42 +66,46 @@ def test_an_orderly_hand_over_is_no_finding() -> None:
 
 def test_a_hand_over_within_one_instant_is_no_overlap() -> None:
     lines = [line for line in ORDERLY if line["event"] != "revoked"]
-    assert found([*lines, said(6, "a", "lost", 3, "t-1")]) == []
+    assert found([*lines, event_line(6, "a", "lost", 3, "t-1")]) == []
 
 
 def test_two_members_own_a_partition() -> None:
     lines = [line for line in ORDERLY if line["event"] != "revoked"]
-    (one,) = judge([*lines, said(9, "a", "revoked", 3, "t-1")], [])
+    (one,) = judge([*lines, event_line(9, "a", "revoked", 3, "t-1")], [])
     assert (one.check, one.partition, one.consumers, one.seconds) == ("owned-twice", "t-1", ("a", "b"), 3.0)
     assert one.generations == (1, 3)
 
 
 def test_granted_in_the_generation_in_which_it_is_still_to_be_revoked() -> None:
-    lines = [*ORDERLY[:-4], said(4.5, "b", "assigned", 2, "t-1")]
+    lines = [*ORDERLY[:-4], event_line(4.5, "b", "assigned", 2, "t-1")]
     assert found(lines) == [("granted-before-revoked", "t-1")]
 
 
 def test_a_member_that_was_removed_is_a_zombie_until_it_notices() -> None:
     lines = [
         *ORDERLY,
-        said(7, "a", "synced", 4),  # without b, which is stopped
-        said(7, "a", "assigned", 4, "t-1"),
-        said(9, "b", "lost", 3, "t-1"),
+        event_line(7, "a", "synced", 4),  # without b, which is stopped
+        event_line(7, "a", "assigned", 4, "t-1"),
+        event_line(9, "b", "lost", 3, "t-1"),
     ]
     assert found(lines) == [("owned-by-zombie", "t-1")]
 
 
 def test_a_killed_consumer_owns_nothing_any_more() -> None:
-    lines = [*ORDERLY, said(6.5, "b", "closed", detail="killed"), said(7, "a", "assigned", 4, "t-1")]
+    lines = [
+        *ORDERLY,
+        event_line(6.5, "b", "closed", detail="killed"),
+        event_line(7, "a", "assigned", 4, "t-1"),
+    ]
     assert found(lines) == []
 
 
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        (said(7, "b", "assigned", 3, "t-1"), "b: assigned t-1, which it owned already"),
-        (said(7, "b", "revoked", 3, "t-0"), "b: revoked t-0, which it did not own"),
-        (said(7, "b", "lost", 3, "t-0"), "b: lost t-0, which it did not own"),
+        (event_line(7, "b", "assigned", 3, "t-1"), "b: assigned t-1, which it owned already"),
+        (event_line(7, "b", "revoked", 3, "t-0"), "b: revoked t-0, which it did not own"),
+        (event_line(7, "b", "lost", 3, "t-0"), "b: lost t-0, which it did not own"),
     ],
 )
 def test_callbacks_that_do_not_follow_from_those_before(line, text: str) -> None:
@@ -101,8 +113,19 @@ def test_callbacks_that_do_not_follow_from_those_before(line, text: str) -> None
     assert (one.check, one.detail) == ("callback-order", text)
 
 
-def rest(settled: bool = True, why: str = "", agreed: bool = True, **owned: tuple[str, ...]) -> Rest:
-    return Rest(1, at(8), settled, ("a", "b"), ("t-0", "t-1"), owned, why, agreed)
+def rest(
+    settled: bool = True, why: str = "", agreed: bool = True, **owned: tuple[str, ...]
+) -> QuiescencePoint:
+    return QuiescencePoint(
+        number=1,
+        at=at(8),
+        settled=settled,
+        live=("a", "b"),
+        wanted=("t-0", "t-1"),
+        owned=owned,
+        why=why,
+        agreed=agreed,
+    )
 
 
 def test_what_the_client_says_it_owns_is_compared_with_its_callbacks() -> None:
@@ -114,29 +137,38 @@ def test_what_the_client_says_it_owns_is_compared_with_its_callbacks() -> None:
 
 @pytest.mark.parametrize("kind", ["revoked", "joining", "joined"])
 def test_who_is_asked_during_a_rebalance_is_not_at_rest(kind: str) -> None:
-    answer = said(7.5, "b", "owns", 3, "t-1")
-    lines = [*ORDERLY, said(7, "b", "revoked", 3, "t-1"), said(7.1, "b", kind, 3), answer]
+    answer = event_line(7.5, "b", "owns", 3, "t-1")
+    lines = [*ORDERLY, event_line(7, "b", "revoked", 3, "t-1"), event_line(7.1, "b", kind, 3), answer]
     assert ("assignment-differs", "t-1") not in found(lines, [rest(a=("t-0",), b=("t-1",))])
-    over = [*lines[:-1], said(7.2, "b", "synced", 4), said(7.3, "b", "assigned", 4), answer]
+    over = [*lines[:-1], event_line(7.2, "b", "synced", 4), event_line(7.3, "b", "assigned", 4), answer]
     assert ("assignment-differs", "t-1") in found(over, [rest(a=("t-0",), b=("t-1",))])
 
 
 def test_an_owner_that_is_not_polled_is_named() -> None:
-    lines = [*ORDERLY, said(7, "c", "assigned", 3, "t-2")]
-    away = Rest(1, at(8), False, ("a", "b"), ("t-0", "t-1", "t-2", "t-3"), {}, "", True)
+    lines = [*ORDERLY, event_line(7, "c", "assigned", 3, "t-2")]
+    away = QuiescencePoint(
+        number=1,
+        at=at(8),
+        settled=False,
+        live=("a", "b"),
+        wanted=("t-0", "t-1", "t-2", "t-3"),
+        owned={},
+        why="",
+        agreed=True,
+    )
     (one,) = judge(lines, [away])
-    told = "nobody that is polled owns t-2, t-3 (c, which is not polled, owns t-2), and the members agree"
-    assert (one.check, one.detail) == ("stranded", f"{told} on their generation")
+    detail = "nobody that is polled owns t-2, t-3 (c, which is not polled, owns t-2), and the members agree"
+    assert (one.check, one.detail) == ("stranded", f"{detail} on their generation")
 
 
 def test_a_group_at_rest_without_an_owner_is_stranded_and_a_restless_one_never_settles() -> None:
-    lines = [*ORDERLY, said(7, "b", "revoked", 3, "t-1")]
+    lines = [*ORDERLY, event_line(7, "b", "revoked", 3, "t-1")]
     assert found(lines, [rest(False, "nobody owns t-1")]) == [("stranded", "t-1")]
     assert found(lines, [rest(False, "b rejoins", agreed=False)]) == [("never-settles", "")]
 
 
 def polled(tick: float, who: str, first: int, last: int):
-    return {**said(tick, who, "polled"), "ranges": {"t-0": [first, last]}}
+    return {**event_line(tick, who, "polled"), "ranges": {"t-0": [first, last]}}
 
 
 def test_records_that_are_read_again_or_by_nobody() -> None:
@@ -146,7 +178,7 @@ def test_records_that_are_read_again_or_by_nobody() -> None:
     assert (one.check, one.partition) == ("skipped-records", "t-0")
     assert "offsets from 16 on were read by nobody" in one.detail
     # What a killed one read last may not have been told.
-    assert found([*lines, said(3.5, "a", "closed", detail="killed")]) == []
+    assert found([*lines, event_line(3.5, "a", "closed", detail="killed")]) == []
     # And what somebody else read is not skipped.
     assert found([*lines, polled(5, "c", 16, 17)]) == []
 
@@ -155,7 +187,7 @@ def test_records_that_are_read_again_or_by_nobody() -> None:
 def test_only_a_kill_between_the_two_owners_excuses_a_gap(ticks: tuple[float, ...], excused: bool) -> None:
     """It may have been killed before, and come back, or after."""
     lines = [polled(1, "a", 0, 9), polled(3, "b", 12, 15)]
-    lines += [said(tick, "a", "closed", detail="killed") for tick in ticks]
+    lines += [event_line(tick, "a", "closed", detail="killed") for tick in ticks]
     assert [one.killed for one in hand_overs(lines)] == [excused]
     assert found(lines) == ([] if excused else [("skipped-records", "t-0")])
 
@@ -165,7 +197,7 @@ def test_the_event_log_is_what_the_audit_knows_of_consumers() -> None:
 
 
 def test_a_consumer_that_ends_by_itself() -> None:
-    assert found([*ORDERLY, said(7, "b", "closed", detail="ended with status 1")]) == [("died", "")]
+    assert found([*ORDERLY, event_line(7, "b", "closed", detail="ended with status 1")]) == [("died", "")]
 
 
 def test_checks_of_both_judges_are_the_same() -> None:
@@ -180,18 +212,20 @@ def lives(draw: random.Random):
     for generation in range(1, draw.randint(3, 7)):
         tick += 1
         there = [who for who in "abc" if draw.random() < 0.8] or ["a"]
-        lines += [said(tick, who, "synced", generation) for who in there]
+        lines += [event_line(tick, who, "synced", generation) for who in there]
         for who in draw.sample(there, len(there)):
             tick += 0.25
             gone = {name for name in owned[who] if draw.random() < 0.6}
             new = {name for name in ("t-0", "t-1") if draw.random() < 0.4} - owned[who]
             if gone:
                 lines.append(
-                    said(tick, who, draw.choice(("revoked", "revoked", "lost")), generation, *sorted(gone))
+                    event_line(
+                        tick, who, draw.choice(("revoked", "revoked", "lost")), generation, *sorted(gone)
+                    )
                 )
             owned[who] = (owned[who] - gone) | new
             if new:
-                lines.append(said(tick + 0.125, who, "assigned", generation, *sorted(new)))
+                lines.append(event_line(tick + 0.125, who, "assigned", generation, *sorted(new)))
     return lines
 
 
@@ -219,7 +253,7 @@ def plain(lines) -> set[tuple[str, str, str, tuple[str, ...]]]:
     }
 
 
-def ours(several: list[Found]) -> set[tuple[str, str, str, tuple[str, ...]]]:
+def ours(several: list[CheckFinding]) -> set[tuple[str, str, str, tuple[str, ...]]]:
     return {
         (one.check, one.partition, datetime.fromisoformat(one.began).isoformat(), one.consumers)
         for one in several

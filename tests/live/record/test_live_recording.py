@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate.live.cluster import Refused, Unavailable, Unsupported
-from rebalance.gate.live.defaults import KAFKA, SESSION
-from rebalance.gate.live.member import Log, Member, Profile, command
-from rebalance.gate.live.mock import MockCluster
-from rebalance.gate.live.record import Play, Request, again, clients, play
-from rebalance.gate.result import Verdict
+from rebalance.live.clusters.cluster import Unsupported
+from rebalance.live.clusters.defaults import KAFKA, SESSION
+from rebalance.live.clusters.mock import MockCluster
+from rebalance.live.consumers.member import ClientProfile, LiveMember, Log, command
+from rebalance.live.processes.program import CommandRefused
+from rebalance.live.processes.tools import ToolError
+from rebalance.live.record.record import RecordingRun, Request, again, clients, play
+from rebalance.properties.verdict import Verdict
 
 from tests.processes import LINUX, alive, left
 
-RECORDINGS = Path(__file__).parents[2] / "examples" / "recordings"
+RECORDINGS = Path(__file__).parents[3] / "examples" / "recordings"
 
 
 def needs(*modules: str) -> pytest.MarkDecorator:
@@ -41,7 +43,12 @@ def record(tmp_path: Path, several: str, scenario: str, **more):
     out = tmp_path / "out"
     more.setdefault("settle", 120.0)  # a machine may be busy
     with MockCluster() as cluster:
-        return play(Request("mock", clients(several), scenario, **more), cluster, out, lambda _: None)
+        return play(
+            Request(cluster="mock", clients=clients(several), scenario=scenario, **more),
+            cluster,
+            out,
+            lambda _: None,
+        )
 
 
 @pytest.mark.slow
@@ -96,7 +103,7 @@ def test_aiokafka_after_a_kill(tmp_path: Path) -> None:
 @with_mock
 def test_a_planted_overlap_is_found_in_a_real_record(tmp_path: Path) -> None:
     """The judge is not blind on what real clients write: without their revocations it finds two owners."""
-    from rebalance.gate.live.judge import judge
+    from rebalance.live.record.judge import judge
 
     made = record(tmp_path, "confluent:2", "scale-out")
     assert made.gating == []
@@ -110,7 +117,7 @@ def test_the_mock_says_what_it_cannot_do() -> None:
     with MockCluster() as cluster:
         cluster.create_topic("t", 2)
         cluster.produce("t", 1, 3)
-        with pytest.raises(Refused):
+        with pytest.raises(CommandRefused):
             cluster.create_topic("t", 2)
         with pytest.raises(Unsupported, match="cannot add partitions"):
             cluster.add_partitions("t", 4)
@@ -121,12 +128,14 @@ def test_the_mock_says_what_it_cannot_do() -> None:
 @with_mock
 @pytest.mark.slow
 def test_a_consumer_that_dies_says_so_by_its_end() -> None:
-    from rebalance.gate.live.judge import judge
+    from rebalance.live.record.judge import judge
 
     with MockCluster() as cluster:
         cluster.create_topic("t", 1)
         log = Log()
-        member = Member("a", Profile("confluent"), "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
+        member = LiveMember(
+            "a", ClientProfile("confluent"), "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log
+        )
         try:
             assert member.await_event("subscribed", 120)
             os.kill(member.pid, signal.SIGABRT)
@@ -140,20 +149,20 @@ def test_a_consumer_that_dies_says_so_by_its_end() -> None:
 
 PLAYED = """if True:
     import os, signal, sys
-    from rebalance.gate.live.member import Log, Member, Profile
-    from rebalance.gate.live.kafka import KafkaCluster
-    from rebalance.gate.live.mock import MockCluster
-    from rebalance.gate.live.process import Process
-    from rebalance.gate.live.proxy import Proxy
-    from rebalance.pipeline.isolation import family
+    from rebalance.live.consumers.member import ClientProfile, LiveMember, Log
+    from rebalance.live.clusters.kafka import KafkaCluster
+    from rebalance.live.clusters.mock import MockCluster
+    from rebalance.live.processes.program import Process
+    from rebalance.live.proxy.proxy import Proxy
+    from rebalance.live.processes.supervision import family
     nodes, *clients = sys.argv[1:]
     with KafkaCluster(nodes=int(nodes)) if int(nodes) else MockCluster() as cluster, Proxy():
         cluster.create_topic("t", 2)
         deaf = Process(["sleep", "600"], lambda line: None)
         log = Log()
         several = [
-            Member(f"m{n}", Profile(*client.split(":")), "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
-            for n, client in enumerate(clients)
+            LiveMember(f"m{n}", profile, "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
+            for n, profile in enumerate(ClientProfile(*client.split(":")) for client in clients)
         ]
         assert all(member.await_event("subscribed", 120) for member in several)
         several[0].stop()
@@ -193,11 +202,9 @@ def test_nothing_is_left_when_the_suite_is_killed(tmp_path: Path, nodes: int, se
 
 
 def test_a_client_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rebalance.gate.live.member.find_spec", lambda name: None)
-    with pytest.raises(
-        Unavailable, match="clients 'confluent' need the package confluent-kafka: pip install"
-    ):
-        command(Profile("confluent"))
+    monkeypatch.setattr("rebalance.live.consumers.member.find_spec", lambda name: None)
+    with pytest.raises(ToolError, match="clients 'confluent' need the package confluent-kafka: pip install"):
+        command(ClientProfile("confluent"))
 
 
 def test_a_log_wakes_whoever_waits_for_a_line() -> None:
@@ -208,8 +215,8 @@ def test_a_log_wakes_whoever_waits_for_a_line() -> None:
 
 
 def test_nobody_waits_for_a_consumer_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rebalance.gate.live.member.command", lambda profile: ["false"])
-    member = Member("a", Profile("confluent"), "g", ["t"], {}, bootstrap="", log=Log())
+    monkeypatch.setattr("rebalance.live.consumers.member.command", lambda profile: ["false"])
+    member = LiveMember("a", ClientProfile("confluent"), "g", ["t"], {}, bootstrap="", log=Log())
     try:
         assert member.await_event("subscribed", 3600) is None
         closed = member.await_event("closed", 3600)
@@ -240,18 +247,20 @@ class Restless(Log):
         return bool(true(self.lines))
 
 
-def standing(tmp_path: Path) -> tuple[Play, Any]:
+def standing(tmp_path: Path) -> tuple[RecordingRun, Any]:
     cluster: Any = None
     member: Any = Standing()
-    asked = Request("mock", clients("confluent:1"), "scale-out", partitions=1, settle=0.05)
-    doing = Play(asked, cluster, tmp_path)
+    request = Request(
+        cluster="mock", clients=clients("confluent:1"), scenario="scale-out", partitions=1, settle=0.05
+    )
+    doing = RecordingRun(request, cluster, tmp_path)
     doing.members, doing.subscribed = {"a": member}, {"a": ("orders",)}
     return doing, member
 
 
 @pytest.mark.parametrize(("log", "why"), [(Log(), ""), (Restless(), "it goes on rebalancing")])
 def test_a_group_that_never_stands_still_is_not_at_rest(monkeypatch, tmp_path, log, why) -> None:
-    monkeypatch.setattr("rebalance.gate.live.record.QUIET", 0.01)
+    monkeypatch.setattr("rebalance.live.record.record.QUIET", 0.01)
     doing, _ = standing(tmp_path)
     doing.log = log
     log.add({"event": "synced", "consumer": "a", "generation": 1})
@@ -269,13 +278,42 @@ def test_a_member_that_does_not_close_is_among_the_errors(tmp_path) -> None:
 # -- nightly: a real broker, Java consumers, the audit on Spark -----------------------------------------
 
 
-def record_on_kafka(tmp_path: Path, several: str, scenario: str, nodes: int = 1, **more):
-    from rebalance.gate.live.kafka import KafkaCluster
+def record_on_kafka(
+    tmp_path: Path, several: str, scenario: str, nodes: int = 1, release: str = KAFKA, **more
+):
+    from rebalance.live.clusters.kafka import KafkaCluster
 
     out = tmp_path / "out"
-    request = Request("kafka", clients(several), scenario, session=SESSION["kafka"], settle=120.0, **more)
-    with KafkaCluster(KAFKA, nodes, logs=tmp_path / "brokers") as cluster:
+    request = Request(
+        cluster="kafka",
+        clients=clients(several),
+        scenario=scenario,
+        session=SESSION["kafka"],
+        settle=120.0,
+        **more,
+    )
+    with KafkaCluster(release, nodes, logs=tmp_path / "brokers") as cluster:
         return play(request, cluster, out, lambda _: None)
+
+
+def test_a_kafka_without_kraft_is_not_started():
+    from rebalance.live.clusters.kafka import KafkaCluster
+
+    with pytest.raises(ToolError, match=r"Kafka 2\.7\.2 has no KRaft mode: .* 2\.8\.0 or newer"):
+        KafkaCluster("2.7.2").__enter__()
+
+
+@pytest.mark.nightly
+@with_java
+@pytest.mark.parametrize(
+    ("broker", "several"), [("2.8.0", "java:2.4.0:1,java:2.6.3:1"), ("4.4.0", "java:3.4.0:1,java:4.4.0:1")]
+)
+def test_brokers_and_clients_of_other_releases(broker: str, several: str, tmp_path: Path) -> None:
+    made = record_on_kafka(tmp_path, several, "scale-out", release=broker)
+    assert (made.verdict, made.unsupported, made.version) == (Verdict.CONFORMANT, "", broker)
+    assert sorted(made.versions.values()) == [
+        f"kafka-clients {part.split(':')[1]}" for part in several.split(",")
+    ]
 
 
 @pytest.mark.nightly
@@ -304,12 +342,12 @@ def test_any_client_goes_from_one_eager_assignor_to_another_member_by_member(
 @pytest.mark.nightly
 @with_java
 def test_kafka_says_what_it_did_not_take() -> None:
-    from rebalance.gate.live.kafka import KafkaCluster
+    from rebalance.live.clusters.kafka import KafkaCluster
 
     with KafkaCluster() as cluster:
         cluster.create_topic("t", 1)
         cluster.produce("t", 0, 3)
-        with pytest.raises(Refused, match="not present in metadata"):
+        with pytest.raises(CommandRefused, match="not present in metadata"):
             cluster.produce("t", 7, 1)
 
 
@@ -343,7 +381,7 @@ FOUND = {
 @with_java
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_is_found_again(tmp_path: Path, name: str) -> None:
-    from rebalance.gate.live.kafka import KafkaCluster
+    from rebalance.live.clusters.kafka import KafkaCluster
 
     package, release, check = FOUND[name]
     try:
@@ -362,15 +400,15 @@ def test_what_was_found_is_found_again(tmp_path: Path, name: str) -> None:
 @with_java
 @pytest.mark.parametrize("name", FOUND)
 def test_java_does_none_of_it(tmp_path: Path, name: str) -> None:
-    from rebalance.gate.live.kafka import KafkaCluster
+    from rebalance.live.clusters.kafka import KafkaCluster
 
-    said = json.loads((RECORDINGS / f"{name}.json").read_text())
+    run = json.loads((RECORDINGS / f"{name}.json").read_text())
     for client in ("confluent", "kafka-python"):
-        said = json.loads(
-            json.dumps(said).replace(f'"{client}:', '"java:4.1.0:').replace(f'"{client}-', '"java-4.1.0-')
+        run = json.loads(
+            json.dumps(run).replace(f'"{client}:', '"java:4.1.0:').replace(f'"{client}-', '"java-4.1.0-')
         )
     with KafkaCluster("4.1.0") as cluster:
-        made = play(again(said), cluster, tmp_path / "out", lambda _: None)
+        made = play(again(run), cluster, tmp_path / "out", lambda _: None)
     assert (made.unsupported, made.gating) == ("", [])
 
 
@@ -389,11 +427,11 @@ def test_random_runs_of_librdkafka(tmp_path: Path, seed: int) -> None:
 @with_mock
 @with_java
 def test_the_audit_on_spark_reads_the_record_and_agrees(tmp_path: Path) -> None:
-    from rebalance.gate.auditing import Plan, audit
+    from rebalance.gate.engines.auditing import AuditPlan, audit
 
     made = record(tmp_path, "confluent:3", "pause")
     shared = ("owned-twice", "granted-before-revoked", "owned-by-zombie")
-    found = audit(Plan((str(made.out / "events.jsonl"),), tmp_path / "audit", checks=shared))
+    found = audit(AuditPlan(paths=(str(made.out / "events.jsonl"),), out=tmp_path / "audit", checks=shared))
     assert found.malformed == 0
     assert found.events > 0
     assert {(one.check, one.topic, one.partition) for one in found.findings} == {

@@ -7,24 +7,32 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.gate.live.clients.recorder import arguments
-from rebalance.gate.live.cluster import Unavailable
-from rebalance.gate.live.defaults import KAFKA
-from rebalance.gate.live.member import PYTHON, Log, Member, Profile
-from rebalance.gate.live.mock import MockCluster
-from rebalance.gate.live.record import REFUSES, Recorded, Request, again, clients, run_data
-from rebalance.gate.live.scenarios import SCENARIOS, SETTLE, Plan, Step, loaded, step, steps
+from rebalance.live.clusters.defaults import KAFKA
+from rebalance.live.clusters.mock import MockCluster
+from rebalance.live.consumers.clients.recorder import arguments
+from rebalance.live.consumers.member import PYTHON, ClientProfile, LiveMember, Log
+from rebalance.live.processes.tools import ToolError
+from rebalance.live.record.record import REFUSES, Recorded, Request, again, clients, run_data
+from rebalance.live.record.scenarios import (
+    SCENARIOS,
+    SETTLE,
+    RecordingPlan,
+    RecordingStep,
+    loaded,
+    step,
+    steps,
+)
 
-from tests.gate.command import Rebalance
+from tests.command import Rebalance
 
-THREE = Plan(("a", "b", "c"))
+THREE = RecordingPlan(members=("a", "b", "c"))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_can_be_played(name: str) -> None:
     """Who is told something runs, who starts does not; it ends at rest."""
     up: dict[str, str] = {}
-    played = list(steps(name, Plan(THREE.members, stages=3)))
+    played = list(steps(name, RecordingPlan(members=THREE.members, stages=3)))
     for one in played:
         if one.do in ("settle", "next", "add_partitions", "fail_coordinator"):
             continue
@@ -43,18 +51,24 @@ def test_every_scenario_can_be_played(name: str) -> None:
 
 
 def test_a_seed_is_a_scenario() -> None:
-    first, same, other = (list(steps("random", Plan(THREE.members, seed=seed))) for seed in (1, 1, 2))
+    first, same, other = (
+        list(steps("random", RecordingPlan(members=THREE.members, seed=seed))) for seed in (1, 1, 2)
+    )
     assert first == same != other
 
 
 def test_random_scenarios_reach_every_step_within_a_few_seeds() -> None:
-    reached = {one.do for seed in range(20) for one in steps("random", Plan(THREE.members, seed=seed))}
+    reached = {
+        one.do
+        for seed in range(20)
+        for one in steps("random", RecordingPlan(members=THREE.members, seed=seed))
+    }
     wanted = {"start", "close", "kill", "stop", "cont", "pause", "resume", "subscribe", "settle", "next"}
     assert reached == wanted
 
 
 def test_an_endless_scenario_goes_on() -> None:
-    endless = steps("random", Plan(THREE.members, length=None))
+    endless = steps("random", RecordingPlan(members=THREE.members, length=None))
     assert len([next(endless) for _ in range(500)]) == 500
 
 
@@ -68,10 +82,10 @@ def test_steps_survive_json() -> None:
 
 
 def test_an_upgrade_is_rolled_member_by_member_where_clients_can() -> None:
-    java = Request("kafka", clients("java:4.1.0:2"), "rolling-upgrade")
+    java = Request(cluster="kafka", clients=clients("java:4.1.0:2"), scenario="rolling-upgrade")
     assert not java.together
     assert java.stages == (("range",), ("cooperative-sticky", "range"), ("cooperative-sticky",))
-    plan = Plan(tuple(java.members), stages=3)
+    plan = RecordingPlan(members=tuple(java.members), stages=3)
     bounced = [(one.member, one.stage) for one in steps("rolling-upgrade", plan) if one.do == "start"]
     assert bounced == [(name, stage) for stage in range(3) for name in ("java-4.1.0-1", "java-4.1.0-2")]
 
@@ -86,11 +100,13 @@ def test_an_upgrade_is_rolled_member_by_member_where_clients_can() -> None:
 def test_where_they_cannot_all_stop_first_and_the_report_says_so(
     cluster: str, several: str, note: str
 ) -> None:
-    request = Request(cluster, clients(several), "rolling-upgrade")
+    request = Request(cluster=cluster, clients=clients(several), scenario="rolling-upgrade")
     assert request.together
     assert len(request.stages) == 2
     assert note in request.notes()[0]
-    order = [one.do for one in steps("rolling-upgrade", Plan(("a", "b"), stages=2, together=True))]
+    order = [
+        one.do for one in steps("rolling-upgrade", RecordingPlan(members=("a", "b"), stages=2, together=True))
+    ]
     assert order == ["start", "start", "settle", "close", "close", "start", "start", "settle"]
 
 
@@ -99,22 +115,26 @@ def test_where_they_cannot_all_stop_first_and_the_report_says_so(
     [("aiokafka:2", "sticky"), ("java:4.1.0,kafka-python", "sticky"), ("confluent,aiokafka", "roundrobin")],
 )
 def test_every_client_can_change_from_one_eager_assignor_to_another(several: str, last: str) -> None:
-    request = Request("kafka", clients(several.replace("4.1.0", "4.1.0:1")), "change-assignor")
+    request = Request(
+        cluster="kafka", clients=clients(several.replace("4.1.0", "4.1.0:1")), scenario="change-assignor"
+    )
     assert (request.problem(), request.together, request.notes()) == ("", False, [])
     assert request.stages == (("range",), (last, "range"), (last,))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("client", "said"), REFUSES.items())
-def test_that_is_what_clients_say_to_a_mixed_list(client: str, said: str) -> None:
+@pytest.mark.parametrize(("client", "message"), REFUSES.items())
+def test_that_is_what_clients_say_to_a_mixed_list(client: str, message: str) -> None:
     pytest.importorskip("confluent_kafka", reason="the mock cluster comes with confluent-kafka")
     pytest.importorskip(PYTHON[client])
     config = {"partition.assignment.strategy": "cooperative-sticky,range"}
     with MockCluster() as cluster:
-        member = Member("a", Profile(client), "g", ["t"], config, bootstrap=cluster.bootstrap, log=Log())
+        member = LiveMember(
+            "a", ClientProfile(client), "g", ["t"], config, bootstrap=cluster.bootstrap, log=Log()
+        )
         try:
             assert member.await_event("subscribed", 60) is None
-            assert said in member.stderr()
+            assert message in member.stderr()
         finally:
             member.end()
 
@@ -122,39 +142,61 @@ def test_that_is_what_clients_say_to_a_mixed_list(client: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        (Request("kafka", clients("aiokafka:2"), "rolling-upgrade"), "aiokafka has no cooperative assignor"),
-        (Request("mock", clients("aiokafka"), "scale-out", assignor="cooperative-sticky"), "aiokafka has no"),
-        (Request("mock", clients("confluent:2"), "failover"), "--cluster kafka"),
-        (Request("mock", clients("confluent:2"), "partitions"), "--cluster kafka"),
         (
-            Request("mock", clients("confluent:2"), "change-assignor"),
+            Request(cluster="kafka", clients=clients("aiokafka:2"), scenario="rolling-upgrade"),
+            "aiokafka has no cooperative assignor",
+        ),
+        (
+            Request(
+                cluster="mock",
+                clients=clients("aiokafka"),
+                scenario="scale-out",
+                assignor="cooperative-sticky",
+            ),
+            "aiokafka has no",
+        ),
+        (Request(cluster="mock", clients=clients("confluent:2"), scenario="failover"), "--cluster kafka"),
+        (Request(cluster="mock", clients=clients("confluent:2"), scenario="partitions"), "--cluster kafka"),
+        (
+            Request(cluster="mock", clients=clients("confluent:2"), scenario="change-assignor"),
             "takes the first assignor of the leader",
         ),
-        (Request("mock", clients("confluent:2,java:4.1.0:1"), "crash"), "Java consumers misread"),
-        (Request("mock", clients("confluent:2"), "crash"), ""),
+        (
+            Request(cluster="mock", clients=clients("confluent:2,java:4.1.0:1"), scenario="crash"),
+            "Java consumers misread",
+        ),
+        (Request(cluster="mock", clients=clients("confluent:2"), scenario="crash"), ""),
     ],
 )
 def test_what_cannot_be_recorded_is_said_and_is_no_pass(request_: Request, problem: str) -> None:
-    said = request_.problem()
-    assert problem in said
-    assert bool(problem) == bool(said)
+    reason = request_.problem()
+    assert problem in reason
+    assert bool(problem) == bool(reason)
     if problem:
-        assert Recorded(request_, Path(), unsupported=request_.problem()).exit == 3
+        assert Recorded(request=request_, out=Path(), unsupported=request_.problem()).exit == 3
 
 
 def test_mixed_groups_use_an_assignor_that_all_have() -> None:
-    assert Request("mock", clients("confluent,kafka-python"), "mixed").stages == (("cooperative-sticky",),)
-    assert Request("mock", clients("confluent,aiokafka"), "mixed").stages == (("range",),)
+    assert Request(cluster="mock", clients=clients("confluent,kafka-python"), scenario="mixed").stages == (
+        ("cooperative-sticky",),
+    )
+    assert Request(cluster="mock", clients=clients("confluent,aiokafka"), scenario="mixed").stages == (
+        ("range",),
+    )
 
 
 def test_clients_are_named_with_a_count() -> None:
     made = clients("java:3.9.1:2, confluent")
-    assert made == ((Profile("java", "3.9.1"), 2), (Profile("confluent"), 1))
-    assert list(Request("mock", made, "mixed").members) == ["java-3.9.1-1", "java-3.9.1-2", "confluent-1"]
+    assert made == ((ClientProfile("java", "3.9.1"), 2), (ClientProfile("confluent"), 1))
+    assert list(Request(cluster="mock", clients=made, scenario="mixed").members) == [
+        "java-3.9.1-1",
+        "java-3.9.1-2",
+        "confluent-1",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--clients", "sarama:2"), "no client is called 'sarama'; there are: confluent, kafka-python"),
         (("--clients", "confluent:none"), "'confluent:none' is not of the form confluent:COUNT"),
@@ -168,16 +210,16 @@ def test_clients_are_named_with_a_count() -> None:
         (("--kafka-version", "new"), "'new' is no release"),
     ],
 )
-def test_usage(rebalance: Rebalance, words: tuple[str, ...], said: str) -> None:
-    ran = rebalance("record", *words)
+def test_usage(rebalance: Rebalance, arguments: tuple[str, ...], message: str) -> None:
+    ran = rebalance("record", *arguments)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_a_client_that_is_missing_is_wrong_usage(
     rebalance: Rebalance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rebalance.gate.live.member.find_spec", lambda name: None)
+    monkeypatch.setattr("rebalance.live.consumers.member.find_spec", lambda name: None)
     ran = rebalance("record", "--clients", "aiokafka:1", "--out", tmp_path / "out")
     assert (ran.code, "pip install aiokafka" in ran.err) == (2, True)
 
@@ -210,10 +252,12 @@ def test_kafkas_names_become_those_of_python_clients() -> None:
 
 def test_what_was_recorded_can_be_asked_for_again(tmp_path: Path) -> None:
     two = clients("java:4.1.0:1,confluent:2")
-    asked = Request("mock", two, "crash", seed=3, session=1200, kafka="3.9.1", nodes=3)
-    played = list(steps("crash", Plan(tuple(asked.members))))
-    kept = json.loads(json.dumps(run_data(Recorded(asked, tmp_path, played=played))))
-    assert again(kept) == replace(asked, steps=tuple(played))
+    request = Request(
+        cluster="mock", clients=two, scenario="crash", seed=3, session=1200, kafka="3.9.1", nodes=3
+    )
+    played = list(steps("crash", RecordingPlan(members=tuple(request.members))))
+    kept = json.loads(json.dumps(run_data(Recorded(request=request, out=tmp_path, played=played))))
+    assert again(kept) == replace(request, steps=tuple(played))
     del kept["request"]["kafka"], kept["request"]["nodes"]  # as recordings once were
     assert (again(kept).kafka, again(kept).nodes) == (KAFKA, 1)
     kept["cluster"] = {"kind": "kafka", "version": "3.7.0"}
@@ -229,12 +273,14 @@ def test_what_is_played_again_runs_on_the_cluster_that_it_ran_on(
     class Cluster:
         def __init__(self, version: str, nodes: int, logs: Path) -> None:
             started.append((version, nodes))
-            raise Unavailable("not here")
+            raise ToolError("not here")
 
-    monkeypatch.setattr("rebalance.gate.live.member.find_spec", lambda name: True)
-    monkeypatch.setattr("rebalance.gate.live.kafka.KafkaCluster", Cluster)
-    asked = Request("kafka", clients("confluent:2"), "crash", kafka="3.9.1", nodes=3)
-    (tmp_path / "run.json").write_text(json.dumps(run_data(Recorded(asked, tmp_path))))
+    monkeypatch.setattr("rebalance.live.consumers.member.find_spec", lambda name: True)
+    monkeypatch.setattr("rebalance.live.clusters.kafka.KafkaCluster", Cluster)
+    request = Request(
+        cluster="kafka", clients=clients("confluent:2"), scenario="crash", kafka="3.9.1", nodes=3
+    )
+    (tmp_path / "run.json").write_text(json.dumps(run_data(Recorded(request=request, out=tmp_path))))
     assert rebalance("record", "--again", tmp_path, "--out", tmp_path / "1").code == 2
     other = ("--kafka-version", "4.0.0", "--nodes", "1")
     assert rebalance("record", "--again", tmp_path, *other, "--out", tmp_path / "2").code == 2
@@ -249,12 +295,12 @@ def test_of_what_cannot_be_recorded_nothing_is_saved(rebalance: Rebalance, tmp_p
 
 
 def test_the_examples_can_be_played() -> None:
-    paths = sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.json"))
+    paths = sorted((Path(__file__).parents[3] / "examples" / "recordings").glob("*.json"))
     assert paths
     for path in paths:
-        asked = again(json.loads(path.read_text()))
-        assert asked.problem() == ""
-        assert {one.member for one in asked.steps if one.member} <= set(asked.members), path.name
+        request = again(json.loads(path.read_text()))
+        assert request.problem() == ""
+        assert {one.member for one in request.steps if one.member} <= set(request.members), path.name
 
 
 def test_a_directory_without_a_recording_is_refused(rebalance: Rebalance, tmp_path: Path) -> None:
@@ -266,5 +312,8 @@ def test_a_directory_without_a_recording_is_refused(rebalance: Rebalance, tmp_pa
 
 
 def test_a_step_reads_well() -> None:
-    assert str(Step("add_partitions", topic="orders", partitions=9)) == "add partitions orders 9 partitions"
-    assert str(Step("start", "a", stage=1)) == "start a stage 1"
+    assert (
+        str(RecordingStep(do="add_partitions", topic="orders", partitions=9))
+        == "add partitions orders 9 partitions"
+    )
+    assert str(RecordingStep(do="start", member="a", stage=1)) == "start a stage 1"

@@ -11,23 +11,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rebalance.explore.bugs import SHOWN
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.gate import replay_cli, runs
-from rebalance.gate.bugs_cli import reproduce
-from rebalance.gate.live.clients.recorder import THREW
-from rebalance.gate.live.cluster import Unavailable, Unsupported
-from rebalance.gate.live.member import Log, Profile
-from rebalance.gate.live.proxy import ProxyTimeout
-from rebalance.gate.live.replay import replay
-from rebalance.gate.live.replayed import ASKED, Broken, Replayed, say
-from rebalance.gate.live.script import PARTS, Due, When, alike, due, script, when
-from rebalance.gate.live.seat import AT_ONCE, TAKEN, Seat, WentAnotherWay, thrown
-from rebalance.gate.live.stage import _NO_WAY, COORDINATOR, Stage
-from rebalance.gate.report.steps import CannotHappenError, happens
-from rebalance.gate.runs import SavedRun
-from rebalance.gate.terminal import UsageError
-from rebalance.model.machine import Event
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.gate.cli.commands import replay as replay_cli
+from rebalance.gate.cli.commands.bugs import reproduce
+from rebalance.gate.cli.console.terminal import UsageError
+from rebalance.gate.traces import runs
+from rebalance.live.clusters.cluster import Unsupported
+from rebalance.live.consumers.clients.recorder import THREW
+from rebalance.live.consumers.member import ClientProfile, Log
+from rebalance.live.processes.tools import ToolError
+from rebalance.live.proxy.proxy import ProxyTimeout
+from rebalance.live.replay.attempts import replay
+from rebalance.live.replay.client import AT_ONCE, TAKEN, ReplayClient, WentAnotherWay, thrown
+from rebalance.live.replay.replay_plan import PARTS, Due, SendTime, alike, due, replay_plan, send_time
+from rebalance.live.replay.replayer import _NO_WAY, COORDINATOR, TraceReplayer
+from rebalance.live.replay.verdict import OBSERVABLE_CLAUSES, BrokenClause, Replayed
+from rebalance.model.machine import CannotHappenError, Event
+from rebalance.model.protocol.describe import observation_text
 from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.state import (
     Call,
@@ -40,9 +42,9 @@ from rebalance.model.protocol.state import (
     Slot,
     Threw,
 )
-from rebalance.properties.protocol import CLAUSES
+from rebalance.properties.group.clauses import CLAUSES
 
-from tests.gate.command import Rebalance
+from tests.command import Rebalance
 
 EMPTY = "skip_empty_assigned_cb"
 """Nobody is told that a rebalance brought nothing: kafka-python 3.0.12 does so, librdkafka does not."""
@@ -67,10 +69,10 @@ def shown(switch: str) -> SavedRun:
 def test_a_script_takes_the_trace_where_it_goes(switch):
     """Step by step the two granularities go through the same states, but for what faults cost."""
     run = shown(switch)
-    _, steps = script(run)
+    _, steps = replay_plan(run)
     built = machine(run.setup)
     budget = built.position["budget"]
-    for number, (state, _) in enumerate(happens(built, built.initial[0], run.events), 1):
+    for number, (state, _) in enumerate(built.replay(run.events), 1):
         last = [step for step in steps if step.number == number][-1]
         assert _without(last.after, budget) == _without(state, budget), number
     assert {step.event.action for step in steps}.isdisjoint(
@@ -81,7 +83,7 @@ def test_a_script_takes_the_trace_where_it_goes(switch):
 @pytest.mark.parametrize("scenario", ["dynamic", "static", "growing"])
 def test_any_walk_of_large_steps_is_a_walk_of_small_ones(scenario):
     faults = tuple(fault for fault in FAULTS if fault not in ("resubscribe", "failover"))
-    setup = SCENARIOS[scenario].setup(Size(members=2, partitions=2, faults=faults, budget=6))
+    setup = SCENARIOS[scenario].setup(ScenarioSize(members=2, partitions=2, faults=faults, budget=6))
     built = machine(setup)
     budget = built.position["budget"]
     for seed in range(12):
@@ -95,7 +97,7 @@ def test_any_walk_of_large_steps_is_a_walk_of_small_ones(scenario):
             state = built.apply(state, event, outcome)
             events.append(event)
             reached.append(state)
-        _, steps = script(SavedRun(setup, "group/owner", tuple(events)))
+        _, steps = replay_plan(SavedRun(setup=setup, clause="group/owner", events=tuple(events)))
         for step, following in zip(steps, [*steps[1:], None], strict=True):
             if following is None or following.number != step.number:
                 assert _without(step.after, budget) == _without(reached[step.number], budget), (
@@ -104,17 +106,17 @@ def test_any_walk_of_large_steps_is_a_walk_of_small_ones(scenario):
                 )
 
 
-def _without(state: tuple[object, ...], place: int) -> tuple[object, ...]:
-    return state[:place] + state[place + 1 :]
+def _without(state: tuple[object, ...], index: int) -> tuple[object, ...]:
+    return state[:index] + state[index + 1 :]
 
 
 def test_a_trace_of_fine_steps_is_its_own_script():
     run = shown("reset_on_retriable")
-    _, steps = script(run)
+    _, steps = replay_plan(run)
     fine = replace(
         run, setup=replace(run.setup, steps="fine", budget=9), events=tuple(step.event for step in steps)
     )
-    assert [step.event for step in script(fine)[1]] == [step.event for step in steps]
+    assert [step.event for step in replay_plan(fine)[1]] == [step.event for step in steps]
 
 
 @pytest.mark.parametrize(
@@ -129,27 +131,27 @@ def test_a_trace_of_fine_steps_is_its_own_script():
 )
 def test_who_has_to_do_something_in_a_group_that_stands_still(switch, owed):
     run = shown(switch)
-    assert due(run, script(run)[1]) == owed
+    assert due(run, replay_plan(run)[1]) == owed
 
 
 @pytest.mark.parametrize(
     ("switch", "sent"),
     [
-        ("commit_error_no_rejoin", When.NOW),
-        ("late_commit_resets", When.BEHIND),
-        ("no_sent_generation_check", When.NEVER),
+        ("commit_error_no_rejoin", SendTime.NOW),
+        ("late_commit_resets", SendTime.BEHIND),
+        ("no_sent_generation_check", SendTime.NEVER),
     ],
 )
 def test_a_late_request_is_sent_when_a_connection_allows_its_answer(switch, sent):
-    _, steps = script(shown(switch))
-    place = next(i for i, step in enumerate(steps) if step.event.action == "late request")
-    assert when(steps, place) is sent
+    _, steps = replay_plan(shown(switch))
+    position = next(i for i, step in enumerate(steps) if step.event.action == "late request")
+    assert send_time(steps, position) is sent
 
 
 def test_what_the_model_does_not_allow_is_named():
     run = shown("reset_on_retriable")
     with pytest.raises(CannotHappenError, match="step 1, 'A receive join', cannot happen"):
-        script(replace(run, events=(Event("receive join", 0), *run.events)))
+        replay_plan(replace(run, events=(Event("receive join", 0), *run.events)))
 
 
 @pytest.mark.parametrize(
@@ -162,12 +164,12 @@ def test_what_the_model_does_not_allow_is_named():
     ],
 )
 def test_decisions_are_alike_up_to_one_renaming_of_partitions(decided, really, same):
-    setup = SCENARIOS["dynamic"].setup(Size(members=2, partitions=2))
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=2))
     assert alike(setup, list(zip(decided, really, strict=True))) is same
 
 
 def test_partitions_of_two_topics_are_not_taken_for_each_other():
-    setup = SCENARIOS["topics"].setup(Size(members=2, partitions=2))
+    setup = SCENARIOS["topics"].setup(ScenarioSize(members=2, partitions=2))
     assert len(setup.topics) == 2
     assert not alike(setup, [({"A": 0b01, "B": 0b10}, {"A": 0b10, "B": 0b01})])
 
@@ -176,45 +178,45 @@ def test_partitions_of_two_topics_are_not_taken_for_each_other():
 
 
 def test_every_step_of_the_model_is_done_or_has_its_reason():
-    from rebalance.gate.live import stage as module
+    from rebalance.live.replay import replayer as module
 
     source = Path(module.__file__ or "").read_text(encoding="utf-8")
     for name, scenario in SCENARIOS.items():
         faults = tuple(fault for fault in FAULTS if fault != "resubscribe" or name != "dynamic")
-        setup = scenario.setup(Size(faults=faults, steps="fine"))
+        setup = scenario.setup(ScenarioSize(faults=faults, steps="fine"))
         for action in machine(setup).actions:
             known = action.name in COORDINATOR or action.name in _NO_WAY or f'"{action.name}"' in source
             assert known, action.name
 
 
 def test_what_is_asked_are_clauses():
-    assert set(CLAUSES) >= ASKED
+    assert set(CLAUSES) >= OBSERVABLE_CLAUSES
 
 
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
         ({}, "none"),
-        ({"broken": [Broken("group/owner", 3, "two owners")]}, "same"),
-        ({"broken": [Broken("poll/throws", 3, "x"), Broken("group/owner", 4, "y")]}, "same"),
-        ({"broken": [Broken("poll/throws", 3, "x")]}, "another"),
+        ({"broken": [BrokenClause("group/owner", 3, "two owners")]}, "same"),
+        ({"broken": [BrokenClause("poll/throws", 3, "x"), BrokenClause("group/owner", 4, "y")]}, "same"),
+        ({"broken": [BrokenClause("poll/throws", 3, "x")]}, "another"),
         ({"unforced": ["step 3"]}, "inconclusive"),
         ({"stopped": "step 3"}, "inconclusive"),
         ({"clause": "coordinator/keep"}, "inconclusive"),
         ({"differs": ["step 3"]}, "none"),
-        ({"unforced": ["step 3"], "broken": [Broken("group/owner", 3, "two owners")]}, "same"),
+        ({"unforced": ["step 3"], "broken": [BrokenClause("group/owner", 3, "two owners")]}, "same"),
     ],
 )
 def test_nothing_unforced_passes_in_silence(change, verdict):
-    result = replace(Replayed("group/owner", "confluent"), **change)
+    result = replace(Replayed(clause="group/owner", client="confluent"), **change)
     assert result.verdict == verdict
     assert replay_cli.EXIT[verdict] == {"none": 0, "same": 1, "another": 1, "inconclusive": 3}[verdict]
 
 
 def test_a_run_that_stands_still_is_asked_for_what_is_due():
-    result = Replayed("group/converges", "c", due=("A has to join",))
-    assert (result.verdict, replay_cli.not_asked(result)) == ("none", "")
-    assert Replayed("group/converges", "c").verdict == "inconclusive"
+    result = Replayed(clause="group/converges", client="c", due=("A has to join",))
+    assert (result.verdict, replay_cli.why_unobservable(result)) == ("none", "")
+    assert Replayed(clause="group/converges", client="c").verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -240,9 +242,11 @@ class Mute:
         return None
 
 
-def seat(**more: Any) -> Seat:
+def replay_client(**more: Any) -> ReplayClient:
     proxy: Any = SimpleNamespace(add=lambda rule: rule)
-    made = Seat(Slot(0), "A", 0, proxy, Log(), lambda names: sum(1 << int(n[-1]) for n in names), 0.01)
+    made = ReplayClient(
+        Slot(0), "A", 0, proxy, Log(), lambda names: sum(1 << int(n[-1]) for n in names), 0.01
+    )
     for name, value in more.items():
         setattr(made, name, value)
     return made
@@ -250,7 +254,7 @@ def seat(**more: Any) -> Seat:
 
 def test_what_a_client_said_before_is_not_what_it_owns_now():
     with pytest.raises(WentAnotherWay, match="A does not say what it owns"):
-        list(seat(member=Mute(), owned=3).look())
+        list(replay_client(member=Mute(), owned=3).look())
 
 
 def test_a_callback_shows_what_the_client_owned_meanwhile():
@@ -262,9 +266,9 @@ def test_a_callback_shows_what_the_client_owned_meanwhile():
         {"event": "revoked", "partitions": ["t-0"]},  # of a program that does not say
         {"event": "error", "detail": f"KafkaException: x: {THREW}"},
     ]
-    first, second, threw = seat(member=member, told=0b11).look()
-    assert (first.owned, first.told) == (0b10, 0b11)
-    assert second.owned == second.told | 0b01
+    first, second, threw = replay_client(member=member, believed=0b11).look()
+    assert (first.owned, first.believed) == (0b10, 0b11)
+    assert second.owned == second.believed | 0b01
     assert threw == Threw(Slot(0), "listener")
 
 
@@ -274,11 +278,11 @@ def test_a_client_that_has_ended_does_not_stand_still():
     def never(*_: Any) -> None:
         raise ProxyTimeout
 
-    def place(rule: Any) -> Any:
+    def add_rule(rule: Any) -> Any:
         return SimpleNamespace(rule=rule, matched=[None], remove=lambda: None)
 
     run = shown("joinfuture_not_cleared")
-    setup, steps = script(run)
+    setup, steps = replay_plan(run)
     member: Any = SimpleNamespace(
         running=False,
         stopped=False,
@@ -286,25 +290,27 @@ def test_a_client_that_has_ended_does_not_stand_still():
         config={"partition.assignment.strategy": ""},
         stderr=lambda: "x",
     )
-    gone = seat(member=member, used={"JoinGroup": 1})
-    proxy: Any = SimpleNamespace(add=place, wait=never)
+    gone = replay_client(member=member, used={"JoinGroup": 1})
+    proxy: Any = SimpleNamespace(add=add_rule, wait=never)
     gone.proxy = proxy
-    gone.taken = gone.polite = {api: place(None) for api in (*TAKEN, *AT_ONCE)}
-    stage = Stage(run, setup, Profile("confluent"), setup.slots, 0.01, None)
-    stage.seats, stage.due = [gone], {"A": Due.JOIN}
+    gone.taken = gone.polite = {api: add_rule(None) for api in (*TAKEN, *AT_ONCE)}
+    replayer = TraceReplayer(run, setup, ClientProfile("confluent"), setup.slots, 0.01, None)
+    replayer.clients, replayer.due = [gone], {"A": Due.JOIN}
     with pytest.raises(WentAnotherWay, match="A has ended: x"):
-        stage._stands_still(steps[-1])
-    assert stage.result.broken == []
+        replayer._stands_still(steps[-1])
+    assert replayer.result.broken == []
     member.running = True
-    stage._stands_still(steps[-1])
-    assert [one.clause for one in stage.result.broken] == ["group/converges"]
+    replayer._stands_still(steps[-1])
+    assert [one.clause for one in replayer.result.broken] == ["group/converges"]
 
 
 def test_the_better_of_two_attempts_counts():
-    same = Replayed("group/owner", "c", broken=[Broken("group/owner", 1, "x")])
-    other = Replayed("group/owner", "c", broken=[Broken("poll/throws", 1, "x")], unforced=["y"])
-    clean = Replayed("group/owner", "c", done=9)
-    stopped = [Replayed("group/owner", "c", stopped="x", done=done) for done in (3, 5)]
+    same = Replayed(clause="group/owner", client="c", broken=[BrokenClause("group/owner", 1, "x")])
+    other = Replayed(
+        clause="group/owner", client="c", broken=[BrokenClause("poll/throws", 1, "x")], unforced=["y"]
+    )
+    clean = Replayed(clause="group/owner", client="c", done=9)
+    stopped = [Replayed(clause="group/owner", client="c", stopped="x", done=done) for done in (3, 5)]
     ranks = [one.rank for one in (same, other, clean, stopped[1], stopped[0])]
     assert ranks == sorted(ranks)
 
@@ -312,23 +318,25 @@ def test_the_better_of_two_attempts_counts():
 def test_the_report_says_what_was_not_forced_and_not_asked():
     run = shown("reset_on_retriable")
     result = Replayed(
-        "coordinator/keep", "confluent", "librdkafka 2", ("A",), 4, 2,
+        clause="coordinator/keep", client="confluent", version="librdkafka 2", naming=("A",), steps=4, done=2,
         unforced=["step 2: why"], differs=["step 3: how"], stopped="step 4: what",
         shown=[{"step": 1, "event": "A start", "seen": ["A \x1b[31mtold"], "owned": {}}],
     )  # fmt: skip
-    text = "\n".join(replay_cli.told(run, result, verbose=1))
+    text = "\n".join(replay_cli.describe(run, result, verbose=1))
     for part in ("inconclusive", "unforced", "step 2: why", "step 3: how", "step 4: what", "2 of 4 steps",
                  "the coordinator, which the trace plays", "A start"):  # fmt: skip
         assert part in text
     assert "\x1b" not in text
-    assert replay_cli.not_asked(Replayed("group/converges", "c")).startswith("group/converges does not show")
+    assert replay_cli.why_unobservable(Replayed(clause="group/converges", client="c")).startswith(
+        "group/converges does not show"
+    )
 
 
 def test_the_recording_reads_back(tmp_path):
     run = shown("reset_on_retriable")
-    result = Replayed("group/owner", "java:4.0.0", broken=[Broken("group/owner", 1, "x")])
+    result = Replayed(clause="group/owner", client="java:4.0.0", broken=[BrokenClause("group/owner", 1, "x")])
     path = replay_cli.save(run, result, tmp_path)
-    assert path.name == f"{run.id}-java-4.0.0.json"
+    assert path.name == f"{runs.run_id(run)}-java-4.0.0.json"
     data = json.loads(path.read_text(encoding="utf-8"))
     assert (data["kind"], data["verdict"], data["broken"][0]["clause"]) == ("replay", "same", "group/owner")
 
@@ -346,7 +354,7 @@ def test_clients_that_there_are_not_are_refused(name, message):
 
 
 def test_a_version_of_java_is_taken():
-    assert replay_cli.profile_of("java:3.9.0") == Profile("java", "3.9.0")
+    assert replay_cli.profile_of("java:3.9.0") == ClientProfile("java", "3.9.0")
 
 
 def test_an_assignors_counterexample_is_not_played(rebalance: Rebalance, tmp_path):
@@ -385,41 +393,45 @@ def test_kafka_python_tells_nobody_of_an_empty_assignment(rebalance: Rebalance, 
 @pytest.mark.slow
 @pytest.mark.usefixtures("clients")
 def test_librdkafka_tells_of_an_empty_assignment():
-    result = replay(shown(EMPTY), Profile("confluent"))
+    result = replay(shown(EMPTY), ClientProfile("confluent"))
     assert (result.verdict, result.unforced, result.stopped) == ("none", [], "")
-    assert "A on_partitions_assigned(nothing)" in [one for step in result.shown for one in step["seen"]]
+    assert "A: onPartitionsAssigned()" in [one for step in result.shown for one in step["seen"]]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("clients")
 def test_librdkafka_keeps_its_membership_when_an_answer_is_lost():
-    result = replay(shown("reset_on_retriable"), Profile("confluent"))
+    result = replay(shown("reset_on_retriable"), ClientProfile("confluent"))
     assert (result.verdict, result.done) == ("none", result.steps)
-    assert "A hears join disconnect: stays a member, keeps its id" in [
+    assert "A hears JoinGroup disconnect: will rejoin" in [
         one for step in result.shown for one in step["seen"]
     ]
 
 
 def test_observations_in_words():
-    setup = SCENARIOS["dynamic"].setup(Size(members=2, partitions=2))
-    told = {
-        Callback(Call.LOST, Slot(1), Parts(0b10), False, True, Parts(0b10), Parts(0b10)):
-            "B on_partitions_lost(t-1)",
-        Completed(Slot(0), Parts(1), Parts(1), False, True, False, Parts(1)):
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=2))
+    sentences = {
+        Callback(call=Call.LOST, who=Slot(1), parts=Parts(0b10), eager=False, reset=True, owned=Parts(0b10),
+            believed=Parts(0b10)):
+            "B: onPartitionsLost(t-1)",
+        Completed(who=Slot(0), assigned=Parts(1), owned=Parts(1), eager=False, revoked=True, rejoin=False,
+            believed=Parts(1)):
             "A was assigned t-0, does not rejoin",
         Claimed(Slot(0), Parts(1), Generation(2), Generation(1)):
             "A claims t-0 of generation 2 (assigned in 1)",
         Left(Slot(0), Parts(0), False, True): "A leaves, without LeaveGroup",
-        Threw(Slot(0), "x"): "A: poll throws x",
+        Threw(Slot(0), "x"): "A: poll() throws x",
     }  # fmt: skip
-    assert [say(setup, one) for one in told] == list(told.values())
+    assert [observation_text(setup, one) for one in sentences] == list(sentences.values())
 
 
 def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path):
     def interrupted(*_: object, **__: object) -> Replayed:
-        return Replayed("group/owner", "confluent", stopped="interrupted", interrupted=True, steps=4, done=2)
+        return Replayed(
+            clause="group/owner", client="confluent", stopped="interrupted", interrupted=True, steps=4, done=2
+        )
 
-    monkeypatch.setattr("rebalance.gate.live.replay.replay", interrupted)
+    monkeypatch.setattr("rebalance.live.replay.attempts.replay", interrupted)
     path = runs.save(shown("reset_on_retriable"), tmp_path)
     ran = rebalance("replay", path, "--on", "confluent", "--out", tmp_path / "out")
     assert ran.code == 130
@@ -443,7 +455,7 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path)
 )
 def test_librdkafka_is_forced(switch, verdict, shows):
     """A listener that throws, a commit that is answered late, a JoinGroup that was left behind."""
-    result = replay(shown(switch), Profile("confluent"))
+    result = replay(shown(switch), ClientProfile("confluent"))
     assert (result.verdict, result.unforced, result.stopped) == (verdict, [], "")
     assert shows in "\n".join(one for step in result.shown for one in step["seen"])
 
@@ -455,12 +467,14 @@ def test_who_closes_with_a_request_under_way_has_sent_leave_group():
     fault = replace(SHOWN["clear_before_leave_prepare"], members=2)
     setup = fault.setup(on=False)
     built, events = machine(setup), list(shown("clear_before_leave_prepare").events[:-1])
-    *_, (state, _) = happens(built, built.initial[0], events)
+    *_, (state, _) = built.replay(events)
     for name, who in (("start", 1), ("join", 1), ("join", 1), ("heartbeat", 0), ("join", 0), ("close", 0)):
         event, outcome = next((e, o) for e, o in built.outcomes(state) if (e.action, e.who) == (name, who))
         state = built.apply(state, event, outcome)
         events.append(event)
-    result = replay(SavedRun(setup, "leave/sent", tuple(events)), Profile("confluent"))
+    result = replay(
+        SavedRun(setup=setup, clause="leave/sent", events=tuple(events)), ClientProfile("confluent")
+    )
     assert (result.verdict, result.stopped) == ("none", ""), result.broken
     assert "A leaves, with LeaveGroup" in result.shown[-1]["seen"]
 
@@ -468,7 +482,7 @@ def test_who_closes_with_a_request_under_way_has_sent_leave_group():
 @pytest.mark.nightly
 @pytest.mark.usefixtures("clients")
 def test_kafka_python_has_the_next_assignment_while_it_revokes():
-    result = replay(shown("assign_before_revoke_cb"), Profile("kafka-python"))
+    result = replay(shown("assign_before_revoke_cb"), ClientProfile("kafka-python"))
     assert (result.verdict, result.unforced) == ("same", [])
 
 
@@ -495,8 +509,8 @@ def test_java_clients_show_the_bugs_of_their_releases(switch, version, verdict):
     """The catalogue says in which releases; here these releases run."""
     pytest.importorskip("confluent_kafka", reason="the mock cluster comes with confluent-kafka")
     try:
-        result = replay(shown(switch), Profile("java", version))
-    except Unavailable as error:
+        result = replay(shown(switch), ClientProfile("java", version))
+    except ToolError as error:
         pytest.skip(str(error))
     assert result.verdict == verdict, (result.broken, result.unforced, result.stopped)
 
@@ -506,7 +520,7 @@ def test_java_clients_show_the_bugs_of_their_releases(switch, version, verdict):
 @pytest.mark.parametrize(("client", "verdict"), [("kafka-python", "same"), ("confluent", "none")])
 def test_two_owners_after_a_membership_that_was_lost_in_joining(client, verdict):
     """kafka-python 3.0.12 has KAFKA-12983: refused as unknown, it keeps and claims what it owned."""
-    result = replay(shown(FORGOTTEN), Profile(client))
+    result = replay(shown(FORGOTTEN), ClientProfile(client))
     assert result.verdict == verdict, (result.broken, result.unforced, result.stopped)
 
 
@@ -515,7 +529,7 @@ def test_two_owners_after_a_membership_that_was_lost_in_joining(client, verdict)
 
 def documented() -> dict[str, tuple[str, str]]:
     """Switch -> clause, and what came of it on librdkafka."""
-    (page,) = (Path(__file__).parents[2] / "docs").rglob("*replay*.md")
+    (page,) = (Path(__file__).parents[3] / "docs").rglob("*replay*.md")
     rows = [line.split(" | ") for line in page.read_text(encoding="utf-8").splitlines() if " | `" in line]
     return {cells[1].strip("`"): (cells[2], cells[3]) for cells in rows if len(cells) == 6}
 
@@ -525,19 +539,19 @@ def test_the_documentation_has_a_row_for_what_can_be_asked():
     assert {switch: clause for switch, (clause, _) in rows.items()} == {
         switch: SHOWN[switch].clause for switch in rows
     }
-    assert {switch for switch, one in SHOWN.items() if one.clause in ASKED} <= set(rows)
-    assert {SHOWN[switch].clause for switch in rows} - ASKED == {"group/converges"}
+    assert {switch for switch, one in SHOWN.items() if one.clause in OBSERVABLE_CLAUSES} <= set(rows)
+    assert {SHOWN[switch].clause for switch in rows} - OBSERVABLE_CLAUSES == {"group/converges"}
 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("clients")
 @pytest.mark.parametrize("switch", documented())
 def test_librdkafka_does_what_the_documentation_says(switch):
-    _, said = documented()[switch]
-    if said == "no such list":
+    _, documented_verdict = documented()[switch]
+    if documented_verdict == "no such list":
         with pytest.raises(Unsupported):
-            replay(shown(switch), Profile("confluent"))
+            replay(shown(switch), ClientProfile("confluent"))
         return
-    result = replay(shown(switch), Profile("confluent"))
+    result = replay(shown(switch), ClientProfile("confluent"))
     verdict = "not forced" if result.verdict == "inconclusive" else result.verdict
-    assert verdict == said, (result.broken, result.unforced, result.stopped)
+    assert verdict == documented_verdict, (result.broken, result.unforced, result.stopped)

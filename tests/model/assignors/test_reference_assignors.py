@@ -18,7 +18,7 @@ import networkx as nx
 import pytest
 from rebalance.model.assignor import Assignor, Promise
 from rebalance.model.assignors import NAMES, reference
-from rebalance.model.assignors.flow import Lot, blocks, elements
+from rebalance.model.assignors.flow import PartitionClass, blocks, elements
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -41,7 +41,8 @@ def tps(text: str) -> Partitions:
 
 def member(topics: str, own: str = "", generation: int = -1, **more: Any) -> Subscription:
     return replace(
-        Subscription(tuple(topics.split()), owned_partitions=tps(own), generation_id=generation), **more
+        Subscription(topics=tuple(topics.split()), owned_partitions=tps(own), generation_id=generation),
+        **more,
     )
 
 
@@ -144,7 +145,7 @@ def random_input(
         wanted = names if alike else rng.sample([*names, "unknown"], rng.randint(0, len(names)))
         claimed = rng.sample(everything, rng.randint(0, len(everything)) if rng.random() < 0.6 else 0)
         group[f"m{number}"] = Subscription(
-            tuple(wanted),
+            topics=tuple(wanted),
             owned_partitions=tuple(claimed),
             generation_id=rng.randint(-1, 3),
             rack_id=rng.choice([*racks, None]),
@@ -160,7 +161,7 @@ def racked_input(rng: random.Random) -> tuple[Cluster, dict[str, Subscription]]:
     claimed = {p: rng.randrange(8) for p in everything}
     group = {
         f"m{number}": Subscription(
-            tuple(rng.sample(names, rng.randint(1, 3 if len(names) > 2 else 2))),
+            topics=tuple(rng.sample(names, rng.randint(1, 3 if len(names) > 2 else 2))),
             owned_partitions=tuple(p for p in everything if claimed[p] == number),
             generation_id=1,
             rack_id=rng.choice([*racks, None]),
@@ -241,8 +242,12 @@ def test_the_two_oracles_agree() -> None:
 
 def test_blocks_split_where_loads_must_differ() -> None:
     """Six partitions only member 0 may have, one that 0 and 1 share, three for 2 and 3."""
-    lots = [Lot(6, 0b0001, 0b0001), Lot(1, 0b0011, 0b0011), Lot(3, 0b1100, 0b1100)]
-    found = {(b.floor, tuple(elements(b.members))) for b in blocks(lots, 4)}
+    classes = [
+        PartitionClass(6, 0b0001, 0b0001),
+        PartitionClass(1, 0b0011, 0b0011),
+        PartitionClass(3, 0b1100, 0b1100),
+    ]
+    found = {(b.floor, tuple(elements(b.members))) for b in blocks(classes, 4)}
     assert found == {(6, (0,)), (1, (1, 2, 3))}
 
 
@@ -629,7 +634,7 @@ def test_a_million_partitions() -> None:
     """Measured: about 1 s."""
     names = tuple(f"t{n:03d}" for n in range(500))
     fresh, joined = timed(
-        Cluster.of(dict.fromkeys(names, 2000)), {f"m{n:04d}": Subscription(names) for n in range(2000)}
+        Cluster.of(dict.fromkeys(names, 2000)), {f"m{n:04d}": Subscription(topics=names) for n in range(2000)}
     )
     assert max(fresh, joined) < 4
 
@@ -640,7 +645,9 @@ def test_unequal_subscriptions_at_size(topics: int, size: int, share: float) -> 
     """Measured: 1 to 2.5 s."""
     rng = random.Random(1)
     names = tuple(f"t{n:03d}" for n in range(topics))
-    group = {f"m{n:04d}": Subscription(tuple(rng.sample(names, int(share * topics)))) for n in range(2000)}
-    group["m0000"] = Subscription(names[:-1])
+    group = {
+        f"m{n:04d}": Subscription(topics=tuple(rng.sample(names, int(share * topics)))) for n in range(2000)
+    }
+    group["m0000"] = Subscription(topics=names[:-1])
     fresh, joined = timed(Cluster.of(dict.fromkeys(names, size)), group)
     assert max(fresh, joined) < 10

@@ -6,12 +6,12 @@ import re
 from itertools import chain
 
 import pytest
-from rebalance.model import catalogue, decisions
-from rebalance.model.catalogue import CATALOGUE, PROPERTIES, Entry, entries_of, shipped
-from rebalance.model.decisions import DECISIONS
-from rebalance.model.releases import Version, parse, version
-from rebalance.model.switches import NOT_EXPRESSED as NO_SWITCH
-from rebalance.model.switches import SWITCHES
+from rebalance.model.bugs import catalogue, decisions
+from rebalance.model.bugs.catalogue import CATALOGUE, PROPERTIES, Entry, entries_of, shipped
+from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.releases import Version, parse, version
+from rebalance.model.bugs.switches import NOT_EXPRESSED as NO_SWITCH
+from rebalance.model.bugs.switches import SWITCHES
 
 LISTED = """
     U1 U2 U3 U4 U5 U6 U7 U8 U9
@@ -153,11 +153,11 @@ def test_assignor_switches_tell_the_same_releases() -> None:
     prose, wrong = [], []
     for id_, switch in SWITCHES.items():
         try:
-            told = names(switch.shipped)
+            documented = names(switch.shipped)
         except ValueError:
             prose.append(id_)
             continue
-        if told != names(shipped(id_)):
+        if documented != names(shipped(id_)):
             wrong.append(id_)
     assert prose == [
         "user_data_once",

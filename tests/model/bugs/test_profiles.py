@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from rebalance.model.assignors import reference
-from rebalance.model.decisions import DECISIONS
-from rebalance.model.profiles import (
+from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.profiles import (
     BROKERS,
     CLIENTS,
     INERT,
@@ -16,8 +16,8 @@ from rebalance.model.profiles import (
     decisions_in,
     switches_in,
 )
-from rebalance.model.releases import CURRENT
-from rebalance.model.switches import SWITCHES
+from rebalance.model.bugs.releases import CURRENT
+from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.values import Cluster, Subscription, TopicPartition
 
 JAVA = ["java-2.4", "java-2.6", "java-2.8.0", "java-2.8.1", "java-3.0"]
@@ -189,10 +189,10 @@ def test_metadata() -> None:
 def member(topics: str, own: str = "", generation: int = -1) -> Subscription:
     claims = (word.split("-") for word in own.split())
     owned = tuple(TopicPartition(topic, int(index)) for topic, index in claims)
-    return Subscription(tuple(topics.split()), owned_partitions=owned, generation_id=generation)
+    return Subscription(topics=tuple(topics.split()), owned_partitions=owned, generation_id=generation)
 
 
-# Switch -> a call that shows it (see tests/model/test_switches.py).
+# Switch -> a call that shows it (see tests/model/bugs/test_switches.py).
 CALLS = {
     "last_claim_wins": ({"t": 2}, {"A": member("t", "t-0", 9), "B": member("t", "t-0", 1)}),
     "trust_all_claims": ({"t": 3}, {"A": member("t", "t-0 t-1", 1), "B": member("t", "t-1 t-2", 1)}),

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from rebalance.model.assignors import NAMES, reference
 from rebalance.model.assignors.shipped import IllegalStateError
-from rebalance.model.switches import NOT_EXPRESSED, SWITCHES
+from rebalance.model.bugs.switches import NOT_EXPRESSED, SWITCHES
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -34,7 +34,7 @@ def tps(text: str) -> Partitions:
 def member(topics: str, own: str = "", generation: int = -1, rack: str | None = None) -> Subscription:
     """Claims go into the field and, for sticky, into the user data alike."""
     return Subscription(
-        tuple(topics.split()),
+        topics=tuple(topics.split()),
         user_data=encode_sticky_user_data(tps(own), generation),
         owned_partitions=tps(own),
         generation_id=generation,
@@ -277,7 +277,7 @@ def within(seconds: float) -> Iterator[None]:
 
 def crowd() -> tuple[Cluster, dict[str, Subscription]]:
     """As many partitions as members, and one member more (KAFKA-9987)."""
-    return Cluster.of({"t": 2100}), {f"m{n:04d}": Subscription(("t",)) for n in range(2101)}
+    return Cluster.of({"t": 2100}), {f"m{n:04d}": Subscription(topics=("t",)) for n in range(2101)}
 
 
 @pytest.mark.parametrize("id_", ["quadratic_general", "is_balanced_off_by_one"])
@@ -287,7 +287,8 @@ def test_small_groups_do_not_notice(id_: str) -> None:
         names = [f"t{n}" for n in range(rng.randint(1, 4))]
         cluster = Cluster.of({name: rng.randint(1, 4) for name in names})
         group = {
-            f"m{n}": Subscription(tuple(rng.sample(names, rng.randint(1, len(names))))) for n in range(4)
+            f"m{n}": Subscription(topics=tuple(rng.sample(names, rng.randint(1, len(names)))))
+            for n in range(4)
         }
         name = SWITCHES[id_].assignor
         assert reference(name, [id_]).assign(cluster, group) == reference(name).assign(cluster, group)

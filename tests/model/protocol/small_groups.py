@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Consumer, Runs, Setup
+from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import (
     Generation,
     Life,
@@ -55,7 +55,12 @@ def setup(
     """Members that are all alike, each with one stage per assignor list; ``topics`` and ``exist`` are
     partition masks."""
     parts = tuple(Parts(mask) for mask in topics) or (Parts((1 << partitions) - 1),)
-    stages = tuple(Runs(names, frozenset(decisions), (), version, tells) for names in lists)
+    stages = tuple(
+        ConsumerConfig(
+            assignors=names, decisions=frozenset(decisions), switches=(), version=version, tells=tells
+        )
+        for names in lists
+    )
     everything = Topics((1 << len(parts)) - 1)
     return Setup(
         consumers=tuple(
@@ -117,10 +122,12 @@ class Game:
 def stable(generation: int = 3, owned: int = 0, own_gen: int | None = None, **more: Any) -> Member:
     """A member at rest in ``generation``, with member id 1; ``more`` are other fields of it."""
     given = own_gen if own_gen is not None else generation if owned else -1
-    rest = Member(Life.UP, 0, MemberState.STABLE, Generation(generation), 1, rejoin=False)
+    rest = Member(
+        life=Life.UP, stage=0, state=MemberState.STABLE, generation=Generation(generation), id=1, rejoin=False
+    )
     holds = rest._replace(owned=Parts(owned), told=Parts(owned), own_gen=Generation(given))
-    told = holds._replace(topics=SUBSCRIBED, joined_topics=SUBSCRIBED, view=Parts(0b11))
-    return told._replace(**more)
+    subscribed = holds._replace(topics=SUBSCRIBED, joined_topics=SUBSCRIBED, view=Parts(0b11))
+    return subscribed._replace(**more)
 
 
 def meta(assignors: tuple[str, ...] = COOPERATIVE, **more: Any) -> Metadata:

@@ -19,10 +19,10 @@ from rebalance.model.protocol.state import (
     Late,
     Life,
     Member,
+    MemberRecord,
     MemberState,
     Metadata,
     Parts,
-    Record,
     Refused,
     Replaced,
     Slot,
@@ -32,7 +32,17 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.small_groups import BOTH, COOPERATIVE, EAGER, NOBODY, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import (
+    BOTH,
+    COOPERATIVE,
+    EAGER,
+    NOBODY,
+    Game,
+    Step,
+    meta,
+    setup,
+    stable,
+)
 
 A1, B1 = Id(Slot(0), 1), Id(Slot(1), 1)
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
@@ -54,9 +64,14 @@ def group(state: GroupState, leader: Id | None = B1, protocol: str = "cooperativ
     return Group(state, Generation(3), leader, protocol)
 
 
-def here(game: Game, join: Join, state: GroupState, mine: tuple[Record, ...], **more: Any) -> Step:
+def here(game: Game, join: Join, state: GroupState, mine: tuple[MemberRecord, ...], **more: Any) -> Step:
     """A JoinGroup of A arrives at a group in ``state`` that has ``mine`` of A, and B."""
-    values = {"group": group(state), "record_A": mine, "record_B": (Record(1, meta(), synced=True),), **more}
+    values = {
+        "group": group(state),
+        "record_A": mine,
+        "record_B": (MemberRecord(1, meta(), synced=True),),
+        **more,
+    }
     return game.step("join request", wire_A=join, **values)
 
 
@@ -67,12 +82,12 @@ def here(game: Game, join: Join, state: GroupState, mine: tuple[Record, ...], **
 def test_a_dynamic_member_without_an_id_is_given_one(state: GroupState):
     step = here(DYNAMIC, Join(0, meta()), state, ())
     assert step.after["wire A"] == Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
-    assert step.after["record A"] == (Record(1, None),)
+    assert step.after["record A"] == (MemberRecord(1, None),)
     assert step.after["group"] == group(state)
 
 
 def test_each_id_is_another():
-    step = here(DYNAMIC, Join(0, meta()), PREPARING, (Record(1, meta()), Record(4, None)))
+    step = here(DYNAMIC, Join(0, meta()), PREPARING, (MemberRecord(1, meta()), MemberRecord(4, None)))
     assert step.after["wire A"].given == 5
 
 
@@ -84,13 +99,13 @@ def test_an_id_that_the_group_does_not_know(state: GroupState):
 
 
 def test_a_static_id_that_was_replaced_is_fenced():
-    step = here(STATIC, Join(1, meta()), STABLE, (Record(2, meta(), synced=True),))
+    step = here(STATIC, Join(1, meta()), STABLE, (MemberRecord(2, meta(), synced=True),))
     assert step.after["wire A"].error is Error.FENCED_INSTANCE_ID
 
 
 @pytest.mark.parametrize("state", [EMPTY, PREPARING, COMPLETING, STABLE])
 def test_a_pending_id_is_admitted(state: GroupState):
-    step = here(DYNAMIC, Join(1, meta()), state, (Record(1, None),))
+    step = here(DYNAMIC, Join(1, meta()), state, (MemberRecord(1, None),))
     assert step.after["wire A"] == JoinParked(1)
     (record,) = step.after["record A"]
     assert (record.meta, record.joined) == (meta(), True)
@@ -108,7 +123,7 @@ def test_a_pending_id_is_admitted(state: GroupState):
     ],
 )
 def test_protocols_must_fit(stored: tuple[str, ...], offered: tuple[str, ...], error: Error):
-    other = (Record(1, meta(stored), synced=True),)
+    other = (MemberRecord(1, meta(stored), synced=True),)
     for state in (PREPARING, COMPLETING, STABLE):
         step = here(MIXED, Join(0, meta(offered)), state, (), record_B=other)
         assert step.after["wire A"].error is error
@@ -119,13 +134,13 @@ def test_an_empty_group_takes_any_protocol():
 
 
 def test_the_own_old_entry_counts():
-    mine = (Record(1, meta(EAGER), synced=True),)
+    mine = (MemberRecord(1, meta(EAGER), synced=True),)
     step = here(MIXED, Join(1, meta(COOPERATIVE)), STABLE, mine, record_B=())
     assert step.after["wire A"].error is Error.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_pending_id_supports_nothing():
-    step = here(MIXED, Join(0, meta(COOPERATIVE)), EMPTY, (), record_B=(Record(1, None),))
+    step = here(MIXED, Join(0, meta(COOPERATIVE)), EMPTY, (), record_B=(MemberRecord(1, None),))
     assert step.after["wire A"].error is Error.MEMBER_ID_REQUIRED
 
 
@@ -134,7 +149,7 @@ def test_group_max_size():
     for state in (COMPLETING, STABLE):
         refused = here(game, Join(0, meta()), state, ()).after["wire A"]
         assert refused.error is Error.GROUP_MAX_SIZE_REACHED
-        known = here(game, Join(1, meta()), state, (Record(1, meta(), synced=True),)).after["wire A"]
+        known = here(game, Join(1, meta()), state, (MemberRecord(1, meta(), synced=True),)).after["wire A"]
         assert not isinstance(known, Refused)
     assert here(game, Join(0, meta()), EMPTY, (), record_B=()).after["wire A"].given == 1
 
@@ -148,7 +163,7 @@ def test_group_max_size():
 )
 def test_group_max_size_while_preparing(other_came: bool, error: Error):
     game = Game(setup(max_size=1))
-    other = (Record(1, meta(), joined=other_came),)
+    other = (MemberRecord(1, meta(), joined=other_came),)
     assert here(game, Join(0, meta()), PREPARING, (), record_B=other).after["wire A"].error is error
 
 
@@ -157,7 +172,7 @@ OTHER = meta(owned=Parts(0b01))
 
 
 @pytest.mark.parametrize(
-    ("state", "leads", "said", "answered", "rebalances"),
+    ("state", "leads", "sent", "answered", "rebalances"),
     [
         (PREPARING, False, meta(), None, False),
         (PREPARING, False, OTHER, None, False),
@@ -172,14 +187,14 @@ OTHER = meta(owned=Parts(0b01))
     ],
 )
 def test_a_known_member_joins(
-    state: GroupState, leads: bool, said: Metadata, answered: bool | None, rebalances: bool
+    state: GroupState, leads: bool, sent: Metadata, answered: bool | None, rebalances: bool
 ):
     """``answered``: at once, as leader or not; None: its JoinGroup is parked."""
     before = group(state, A1 if leads else B1)
-    step = here(DYNAMIC, Join(1, said), state, (Record(1, meta(), synced=True),), group=before)
+    step = here(DYNAMIC, Join(1, sent), state, (MemberRecord(1, meta(), synced=True),), group=before)
     (record,) = step.after["record A"]
     if answered is None:
-        assert (step.after["wire A"], record.joined, record.meta) == (JoinParked(1), True, said)
+        assert (step.after["wire A"], record.joined, record.meta) == (JoinParked(1), True, sent)
     else:
         assert step.after["wire A"] == JoinOk(1, Generation(3), "cooperative-sticky", answered)
         assert not record.joined
@@ -193,7 +208,7 @@ def test_a_follower_that_enforces_a_rebalance_with_equal_bytes_is_not_heard(vers
     game = Game(setup(lists=(EAGER,), version=version))
     joins = game.step("join", member_A=stable(owned=0b01, rejoin=True)).after["wire A"]
     again = game.step("join", member_A=stable(generation=4, owned=0b10, rejoin=True)).after["wire A"]
-    step = here(game, again, STABLE, (Record(1, joins.meta, synced=True),))
+    step = here(game, again, STABLE, (MemberRecord(1, joins.meta, synced=True),))
     assert (step.after["group"].state is PREPARING) is rebalances
 
 
@@ -201,7 +216,9 @@ def test_what_is_not_written_makes_no_difference():
     game = Game(setup(version=1, tells=False))
     first = game.step("join", member_A=stable(3, 0b01, own_gen=2, rejoin=True)).after["wire A"]
     again = game.step("join", member_A=stable(4, 0b01, own_gen=4, rejoin=True)).after["wire A"]
-    assert here(game, again, STABLE, (Record(1, first.meta, synced=True),)).after["group"].state is STABLE
+    assert (
+        here(game, again, STABLE, (MemberRecord(1, first.meta, synced=True),)).after["group"].state is STABLE
+    )
 
 
 # -- 2.1 the rebalance begins, the join phase lasts ----------------------------------------------------
@@ -219,7 +236,9 @@ def test_parked_syncs_wait_while_it_lasts():
     assert DYNAMIC.steps("sync refused", wire_A=SyncParked(1, Generation(3)), group=group(COMPLETING)) == []
 
 
-def phase(game: Game, a: tuple[Record, ...], b: tuple[Record, ...], *, first: bool = False, **more: Any):
+def phase(
+    game: Game, a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], *, first: bool = False, **more: Any
+):
     wires = {
         f"wire_{slot}": JoinParked(records[0].id) if records and records[0].joined else None
         for slot, records in (("A", a), ("B", b))
@@ -229,11 +248,11 @@ def phase(game: Game, a: tuple[Record, ...], b: tuple[Record, ...], *, first: bo
 
 
 CAME, MISSING, GIVEN_UP = (
-    (Record(1, meta(), joined=True),),
-    (Record(1, meta()),),
-    (Record(1, meta(), given_up=True),),
+    (MemberRecord(1, meta(), joined=True),),
+    (MemberRecord(1, meta()),),
+    (MemberRecord(1, meta(), given_up=True),),
 )
-PENDING = (Record(1, None),)
+PENDING = (MemberRecord(1, None),)
 
 
 @pytest.mark.parametrize(
@@ -248,11 +267,13 @@ PENDING = (Record(1, None),)
         (MISSING, MISSING, False, False),
         ((), (), False, True),
         (PENDING, (), False, False),
-        (CAME, (*GIVEN_UP, Record(2, None)), False, True),  # at the timeout, whoever is pending
+        (CAME, (*GIVEN_UP, MemberRecord(2, None)), False, True),  # at the timeout, whoever is pending
         (GIVEN_UP, GIVEN_UP, False, True),  # they are dropped first, and nobody is left
     ],
 )
-def test_when_the_join_phase_ends(a: tuple[Record, ...], b: tuple[Record, ...], first: bool, ends: bool):
+def test_when_the_join_phase_ends(
+    a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], first: bool, ends: bool
+):
     assert bool(phase(DYNAMIC, a, b, first=first)) is ends
 
 
@@ -285,7 +306,7 @@ def test_a_dynamic_member_that_did_not_come_is_dropped_without_a_word():
 
 
 @pytest.mark.parametrize("a", [CAME, ()])
-def test_any_member_that_came_may_follow_a_leader_that_did_not(a: tuple[Record, ...]):
+def test_any_member_that_came_may_follow_a_leader_that_did_not(a: tuple[MemberRecord, ...]):
     game = Game(setup(members=3))
     wires = {f"wire_{s}": JoinParked(1) for s in "AC"}
     steps = game.steps(
@@ -299,10 +320,13 @@ def test_a_leader_that_was_removed_leads_no_more():
     """2.2: the current leader leads on; one that was removed is not that, though the model may give its id
     again."""
     game = Game(setup())
-    values = {"record_A": (Record(1, meta(), synced=True),), "record_B": (Record(1, meta(), synced=True),)}
+    values = {
+        "record_A": (MemberRecord(1, meta(), synced=True),),
+        "record_B": (MemberRecord(1, meta(), synced=True),),
+    }
     removed = game.step("session expires", group=group(STABLE, A1), **values).after
     given = game.step("join request", wire_A=Join(0, meta()), group=removed["group"]).after["wire A"].given
-    came = (Record(given, meta(), joined=True),)
+    came = (MemberRecord(given, meta(), joined=True),)
     steps = game.steps(
         "join phase ends", NOBODY, group=removed["group"], record_A=came, record_B=CAME,
         wire_A=JoinParked(given), wire_B=JoinParked(1),
@@ -314,8 +338,8 @@ def test_a_leader_that_was_removed_leads_no_more():
 def test_a_silent_static_member_is_represented_by_what_it_said_last(stale: bool, owned: int, own_gen: int):
     """2.2, consequence (a); as specified also by what it was assigned since."""
     game = Game(setup(static=True, coordinator=("silent_static_claims_stale",) if stale else ()))
-    said = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(2))
-    away = (Record(1, said, Parts(0b11), synced=True, given_up=True),)
+    sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(2))
+    away = (MemberRecord(1, sent, Parts(0b11), synced=True, given_up=True),)
     (step,) = phase(game, CAME, away)
     (record,) = step.after["record B"]
     assert record.silent
@@ -349,15 +373,15 @@ def test_select_protocol(lists: list[tuple[str, ...]], winners: list[str]):
 
 
 def test_a_tie_goes_to_either():
-    a = (Record(1, meta(("range", "cooperative-sticky")), joined=True),)
-    b = (Record(1, meta(("cooperative-sticky", "range")), joined=True),)
+    a = (MemberRecord(1, meta(("range", "cooperative-sticky")), joined=True),)
+    b = (MemberRecord(1, meta(("cooperative-sticky", "range")), joined=True),)
     steps = phase(MIXED, a, b)
     assert sorted(step.after["group"].protocol for step in steps) == ["cooperative-sticky", "range"]
 
 
 # -- 2.4 SyncGroup -------------------------------------------------------------------------------------
 
-MINE = (Record(1, meta(), Parts(0b01)),)
+MINE = (MemberRecord(1, meta(), Parts(0b01)),)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +396,7 @@ MINE = (Record(1, meta(), Parts(0b01)),)
         (PREPARING, MINE, 3, Error.REBALANCE_IN_PROGRESS),
     ],
 )
-def test_sync_errors(state: GroupState, records: tuple[Record, ...], generation: int, error: Error):
+def test_sync_errors(state: GroupState, records: tuple[MemberRecord, ...], generation: int, error: Error):
     wire = Sync(1, Generation(generation))
     step = DYNAMIC.step("sync request", wire_A=wire, group=group(state), record_A=records)
     assert step.after["wire A"] == Refused("sync", error, 1, Generation(generation))
@@ -380,7 +404,11 @@ def test_sync_errors(state: GroupState, records: tuple[Record, ...], generation:
 
 
 def test_the_sync_of_a_replaced_id_is_fenced():
-    values = {"wire_A": Sync(1, Generation(3)), "group": group(STABLE), "record_A": (Record(2, meta()),)}
+    values = {
+        "wire_A": Sync(1, Generation(3)),
+        "group": group(STABLE),
+        "record_A": (MemberRecord(2, meta()),),
+    }
     assert STATIC.step("sync request", **values).after["wire A"].error is Error.FENCED_INSTANCE_ID
 
 
@@ -393,7 +421,7 @@ def test_a_follower_waits_for_the_leader():
 
 @pytest.mark.parametrize("assigned", [Parts(0b01), Parts(0), None])
 def test_a_late_sync_gets_what_is_stored(assigned: Parts | None):
-    record = Record(1, meta(), assigned)
+    record = MemberRecord(1, meta(), assigned)
     step = DYNAMIC.step(
         "sync request", wire_A=Sync(1, Generation(3)), group=group(STABLE), record_A=(record,)
     )
@@ -405,7 +433,8 @@ def test_the_leader_settles_the_group():
     grants = (Grant(A1, Parts(0b01)),)
     step = DYNAMIC.step(
         "leader sync", wire_A=Sync(1, Generation(3), grants), group=group(COMPLETING, A1),
-        record_A=(Record(1, meta()),), record_B=(Record(1, meta(), synced=True), Record(2, None)),
+        record_A=(MemberRecord(1, meta()),),
+        record_B=(MemberRecord(1, meta(), synced=True), MemberRecord(2, None)),
         wire_B=SyncParked(1, Generation(3)),
     )  # fmt: skip
     assert step.after["group"] == group(STABLE, A1)
@@ -447,7 +476,7 @@ def test_nobody_settles_but_the_leader():
 )
 def test_answers_to_heartbeats_and_commits(
     state: GroupState,
-    records: tuple[Record, ...],
+    records: tuple[MemberRecord, ...],
     generation: int,
     heartbeat: Error | None,
     commit: Error | None,
@@ -462,7 +491,7 @@ def test_answers_to_heartbeats_and_commits(
 def test_the_heartbeat_of_a_replaced_id_is_fenced():
     late = Late("heartbeat", 1, Generation(3))
     step = STATIC.step(
-        "late request arrives", stray_A=late, group=group(STABLE), record_A=(Record(2, meta()),)
+        "late request arrives", stray_A=late, group=group(STABLE), record_A=(MemberRecord(2, meta()),)
     )
     assert step.after["stray A"].error is Error.FENCED_INSTANCE_ID
 
@@ -475,16 +504,16 @@ AWAY = Member(life=Life.PAUSED, state=MemberState.STABLE, id=1, generation=Gener
 @pytest.mark.parametrize(
     ("state", "record", "expires", "then"),
     [
-        (STABLE, Record(1, meta(), synced=True), True, PREPARING),
-        (COMPLETING, Record(1, meta()), True, PREPARING),
-        (PREPARING, Record(1, meta()), True, PREPARING),
-        (PREPARING, Record(1, meta(), joined=True), False, None),  # parked in JoinGroup
-        (COMPLETING, Record(1, meta(), synced=True), False, None),  # parked in SyncGroup
-        (STABLE, Record(1, None), True, STABLE),  # pending: no rebalance
-        (PREPARING, Record(1, None), True, PREPARING),
+        (STABLE, MemberRecord(1, meta(), synced=True), True, PREPARING),
+        (COMPLETING, MemberRecord(1, meta()), True, PREPARING),
+        (PREPARING, MemberRecord(1, meta()), True, PREPARING),
+        (PREPARING, MemberRecord(1, meta(), joined=True), False, None),  # parked in JoinGroup
+        (COMPLETING, MemberRecord(1, meta(), synced=True), False, None),  # parked in SyncGroup
+        (STABLE, MemberRecord(1, None), True, STABLE),  # pending: no rebalance
+        (PREPARING, MemberRecord(1, None), True, PREPARING),
     ],
 )
-def test_session_expiry(state: GroupState, record: Record, expires: bool, then: GroupState | None):
+def test_session_expiry(state: GroupState, record: MemberRecord, expires: bool, then: GroupState | None):
     steps = DYNAMIC.steps("session expires", member_A=AWAY, group=group(state), record_A=(record,))
     assert bool(steps) is expires
     if expires:
@@ -510,7 +539,7 @@ def test_a_new_member_that_vanished_expires_though_its_join_is_parked(kind: str)
 
 def test_b1_is_about_new_members_only():
     game = Game(setup(version=1, coordinator=("new_member_never_expires",)))
-    old = (Record(1, meta(version=1, owned=Parts(0b01), own_gen=Generation(3)), synced=True),)
+    old = (MemberRecord(1, meta(version=1, owned=Parts(0b01), own_gen=Generation(3)), synced=True),)
     assert game.steps("session expires", member_A=AWAY, group=group(STABLE), record_A=old)
 
 
@@ -526,9 +555,9 @@ def test_the_session_of_a_member_at_work_expires_by_a_fault_only():
 def test_members_that_never_sync_are_removed(state: GroupState, static: bool):
     game = STATIC if static else DYNAMIC
     values = {"member_A": AWAY, "group": group(state)}
-    (step,) = game.steps("rebalance timeout", record_A=(Record(1, meta()),), **values)
+    (step,) = game.steps("rebalance timeout", record_A=(MemberRecord(1, meta()),), **values)
     assert (step.after["record A"], step.after["group"].state) == ((), PREPARING)
-    assert game.steps("rebalance timeout", record_A=(Record(1, meta(), synced=True),), **values) == []
+    assert game.steps("rebalance timeout", record_A=(MemberRecord(1, meta(), synced=True),), **values) == []
 
 
 @pytest.mark.parametrize(
@@ -537,7 +566,7 @@ def test_members_that_never_sync_are_removed(state: GroupState, static: bool):
 )
 def test_a_silent_static_member_never_syncs(decision: str, removed: bool):
     game = Game(setup(static=True, coordinator=(decision,) if decision else ()))
-    silent = (Record(1, meta(), silent=True),)
+    silent = (MemberRecord(1, meta(), silent=True),)
     steps = game.steps("rebalance timeout", member_A=Member(), group=group(STABLE), record_A=silent)
     assert bool(steps) is removed
 
@@ -551,12 +580,12 @@ def test_a_parked_join_of_a_removed_member_is_answered():
 @pytest.mark.parametrize(
     ("state", "record", "then"),
     [
-        (STABLE, Record(1, meta(), synced=True), PREPARING),
-        (COMPLETING, Record(1, meta()), PREPARING),
-        (PREPARING, Record(1, meta()), PREPARING),
+        (STABLE, MemberRecord(1, meta(), synced=True), PREPARING),
+        (COMPLETING, MemberRecord(1, meta()), PREPARING),
+        (PREPARING, MemberRecord(1, meta()), PREPARING),
     ],
 )
-def test_leave_group(state: GroupState, record: Record, then: GroupState):
+def test_leave_group(state: GroupState, record: MemberRecord, then: GroupState):
     game = Game(setup(faults=("close",)))
     step = game.step("close", member_A=stable(), group=group(state), record_A=(record,))
     assert (step.after["record A"], step.after["group"].state) == ((), then)
@@ -565,10 +594,10 @@ def test_leave_group(state: GroupState, record: Record, then: GroupState):
 # -- 2.5 static membership -----------------------------------------------------------------------------
 
 
-def back(state: GroupState, said: Metadata, *, leads: bool = False, game: Game = STATIC, **more: Any) -> Step:
+def back(state: GroupState, sent: Metadata, *, leads: bool = False, game: Game = STATIC, **more: Any) -> Step:
     """A static process was started again and joins without an id; it holds nothing."""
-    old = (Record(1, meta(), Parts(0b01), synced=True),)
-    return here(game, Join(0, said), state, old, group=group(state, A1 if leads else B1), **more)
+    old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
+    return here(game, Join(0, sent), state, old, group=group(state, A1 if leads else B1), **more)
 
 
 @pytest.mark.parametrize("leads", [False, True])
@@ -598,7 +627,7 @@ def test_a_static_member_returns_and_the_selected_protocol_changes(lists: tuple[
     """It was alone with its list, and the group had selected the first name in it."""
     game = Game(setup(members=1, static=True, lists=EITHER))
     old, new = lists
-    before = Record(1, meta(old), Parts(0), synced=True)
+    before = MemberRecord(1, meta(old), Parts(0), synced=True)
     step = game.step(
         "join request", wire_A=Join(0, meta(new)), group=group(STABLE, A1, old[0]), record_A=(before,)
     )
@@ -608,7 +637,7 @@ def test_a_static_member_returns_and_the_selected_protocol_changes(lists: tuple[
 def test_a_static_member_returns_with_another_order_of_assignors():
     """2.5: what counts is what the group selects, not whether the selected protocol is still offered."""
     game = Game(setup(members=1, static=True, lists=EITHER))
-    before = Record(1, meta(("range", "cooperative-sticky")), Parts(0), synced=True)
+    before = MemberRecord(1, meta(("range", "cooperative-sticky")), Parts(0), synced=True)
     step = game.step(
         "join request", wire_A=Join(0, meta(("cooperative-sticky", "range"))),
         group=group(STABLE, A1, "range"), record_A=(before,),
@@ -627,7 +656,7 @@ def test_a_static_member_returns_with_another_order_of_assignors():
 def test_everybody_else_has_a_vote_when_a_static_member_returns(theirs: int):
     """2.5 and 2.3: B supports range only, so the group cannot select anything else."""
     game = Game(setup(static=True, lists=EITHER))
-    mine, other = (Record(1, meta(EAGER), Parts(parts), synced=True) for parts in (0, theirs))
+    mine, other = (MemberRecord(1, meta(EAGER), Parts(parts), synced=True) for parts in (0, theirs))
     step = game.step(
         "join request", wire_A=Join(0, meta(("cooperative-sticky", "range"))),
         group=group(STABLE, B1, "range"), record_A=(mine,), record_B=(other,),
@@ -649,7 +678,7 @@ def test_a_static_member_is_new():
 
 
 def test_a_static_member_that_knows_its_id_is_as_any_other():
-    mine = (Record(1, meta(), synced=True),)
+    mine = (MemberRecord(1, meta(), synced=True),)
     assert here(STATIC, Join(1, meta()), STABLE, mine).after["wire A"] == JoinOk(
         1, Generation(3), "cooperative-sticky"
     )
@@ -658,7 +687,7 @@ def test_a_static_member_that_knows_its_id_is_as_any_other():
 
 def test_the_parked_join_of_a_replaced_id_is_fenced():
     step = STATIC.step(
-        "join refused", wire_A=JoinParked(1), group=group(PREPARING), record_A=(Record(2, meta()),)
+        "join refused", wire_A=JoinParked(1), group=group(PREPARING), record_A=(MemberRecord(2, meta()),)
     )
     assert step.after["wire A"].error is Error.FENCED_INSTANCE_ID
 
@@ -666,7 +695,7 @@ def test_the_parked_join_of_a_replaced_id_is_fenced():
 def persisted(action: str, decisions: tuple[str, ...] = ()) -> list[int]:
     """The ids in the log after a static member returned by ``action``."""
     game = Game(setup(static=True, faults=("failover",), coordinator=decisions))
-    old = (Record(1, meta(), Parts(0b01), synced=True),)
+    old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
     request = {"wire_A" if action == "join request" else "stray_A": Join(0, meta())}
     step = game.step(action, group=group(STABLE), record_A=old, log_A=old, log=group(STABLE), **request)
     assert [record.id for record in step.after["record A"]] == [2]
@@ -685,14 +714,14 @@ def test_a_replacement_by_an_abandoned_join_is_persisted():
 # -- 2.6 failover --------------------------------------------------------------------------------------
 
 FAILS = Game(setup(faults=("failover",)))
-LOGGED = (Record(1, meta(), Parts(0b01), synced=True),)
+LOGGED = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
 
 
 def test_the_log_is_what_comes_back():
     """Phase, pending ids, the bumped generation and removals since the last append are forgotten."""
     step = FAILS.step(
         "failover", NOBODY, group=group(COMPLETING)._replace(generation=Generation(4)), log=group(STABLE),
-        record_A=(Record(1, OTHER), Record(2, None)), log_A=LOGGED, log_B=LOGGED,
+        record_A=(MemberRecord(1, OTHER), MemberRecord(2, None)), log_A=LOGGED, log_B=LOGGED,
     )  # fmt: skip
     assert step.after["group"] == group(STABLE)
     assert (step.after["record A"], step.after["record B"]) == (LOGGED, LOGGED)
@@ -728,7 +757,7 @@ def test_the_log_keeps_the_selected_protocol(decision: str, names: tuple[str, ..
     game = Game(setup(lists=(BOTH,), faults=("failover",), coordinator=(decision,) if decision else ()))
     step = game.step(
         "leader sync", wire_A=Sync(1, Generation(3), (Grant(A1, Parts(0b01)),)),
-        group=group(COMPLETING, A1, "range"), record_A=(Record(1, meta(BOTH)), Record(2, None)),
+        group=group(COMPLETING, A1, "range"), record_A=(MemberRecord(1, meta(BOTH)), MemberRecord(2, None)),
     )  # fmt: skip
     (kept,) = step.after["log A"]
     assert (kept.meta.assignors, kept.assigned, kept.id) == (names, 0b01, 1)

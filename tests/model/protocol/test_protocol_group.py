@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.explore import fast
-from rebalance.explore.liveness import judge
-from rebalance.explore.search import Limits, Stop
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits, Stop
+from rebalance.explore.liveness.liveness import judge
 from rebalance.model.machine import Machine, State
 from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.setup import Setup
@@ -25,10 +25,10 @@ from rebalance.model.protocol.state import (
     Id,
     Join,
     Member,
+    MemberRecord,
     Metadata,
     Names,
     Parts,
-    Record,
     Slot,
     Sync,
     Topics,
@@ -36,9 +36,9 @@ from rebalance.model.protocol.state import (
     relabel,
     rename,
 )
-from rebalance.properties.protocol import rules
+from rebalance.properties.group.clauses import rules
 
-from tests.model.small_groups import BOTH, COOPERATIVE, EAGER, EVERY_FAULT, meta, setup, stable, walk
+from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, EVERY_FAULT, meta, setup, stable, walk
 
 SMALL: dict[str, Setup] = {
     "dynamic": setup(2, 2, faults=("crash", "disconnect", "slow network"), budget=2, steps="atomic"),
@@ -114,10 +114,10 @@ def test_conditions_only_save_calls(name: str):
 def test_faults_draw_on_the_budget(name: str):
     """But those that a run cannot do without: starting, subscribing, the bounces of an upgrade."""
     m = built(name)
-    place = m.position["budget"]
+    budget = m.position["budget"]
     for state in states(name, 60):
         for event, outcome in m.outcomes(state):
-            spent = int(str(state[place])) - int(str(m.apply(state, event, outcome)[place]))
+            spent = int(str(state[budget])) - int(str(m.apply(state, event, outcome)[budget]))
             fault = m.by_name[event.action, event.who].fault
             assert spent == (fault and event.action not in ("start", "subscribe", "bounce")), event
 
@@ -170,10 +170,10 @@ def test_symmetries_map_steps_to_steps(name: str):
 @pytest.mark.parametrize("name", SMALL)
 def test_symmetries_keep_the_verdict(name: str):
     """A state breaks an ``Always`` clause exactly if its image does."""
-    m, asked = built(name), rules(SMALL[name]).always
+    m, clauses = built(name), rules(SMALL[name]).always
 
     def broken(state: State) -> set[str]:
-        return {r.clause for r in asked if r.breach(*[m.look(state, view) for view in r.views]) is not None}
+        return {r.clause for r in clauses if r.breach(*[m.look(state, view) for view in r.views]) is not None}
 
     for state in states(name, 30):
         assert {frozenset(broken(m.permuted(state, one))) for one in m.symmetries} == {
@@ -187,7 +187,7 @@ def test_no_symmetry_where_the_assignor_is_asked_under_one_naming():
 
 def test_members_that_differ_are_not_exchanged():
     one, two = setup(1, 1).consumers[0], setup(1, 1, version=1).consumers[0]
-    mixed = Setup((one, two), (Parts(1),), Parts(1))
+    mixed = Setup(consumers=(one, two), topics=(Parts(1),), exist=Parts(1))
     assert len(machine(mixed).symmetries) == 1
 
 
@@ -205,7 +205,7 @@ VALUES = st.one_of(
               st.none() | st.lists(st.builds(Grant, IDS, PARTS), unique_by=lambda g: g.id).map(
                   lambda grants: tuple(sorted(grants)))),
     st.builds(Group, st.sampled_from(GroupState), st.integers(0, 5), st.none() | IDS),
-    st.lists(st.builds(Record, st.integers(1, 9), st.none() | METADATA, st.none() | PARTS),
+    st.lists(st.builds(MemberRecord, st.integers(1, 9), st.none() | METADATA, st.none() | PARTS),
              unique_by=lambda record: record.id).map(tuple),
     st.none(), st.integers(0, 3),
 )  # fmt: skip
@@ -230,9 +230,21 @@ def test_renamed_and_back(value: object, parts: list[int], labels: list[int], sl
 def test_rename_reaches_every_kind_of_field():
     names = Names(lambda p: p << 1, lambda g: g + 10, lambda s: 1 - s)
     one, two, four = Parts(1), Parts(2), Parts(4)
-    said = Metadata(("range",), Topics(1), one, Generation(2), Generation(3), four)
-    assert rename(said, names) == Metadata(
-        ("range",), Topics(1), two, Generation(12), Generation(13), Parts(8)
+    sent = Metadata(
+        assignors=("range",),
+        topics=Topics(1),
+        owned=one,
+        label=Generation(2),
+        own_gen=Generation(3),
+        last=four,
+    )
+    assert rename(sent, names) == Metadata(
+        assignors=("range",),
+        topics=Topics(1),
+        owned=two,
+        label=Generation(12),
+        own_gen=Generation(13),
+        last=Parts(8),
     )
     grants = (Grant(Id(Slot(0), 1), one), Grant(Id(Slot(1), 2), two))
     moved = (Grant(Id(Slot(0), 2), four), Grant(Id(Slot(1), 1), two))
@@ -256,8 +268,8 @@ def test_generations_after_that_of_the_group_are_kept_apart():
 _SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
-from tests.model.small_groups import walk
-from tests.model.test_protocol_group import SMALL, machine
+from tests.model.protocol.small_groups import walk
+from tests.model.protocol.test_protocol_group import SMALL, machine
 for name in ("three", "failover", "static", "everything"):
     m = machine(SMALL[name])
     for seed in range(4):
@@ -268,7 +280,7 @@ for name in ("three", "failover", "static", "everything"):
 
 @pytest.mark.slow
 def test_the_same_under_every_hash_seed():
-    script = _SCRIPT.format(root=str(Path(__file__).parents[2]))
+    script = _SCRIPT.format(root=str(Path(__file__).parents[3]))
     lines = []
     for seed in ("1", "2", "3"):
         env = {**os.environ, "PYTHONHASHSEED": seed}
@@ -283,10 +295,10 @@ def test_the_same_under_every_hash_seed():
 
 def verdict(setup: Setup) -> set[str]:
     """The clauses that some run breaks."""
-    m, asked = machine(setup), rules(setup)
-    search = fast.explore(m, asked, Limits(go_on=True, states=200_000))
+    m, clauses = machine(setup), rules(setup)
+    search = fast.explore(m, clauses, Limits(go_on=True, states=200_000))
     assert search.stop is Stop.COMPLETE
-    settling = judge(m, asked, search)[0]
+    settling = judge(m, clauses, search)[0]
     return {breach.clause for breach in search.breaches} | {one.clause for one in settling if not one.holds}
 
 
@@ -385,7 +397,7 @@ def test_a_bounce_may_keep_the_list(static: bool):
     rest = dict(zip(m.components, m.initial[0], strict=True))
     for slot in "AB":
         rest[f"member {slot}"] = stable(stage=1)
-        rest[f"record {slot}"] = (Record(1, meta(BOTH), synced=True),)
+        rest[f"record {slot}"] = (MemberRecord(1, meta(BOTH), synced=True),)
         rest[f"rollout {slot}"] = 1
     rest["group"] = Group(GroupState.STABLE, Generation(3), Id(Slot(0), 1), "range")
     assert [event.who for event in m.enabled(tuple(rest.values())) if event.action == "bounce"] == [0, 1]

@@ -11,18 +11,18 @@ from rebalance.model.assignors import reference
 from rebalance.model.protocol.leader import Question, answers
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import (
-    Cluster,
+    ClusterState,
     Decided,
     Generation,
     Group,
     GroupState,
     Id,
     JoinOk,
+    MemberRecord,
     MemberState,
     Metadata,
     Noted,
     Parts,
-    Record,
     Slot,
     Sync,
     Threw,
@@ -30,7 +30,7 @@ from rebalance.model.protocol.state import (
 )
 from rebalance.model.values import GroupAssignment, GroupSubscription
 
-from tests.model.small_groups import BOTH, COOPERATIVE, EAGER, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, Game, Step, meta, setup, stable
 
 A1, B1 = Id(Slot(0), 1), Id(Slot(1), 1)
 NOW = Generation(4)
@@ -39,12 +39,12 @@ LEADER = stable(owned=0b11, state=MemberState.PREPARING, rejoin=True, prepare=Fa
 ELECTED = JoinOk(1, NOW, "cooperative-sticky", leader=True)
 
 
-def claims(owned: int, generation: int = 3, **more: Any) -> tuple[Record, ...]:
+def claims(owned: int, generation: int = 3, **more: Any) -> tuple[MemberRecord, ...]:
     own = Generation(generation if owned else -1)
-    return (Record(1, meta(owned=Parts(owned), own_gen=own, label=Generation(generation), **more)),)
+    return (MemberRecord(1, meta(owned=Parts(owned), own_gen=own, label=Generation(generation), **more)),)
 
 
-def lead(game: Game, a: tuple[Record, ...], b: tuple[Record, ...], **more: Any) -> list[Step]:
+def lead(game: Game, a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], **more: Any) -> list[Step]:
     values = {"member_A": LEADER, "wire_A": ELECTED, "group": GROUP, "record_A": a, "record_B": b, **more}
     return game.steps("assign", **values)
 
@@ -80,7 +80,7 @@ def test_a_partition_that_changes_hands_is_withheld_for_a_round():
 
 
 def test_without_the_adjustment_it_is_handed_over_at_once():
-    game = Game(setup(plug=lambda name, switches: reference(name, ("no_withhold",))))
+    game = Game(setup(factory=lambda name, switches: reference(name, ("no_withhold",))))
     assert given(lead(game, claims(0b11), claims(0))) == {(0b01, 0b10), (0b10, 0b01)}
 
 
@@ -101,7 +101,11 @@ def test_range_knows_no_claims():
 
 def test_the_leader_uses_the_metadata_that_it_has():
     step = lead(
-        TWO, claims(0), claims(0), member_A=LEADER._replace(view=Parts(0b01)), cluster=Cluster(Parts(0b11))
+        TWO,
+        claims(0),
+        claims(0),
+        member_A=LEADER._replace(view=Parts(0b01)),
+        cluster=ClusterState(Parts(0b11)),
     )
     assert given(step) == {(0b01, 0), (0, 0b01)}
 
@@ -175,7 +179,7 @@ def throwing(name: str, switches: tuple[str, ...]) -> Assignor:
 
 def test_an_assignor_that_throws_sends_nothing():
     """1.6: poll throws; the leader joins again, the others wait for the pending-sync expiration."""
-    game = Game(setup(plug=throwing))
+    game = Game(setup(factory=throwing))
     (step,) = lead(game, claims(0b11), claims(0))
     assert step.after["wire A"] is None
     assert [threw.error for threw in step.saw(Threw)] == ["IllegalStateError: no"]
@@ -195,7 +199,7 @@ def test_an_assignor_that_throws_sends_nothing():
 def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, ...], throws: bool):
     """J3: by the old rule the late claim of A does not count, so one of its two goes to C at once. To the
     validation that is added here and revoked there."""
-    game = Game(setup(3, 3, lists=(names,), decisions=decisions, plug=max_generation))
+    game = Game(setup(3, 3, lists=(names,), decisions=decisions, factory=max_generation))
     records = {"record_C": claims(0)}
     view = LEADER._replace(view=Parts(0b111))
     steps = lead(game, claims(0b011, 2), claims(0b100, 3), member_A=view, **records)
@@ -236,11 +240,24 @@ def test_a_member_that_owns_nothing_has_a_generation_all_the_same():
 
 def question(*owned: int, view: int = 0b111) -> Question:
     metas = tuple(
-        Metadata(COOPERATIVE, Topics(1), Parts(parts), Generation(0), Generation(0 if parts else -1))
+        Metadata(
+            assignors=COOPERATIVE,
+            topics=Topics(1),
+            owned=Parts(parts),
+            label=Generation(0),
+            own_gen=Generation(0 if parts else -1),
+        )
         for parts in owned
     )
     nobody = (None,) * len(owned)
-    return Question("cooperative-sticky", (), Parts(view), metas, nobody, nobody)
+    return Question(
+        protocol="cooperative-sticky",
+        switches=(),
+        view=Parts(view),
+        metas=metas,
+        racks=nobody,
+        instances=nobody,
+    )
 
 
 def three(naming: str) -> Setup:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance.model.protocol.setup import Runs
+from rebalance.model.protocol.setup import ConsumerConfig
 from rebalance.model.protocol.state import (
     Call,
     Callback,
-    Cluster,
+    ClusterState,
     Error,
     Generation,
     Group,
@@ -21,10 +21,10 @@ from rebalance.model.protocol.state import (
     Left,
     Life,
     Member,
+    MemberRecord,
     MemberState,
     Noted,
     Parts,
-    Record,
     Refused,
     Slot,
     Sync,
@@ -34,7 +34,7 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.small_groups import COOPERATIVE, EAGER, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import COOPERATIVE, EAGER, Game, Step, meta, setup, stable
 
 G3, G4 = Generation(3), Generation(4)
 DYNAMIC, EAGERLY = Game(setup()), Game(setup(lists=(EAGER,)))
@@ -48,7 +48,7 @@ PREPARING, COMPLETING, STABLE, UNJOINED = (
     MemberState.UNJOINED,
 )
 IN_STABLE = {"group": Group(GroupState.STABLE, G3, Id(Slot(0), 1), "cooperative-sticky")}
-LISTED = {"record_A": (Record(1, meta(), synced=True),)}
+LISTED = {"record_A": (MemberRecord(1, meta(), synced=True),)}
 
 
 def calls(step: Step) -> list[tuple[str, int]]:
@@ -76,7 +76,7 @@ def a(step: Step) -> Member:
     ],
 )
 def test_the_protocol_follows_from_the_whole_list(assignors: tuple[str, ...], eager: bool):
-    assert Runs(assignors).eager is eager
+    assert ConsumerConfig(assignors=assignors).eager is eager
 
 
 def test_first_flags():
@@ -211,7 +211,7 @@ def test_partitions_of_a_deleted_topic_are_not_dropped_before_the_join():
     member = stable(
         owned=0b11, view=Parts(0b01), topics=Topics(0b11), joined_topics=Topics(0b11), rejoin=True
     )
-    step = TWO_TOPICS.step("join", cluster=Cluster(Parts(0b01)), member_A=member)
+    step = TWO_TOPICS.step("join", cluster=ClusterState(Parts(0b01)), member_A=member)
     assert (calls(step), a(step).owned) == ([], 0b11)
 
 
@@ -349,8 +349,8 @@ def test_error_table(
     next_join: list[tuple[str, int]] | None,
 ):
     """``next_join``: the callbacks of the next join, None where none is due for this answer."""
-    asked = rejoin and api in ("join", "sync")  # whoever waits for one of these has asked for it
-    member = stable(owned=0b11, state=state, prepare=state is STABLE, rejoin=asked)
+    requested = rejoin and api in ("join", "sync")  # whoever waits for one of these has asked for it
+    member = stable(owned=0b11, state=state, prepare=state is STABLE, rejoin=requested)
     step = answer(api, error, member, 3 if current else 2)
     after = a(step)
     assert step.saw(Threw) == []
@@ -525,7 +525,7 @@ def test_leaving(
     assert calls(step) == expected
     sends = state is not UNJOINED and bool(member_id)
     (left,) = step.saw(Left)
-    assert (left.sent, left.told) == (sends, 0)
+    assert (left.sent, left.believed) == (sends, 0)
     assert bool(step.after["record A"]) is not sends
     after = a(step)
     assert (after.generation, after.id, after.owned, after.state) == (-1, 0, 0, UNJOINED)
@@ -545,7 +545,9 @@ def test_closing_with_a_pending_id_sends_leave_group():
     first = Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
     given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
     member = a(game.step("receive", member_A=first, wire_A=given))
-    step = game.step("close", member_A=member, group=Group(GroupState.EMPTY), record_A=(Record(1, None),))
+    step = game.step(
+        "close", member_A=member, group=Group(GroupState.EMPTY), record_A=(MemberRecord(1, None),)
+    )
     assert step.after["record A"] == ()
 
 
@@ -607,4 +609,4 @@ def test_lost_as_told_by_the_rest():
     """A callback says what it was given and who was told what before."""
     step = DYNAMIC.step("join", member_A=stable(-1, 0b01, id=0, rejoin=True))
     (call,) = step.saw(Callback)
-    assert (call.call, call.reset, call.told, call.midway) == (Call.LOST, True, 0b01, False)
+    assert (call.call, call.reset, call.believed, call.midway) == (Call.LOST, True, 0b01, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from rebalance.pipeline.events import EVENTS
+from rebalance.pipeline.audit.events import EVENTS
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -18,10 +18,10 @@ def events(spark, text, group="g"):
     """
     rows = []
     for number, line in zip(count(1), text.strip().splitlines(), strict=False):
-        words = line.split("#")[0].split()
-        if not words:
+        fields = line.split("#")[0].split()
+        if not fields:
             continue
-        second, consumer, kind, *rest = words
+        second, consumer, kind, *rest = fields
         consumer, _, host = consumer.partition("/")
         generation = int(rest.pop(0)) if rest and rest[0].isdigit() else None
         for partition in rest or [None]:

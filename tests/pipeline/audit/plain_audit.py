@@ -47,7 +47,7 @@ class Found(NamedTuple):
     consumers: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Owned:
     """An interval of ownership. ``end``: the kind of the event that ended it."""
 
@@ -65,7 +65,7 @@ class Owned:
         return self.began, _null_first(self.granted), self.consumer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """As ``findings.Thresholds``, in seconds."""
 
@@ -125,8 +125,8 @@ class Group:
             previous = self.members[self.order[number - 1]] if number else None
             self.changed[generation] = previous != self.members[generation]
             count += self.changed[generation]
-            told = sum(at <= self.first[generation] for at in changes)
-            self.era[generation] = count + told
+            earlier = sum(at <= self.first[generation] for at in changes)
+            self.era[generation] = count + earlier
 
     def intervals(self, topic: str, partition: int) -> Iterator[Owned]:
         """Of one partition: to the next change of the same consumer, or its own end."""
@@ -136,18 +136,27 @@ class Group:
             if ours and event.consumer and event.kind in ("assigned", "revoked", "lost"):
                 several[event.consumer].append(event)
         for consumer, changes in several.items():
-            changes.sort(key=_place)
+            changes.sort(key=_log_order)
             lives = [e for e in self.events if e.consumer == consumer and e.kind in ("started", "closed")]
             for number, event in enumerate(changes):
                 if event.kind != "assigned":
                     if number == 0:  # it began before the log of its consumer did
                         began = min(e.at for e in self.events if e.consumer == consumer)
-                        turn = min((e for e in lives if began < e.at < event.at), key=_place, default=event)
-                        told = turn.at, turn.kind, turn.generation
-                        yield Owned(consumer, None, began, *told, begun=False)
+                        turn = min(
+                            (e for e in lives if began < e.at < event.at), key=_log_order, default=event
+                        )
+                        yield Owned(
+                            consumer=consumer,
+                            granted=None,
+                            began=began,
+                            ended=turn.at,
+                            end=turn.kind,
+                            held=turn.generation,
+                            begun=False,
+                        )
                     continue
                 stop = changes[number + 1] if number + 1 < len(changes) else None
-                life = min((e for e in lives if e.at > event.at), key=_place, default=None)
+                life = min((e for e in lives if e.at > event.at), key=_log_order, default=None)
                 if life is not None and (stop is None or life.at < stop.at):
                     stop = life
                 ended = stop.at if stop else None
@@ -155,8 +164,12 @@ class Group:
                 if ended is None and gone is not None:
                     ended = max(gone, event.at)
                 yield Owned(
-                    *(consumer, event.generation, event.at, ended),
-                    *((stop.kind, stop.generation) if stop else (None, None)),
+                    consumer=consumer,
+                    granted=event.generation,
+                    began=event.at,
+                    ended=ended,
+                    end=stop.kind if stop else None,
+                    held=stop.generation if stop else None,
                 )
 
     def gone(self, consumer: str) -> datetime | None:
@@ -183,8 +196,8 @@ class Group:
                 known = a.granted is not None and b.granted is not None
                 older = b if known and a.granted > b.granted else a  # type: ignore[operator]
                 later = max((g for g in (a.granted, b.granted) if g is not None), default=None)
-                told = later in self.members
-                member = not told or older.consumer in self.members[later]  # type: ignore[index]
+                logged = later in self.members
+                member = not logged or older.consumer in self.members[later]  # type: ignore[index]
                 given = a.end == "revoked" and None not in (a.held, b.granted) and a.held >= b.granted  # type: ignore[operator]
                 proved = given and (not a.begun or (known and b.granted > a.granted))  # type: ignore[operator]
                 both = a.consumer, b.consumer
@@ -203,8 +216,8 @@ class Group:
                         and b.granted in self.era
                         and self.era[a.held] == self.era[b.granted]
                     )
-                    told_at = self.synced.get((a.held, a.consumer))  # type: ignore[arg-type]
-                    eager = told_at is not None and (a.ended - told_at).total_seconds() > 5  # type: ignore[operator]
+                    synced_at = self.synced.get((a.held, a.consumer))  # type: ignore[arg-type]
+                    eager = synced_at is not None and (a.ended - synced_at).total_seconds() > 5  # type: ignore[operator]
                     same = same and (eager or not self.changed[a.held])  # type: ignore[index]
                     if a.held < b.granted and same:  # type: ignore[operator]
                         first, then = sorted((a.ended, b.began))  # type: ignore[type-var]
@@ -254,11 +267,11 @@ class Group:
 
     def dropped(self, topic: str, start: datetime, stop: datetime) -> bool:
         """Whether the last to subscribe in that time leaves the topic out."""
-        said: dict[tuple[datetime, str], set[str | None]] = defaultdict(set)
+        subscribed: dict[tuple[datetime, str], set[str | None]] = defaultdict(set)
         for event in self.events:
             if event.kind == "subscribed" and start <= event.at <= stop:
-                said[event.at, event.consumer or ""].add(event.topic)
-        return bool(said) and topic not in said[max(said)]
+                subscribed[event.at, event.consumer or ""].add(event.topic)
+        return bool(subscribed) and topic not in subscribed[max(subscribed)]
 
     def storms(self) -> Iterator[Found]:
         """Longest runs of generations of which any so many came within so many seconds."""
@@ -276,7 +289,15 @@ class Group:
                 stop = number
                 while stop + 1 in stormy:
                     stop += 1
-                yield Found("rebalance-storm", self.name, None, None, began[number], began[stop], ())
+                yield Found(
+                    check="rebalance-storm",
+                    group=self.name,
+                    topic=None,
+                    partition=None,
+                    began=began[number],
+                    ended=began[stop],
+                    consumers=(),
+                )
 
     def unsettled(self) -> Iterator[Found]:
         """Not at rest when the log ends."""
@@ -299,12 +320,20 @@ class Group:
         waiting = last.kind in under_way and quiet >= settle
         restless = quiet < settle and (self.end - run[0].at).total_seconds() >= settle and count > 2
         if waiting or restless:
-            yield Found("never-settles", self.name, None, None, run[0].at, None, ())
+            yield Found(
+                check="never-settles",
+                group=self.name,
+                topic=None,
+                partition=None,
+                began=run[0].at,
+                ended=None,
+                consumers=(),
+            )
 
 
 def _null_first(number: int | None) -> int:
     return -1 if number is None else number
 
 
-def _place(event: Event) -> tuple[Any, ...]:
+def _log_order(event: Event) -> tuple[Any, ...]:
     return event.at, event.file, event.line

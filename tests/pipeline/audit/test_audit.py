@@ -302,9 +302,9 @@ FOUND = {
 @pytest.fixture(scope="module")
 def audited(spark):
     """Findings by group, and the audit."""
-    from rebalance.pipeline.audit import audit
+    from rebalance.pipeline.audit.audit import audit
 
-    from tests.pipeline.logs_at_hand import events
+    from tests.pipeline.audit.logs_at_hand import events
 
     logs = [events(spark, text, group) for group, text in LOGS.items()]
     whole = reduce(lambda a, b: a.unionAll(b), [*logs, events(spark, END, "end")])

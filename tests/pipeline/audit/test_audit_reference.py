@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.pipeline.plain_audit import Event, Found, Limits, audit
+from tests.pipeline.audit.plain_audit import Event, Found, Limits, audit
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 GROUPS = 150
@@ -42,14 +42,14 @@ def random_group(random, number):
         if kind == "subscribed":
             where = (random.choice(["t", "u"]), None)
         broker = kind in ("preparing", "stable", "removed", "empty")
-        said = None if random.random() < 0.1 else max(0, generation - random.choice([0, 0, 0, 1]))
+        stated = None if random.random() < 0.1 else max(0, generation - random.choice([0, 0, 0, 1]))
         yield Event(
             at=at,
             kind=kind,
             group=f"g{number:03}",
             consumer=None if broker else consumer,
             member=None if broker else f"{consumer}-{random.choice(names)}",
-            generation=said,
+            generation=stated,
             topic=where[0],
             partition=where[1],
             file="broker.log" if broker else f"{consumer}.log",
@@ -58,7 +58,7 @@ def random_group(random, number):
 
 
 def frame(spark, events):
-    from rebalance.pipeline.events import EVENTS
+    from rebalance.pipeline.audit.events import EVENTS
 
     names = EVENTS.fieldNames()
     rows = []
@@ -70,11 +70,16 @@ def frame(spark, events):
 
 
 def by_spark(spark, events, limits):
-    from rebalance.pipeline.audit import audit as product
-    from rebalance.pipeline.findings import Thresholds
+    from rebalance.pipeline.audit.audit import audit as product
+    from rebalance.pipeline.audit.findings import Thresholds
 
     thresholds = Thresholds(
-        limits.stranded, limits.settle, limits.storm, limits.storm_within, limits.pause, clock_skew=0.0
+        stranded=limits.stranded,
+        settle=limits.settle,
+        storm=limits.storm,
+        storm_within=limits.storm_within,
+        pause=limits.pause,
+        clock_skew=0.0,
     )
     done = product(frame(spark, events), thresholds)
     rows = done.findings.select(*Found._fields).collect()
@@ -95,7 +100,7 @@ def logs(seed):
     return [event for number in range(GROUPS) for event in random_group(random, number)]
 
 
-def told(found):
+def listing(found):
     return "\n".join(map(str, sorted(found, key=str)[:10]))
 
 
@@ -108,11 +113,11 @@ def test_spark_finds_what_plain_python_finds(spark, seed, monkeypatch):
     monkeypatch.setattr("rebalance.pipeline.session.FEW", 0)  # as a log is audited that is not small
     events = logs(seed)
     expected, got = audit(events, LIMITS), by_spark(spark, events, LIMITS)
-    assert got == expected, f"only Spark:\n{told(got - expected)}\nonly Python:\n{told(expected - got)}"
+    assert got == expected, f"only Spark:\n{listing(got - expected)}\nonly Python:\n{listing(expected - got)}"
 
 
 def test_the_random_logs_show_everything():
-    from rebalance.pipeline.findings import CHECKS
+    from rebalance.pipeline.audit.findings import CHECKS
 
     found = {finding.check for seed in (1, 2) for finding in audit(logs(seed), LIMITS)}
     assert found == set(CHECKS)

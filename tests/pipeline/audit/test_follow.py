@@ -8,14 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from tests.gate import quick_audit
-from tests.pipeline.logs_at_hand import BEGIN
+from tests.gate.cli import quick_audit
+from tests.pipeline.audit.logs_at_hand import BEGIN
 
 # -- reading -------------------------------------------------------------------------------------------
 
 
 def reader(path):
-    from rebalance.pipeline.tail import TailReader
+    from rebalance.pipeline.audit.tail import TailReader
 
     return TailReader(str(path))
 
@@ -85,18 +85,25 @@ JOINED = [(1, c, event, 1) for c in "ab" for event in ("joined", "synced")]
 @pytest.fixture
 def follow_once(spark, tmp_path):
     """Reads what was written since and returns the findings that it told."""
-    from rebalance.pipeline.findings import Thresholds
-    from rebalance.pipeline.follow import Watch, follow
+    from rebalance.pipeline.audit.findings import Thresholds
+    from rebalance.pipeline.audit.follow import Watch, follow
 
     def run(**options):
-        told: list[tuple[str, int]] = []
+        reported: list[tuple[str, int]] = []
 
-        def tell(new):
-            told.extend((row["check"], row["partition"]) for row in new.collect())
+        def report(new):
+            reported.extend((row["check"], row["partition"]) for row in new.collect())
 
-        watch = Watch(str(tmp_path / "logs"), tmp_path / "out", Thresholds(), tell, now=False, **options)
+        watch = Watch(
+            path=str(tmp_path / "logs"),
+            out=tmp_path / "out",
+            thresholds=Thresholds(),
+            report=report,
+            now=False,
+            **options,
+        )
         follow(spark, watch, once=True).awaitTermination()
-        return told
+        return reported
 
     (tmp_path / "logs").mkdir()
     return run
@@ -126,7 +133,7 @@ def test_findings_are_told_once_and_over_restarts(spark, tmp_path, follow_once):
 
 @pytest.mark.slow
 def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(spark, tmp_path, follow_once, monkeypatch):
-    from rebalance.pipeline import follow
+    from rebalance.pipeline.audit import follow
 
     monkeypatch.setattr(follow, "audit", quick_audit.audit)
     write(tmp_path / "logs" / "a.jsonl", (2, "a", "assigned", 1, "t-0"))

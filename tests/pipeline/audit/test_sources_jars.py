@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.sources.java import JAVA
-from rebalance.pipeline.sources.patterns import Line
+from rebalance.pipeline.audit.sources.java import JAVA
+from rebalance.pipeline.audit.sources.patterns import Line
 
 pytestmark = pytest.mark.nightly
 
 RELEASES = (
     *("2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.2.3", "3.4.1", "3.7.2"),
-    *("3.8.1", "3.9.1", "4.0.0", "4.1.0", "4.2.0"),
+    *("3.8.1", "3.9.1", "4.0.0", "4.1.0", "4.2.0", "4.3.1", "4.4.0"),
 )
 LOGGERS = (
     *("AbstractCoordinator", "ConsumerCoordinator", "ConsumerRebalanceListenerInvoker", "Metadata"),
@@ -47,7 +47,7 @@ KNOWN = (
     r"JoinGroup failed|SyncGroup",
     r"Join group failed|Attempt to join group|Rebalance failed|Generation data was cleared",
     r"rebalance failed",
-    r"Performing assignment|Finished assignment for group with|Skipped assignment",
+    r"Performing assignment|Finished assignment for group with|Skipped assignment|Assignment event skipped",
     r"Notifying assignor",
     r"Updating assignment with|Need to revoke|Marking assigned partitions|need to revoke",
     r"We received an assignment",
@@ -118,13 +118,13 @@ def _constants(data: bytes) -> Iterator[str]:
     """The string constants of a class file: JVM specification, 4.4."""
     (count,) = struct.unpack_from(">H", data, 8)
     at, index = 10, 1
-    words: dict[int, str] = {}
+    strings: dict[int, str] = {}
     constants: list[int] = []
     while index < count:
         tag = data[at]
         if tag == 1:
             (size,) = struct.unpack_from(">H", data, at + 1)
-            words[index] = data[at + 3 : at + 3 + size].decode("utf-8", "replace")
+            strings[index] = data[at + 3 : at + 3 + size].decode("utf-8", "replace")
             at += 3 + size
         else:
             if tag == 8:
@@ -132,7 +132,7 @@ def _constants(data: bytes) -> Iterator[str]:
             at += {7: 3, 8: 3, 15: 4, 16: 3, 19: 3, 20: 3, 5: 9, 6: 9}.get(tag, 5)
             index += tag in (5, 6)
         index += 1
-    return (words[one] for one in constants)
+    return (strings[one] for one in constants)
 
 
 def readings(text: str) -> list[Line]:
@@ -169,11 +169,11 @@ def test_every_row_is_of_the_releases_that_it_says(texts):
             continue
         first, _, last = line.releases.split(" (")[0].partition(" -")
         until = number(last) if last.strip() else number(first) if " -" not in line.releases else (99,)
-        said = {
+        shipped = {
             release
             for release in RELEASES
             for constants in texts[release].values()
             if any(line in readings(text) for text in constants)
         }
         expected = {release for release in RELEASES if number(first) <= number(release) <= until}
-        assert expected <= said, (line.start, sorted(expected - said))
+        assert expected <= shipped, (line.start, sorted(expected - shipped))

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 
 import pytest
-from rebalance.pipeline.sources import NoInput, events_of, read
+from rebalance.pipeline.audit.sources import NoInput, events_of, read
 
 pytestmark = pytest.mark.slow
 
@@ -151,28 +151,28 @@ def test_kinds_zones_dates_rotation_and_long_lists(spark):
     members = ", ".join(
         f"m{i}=Assignment(partitions=[{', '.join(f't-{p}' for p in range(i))}])" for i in range(3)
     )
-    told = "[Consumer clientId=c, groupId=g] "
+    prefix = "[Consumer clientId=c, groupId=g] "
     many = ", ".join(f"t-{p}" for p in range(9999))
     rows = [
-        ("/logs/h1/app.log.2", 1, f"03:04:05.678 {told}Successfully joined group with generation 4"),
-        ("/logs/h1/app.log", 1, f"03:04:06.678 {told}Revoke previously assigned partitions t-0"),
+        ("/logs/h1/app.log.2", 1, f"03:04:05.678 {prefix}Successfully joined group with generation 4"),
+        ("/logs/h1/app.log", 1, f"03:04:06.678 {prefix}Revoke previously assigned partitions t-0"),
         (
             "/logs/h1/app.log",
             2,
-            f"03:04:07.678 {told}Finished assignment for group at generation 5: {{{members}}}",
+            f"03:04:07.678 {prefix}Finished assignment for group at generation 5: {{{members}}}",
         ),
         (
             "/logs/h2/app-2024-01-02.0.log.gz",
             1,
-            f"03:04:05.678 {told}Lost previously assigned partitions t-0",
+            f"03:04:05.678 {prefix}Lost previously assigned partitions t-0",
         ),
-        ("/logs/h2/app-2024-01-02.0.log.gz", 2, f"03:04:08.678 {told}Cluster ID: x"),
-        ("/logs/h2/app-2024-01-02.0.log.gz", 3, f"03:04:09.678 {told}Rebootstrapping with [a]"),
-        ("/logs/h2/app-2024-01-02.0.log.gz", 4, f"03:04:10.678 {told}Cluster ID: x"),
+        ("/logs/h2/app-2024-01-02.0.log.gz", 2, f"03:04:08.678 {prefix}Cluster ID: x"),
+        ("/logs/h2/app-2024-01-02.0.log.gz", 3, f"03:04:09.678 {prefix}Rebootstrapping with [a]"),
+        ("/logs/h2/app-2024-01-02.0.log.gz", 4, f"03:04:10.678 {prefix}Cluster ID: x"),
         (
             "/logs/h3/a.log",
             1,
-            f"03:04:05.678 {told}Setting newly assigned partitions: [{many}]",
+            f"03:04:05.678 {prefix}Setting newly assigned partitions: [{many}]",
         ),
     ]
     frame = spark.createDataFrame(rows, "file string, line bigint, value string")

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.events import EVENTS
-from rebalance.pipeline.sources import read
+from rebalance.pipeline.audit.events import EVENTS
+from rebalance.pipeline.audit.sources import read
 
 pytestmark = pytest.mark.slow
 
@@ -110,11 +110,11 @@ def test_the_leaders_plan_is_what_members_were_given(found):
         for row in found[0]
         if row.kind == "planned" and row.group == "shipping"
     }
-    told = {generation for _, generation, *_ in planned}
+    generations = {generation for _, generation, *_ in planned}
     given = [
         row
         for row in found[0]
-        if row.group == "shipping" and row.kind == "assigned" and row.member and row.generation in told
+        if row.group == "shipping" and row.kind == "assigned" and row.member and row.generation in generations
     ]
     assert given
     for row in given:
@@ -129,12 +129,12 @@ def test_members_of_the_broker_are_members_of_the_clients(found):
     stable = {
         (row.group, row.generation) for row in found[0] if row.source == "broker" and row.kind == "stable"
     }
-    told = {
+    generations = {
         (row.group, row.generation)
         for row in found[0]
         if row.source == "java" and row.kind == "joined" and row.group != "modern"
     }
-    assert told <= stable
+    assert generations <= stable
     empty = [row for row in found[0] if row.kind == "empty"]
     assert {row.group for row in empty} == {"billing", "shipping"}
 

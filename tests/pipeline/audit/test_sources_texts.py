@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.pipeline.events import Kind
-from rebalance.pipeline.sources.broker import BROKER
-from rebalance.pipeline.sources.java import JAVA
-from rebalance.pipeline.sources.librdkafka import LIBRDKAFKA
-from rebalance.pipeline.sources.patterns import Line, Source
+from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.broker import BROKER
+from rebalance.pipeline.audit.sources.java import JAVA
+from rebalance.pipeline.audit.sources.librdkafka import LIBRDKAFKA
+from rebalance.pipeline.audit.sources.patterns import Line, Source
 
 META = (
     "MemberMetadata(memberId=app-1-7, groupInstanceId=Some(one), clientId=app-1, clientHost=/10.0.0.1, "

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.isolation import family
+from rebalance.live.processes.supervision import family
 
 from tests.processes import left
 
@@ -34,9 +34,9 @@ class Toy:
 
     @contextlib.contextmanager
     def playing(self):
-        from rebalance.pipeline.campaign import Outcome
+        from rebalance.pipeline.campaign.campaign import SliceOutcome
 
-        def play(seed: int) -> Outcome:
+        def play(seed: int) -> SliceOutcome:
             if self.log:
                 with open(self.log, "a") as file:
                     file.write(f"{seed}\n")
@@ -48,7 +48,7 @@ class Toy:
             if kind == 2:
                 raise RuntimeError("no way")
             broken = ("a/1", "b/2") if kind == 3 else ("b/2",) if kind in (4, 5) else ()
-            return Outcome(
+            return SliceOutcome(
                 "violation" if broken else "conformant",
                 broken,
                 f"{broken[0]} breaks" if broken else None,
@@ -81,14 +81,14 @@ def _workers_know_this_module():
 
 
 def campaign(scenarios: int = 100, size: int = 40, **changes):
-    from rebalance.pipeline.campaign import Campaign
+    from rebalance.pipeline.campaign.campaign import Campaign
 
     return replace(Campaign(TOY, SEED, ((scenarios, size),), "0"), **changes)
 
 
 def rows_of(spark, directory):
     """All rows, by number, without how long they took."""
-    from rebalance.pipeline.campaign import load, verdicts
+    from rebalance.pipeline.campaign.campaign import load, verdicts
 
     begun = load(directory)
     assert begun is not None
@@ -100,7 +100,7 @@ def rows_of(spark, directory):
 
 
 def test_seeds_follow_from_seed_and_number_alone():
-    from rebalance.pipeline.campaign import seed_of
+    from rebalance.pipeline.campaign.campaign import seed_of
 
     assert seed_of(0, 0) == 1532623528772875733
     assert len({seed_of(seed, number) for seed in range(20) for number in range(500)}) == 10_000
@@ -110,13 +110,13 @@ def test_seeds_follow_from_seed_and_number_alone():
 def test_slices_cover_every_number_once_however_a_campaign_grew():
     grown = campaign(legs=((100, 40), (101, 40), (250, 60)))
     slices = grown.slices()
-    assert [one.place for one in slices] == list(range(len(slices)))
+    assert [one.number for one in slices] == list(range(len(slices)))
     assert [n for one in slices for n in range(one.first, one.last)] == list(range(250))
     assert slices[:3] == campaign(legs=((100, 40),)).slices()
 
 
 def test_the_same_campaign_is_taken_up_and_a_longer_one_added_to_it(tmp_path):
-    from rebalance.pipeline.campaign import enlist, load
+    from rebalance.pipeline.campaign.campaign import enlist, load
 
     assert load(tmp_path) is None
     assert enlist(tmp_path, campaign()) == campaign()
@@ -127,7 +127,7 @@ def test_the_same_campaign_is_taken_up_and_a_longer_one_added_to_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reason"),
     [
         ({"identity": {"toy": "other"}}, 'its plays is toy = "toy", not "other"'),
         ({"seed": 2}, "its seed is 42, not 2"),
@@ -135,18 +135,18 @@ def test_the_same_campaign_is_taken_up_and_a_longer_one_added_to_it(tmp_path):
         ({"legs": ((99, 40),)}, "longer, not shorter: say --scenarios 100 or more"),
     ],
 )
-def test_another_campaign_is_refused(tmp_path, changes, said):
-    from rebalance.pipeline.campaign import CampaignError, enlist
+def test_another_campaign_is_refused(tmp_path, changes, reason):
+    from rebalance.pipeline.campaign.campaign import CampaignError, enlist
 
     enlist(tmp_path, campaign())
     with pytest.raises(CampaignError) as refused:
         enlist(tmp_path, campaign(**changes))
-    assert said in str(refused.value)
+    assert reason in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', '{"schema": 1, "legs": 3}'])
 def test_a_damaged_campaign_is_refused(tmp_path, text):
-    from rebalance.pipeline.campaign import CampaignError, load
+    from rebalance.pipeline.campaign.campaign import CampaignError, load
 
     (tmp_path / "campaign.json").write_text(text)
     with pytest.raises(CampaignError, match=r"campaign\.json"):
@@ -154,7 +154,7 @@ def test_a_damaged_campaign_is_refused(tmp_path, text):
 
 
 def test_rows_of_nobody_are_not_taken_over(tmp_path):
-    from rebalance.pipeline.campaign import CampaignError, enlist
+    from rebalance.pipeline.campaign.campaign import CampaignError, enlist
 
     (tmp_path / "verdicts").mkdir()
     with pytest.raises(CampaignError, match=r"no campaign\.json"):
@@ -162,7 +162,7 @@ def test_rows_of_nobody_are_not_taken_over(tmp_path):
 
 
 def test_two_drivers_do_not_play_one_campaign(tmp_path):
-    from rebalance.pipeline.campaign import CampaignError, alone
+    from rebalance.pipeline.campaign.campaign import CampaignError, alone
 
     with (
         alone(tmp_path / "new"),
@@ -179,12 +179,12 @@ def test_two_drivers_do_not_play_one_campaign(tmp_path):
 
 @pytest.mark.slow
 def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spark, tmp_path):
-    from rebalance.pipeline import campaign as pipeline
+    from rebalance.pipeline.campaign import campaign as pipeline
 
     enlisted = pipeline.enlist(tmp_path, campaign())
-    told: list[int] = []
-    pipeline.run(spark, Toy(), enlisted, tmp_path, 0.5, told.append)
-    assert told == [0, 40, 80, 100]
+    reported: list[int] = []
+    pipeline.run(spark, Toy(), enlisted, tmp_path, 0.5, reported.append)
+    assert reported == [0, 40, 80, 100]
     rows = rows_of(spark, tmp_path)
     assert [row["number"] for row in rows] == list(range(100))
     assert [row["seed"] for row in rows] == [pipeline.seed_of(SEED, n) for n in range(100)]
@@ -223,7 +223,7 @@ def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spa
 
 @pytest.mark.slow
 def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(spark, tmp_path):
-    from rebalance.pipeline import campaign as pipeline
+    from rebalance.pipeline.campaign import campaign as pipeline
 
     begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
     with pytest.raises(pipeline.CampaignError, match="on a worker: ValueError: no licence"):
@@ -233,7 +233,7 @@ def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(spark, 
 
 @pytest.mark.slow
 def test_tables_count_scenarios_and_name_the_smallest(spark):
-    from rebalance.pipeline.campaign import VERDICTS, tables
+    from rebalance.pipeline.campaign.campaign import VERDICTS, tables
 
     def row(number, verdict, clauses=(), members=2, steps=1, dimensions=(), release=None, micros=1000):
         clause = clauses[0] if clauses else None
@@ -291,15 +291,15 @@ def players(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tmp_path):
-    from rebalance.gate.campaigning import WalkPlayer
-    from rebalance.pipeline import campaign as pipeline
+    from rebalance.gate.engines.campaigning import WalkPlayer
+    from rebalance.pipeline.campaign import campaign as pipeline
 
-    player, size = WalkPlayer("eager", members=2, partitions=1, steps=30), 60
-    words = [sys.executable, "-m", "rebalance.gate.cli", "campaign", "eager", "--members", "2"]
-    words += ["--partitions", "1", "--depth", "30", "--scenarios", "600", "--slice", str(size)]
-    words += ["--master", "local[2]", "--out"]
+    player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 60
+    argv = [sys.executable, "-m", "rebalance.gate.cli.main", "campaign", "eager", "--members", "2"]
+    argv += ["--partitions", "1", "--depth", "30", "--scenarios", "600", "--slice", str(size)]
+    argv += ["--master", "local[2]", "--out"]
     killed = tmp_path / "killed"
-    with subprocess.Popen([*words, str(killed)], start_new_session=True) as driver:
+    with subprocess.Popen([*argv, str(killed)], start_new_session=True) as driver:
         until(lambda: (killed / "verdicts/slice=00000/_SUCCESS").exists(), driver)
         for which in (0, -1):  # a worker, and most likely the child in which it plays
             with contextlib.suppress(ProcessLookupError):

@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.explore import fast, liveness
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.explore.search import DEADLOCK, Exploration, Limits, Stop
-from rebalance.explore.space import Space
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import DEADLOCK, Exploration, Limits, Stop
+from rebalance.explore.engine.space import Space
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.explore.liveness import liveness
 from rebalance.model.machine import Machine
-from rebalance.pipeline.exploration import Store, explore, group
-from rebalance.pipeline.states import Crew, Shared, canonical, value_id
-from rebalance.properties.rules import Rules
+from rebalance.pipeline.exploration.exploration import Store, explore, group
+from rebalance.pipeline.exploration.states import SearchSpec, Shared, canonical, value_id
+from rebalance.properties.group.rules import Rules
 
-from tests.explore.test_engines import edges
-from tests.explore.test_named_scenarios import GOLDEN, THREE_BY_THREE
+from tests.explore.engine.test_engines import edges
+from tests.explore.groups.test_named_scenarios import GOLDEN, THREE_BY_THREE
 from tests.explore.toys import coordinator, puzzle, replay
 
 GO_ON = Limits(go_on=True)
@@ -69,9 +70,9 @@ def test_symmetry(apart, tmp_path):
     assert (ours.stop, ours.levels, ours.unreduced) == (theirs.stop, theirs.levels, theirs.unreduced)
     assert ours.generated == theirs.generated
     assert ours.unreduced > 3 * ours.distinct
-    said = [[(b.clause, b.depth, b.count) for b in found.breaches] for found in (ours, theirs)]
-    assert said[0] == said[1]
-    assert said[0]
+    breaches = [[(b.clause, b.depth, b.count) for b in found.breaches] for found in (ours, theirs)]
+    assert breaches[0] == breaches[1]
+    assert breaches[0]
     same_traces(build()[0], ours.breaches[0].clause, ours, theirs)
     with pytest.raises(ValueError, match="symmetry"):
         theirs.history.graph()
@@ -98,7 +99,7 @@ def test_limits_and_resume(spark, tmp_path):
 @pytest.mark.slow
 def test_real_groups_start_alike(apart, tmp_path):
     """The first levels of a group with every kind of fault; to their ends by night."""
-    build = partial(group, SCENARIOS["failover"].setup(Size(members=2, partitions=2, budget=2)))
+    build = partial(group, SCENARIOS["failover"].setup(ScenarioSize(members=2, partitions=2, budget=2)))
     limits = Limits(depth=4, go_on=True)
     theirs = explore(apart, build, str(tmp_path), limits)
     assert theirs.counts == fast.explore(*build(), limits).counts
@@ -138,9 +139,9 @@ def test_ctrl_c_keeps_whole_levels(spark, tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys, time
 from functools import partial
-from rebalance.pipeline.exploration import explore
+from rebalance.pipeline.exploration.exploration import explore
 from rebalance.pipeline.session import session
-from rebalance.explore.search import Limits
+from rebalance.explore.engine.search import Limits
 from tests.explore.toys import coordinator
 with session("local[2]", memory="1g") as spark:
     explore(spark, partial(coordinator, 2, 2, 0, withhold=False), sys.argv[1], Limits(go_on=True))
@@ -167,12 +168,12 @@ def test_kill_and_resume(spark, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_named_scenarios(spark, tmp_path, name):
-    build = partial(group, SCENARIOS[name].setup(Size(members=2, partitions=2, budget=1)))
-    built, asked = build()
+    build = partial(group, SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=1)))
+    built, required = build()
     theirs = explore(spark, build, str(tmp_path), GO_ON)
     assert theirs.complete
-    assert theirs.counts == fast.explore(built, asked, GO_ON).counts
-    verdict = liveness.judge(built, asked, theirs)
+    assert theirs.counts == fast.explore(built, required, GO_ON).counts
+    verdict = liveness.judge(built, required, theirs)
     assert verdict.holds, verdict
     [count] = verdict.counts
     assert (theirs.distinct, theirs.generated, theirs.depth, count.reached) == GOLDEN[name]
@@ -228,17 +229,17 @@ def test_hashes_are_of_values_not_of_their_order():
 
 
 def test_rows_are_read_by_another_desk():
-    crew = Crew(partial(coordinator, 2, 2, 1), "one")
-    desk = crew.desk()
-    states = desk.space.intern(list(desk.space.machine.initial))
-    keys = desk.space.hashes(states)
-    rows = desk.rows(states, keys)
-    crew = crew.knowing(value for _, value in desk.fresh())
-    desk.learn(crew.values)
-    assert not list(desk.fresh())
-    there = Crew(crew.build, "other", values=crew.values).desk()
-    assert there is not desk
+    spec = SearchSpec(partial(coordinator, 2, 2, 1), "one")
+    worker = spec.worker_space()
+    states = worker.space.intern(list(worker.space.machine.initial))
+    keys = worker.space.hashes(states)
+    rows = worker.rows(states, keys)
+    spec = spec.knowing(value for _, value in worker.fresh())
+    worker.learn(spec.values)
+    assert not list(worker.fresh())
+    there = SearchSpec(spec.build, "other", values=spec.values).worker_space()
+    assert there is not worker
     read = there.states(rows)
-    assert there.space.state(read, 0) == desk.space.state(states, 0)
+    assert there.space.state(read, 0) == worker.space.state(states, 0)
     assert np.array_equal(there.space.hashes(read), keys)
     assert not list(there.fresh())

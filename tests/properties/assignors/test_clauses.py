@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties import clauses
-from rebalance.properties.calls import Answer, Call, Claim, Failure, FailureKind
-from rebalance.properties.clauses import (
+from rebalance.properties.assignors import clauses
+from rebalance.properties.assignors.calls import Answer, AssignorCall, Failure, FailureKind, StatedClaim
+from rebalance.properties.assignors.clauses import (
     CLAUSES,
     TABLE,
     Breach,
     Clause,
     History,
-    Level,
     Scope,
     Violation,
     bound,
     select,
     violation,
 )
-from rebalance.properties.scenarios import Member, Scenario, uniform
+from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+from rebalance.properties.verdict import Level
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 
@@ -45,22 +45,28 @@ def call(
     cluster: Cluster | None = None,
     racks: Mapping[str, str] | None = None,
     protocol: RebalanceProtocol = COOPERATIVE,
-) -> Call:
+) -> AssignorCall:
     """``given`` and ``claimed`` by member; everybody subscribes to everything unless ``subscribed`` says."""
     cluster = cluster or Cluster.of({"t": 3} if topics is None else topics)
-    claims = {m: Claim(tps(owned), generation) for m, (owned, generation) in (claimed or {}).items()}
+    claims = {m: StatedClaim(tps(owned), generation) for m, (owned, generation) in (claimed or {}).items()}
     wishes = subscribed or dict.fromkeys([*given, *claims], " ".join(cluster.topics))
     group = {
         m: Subscription(
-            tuple(names.split()),
+            topics=tuple(names.split()),
             owned_partitions=claims[m].partitions if m in claims else (),
             generation_id=claims[m].generation if m in claims else -1,
             rack_id=(racks or {}).get(m),
         )
         for m, names in wishes.items()
     }
-    full = {m: claims.get(m, Claim((), -1)) for m in group}
-    return Call(protocol, cluster, group, full, {m: tps(owned) for m, owned in given.items()})
+    full = {m: claims.get(m, StatedClaim((), -1)) for m in group}
+    return AssignorCall(
+        protocol=protocol,
+        cluster=cluster,
+        group=group,
+        claims=full,
+        assignment={m: tps(owned) for m, owned in given.items()},
+    )
 
 
 Check = Callable[..., Any]  # a breach, or None: what is asked of it says which
@@ -79,7 +85,7 @@ def racked(**topics: str) -> Cluster:
 
 
 # Clause id, what it is about, the call, and what the breach must say (None: it must not be one).
-CASES: list[tuple[str, str, Call, str | None]] = [
+CASES: list[tuple[str, str, AssignorCall, str | None]] = [
     ("assign/1", "two members", call({"A": "t-0", "B": "t-1 t-0", "C": "t-2"}), "t-0 is assigned to A and B"),
     ("assign/1", "one member twice", call({"A": "t-0 t-1 t-1"}), "t-1 is assigned to A twice"),
     ("assign/1", "all different", call({"A": "t-0 t-2", "B": "t-1"}), None),
@@ -371,20 +377,20 @@ CASES: list[tuple[str, str, Call, str | None]] = [
 
 
 @pytest.mark.parametrize(
-    ("clause_id", "asked", "says"),
+    ("clause_id", "judged", "says"),
     [(c, k, s) for c, _, k, s in CASES],
     ids=[f"{c}: {n}" for c, n, _, _ in CASES],
 )
-def test_one_call(clause_id: str, asked: Call, says: str | None):
+def test_one_call(clause_id: str, judged: AssignorCall, says: str | None):
     clause = CLAUSES[clause_id]
     assert clause.scope is Scope.CALL
-    breach = clause.check(asked)
+    breach = clause.check(judged)
     if says is None:
         assert breach is None
     else:
         assert breach is not None
         assert says in breach.summary
-        assert set(breach.partitions) <= {*asked.granted, *asked.withheld}
+        assert set(breach.partitions) <= {*judged.granted, *judged.withheld}
         assert breach.expected
         assert breach.actual
 
@@ -424,15 +430,15 @@ def test_racks_are_only_compared_at_the_best_balance(racks: str):
 
 def test_valid_claims():
     """The newest sole claimant, if the partition exists and it subscribes; whatever else it is, it is not."""
-    asked = call(
+    judged = call(
         {},
         {"A": ("t-0 t-1 u-0 t-9 gone-0 t-2", 5), "B": ("t-1 t-2", 6), "C": ("t-1", 6), "D": ("t-3 t-3", -1)},
         topics={"t": 4, "u": 1},
         subscribed={"A": "t gone", "B": "t", "C": "t", "D": "t u"},
     )
-    assert asked.valid == {tps("t-0")[0]: "A", tps("t-2")[0]: "B", tps("t-3")[0]: "D"}
-    assert asked.holders[tps("t-1")[0]] == ("B", "C")
-    assert asked.revoked == {m: tuple(sorted(set(c.partitions))) for m, c in asked.claims.items()}
+    assert judged.valid == {tps("t-0")[0]: "A", tps("t-2")[0]: "B", tps("t-3")[0]: "D"}
+    assert judged.holders[tps("t-1")[0]] == ("B", "C")
+    assert judged.revoked == {m: tuple(sorted(set(c.partitions))) for m, c in judged.claims.items()}
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -549,7 +555,7 @@ def test_superseded_claims_that_cost_nothing():
 # --- histories ------------------------------------------------------------------------------------
 
 
-def history(*rounds: Call, settled: int | None = None, settling: int = 0) -> History:
+def history(*rounds: AssignorCall, settled: int | None = None, settling: int = 0) -> History:
     return History(rounds, settling, settled)
 
 
@@ -558,7 +564,7 @@ MOVES = call({"A": "t-0 t-1", "B": ""}, {"A": ("t-0 t-1 t-2", 5)})
 
 
 def test_bound_by_protocol_subscriptions_and_racks():
-    def of(one: Call) -> int:
+    def of(one: AssignorCall) -> int:
         return bound(history(one))
 
     assert of(call({"A": "t-0", "B": ""})) == 2
@@ -620,7 +626,9 @@ def test_settles_in_two():
     check: Check = CLAUSES["kip429/converge/3"].check
     assert check(history(MOVES, STILL, STILL, settled=1)) is None
     assert check(history(*[MOVES] * 6)) is None, "never settling is converge/1"
-    unequal = [replace(c, group={**c.group, "C": Subscription(())}) for c in (MOVES, MOVES, STILL, STILL)]
+    unequal = [
+        replace(c, group={**c.group, "C": Subscription(topics=())}) for c in (MOVES, MOVES, STILL, STILL)
+    ]
     late = history(*unequal, settled=2)
     assert CLAUSES["kip429/converge/1"].check(late) is None
     breach = check(late)
@@ -705,9 +713,11 @@ def test_select_names_what_selects_nothing(pattern: str):
 
 
 def test_violations_of_two_clauses_are_two_types():
-    scenario = Scenario(EAGER, uniform({"t": 1}), (Member("A", ("t",)),))
+    scenario = Scenario(
+        protocol=EAGER, topics=uniform({"t": 1}), members=(ScenarioMember(id="A", topics=("t",)),)
+    )
     one, other = CLAUSES["assign/1"], CLAUSES["kip429/leader/4"]
-    breach = Breach("t-0 is assigned to A twice", ("assign() returned A: {t-0, t-0}",))
+    breach = Breach(summary="t-0 is assigned to A twice", because=("assign() returned A: {t-0, t-0}",))
     error = violation(one, breach, scenario)
     assert isinstance(error, Violation)
     assert isinstance(error, AssertionError)

@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import pytest
 from rebalance.model.values import NO_GENERATION, RebalanceProtocol
-from rebalance.properties.generator import BY_NAME, DIMENSIONS, LARGE, SMALL, Seeded, Size, generate
-from rebalance.properties.scenarios import (
-    Event,
+from rebalance.properties.assignors.generator import BY_NAME, DIMENSIONS, LARGE, SMALL, Seeded, Size, generate
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
     Scenario,
+    ScenarioEvent,
     SetTopic,
     Subscribe,
     UserData,
@@ -34,7 +34,7 @@ def scenario(seed: int | str, *dimensions: str, protocol: RebalanceProtocol = CO
     return generate(Seeded(seed), protocol, dimensions)
 
 
-def events(s: Scenario, kind: type[Event]) -> list[Event]:
+def events(s: Scenario, kind: type[ScenarioEvent]) -> list[ScenarioEvent]:
     return [e for events in s.rounds for e in events if isinstance(e, kind)]
 
 
@@ -43,8 +43,8 @@ def events(s: Scenario, kind: type[Event]) -> list[Event]:
 DIGEST = """
 import hashlib, json
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
-from rebalance.properties.scenarios import to_json
+from rebalance.properties.assignors.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
+from rebalance.properties.assignors.scenarios import to_json
 digest = hashlib.sha256()
 for protocol in RebalanceProtocol:
     for size, seeds in ((SMALL, 60), (LARGE, 3)):
@@ -104,7 +104,7 @@ def test_without_dimensions_a_fresh_group_with_equal_subscriptions():
         assert all(len(partitions) <= SMALL.partitions for partitions in plain.topics.values())
         for member in plain.members:
             assert member.topics == tuple(plain.topics)
-            assert member == type(member)(member.id, member.topics)
+            assert member == type(member)(id=member.id, topics=member.topics)
     assert any(len(scenario(seed).members) == SMALL.members for seed in SEEDS)
     assert any(0 in map(len, scenario(seed).topics.values()) for seed in SEEDS)
 
@@ -211,7 +211,7 @@ BRINGS: list[tuple[str, str, float, Callable[[Scenario], bool]]] = [
     ("eager", "beside cooperative", 0.5, lambda s: len({m.eager for m in s.members}) > 1),
     ("order", "members", 0.4, lambda s: [m.id for m in s.members] != sorted(m.id for m in s.members)),
     ("order", "topics", 0.4, lambda s: any(list(m.topics) != sorted(m.topics) for m in s.members)),
-    ("membership", "join", 0.5, lambda s: bool(events(s, Join))),
+    ("membership", "join", 0.5, lambda s: bool(events(s, AddMember))),
     ("membership", "leave", 0.3, lambda s: bool(events(s, Leave))),
     ("membership", "after the first round", 1, lambda s: not s.rounds[0]),
     ("resubscribe", "resubscribe", 1, lambda s: bool(events(s, Subscribe))),
@@ -229,7 +229,7 @@ BRINGS: list[tuple[str, str, float, Callable[[Scenario], bool]]] = [
     ("faults", "silent", 0.4, lambda s: FaultKind.SILENT in faults(s)),
     ("faults", "lost JoinGroup responses", 0.4, lambda s: FaultKind.LOST_JOIN in faults(s)),
     ("faults", "missed SyncGroups", 0.4, lambda s: FaultKind.MISSED_SYNC in faults(s)),
-    ("faults", "with joins and leaves", 0.2, lambda s: bool(events(s, Join) or events(s, Leave))),
+    ("faults", "with joins and leaves", 0.2, lambda s: bool(events(s, AddMember) or events(s, Leave))),
     ("ghosts", "ghosts", 1, lambda s: faults(s) == {FaultKind.GHOST}),
     ("no-metadata", "unknown topics", 0.5, lambda s: not all(known(s, m.topics) for m in s.members)),
 ]
@@ -262,7 +262,7 @@ def test_a_dimension_changes_something_in_many_seeds(name: str):
 
 def test_subscriptions_before_claims_before_labels_before_events():
     """The order that the comment on DIMENSIONS promises, and why: later ones build on earlier ones."""
-    place = {d.name: i for i, d in enumerate(DIMENSIONS)}
+    index = {d.name: i for i, d in enumerate(DIMENSIONS)}
     stages = (
         ("unequal",),
         ("claims",),
@@ -271,9 +271,9 @@ def test_subscriptions_before_claims_before_labels_before_events():
         ("membership", "resubscribe", "topics", "faults", "ghosts"),
         ("no-metadata",),  # last: the others need to know the topics
     )
-    assert sorted(name for stage in stages for name in stage) == sorted(place)
+    assert sorted(name for stage in stages for name in stage) == sorted(index)
     for before, after in pairwise(stages):
-        assert max(place[n] for n in before) < min(place[n] for n in after)
+        assert max(index[n] for n in before) < min(index[n] for n in after)
 
 
 def test_names_are_unique_and_sentences_are_there():

@@ -18,23 +18,24 @@ from rebalance.model.values import (
     RebalanceProtocol,
     TopicPartition,
 )
-from rebalance.properties.calls import Answer, Ask, Call, Failure, FailureKind, Reply
-from rebalance.properties.clauses import CLAUSES, TABLE, Breach, Clause, History, Level, Scope
-from rebalance.properties.generator import BY_NAME, Seeded, generate
-from rebalance.properties.histories import MOST_ROUNDS, Record, Writer, play
-from rebalance.properties.scenarios import (
-    Event,
+from rebalance.properties.assignors.calls import Answer, Ask, AssignorCall, Failure, FailureKind, Reply
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach, Clause, History, Scope
+from rebalance.properties.assignors.generator import BY_NAME, Seeded, generate
+from rebalance.properties.assignors.histories import MOST_ROUNDS, PlayedHistory, Writer, WriteUserData, play
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
     Scenario,
+    ScenarioEvent,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
     uniform,
 )
+from rebalance.properties.verdict import Level
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 SILENT, GHOST = FaultKind.SILENT, FaultKind.GHOST
@@ -50,46 +51,53 @@ def text(partitions: Partitions) -> str:
     return " ".join(map(str, partitions))
 
 
-COOPERATIVE_WRITER = Writer.of(lambda owned, generation: wire.encode_cooperative_user_data(generation))
-STICKY_WRITER = Writer.of(wire.encode_sticky_user_data)
-OWN_FORMAT = Writer.of(lambda owned, generation: f"{text(owned)}@{generation}".encode())
+def each(write: Callable[[Partitions, int], bytes | Failure | None]) -> WriteUserData:
+    """The userData of several members by a function for one."""
+    return lambda questions: [write(question.owned, question.generation) for question in questions]
+
+
+COOPERATIVE_WRITER = Writer.of(each(lambda owned, generation: wire.encode_cooperative_user_data(generation)))
+STICKY_WRITER = Writer.of(each(wire.encode_sticky_user_data))
+OWN_FORMAT = Writer.of(each(lambda owned, generation: f"{text(owned)}@{generation}".encode()))
 
 
 def script(*answers: Mapping[str, str]) -> Ask:
     """Answers the n-th question with the n-th answer, and from then on with the last one."""
-    asked = iter(range(10**6))
+    calls = iter(range(10**6))
 
     def ask(protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
-        answer = answers[min(next(asked), len(answers) - 1)]
+        answer = answers[min(next(calls), len(answers) - 1)]
         return Answer({m: tps(owned) for m, owned in answer.items() if m in group})
 
     return ask
 
 
 def calls(
-    members: Sequence[Member],
-    rounds: Sequence[Sequence[Event]],
+    members: Sequence[ScenarioMember],
+    rounds: Sequence[Sequence[ScenarioEvent]],
     *answers: Mapping[str, str],
     writer: Writer | None = COOPERATIVE_WRITER,
     protocol: RebalanceProtocol = COOPERATIVE,
     topics: Mapping[str, int] | None = None,
-) -> tuple[Call, ...]:
+) -> tuple[AssignorCall, ...]:
     """The calls of the disturbed rounds and of the first one after them."""
     cluster = uniform({"t": 4} if topics is None else topics)
-    scenario = Scenario(protocol, cluster, tuple(members), tuple(map(tuple, rounds)))
+    scenario = Scenario(
+        protocol=protocol, topics=cluster, members=tuple(members), rounds=tuple(map(tuple, rounds))
+    )
     return play(scenario, script(*answers), writer, (), ()).calls[: len(rounds) + 1]
 
 
-def claims(call: Call) -> dict[str, tuple[str, int]]:
+def claims(call: AssignorCall) -> dict[str, tuple[str, int]]:
     return {m: (text(c.partitions), c.generation) for m, c in call.claims.items()}
 
 
-def sent(call: Call) -> dict[str, tuple[str, int]]:
+def sent(call: AssignorCall) -> dict[str, tuple[str, int]]:
     return {m: (text(s.owned_partitions), s.generation_id) for m, s in call.group.items()}
 
 
-def member(name: str, owned: str = "", generation: int = NO_GENERATION, **more: object) -> Member:
-    return Member(name, ("t",), tps(owned), generation, **more)  # type: ignore[arg-type]
+def member(name: str, owned: str = "", generation: int = NO_GENERATION, **more: object) -> ScenarioMember:
+    return ScenarioMember(id=name, topics=("t",), owned=tps(owned), generation=generation, **more)  # type: ignore[arg-type]
 
 
 # --- who claims what ------------------------------------------------------------------------------
@@ -182,10 +190,21 @@ def test_a_static_member_that_never_joined_is_not_represented():
 def test_versions_say_more_and_more():
     topics = uniform({"t": 4})
     everybody = tuple(
-        Member(f"V{v}", ("t",), tps(f"t-{v}"), 5, v, "r1", f"i-{v}", user_data=UserData.NONE)
+        ScenarioMember(
+            id=f"V{v}",
+            topics=("t",),
+            owned=tps(f"t-{v}"),
+            generation=5,
+            version=v,
+            rack="r1",
+            instance=f"i-{v}",
+            user_data=UserData.NONE,
+        )
         for v in range(4)
     )
-    [call] = play(Scenario(COOPERATIVE, topics, everybody), script({}), None, (), ()).calls[:1]
+    [call] = play(
+        Scenario(protocol=COOPERATIVE, topics=topics, members=everybody), script({}), None, (), ()
+    ).calls[:1]
     assert sent(call) == {"V0": ("", -1), "V1": ("t-1", -1), "V2": ("t-2", 5), "V3": ("t-3", 5)}
     assert claims(call) == sent(call)
     assert [s.rack_id for s in call.group.values()] == [None, None, None, "r1"]
@@ -230,7 +249,7 @@ def test_user_data_in_a_cooperative_group():
 
 def test_user_data_in_an_eager_group_is_where_the_claims_are():
     kinds = [member(kind.value, "t-0", 5, user_data=kind) for kind in UserData]
-    rounds: list[list[Event]] = [
+    rounds: list[list[ScenarioEvent]] = [
         [Fault(MISSED_SYNC, "own"), Fault(SILENT, "sticky-v1")],
         [Subscribe("own", ("u",))],
     ]
@@ -274,9 +293,9 @@ def test_writer_finds_out_by_asking():
     assert (COOPERATIVE_WRITER.tells_claims, COOPERATIVE_WRITER.sticky_too) == (False, True)
     assert (STICKY_WRITER.tells_claims, STICKY_WRITER.sticky_too) == (True, True)
     assert (OWN_FORMAT.tells_claims, OWN_FORMAT.sticky_too) == (True, False)
-    silent = Writer.of(lambda owned, generation: None)
+    silent = Writer.of(each(lambda owned, generation: None))
     assert (silent.tells_claims, silent.sticky_too) == (False, True)
-    broken = Writer.of(lambda owned, generation: Failure(FailureKind.ERRORED, "no"))
+    broken = Writer.of(each(lambda owned, generation: Failure(FailureKind.ERRORED, "no")))
     assert not broken.sticky_too
 
 
@@ -286,7 +305,11 @@ def test_writer_finds_out_by_asking():
 def test_members_join_and_leave():
     first, second, third = calls(
         [member("A")],
-        [[], [Join(member("B", "t-1", 9)), Join(member("A", "t-3", 2))], [Leave("A"), Leave("nobody")]],
+        [
+            [],
+            [AddMember(member("B", "t-1", 9)), AddMember(member("A", "t-3", 2))],
+            [Leave("A"), Leave("nobody")],
+        ],
         {"A": "t-0", "B": "t-1"},
     )[:3]
     assert list(first.group) == ["A"]
@@ -296,15 +319,15 @@ def test_members_join_and_leave():
 
 def test_one_that_left_may_join_again_as_new():
     _, _, third = calls(
-        [member("A", "t-0", 5), member("B")], [[], [Leave("A")], [Join(member("A"))]], {"A": "t-0"}
+        [member("A", "t-0", 5), member("B")], [[], [Leave("A")], [AddMember(member("A"))]], {"A": "t-0"}
     )[:3]
     assert list(third.group) == ["B", "A"]
     assert claims(third)["A"] == ("", -1)
 
 
 def test_a_changed_subscription_revokes_before_joining():
-    wide = Member("A", ("t", "u"), tps("t-0 u-0"), 5)
-    lazy = Member("B", ("t", "u"), tps("t-1 u-1"), 5)
+    wide = ScenarioMember(id="A", topics=("t", "u"), owned=tps("t-0 u-0"), generation=5)
+    lazy = ScenarioMember(id="B", topics=("t", "u"), owned=tps("t-1 u-1"), generation=5)
     first, second = calls(
         [wide, lazy],
         [[Subscribe("A", ("u",)), Subscribe("nobody", ("t",)), Fault(LOST_JOIN, "A")]],
@@ -341,21 +364,30 @@ def test_faults_of_strangers_do_nothing():
 # --- how it ends ----------------------------------------------------------------------------------
 
 
-def histories_of(record_of: Callable[[Sequence[Clause]], Record]) -> tuple[Record, list[History]]:
+def histories_of(
+    record_of: Callable[[Sequence[Clause]], PlayedHistory],
+) -> tuple[PlayedHistory, list[History]]:
     seen: list[History] = []
 
     def look(history: History) -> Breach | None:
         seen.append(history)
         return None
 
-    clause = Clause("look/1", Level.QUALITY, Scope.HISTORY, "", "", "", look)
+    clause = Clause(
+        id="look/1", level=Level.QUALITY, scope=Scope.HISTORY, sentence="", rule="", link="", check=look
+    )
     return record_of((clause,)), seen
 
 
 def settle(
     *answers: Mapping[str, str], rounds: int = 1, protocol: RebalanceProtocol = COOPERATIVE
-) -> tuple[Record, list[History]]:
-    scenario = Scenario(protocol, uniform({"t": 2}), (member("A", "t-0 t-1", 5), member("B")), ((),) * rounds)
+) -> tuple[PlayedHistory, list[History]]:
+    scenario = Scenario(
+        protocol=protocol,
+        topics=uniform({"t": 2}),
+        members=(member("A", "t-0 t-1", 5), member("B")),
+        rounds=((),) * rounds,
+    )
     return histories_of(lambda clauses: play(scenario, script(*answers), COOPERATIVE_WRITER, clauses, ()))
 
 
@@ -387,11 +419,14 @@ def test_an_eager_group_needs_no_second_round():
 
 
 def test_nobody_there_is_no_rebalance():
-    empty = Scenario(COOPERATIVE, uniform({"t": 1}), ())
+    empty = Scenario(protocol=COOPERATIVE, topics=uniform({"t": 1}), members=())
     record, seen = histories_of(lambda clauses: play(empty, script({}), None, clauses, ()))
-    assert (record.calls, record.found, seen, record.asked) == ((), (), [], 0)
+    assert (record.calls, record.found, seen, record.questions) == ((), (), [], 0)
     alone = Scenario(
-        COOPERATIVE, uniform({"t": 1}), (member("A"),), ((Fault(SILENT, "A"),), (), (Leave("A"),))
+        protocol=COOPERATIVE,
+        topics=uniform({"t": 1}),
+        members=(member("A"),),
+        rounds=((Fault(SILENT, "A"),), (), (Leave("A"),)),
     )
     record, seen = histories_of(lambda clauses: play(alone, script({"A": "t-0"}), None, clauses, ()))
     assert len(record.calls) == 1
@@ -401,7 +436,9 @@ def test_nobody_there_is_no_rebalance():
 # --- judging --------------------------------------------------------------------------------------
 
 
-GROUP = Scenario(COOPERATIVE, uniform({"t": 2}), (member("A"), member("B")), ((), ()))
+GROUP = Scenario(
+    protocol=COOPERATIVE, topics=uniform({"t": 2}), members=(member("A"), member("B")), rounds=((), ())
+)
 FAIR = {"A": "t-0", "B": "t-1"}
 
 
@@ -417,7 +454,7 @@ def test_a_failure_ends_the_history_with_assign_4_only():
         record = play(GROUP, failing_at(number, failure), COOPERATIVE_WRITER, TABLE, Promise)
         assert [f.clause.id for f in record.found] == ["assign/4"], number
         assert len(record.calls) == complete, number
-        assert record.asked == number
+        assert record.questions == number
         assert record.failure == failure
         assert record.skipped is None
         assert "no answer: crash" in record.witnesses
@@ -425,10 +462,10 @@ def test_a_failure_ends_the_history_with_assign_4_only():
 
 def test_a_skip_judges_nothing():
     double = {"A": "t-0 t-1", "B": "t-1"}
-    asked = iter(range(100))
+    calls = iter(range(100))
 
     def ask(*question: object) -> Reply:
-        if next(asked) == 1:
+        if next(calls) == 1:
             return Failure(FailureKind.SKIPPED, "no racks, please")
         return script(double)(*question)  # type: ignore[arg-type]
 
@@ -437,14 +474,20 @@ def test_a_skip_judges_nothing():
     assert record.found == ()
     assert not record.witnesses
     assert record.claims == 0
-    assert record.asked == 2
+    assert record.questions == 2
 
 
 def test_a_failing_user_data_is_a_failure_to_answer():
     def write(owned: Partitions, generation: int) -> bytes | Failure:
         return Failure(FailureKind.ERRORED, "RuntimeError: second call") if generation > 0 and owned else b""
 
-    record = play(GROUP, script(FAIR), Writer(write, True, False, False), TABLE, ())
+    record = play(
+        GROUP,
+        script(FAIR),
+        Writer(write=each(write), tells_claims=True, tells_generation=False, sticky_too=False),
+        TABLE,
+        (),
+    )
     assert [f.clause.id for f in record.found] == ["assign/4"]
     assert len(record.calls) == 1
     assert record.breach_of("assign/4") is not None
@@ -466,29 +509,29 @@ def test_only_clauses_that_apply_are_asked():
     balance = [CLAUSES["kip54/balance/1"]]
     assert not play(GROUP, lopsided, None, balance, ()).found
     assert play(GROUP, lopsided, None, balance, (Promise.BALANCED,)).found
-    eager = Scenario(EAGER, GROUP.topics, GROUP.members)
+    eager = Scenario(protocol=EAGER, topics=GROUP.topics, members=GROUP.members)
     hand_over = script({"A": "t-0 t-1"}, {"B": "t-0 t-1"})
     assert play(GROUP, hand_over, None, [CLAUSES["kip429/leader/4"]], ()).found
     assert not play(eager, hand_over, STICKY_WRITER, [CLAUSES["kip429/leader/4"]], ()).found
 
 
 def test_further_questions_follow_disturbed_rounds_only_and_go_where_they_belong():
-    asked: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
 
     def counting(name: str) -> Ask:
         def ask(protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
-            asked[name] += 1
+            calls[name] += 1
             return script(FAIR)(protocol, cluster, group)
 
         return ask
 
     record = play(GROUP, counting("first"), None, TABLE, Promise, again=counting("second"))
     assert len(record.calls) == 4
-    assert asked == {"first": 4 + 2, "second": 1}, "assign/7 asks the first process, assign/6 the second"
-    assert record.asked == 7
-    asked.clear()
+    assert calls == {"first": 4 + 2, "second": 1}, "assign/7 asks the first process, assign/6 the second"
+    assert record.questions == 7
+    calls.clear()
     play(GROUP, counting("first"), None, [CLAUSES["assign/1"]], Promise, again=counting("second"))
-    assert asked == {"first": 4}
+    assert calls == {"first": 4}
 
 
 def test_rounds_of_histories_are_those_that_show_the_breach():
@@ -501,13 +544,13 @@ def test_rounds_of_histories_are_those_that_show_the_breach():
 def test_witnesses():
     topics = {"t": (("r1",), ()), "u": ((),)}
     everybody = (
-        Member("A", ("t",), tps("t-0 t-0 u-0 x-0"), 5, rack="r1"),
-        Member("B", ("t", "gone"), tps("t-0"), 4, version=1),
-        Member("C", ("t",), tps("t-1"), 5),
-        Member("D", ("t",), tps("t-1"), 5),
-        Member("E", ("u",)),
+        ScenarioMember(id="A", topics=("t",), owned=tps("t-0 t-0 u-0 x-0"), generation=5, rack="r1"),
+        ScenarioMember(id="B", topics=("t", "gone"), owned=tps("t-0"), generation=4, version=1),
+        ScenarioMember(id="C", topics=("t",), owned=tps("t-1"), generation=5),
+        ScenarioMember(id="D", topics=("t",), owned=tps("t-1"), generation=5),
+        ScenarioMember(id="E", topics=("u",)),
     )
-    record = play(Scenario(COOPERATIVE, topics, everybody), script({}), None, (), ())
+    record = play(Scenario(protocol=COOPERATIVE, topics=topics, members=everybody), script({}), None, (), ())
     assert record.witnesses >= {
         "partition withheld",
         "unequal subscriptions",
@@ -529,7 +572,9 @@ def test_witnesses():
         (GHOST, "ghost with claims"),
         (SILENT, "removed member returns"),
     ):
-        faulty = Scenario(COOPERATIVE, GROUP.topics, GROUP.members, ((), (Fault(kind, "A"),)))
+        faulty = Scenario(
+            protocol=COOPERATIVE, topics=GROUP.topics, members=GROUP.members, rounds=((), (Fault(kind, "A"),))
+        )
         assert name in play(faulty, script(FAIR), None, (), ()).witnesses
 
 
@@ -550,7 +595,7 @@ def honest_scenario(seed: int) -> Scenario:
     return generate(draw, COOPERATIVE, names)
 
 
-def two_owners(record: Record) -> Iterator[str]:
+def two_owners(record: PlayedHistory) -> Iterator[str]:
     """Hand-overs that make two owners, by following the members alone: who owned what, who was told what.
 
     It knows nothing of claims or generations. Members that are removed are no participants; those that
@@ -564,7 +609,7 @@ def two_owners(record: Record) -> Iterator[str]:
         faults = {}
         for event in events:
             match event:
-                case Join(joiner) if joiner.id not in members:
+                case AddMember(joiner) if joiner.id not in members:
                     members[joiner.id], owns[joiner.id] = joiner, set()
                 case Leave(who) if who in members:
                     del members[who], owns[who]
@@ -668,7 +713,7 @@ def test_nonsense_is_judged_never_fatal():
 @pytest.mark.parametrize("name", ["cooperative-sticky", "sticky", "range", "roundrobin"])
 def test_no_false_alarm_for_the_references(name: str):
     assignor = reference(name)
-    writer = Writer.of(assignor.user_data)
+    writer = Writer.of(each(assignor.user_data))
     for protocol in assignor.protocols:
         for seed in range(60):
             draw = Seeded(f"{name} {seed}")

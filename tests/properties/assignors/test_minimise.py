@@ -9,18 +9,18 @@ from dataclasses import replace
 import pytest
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
-from rebalance.properties.calls import Answer
-from rebalance.properties.clauses import CLAUSES
-from rebalance.properties.generator import BY_NAME, LARGE, SMALL, Seeded, Size, generate
-from rebalance.properties.histories import play
-from rebalance.properties.minimise import REDUCTIONS, minimise
-from rebalance.properties.scenarios import (
+from rebalance.properties.assignors.calls import Answer
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.generator import BY_NAME, LARGE, SMALL, Seeded, Size, generate
+from rebalance.properties.assignors.histories import play
+from rebalance.properties.assignors.minimise import REDUCTIONS, minimise
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
     Scenario,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
@@ -54,7 +54,7 @@ PREDICATES: dict[str, Breaks] = {
     "shared claim": shared,
     "three members": lambda s: len(s.members) >= 3,
     "fault": lambda s: has(s, Fault),
-    "join and leave": lambda s: has(s, Join) and has(s, Leave),
+    "join and leave": lambda s: has(s, AddMember) and has(s, Leave),
     "unequal": lambda s: len({frozenset(m.topics) for m in s.members}) > 1,
     "sticky user data": lambda s: any(m.user_data.startswith("sticky") for m in s.members),
     "version and rack": lambda s: any(m.version == 1 and m.rack for m in s.members),
@@ -111,7 +111,7 @@ def test_result_is_the_smallest_there_is(name: str):
 
 def test_reductions_only_reduce():
     def weight(s: Scenario) -> tuple[int, int]:
-        everyone = [*s.members, *(e.member for r in s.rounds for e in r if isinstance(e, Join))]
+        everyone = [*s.members, *(e.member for r in s.rounds for e in r if isinstance(e, AddMember))]
         events = [e for r in s.rounds for e in r]
         plain = sum(
             (m.rack is not None)
@@ -141,30 +141,49 @@ def test_reductions_only_reduce():
 
 
 def test_nothing_to_reduce_is_returned_as_it_is():
-    bare = Scenario(COOPERATIVE, {}, (), ())
+    bare = Scenario(protocol=COOPERATIVE, topics={}, members=(), rounds=())
     assert minimise(bare, lambda s: True) == bare
     assert minimise(drawn(1), lambda s: True) == bare, "when everything breaks, nothing is needed"
     assert minimise(drawn(1), lambda s: False) == drawn(1)
 
 
 def test_joined_members_claims_and_labels_go_too():
-    late = Member("B", ("t",), (TopicPartition("t", 0), TopicPartition("t", 1)), 5, 1, "r", "i")
-    scenario = Scenario(COOPERATIVE, uniform({"t": 2}), (Member("A", ("t",)),), ((), (Join(late),)))
+    late = ScenarioMember(
+        id="B",
+        topics=("t",),
+        owned=(TopicPartition("t", 0), TopicPartition("t", 1)),
+        generation=5,
+        version=1,
+        rack="r",
+        instance="i",
+    )
+    scenario = Scenario(
+        protocol=COOPERATIVE,
+        topics=uniform({"t": 2}),
+        members=(ScenarioMember(id="A", topics=("t",)),),
+        rounds=((), (AddMember(late),)),
+    )
 
     def breaks(s: Scenario) -> bool:
-        joins = [e.member for r in s.rounds for e in r if isinstance(e, Join)]
+        joins = [e.member for r in s.rounds for e in r if isinstance(e, AddMember)]
         return any(TopicPartition("t", 1) in m.owned for m in joins)
 
     small = minimise(scenario, lambda s: breaks(s) and "t" in s.topics)
     assert small.members == ()
     assert small.topics == uniform({"t": 2}), "a name that matters is not changed"
     [join] = [e for events in small.rounds for e in events]
-    assert join == Join(Member("B", ("t",), (TopicPartition("t", 1),), 5))
+    assert join == AddMember(
+        ScenarioMember(id="B", topics=("t",), owned=(TopicPartition("t", 1),), generation=5)
+    )
 
 
 def test_one_partition_in_the_middle_moves_the_later_ones_up():
     owned = (TopicPartition("t", 0), TopicPartition("t", 3))
-    scenario = Scenario(COOPERATIVE, uniform({"t": 5}), (Member("A", ("t",), owned, 5),))
+    scenario = Scenario(
+        protocol=COOPERATIVE,
+        topics=uniform({"t": 5}),
+        members=(ScenarioMember(id="A", topics=("t",), owned=owned, generation=5),),
+    )
 
     def breaks(s: Scenario) -> bool:
         existing = [p for m in s.members for p in m.owned if p in Cluster(s.topics)]
@@ -177,10 +196,13 @@ def test_one_partition_in_the_middle_moves_the_later_ones_up():
 
 def test_renamed_in_order_of_appearance():
     scenario = Scenario(
-        COOPERATIVE,
-        uniform({"orders": 1, "users": 1}),
-        (Member("consumer-9", ("users", "orders"), instance="x"), Member("consumer-1", ("users",))),
-        ((Fault(FaultKind.SILENT, "consumer-1"), Subscribe("consumer-9", ("orders",))),),
+        protocol=COOPERATIVE,
+        topics=uniform({"orders": 1, "users": 1}),
+        members=(
+            ScenarioMember(id="consumer-9", topics=("users", "orders"), instance="x"),
+            ScenarioMember(id="consumer-1", topics=("users",)),
+        ),
+        rounds=((Fault(FaultKind.SILENT, "consumer-1"), Subscribe("consumer-9", ("orders",))),),
     )
 
     def breaks(s: Scenario) -> bool:
@@ -197,28 +219,28 @@ def test_not_renamed_where_the_name_matters():
     def breaks(s: Scenario) -> bool:
         return any(m.id == "zoe" for m in s.members)
 
-    two = (Member("amy", ("t",)), Member("zoe", ("t",)))
-    small = minimise(Scenario(COOPERATIVE, uniform({"t": 1}), two), breaks)
+    two = (ScenarioMember(id="amy", topics=("t",)), ScenarioMember(id="zoe", topics=("t",)))
+    small = minimise(Scenario(protocol=COOPERATIVE, topics=uniform({"t": 1}), members=two), breaks)
     assert [m.id for m in small.members] == ["zoe"]
 
 
 def test_stops_when_told_with_what_it_has():
-    scenario, asked, limit = drawn(3, LARGE), 0, 0
+    scenario, attempts, limit = drawn(3, LARGE), 0, 0
 
     def breaks(s: Scenario) -> bool:
-        nonlocal asked
-        asked += 1
+        nonlocal attempts
+        attempts += 1
         return len(s.members) >= 2
 
     def more() -> bool:
-        return asked < limit
+        return attempts < limit
 
     full = minimise(scenario, breaks)
-    total = asked
+    total = attempts
     for allowed in (0, 1, 5, total - 1):
-        asked, limit = 0, allowed
+        attempts, limit = 0, allowed
         small = minimise(scenario, breaks, may_go_on=more)
-        assert asked == allowed, "the question is put before every attempt"
+        assert attempts == allowed, "the question is put before every attempt"
         assert len(small.members) >= 2
         assert small.size >= full.size
         assert small == scenario or allowed
@@ -226,11 +248,11 @@ def test_stops_when_told_with_what_it_has():
 
 def test_quick_on_a_large_scenario():
     scenario = next(s for s in (drawn(seed, LARGE) for seed in range(100)) if len(s.members) == LARGE.members)
-    asked = 0
+    attempts = 0
 
     def breaks(s: Scenario) -> bool:
-        nonlocal asked
-        asked += 1
+        nonlocal attempts
+        attempts += 1
         return sum(len(m.owned) for m in s.members) >= 12 and len(s.members) >= 4
 
     began = time.perf_counter()
@@ -238,7 +260,7 @@ def test_quick_on_a_large_scenario():
     assert time.perf_counter() - began < 2, "0.1 s when written"
     assert small.size[0] == 4
     assert small.size[2] == 12
-    assert asked < 2000, "under 600 when written; restarting from the boldest each time takes thousands"
+    assert attempts < 2000, "under 600 when written; restarting from the boldest each time takes thousands"
 
 
 def test_a_real_counterexample():

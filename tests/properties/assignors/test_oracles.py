@@ -8,14 +8,14 @@ from itertools import product
 
 import pytest
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties import oracles
-from rebalance.properties.calls import Call, Claim
+from rebalance.properties.assignors import oracles
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 
 EAGER = RebalanceProtocol.EAGER
 RACKS = ("r1", "r2")
 
 
-def random_call(seed: int, *, racks: bool) -> Call:
+def random_call(seed: int, *, racks: bool) -> AssignorCall:
     """A small group, its claims, and an arbitrary placement, sound or not."""
     rnd = random.Random(seed)
     topics = [f"t{i}" for i in range(rnd.randint(1, 3))]
@@ -32,17 +32,29 @@ def random_call(seed: int, *, racks: bool) -> Call:
         wishes = tuple(t for t in topics if rnd.random() < 0.7)
         rack = rnd.choice((None, *RACKS)) if racks else None
         owned = tuple(p for p in partitions if rnd.random() < 0.4)
-        claims[member] = Claim(owned, rnd.choice((-1, 4, 5, 5)))
-        group[member] = Subscription(wishes, None, owned, claims[member].generation, rack)
+        claims[member] = StatedClaim(owned, rnd.choice((-1, 4, 5, 5)))
+        group[member] = Subscription(
+            topics=wishes,
+            user_data=None,
+            owned_partitions=owned,
+            generation_id=claims[member].generation,
+            rack_id=rack,
+        )
     hands: dict[str, list[TopicPartition]] = {m: [] for m in group}
     for partition in partitions:
         takers = [m for m in group if partition.topic in group[m].topics]
         if takers:
             hands[rnd.choice(takers)].append(partition)
-    return Call(EAGER, cluster, group, claims, {m: tuple(ps) for m, ps in hands.items()})
+    return AssignorCall(
+        protocol=EAGER,
+        cluster=cluster,
+        group=group,
+        claims=claims,
+        assignment={m: tuple(ps) for m, ps in hands.items()},
+    )
 
 
-def placements(call: Call) -> list[Call]:
+def placements(call: AssignorCall) -> list[AssignorCall]:
     """Every way to give each partition to one of its subscribers."""
     wanted = [
         (TopicPartition(topic, index), members)
@@ -54,11 +66,19 @@ def placements(call: Call) -> list[Call]:
         hands: dict[str, tuple[TopicPartition, ...]] = dict.fromkeys(call.group, ())
         for (partition, _), member in zip(wanted, choice, strict=True):
             hands[member] += (partition,)
-        found.append(Call(call.protocol, call.cluster, call.group, call.claims, hands))
+        found.append(
+            AssignorCall(
+                protocol=call.protocol,
+                cluster=call.cluster,
+                group=call.group,
+                claims=call.claims,
+                assignment=hands,
+            )
+        )
     return found
 
 
-def matches(call: Call) -> int:
+def matches(call: AssignorCall) -> int:
     return sum(
         call.group[m].rack_id is not None
         and call.group[m].rack_id in call.cluster.topics[p.topic][p.partition]
@@ -67,7 +87,7 @@ def matches(call: Call) -> int:
     )
 
 
-def quality(call: Call) -> tuple[tuple[int, ...], int, int]:
+def quality(call: AssignorCall) -> tuple[tuple[int, ...], int, int]:
     """Smaller is better: the loads first, then racks, then claims, as the contract ranks them."""
     kept = sum(call.valid.get(p) == m for m, ps in call.assignment.items() for p in ps)
     loads = sorted((len(ps) for ps in call.assignment.values()), reverse=True)
@@ -82,6 +102,33 @@ def test_optimum_is_the_best_of_all_placements(racks: bool):
         assert (best.loads, -best.matched, -best.kept) == min(map(quality, placements(call))), seed
 
 
+def test_a_best_placement_is_known_without_a_flow():
+    best_ones = 0
+    for seed in range(150):
+        for call in placements(random_call(seed, racks=True))[::7]:
+            best = oracles.optimum(call)
+            loads = tuple(sorted(call.loads.values(), reverse=True))
+            expected = loads == best.loads and matches(call) == best.matched
+            assert oracles.best_matched(call) is expected, seed
+            assert matches(call) <= best.matched <= oracles.matchable(call) or loads != best.loads, seed
+            best_ones += expected
+    assert best_ones > 100
+
+
+def test_large_groups_are_left_to_the_flow():
+    members = [f"m{number}" for number in range(oracles.MOST_MEMBERS + 1)]
+    cluster = Cluster({"t": (("r1",),) * len(members)})
+    call = AssignorCall(
+        protocol=EAGER,
+        cluster=cluster,
+        group=dict.fromkeys(members, Subscription(topics=("t",), rack_id="r1")),
+        claims={},
+        assignment={m: (TopicPartition("t", n),) for n, m in enumerate(members)},
+    )
+    assert not oracles.best_matched(call)
+    assert oracles.optimum(call).matched == oracles.matched(call)
+
+
 def test_the_seeds_cover_what_matters():
     calls = [random_call(seed, racks=True) for seed in range(400)]
     assert sum(not c.equal_subscriptions for c in calls) > 50
@@ -93,7 +140,9 @@ def test_the_seeds_cover_what_matters():
 def test_optimum_does_not_depend_on_what_was_answered():
     for seed in range(40):
         call = random_call(seed, racks=True)
-        nothing = Call(call.protocol, call.cluster, call.group, call.claims, {})
+        nothing = AssignorCall(
+            protocol=call.protocol, cluster=call.cluster, group=call.group, claims=call.claims, assignment={}
+        )
         assert oracles.optimum(nothing) == oracles.optimum(call)
 
 
@@ -126,7 +175,11 @@ def test_matched_and_rack_matters():
 
 def test_oracles_are_total_on_nonsense():
     topics = Cluster({"t": (("r1",), ("r2",)), "empty": ()})
-    group = {"A": Subscription(("t", "gone"), rack_id="r1"), "B": Subscription(()), "C": Subscription(("t",))}
+    group = {
+        "A": Subscription(topics=("t", "gone"), rack_id="r1"),
+        "B": Subscription(topics=()),
+        "C": Subscription(topics=("t",)),
+    }
     strange = (
         TopicPartition("t", 0),
         TopicPartition("t", 0),
@@ -136,13 +189,19 @@ def test_oracles_are_total_on_nonsense():
         TopicPartition("", 0),
     )
     for assignment in ({}, {"A": strange, "X": strange}, {"B": strange}):
-        call = Call(EAGER, topics, group, {"A": Claim(strange, 5)}, assignment)
+        call = AssignorCall(
+            protocol=EAGER,
+            cluster=topics,
+            group=group,
+            claims={"A": StatedClaim(strange, 5)},
+            assignment=assignment,
+        )
         best = oracles.optimum(call)
         assert best.loads == (1, 1, 0)
         assert oracles.matched(call) == (2 if "A" in assignment else 0)
         oracles.transferable(call)
         assert sum(call.loads.values()) == (2 if assignment else 0)
-    nobody = Call(EAGER, Cluster(), {}, {}, {})
+    nobody = AssignorCall(protocol=EAGER, cluster=Cluster(), group={}, claims={}, assignment={})
     assert oracles.optimum(nobody) == oracles.Optimum((), 0, 0)
     assert oracles.transferable(nobody) is None
 
@@ -152,9 +211,9 @@ def test_a_crowd_is_measured_in_seconds():
     size = 200
     cluster = Cluster.of({"t": size})
     ids = [f"m{i:03}" for i in range(size)]
-    group = dict.fromkeys(ids, Subscription(("t",)))
-    claims = {m: Claim((TopicPartition("t", i),), 5) for i, m in enumerate(ids)}
-    call = Call(EAGER, cluster, group, claims, {})
+    group = dict.fromkeys(ids, Subscription(topics=("t",)))
+    claims = {m: StatedClaim((TopicPartition("t", i),), 5) for i, m in enumerate(ids)}
+    call = AssignorCall(protocol=EAGER, cluster=cluster, group=group, claims=claims, assignment={})
     began = time.perf_counter()
     assert oracles.optimum(call) == oracles.Optimum((1,) * size, 0, size)
     assert time.perf_counter() - began < 0.5, "0.1 s when written"

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from rebalance.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
-from rebalance.properties.generator import BY_NAME, SMALL
-from rebalance.properties.scenarios import (
+from rebalance.properties.assignors.generator import BY_NAME, SMALL
+from rebalance.properties.assignors.scenarios import (
+    AddMember,
     Fault,
     FaultKind,
-    Join,
     Leave,
-    Member,
     Scenario,
+    ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
@@ -23,29 +23,29 @@ from rebalance.properties.scenarios import (
     to_json,
     uniform,
 )
-from rebalance.properties.strategies import scenarios
+from rebalance.properties.assignors.strategies import scenarios
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 
 FULL = Scenario(
-    COOPERATIVE,
-    {"my-topic": (("r1", "r2"), ()), "u": ((), (), ()), "empty": ()},
-    (
-        Member("A", ("my-topic", "u")),
-        Member(
-            "B",
-            ("u",),
-            (TopicPartition("my-topic", 0), TopicPartition("my-topic", 0)),
-            7,
-            1,
-            "r1",
-            "i-B",
-            True,
-            UserData.STICKY_V1,
+    protocol=COOPERATIVE,
+    topics={"my-topic": (("r1", "r2"), ()), "u": ((), (), ()), "empty": ()},
+    members=(
+        ScenarioMember(id="A", topics=("my-topic", "u")),
+        ScenarioMember(
+            id="B",
+            topics=("u",),
+            owned=(TopicPartition("my-topic", 0), TopicPartition("my-topic", 0)),
+            generation=7,
+            version=1,
+            rack="r1",
+            instance="i-B",
+            eager=True,
+            user_data=UserData.STICKY_V1,
         ),
     ),
-    (
-        (Join(Member("C", (), generation=0)), Leave("A")),
+    rounds=(
+        (AddMember(ScenarioMember(id="C", topics=(), generation=0)), Leave("A")),
         (),
         (
             Subscribe("B", ("u", "my-topic")),
@@ -55,7 +55,7 @@ FULL = Scenario(
             Fault(FaultKind.LOST_JOIN, "B"),
         ),
     ),
-    ("claims", "racks"),
+    dimensions=("claims", "racks"),
 )
 
 
@@ -115,7 +115,11 @@ def test_round_trip_of_eager_scenarios_along_all_dimensions(scenario: Scenario):
 
 def test_only_protocol_topics_and_members_are_required():
     scenario = from_json({"protocol": "eager", "topics": {"t": 2}, "members": [{"id": "A", "topics": ["t"]}]})
-    assert scenario == Scenario(RebalanceProtocol.EAGER, uniform({"t": 2}), (Member("A", ("t",)),))
+    assert scenario == Scenario(
+        protocol=RebalanceProtocol.EAGER,
+        topics=uniform({"t": 2}),
+        members=(ScenarioMember(id="A", topics=("t",)),),
+    )
     assert scenario.members[0].generation == NO_GENERATION
     assert scenario.rounds == ((),)
 
@@ -179,8 +183,8 @@ def test_what_is_wrong_is_named(data: Any, says: str):
 
 def test_size_counts_members_partitions_claims_events():
     assert FULL.size == (3, 2 + 3 + 0 + 2 + 1, 2, 3 + 2 + 5)
-    assert Scenario(COOPERATIVE, {}, (), ()).size == (0, 0, 0, 0)
-    assert Scenario(COOPERATIVE, {}, ()).size == (0, 0, 0, 1)
+    assert Scenario(protocol=COOPERATIVE, topics={}, members=(), rounds=()).size == (0, 0, 0, 0)
+    assert Scenario(protocol=COOPERATIVE, topics={}, members=()).size == (0, 0, 0, 1)
 
 
 def test_uniform_knows_no_racks():

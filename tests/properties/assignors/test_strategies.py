@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.generator import BY_NAME, DIMENSIONS, SMALL, Size
-from rebalance.properties.scenarios import Fault, FaultKind, Scenario
-from rebalance.properties.strategies import scenarios
+from rebalance.properties.assignors.generator import BY_NAME, DIMENSIONS, SMALL, Size
+from rebalance.properties.assignors.scenarios import Fault, FaultKind, Scenario
+from rebalance.properties.assignors.strategies import scenarios
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

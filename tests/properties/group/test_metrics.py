@@ -8,17 +8,25 @@ from functools import partial
 import pytest
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Consumer, Runs, Setup
+from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
-from rebalance.properties.metrics import Callbacks, Figures, figures
+from rebalance.properties.group.metrics import Callbacks, Figures, figures
 
 A, B, C = 0, 1, 2
 
 
 def _setup(assignor: str, partitions: int = 2, faults: tuple[str, ...] = (), steps: str = "atomic") -> Setup:
-    consumer = Consumer((Runs((assignor,)),), (Topics(1),))
+    consumer = Consumer((ConsumerConfig(assignors=(assignor,)),), (Topics(1),))
     parts = Parts((1 << partitions) - 1)
-    return Setup((consumer,) * 3, (parts,), parts, faults, len(faults), naming="given", steps=steps)
+    return Setup(
+        consumers=(consumer,) * 3,
+        topics=(parts,),
+        exist=parts,
+        faults=faults,
+        budget=len(faults),
+        naming="given",
+        steps=steps,
+    )
 
 
 def _is(name: str, who: int, event: Event) -> bool:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.stateful import run_state_machine_as_test
-from rebalance.explore.bugs import SHOWN
-from rebalance.explore.lasso import Lasso, confirm
-from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.explore.liveness.lasso import Lasso, confirm
 from rebalance.model.machine import State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import GroupState
-from rebalance.properties.protocol import CLAUSES, rules
-from rebalance.properties.rules import Always, Bounded, Rules
-from rebalance.properties.stateful import BreachError, Finding, find, group_machine, runs, setups
-from rebalance.properties.swarm import Game, Play, Run, game, mood, only
+from rebalance.properties.group.clauses import CLAUSES, rules
+from rebalance.properties.group.rules import Always, Bounded, Rules
+from rebalance.properties.group.stateful import (
+    BreachError,
+    StatefulFinding,
+    find,
+    group_machine,
+    runs,
+    setups,
+)
+from rebalance.properties.group.swarm import PlayedRun, RandomRun, RunContext, only, run_context, swarm_config
 
 QUIET = settings(
     deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink)
@@ -32,13 +39,13 @@ LATER = (
 )  # fmt: skip
 
 
-def _search(name: str, seed: int = 0, max_examples: int = 5_000) -> Finding:
+def _search(name: str, seed: int = 0, max_examples: int = 5_000) -> StatefulFinding:
     found = find(SHOWN[name].setup(), clause=SHOWN[name].clause, seed=seed, max_examples=max_examples)
     assert found is not None, f"{name} was not found"
     return found
 
 
-def _replay(run: Run) -> list[State]:
+def _replay(run: PlayedRun) -> list[State]:
     """The states of a run, taken step by step by the machine itself."""
     group = machine(run.setup)
     states = [group.initial[0]]
@@ -47,18 +54,18 @@ def _replay(run: Run) -> list[State]:
     return states
 
 
-def _breaks(run: Run) -> bool:
+def _breaks(run: PlayedRun) -> bool:
     """Whether the machine agrees that the run breaks its clause: asked from scratch."""
-    group, asked = machine(run.setup), only(rules(run.setup), run.clause)
+    group, clauses = machine(run.setup), only(rules(run.setup), run.clause)
     states = _replay(run)
-    if asked.finally_:
+    if clauses.finally_:
         start = len(run.events) - run.cycle
         lasso = Lasso(states[0], run.events[:start], run.events[start:])
-        confirm(group, asked.finally_[0], lasso)  # raises where it is none
+        confirm(group, clauses.finally_[0], lasso)  # raises where it is none
         return True
     seen = next(o.seen for e, o in group.outcomes(states[-2]) if e == run.events[-1])
-    return any(rule.breach(run.events[-1], seen) for rule in asked.each_step) or any(
-        rule.breach(*(group.look(states[-1], view) for view in rule.views)) for rule in asked.always
+    return any(rule.breach(run.events[-1], seen) for rule in clauses.each_step) or any(
+        rule.breach(*(group.look(states[-1], view) for view in rule.views)) for rule in clauses.always
     )
 
 
@@ -94,7 +101,7 @@ def test_a_finding_reads_like_a_story():
     head, *steps = str(run).splitlines()
     assert head.startswith("leave/sent: A leaves without LeaveGroup")
     assert len(steps) == len(run.events)
-    assert steps[0].split(maxsplit=1)[1] == "A: start"
+    assert steps[0].split(maxsplit=1)[1] == "A start"
 
 
 def test_a_cycle_is_marked():
@@ -117,9 +124,9 @@ def test_a_clause_that_is_not_asked_is_refused():
 @pytest.mark.parametrize(
     ("scenario", "size"),
     [
-        ("dynamic", Size(2, 2, budget=3)),
-        ("eager", Size(2, 2, budget=2, steps="fine")),
-        ("static", Size(2, 2)),
+        ("dynamic", ScenarioSize(members=2, partitions=2, budget=3)),
+        ("eager", ScenarioSize(members=2, partitions=2, budget=2, steps="fine")),
+        ("static", ScenarioSize(members=2, partitions=2)),
     ],
 )
 def test_as_specified_nothing_breaks(scenario, size):
@@ -141,7 +148,7 @@ def test_as_specified_nothing_breaks_in_many_large_groups():
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["dynamic", "failover", "mixed", "static", "topics", "crowded"])
 def test_as_specified_nothing_breaks_in_any_scenario(scenario):
-    found = find(SCENARIOS[scenario].setup(Size(budget=4)), max_examples=400, steps=120)
+    found = find(SCENARIOS[scenario].setup(ScenarioSize(budget=4)), max_examples=400, steps=120)
     assert found is None, str(found)
 
 
@@ -149,7 +156,7 @@ def test_as_specified_nothing_breaks_in_any_scenario(scenario):
 
 
 def test_state_machine_passes():
-    group = group_machine(SCENARIOS["dynamic"].setup(Size(2, 2, budget=2)))
+    group = group_machine(SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=2, budget=2)))
     run_state_machine_as_test(group, settings=settings(QUIET, max_examples=5, stateful_step_count=20))
 
 
@@ -169,58 +176,58 @@ def test_state_machine_fails_with_the_run(name):
 # -- playing by numbers ----------------------------------------------------------------------------------
 
 
-def _play(setup: Setup, asked: Rules | None = None) -> Play:
-    table = Game(setup, rules(setup) if asked is None else asked)
-    return Play(table, mood(table, 16, 0))
+def _play(setup: Setup, clauses: Rules | None = None) -> RandomRun:
+    table = RunContext(setup, rules(setup) if clauses is None else clauses)
+    return RandomRun(table, swarm_config(table, 16, 0))
 
 
 def test_the_simplest_numbers_take_the_first_step_that_can_happen():
-    play = _play(SCENARIOS["dynamic"].setup(Size(1, 1, budget=0)))
-    while play.step(1):
+    random_run = _play(SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, budget=0)))
+    while random_run.step(1):
         pass
-    assert [event.action for event in play.events] == [
+    assert [event.action for event in random_run.events] == [
         "start", "join", "join", "join phase ends", "assign", "leader sync", "receive sync",
     ]  # fmt: skip
 
 
 def test_every_number_is_a_step_that_the_machine_has():
-    play = _play(SCENARIOS["dynamic"].setup(Size(2, 1, budget=3)))
+    random_run = _play(SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=1, budget=3)))
     for number in range(1, 40):
-        if not play.step(number * 37 % play.top + 1):
+        if not random_run.step(number * 37 % random_run.top + 1):
             break
-    assert len(_replay(play.run)) > 10
+    assert len(_replay(random_run.run)) > 10
 
 
 def test_faults_stop_at_the_budget_and_at_the_mood():
-    setup = SCENARIOS["dynamic"].setup(Size(1, 1, budget=3))
-    table = game(setup)
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, budget=3))
+    table = run_context(setup)
     for faults in (0, 2):
-        play = Play(table, mood(table, 64, 0)._replace(faults=faults))
+        random_run = RandomRun(table, swarm_config(table, 64, 0)._replace(faults=faults))
         for _ in range(60):
-            play.step(play.top)
-        costly = [event for event in play.events if event.action in setup.faults]
+            random_run.step(random_run.top)
+        costly = [event for event in random_run.events if event.action in setup.faults]
         assert len(costly) <= faults
 
 
 def test_moods_differ_and_repeat():
-    table = game(SCENARIOS["dynamic"].setup())
-    assert mood(table, 16, 5) == mood(table, 16, 5)
-    assert len({mood(table, 16, temper) for temper in range(1, 20)}) > 10
-    for temper in range(50):
-        one = mood(table, 16, temper)
+    table = run_context(SCENARIOS["dynamic"].setup())
+    assert swarm_config(table, 16, 5) == swarm_config(table, 16, 5)
+    assert len({swarm_config(table, 16, swarm_seed) for swarm_seed in range(1, 20)}) > 10
+    for swarm_seed in range(50):
+        one = swarm_config(table, 16, swarm_seed)
         assert set(one.order) == set(table.steps)
         assert set(one.kinds) <= set(table.faults)
-        assert temper == 0 or 1 <= one.faults <= table.setup.budget
+        assert swarm_seed == 0 or 1 <= one.faults <= table.setup.budget
 
 
 def test_rounds_are_counted_after_the_last_fault():
-    setup = SCENARIOS["dynamic"].setup(Size(2, 2, budget=0))
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=2, budget=0))
     counts = [Bounded("group/rounds", lambda event: event.action == "join phase ends", n) for n in (4, 0)]
     generous, mean = (_play(setup, Rules(bounded=(rule,))) for rule in counts)
-    for play in (generous, mean):
+    for random_run in (generous, mean):
         for _ in range(40):
-            play.step(1)
-        play.settle()
+            random_run.step(1)
+        random_run.settle()
     assert generous.broken is None
     assert mean.broken is not None
     assert mean.broken[0] == "group/rounds"
@@ -228,40 +235,42 @@ def test_rounds_are_counted_after_the_last_fault():
 
 
 def test_a_fault_begins_the_count_of_rounds_again():
-    setup = SCENARIOS["dynamic"].setup(Size(1, 1, faults=("enforce",), budget=1))
+    setup = SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, faults=("enforce",), budget=1))
     rule = Bounded("group/rounds", lambda event: event.action == "join phase ends", 1)
-    play = _play(setup, Rules(bounded=(rule,)))
-    while play.step(1):
+    random_run = _play(setup, Rules(bounded=(rule,)))
+    while random_run.step(1):
         pass
-    assert [event.action for event in play.events].count("join phase ends") == 2
-    assert play.broken is None
+    assert [event.action for event in random_run.events].count("join phase ends") == 2
+    assert random_run.broken is None
 
 
 def test_a_state_is_judged_when_what_it_is_judged_by_changes():
     stable = Always("stable", ("group",), lambda group: "it is" if group is GroupState.STABLE else None)
-    play = _play(SCENARIOS["dynamic"].setup(Size(1, 1, budget=0)), Rules((stable,)))
-    while play.step(1):
+    random_run = _play(
+        SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, budget=0)), Rules((stable,))
+    )
+    while random_run.step(1):
         pass
-    assert play.run.clause == "stable"
-    assert play.events[-1].action == "leader sync"
-    assert not play.step(1)
+    assert random_run.run.clause == "stable"
+    assert random_run.events[-1].action == "leader sync"
+    assert not random_run.step(1)
 
 
 def test_what_never_settles_within_the_bound_is_a_breach(monkeypatch):
-    monkeypatch.setattr("rebalance.properties.swarm.BOUND", 0)
-    play = _play(SCENARIOS["dynamic"].setup(Size(1, 1, budget=0)))
-    play.step(1)
-    play.settle()
-    assert play.broken is not None
-    assert play.broken[0] == "group/converges"
-    assert "not settled" in play.broken[1]
+    monkeypatch.setattr("rebalance.properties.group.swarm.BOUND", 0)
+    random_run = _play(SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, budget=0)))
+    random_run.step(1)
+    random_run.settle()
+    assert random_run.broken is not None
+    assert random_run.broken[0] == "group/converges"
+    assert "not settled" in random_run.broken[1]
 
 
 def test_rules_of_one_clause():
     setup = SCENARIOS["dynamic"].setup()
     for clause in ("group/owner", "leader/grant", "group/converges"):
-        asked = only(rules(setup), clause)
-        kept = {rule.clause for rule in asked.always} | {rule.clause for rule in asked.each_step}
-        kept |= {rule.clause for rule in asked.finally_} | {rule.clause for rule in asked.bounded}
+        clauses = only(rules(setup), clause)
+        kept = {rule.clause for rule in clauses.always} | {rule.clause for rule in clauses.each_step}
+        kept |= {rule.clause for rule in clauses.finally_} | {rule.clause for rule in clauses.bounded}
         assert kept == {clause}
         assert clause in CLAUSES

@@ -9,14 +9,15 @@ from functools import cache
 
 import pytest
 import z3
-from rebalance.specs import contract
-from rebalance.specs.bounded import Run, follow, k_induction, reach
-from rebalance.specs.concrete import Stepper, explore
-from rebalance.specs.logic import Vocabulary
-from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.universe import Universe
-from rebalance.specs.vocabulary import VOCABULARY, C, Consumer, D, M, N, P, none
-from rebalance.specs.witnesses import path_to
+from rebalance.specs.logic.bounded import SpecRun, follow, k_induction, reach
+from rebalance.specs.logic.concrete import Stepper, explore
+from rebalance.specs.logic.language import Vocabulary
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.logic.universe import Universe
+from rebalance.specs.necessity.witnesses import path_to
+from rebalance.specs.protocol import contract
+from rebalance.specs.protocol.vocabulary import VOCABULARY, C, Consumer, D, M, N, P, none
+from rebalance.specs.theorems.safety import specification
 from z3 import And, Exists, Implies, Not
 
 S = VOCABULARY.state()
@@ -35,7 +36,7 @@ def protocol() -> Specification:
     return specification()
 
 
-def checked(spec: Specification, run: Run | None) -> Run:
+def checked(spec: Specification, run: SpecRun | None) -> SpecRun:
     """The run, if the explicit evaluator allows each of its steps."""
     assert run is not None
     stepper, before = Stepper(run.universe, spec.actions), run.initial
@@ -47,7 +48,7 @@ def checked(spec: Specification, run: Run | None) -> Run:
     return run
 
 
-def last(run: Run):
+def last(run: SpecRun):
     return run.steps[-1][2] if run.steps else run.initial
 
 
@@ -195,7 +196,14 @@ def locks() -> tuple[Specification, Specification]:
     actions = tuple(v.action(effect) for effect in (ask, grant, drop))
     initial = v.close(And(Not(s.held(E, L)), Not(s.asks(E, L))))
     exclusive = v.close(Implies(And(s.held(E, L), s.held(F, L)), E == F))
-    spec = Specification(v, {}, initial, actions, {"exclusive": exclusive}, {})
+    spec = Specification(
+        vocabulary=v,
+        axioms={},
+        initial=initial,
+        actions=actions,
+        invariants={"exclusive": exclusive},
+        properties={},
+    )
     return spec, replace(spec, actions=(*actions, v.action(careless)))
 
 
@@ -275,7 +283,14 @@ def ladder() -> Specification:
         step("fall", fourth, fallen),
     )  # fmt: skip
     s = v.state()
-    return Specification(v, {}, s.rung == bottom, actions, {"safe": s.rung != fallen}, {})
+    return Specification(
+        vocabulary=v,
+        axioms={},
+        initial=s.rung == bottom,
+        actions=actions,
+        invariants={"safe": s.rung != fallen},
+        properties={},
+    )
 
 
 def test_longer_induction_proves_more():

@@ -13,22 +13,23 @@ from typing import Any
 
 import pytest
 import z3
-from rebalance.specs.concrete import Stepper, Universe
-from rebalance.specs.contract import SAFETY
-from rebalance.specs.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
-from rebalance.specs.finite import Finite
-from rebalance.specs.limit import check
-from rebalance.specs.logic import Vocabulary
-from rebalance.specs.member import _join, owns
-from rebalance.specs.parallel import spread
-from rebalance.specs.proof import proof
-from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.prover import Verdict, arranged, discharge, file_name, prove, verdict, written
-from rebalance.specs.theorems import Case, chosen, theorems
-from rebalance.specs.vocabulary import P, honest, none
+from rebalance.specs.logic.concrete import Stepper, Universe
+from rebalance.specs.logic.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
+from rebalance.specs.logic.finite import Finite
+from rebalance.specs.logic.language import Vocabulary
+from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.parallel import spread
+from rebalance.specs.logic.prover import ProofVerdict, arranged, discharge, file_name, prove, verdict, written
+from rebalance.specs.logic.specification import ProofCase, Specification
+from rebalance.specs.protocol.contract import SAFETY
+from rebalance.specs.protocol.member import _join, owns
+from rebalance.specs.protocol.vocabulary import P, honest, none
+from rebalance.specs.theorems.proof import proof
+from rebalance.specs.theorems.safety import specification
+from rebalance.specs.theorems.theorems import chosen, theorems
 from z3 import And, If, Implies, Not
 
-PROVED, REFUTED, UNKNOWN = Verdict.PROVED, Verdict.REFUTED, Verdict.UNKNOWN
+PROVED, REFUTED, UNKNOWN = ProofVerdict.PROVED, ProofVerdict.REFUTED, ProofVerdict.UNKNOWN
 
 
 def locks(*, guarded: bool = True, contradictory: bool = False, stuck: bool = False) -> Specification:
@@ -57,16 +58,16 @@ def locks(*, guarded: bool = True, contradictory: bool = False, stuck: bool = Fa
 
     exclusive = v.close(Implies(And(s.held(C, L), s.held(D, L)), C == D))
     return Specification(
-        v,
-        {"root is nobody": root != root} if contradictory else {"root is root": root == root},
-        v.close(Not(s.held(C, L))),
-        (v.action(take), v.action(drop), v.action(watch)),
-        {"exclusive": exclusive},
-        {"one or none": exclusive, "everything is held by root": v.close(s.held(root, L))},
+        vocabulary=v,
+        axioms={"root is nobody": root != root} if contradictory else {"root is root": root == root},
+        initial=v.close(Not(s.held(C, L))),
+        actions=(v.action(take), v.action(drop), v.action(watch)),
+        invariants={"exclusive": exclusive},
+        properties={"one or none": exclusive, "everything is held by root": v.close(s.held(root, L))},
     )
 
 
-def verdicts(spec: Specification, **how: Any) -> dict[tuple[str, str, str], Verdict]:
+def verdicts(spec: Specification, **how: Any) -> dict[tuple[str, str, str], ProofVerdict]:
     found = [outcome for case in prove(theorems(spec), jobs=1, **how) for outcome in case]
     return {(one.theorem, one.case, one.goal): one.verdict for one in found}
 
@@ -109,7 +110,9 @@ def test_nothing_is_known_in_no_time():
 def test_a_proof_about_nothing_is_refused(what):
     found = verdicts(locks(**{what: True}))
     refuted = [
-        goal for (theorem, _, goal), said in found.items() if theorem == "possibility" and said is REFUTED
+        goal
+        for (theorem, _, goal), verdict in found.items()
+        if theorem == "possibility" and verdict is REFUTED
     ]
     everything = ["the initial state", *(f"{name} can be taken" for name in ("take", "drop", "watch"))]
     assert refuted == (everything if what == "contradictory" else ["drop can be taken"])
@@ -119,11 +122,11 @@ def test_all_hypotheses_are_tried_where_the_near_ones_do_not_do():
     spec = locks()
     v, s = spec.vocabulary, spec.vocabulary.state()
     l = z3.Const("l", v.sorts["Lock"])  # noqa: E741
-    case = Case(
-        "step",
-        "",
-        lambda: {"watched": s.watched(l)},
-        {"a": lambda: s.watched(l), "b": lambda: Not(s.held(v.letters["C"], l))},
+    case = ProofCase(
+        kind="step",
+        name="",
+        facts=lambda: {"watched": s.watched(l)},
+        goals={"a": lambda: s.watched(l), "b": lambda: Not(s.held(v.letters["C"], l))},
         given={"far": v.close(Not(s.held(v.letters["C"], v.letters["L"]))), "near": l == l},
         near={"a": ("near", "not there any more"), "b": ("near",)},
     )
@@ -166,7 +169,7 @@ def test_the_plainest_model_is_a_matter_of_the_formulas_alone():
         finite = Finite(v, {"Client": 3, "Lock": 3})
         finite.solver.set("random_seed", seed)
         finite.add(some, other)
-        model = finite.plainest(float("inf"), together={}, prefer={"watched": lambda place: (1,)})
+        model = finite.plainest(float("inf"), together={}, prefer={"watched": lambda arguments: (1,)})
         assert model is not None
         assert {name: len(elements) for name, elements in model.elements.items()} == {"Client": 1, "Lock": 2}
         found.add(tuple(model.value(s.watched(lock)) for lock in model.elements["Lock"]))
@@ -277,7 +280,7 @@ def test_every_obligation_of_the_protocol_has_a_file_of_its_own():
 # -- the protocol --------------------------------------------------------------------------------------
 
 
-def step(spec: Specification, name: str) -> Case:
+def step(spec: Specification, name: str) -> ProofCase:
     """The induction step of one action."""
     cases = next(theorem for theorem in theorems(spec) if theorem.name == "invariants").cases
     return next(case for case in cases if case.name == name)
@@ -285,22 +288,22 @@ def step(spec: Specification, name: str) -> Case:
 
 def is_real(spec: Specification, found: Counterexample) -> None:
     """The group is one, the step is possible, all invariants hold before it and the broken one not after:
-    by ``specs.concrete``, which knows nothing of the solver."""
+    by ``specs.logic.concrete``, which knows nothing of the solver."""
     v = spec.vocabulary
     number = {sort: {name: i for i, name in enumerate(names)} for sort, names in found.elements.items()}
 
-    def value(symbol: Any, told: str | bool) -> Any:
-        return number[symbol.value.name()][str(told)] if symbol.value.name() in number else told
+    def value(symbol: Any, name: str | bool) -> Any:
+        return number[symbol.value.name()][str(name)] if symbol.value.name() in number else name
 
-    def place(symbol: Any, names: tuple[str, ...]) -> tuple[int, ...]:
+    def indices(symbol: Any, names: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(number[sort.name()][name] for sort, name in zip(symbol.arguments, names, strict=True))
 
     def table(facts: Any) -> dict[str, dict[tuple[int, ...], Any]]:
-        told: dict[str, dict[tuple[int, ...], Any]] = {}
+        values: dict[str, dict[tuple[int, ...], Any]] = {}
         for fact in facts:
             symbol = v.symbols[fact.symbol]
-            told.setdefault(fact.symbol, {})[place(symbol, fact.of)] = value(symbol, fact.value)
-        return told
+            values.setdefault(fact.symbol, {})[indices(symbol, fact.of)] = value(symbol, fact.value)
+        return values
 
     fixed: dict[str, Any] = {
         name: (lambda *at, values=values: values[at]) for name, values in table(found.fixed).items()
@@ -321,8 +324,8 @@ def refuted(spec: Specification, name: str, *goals: str) -> dict[str, Counterexa
     """What the action breaks (of the ``goals``, or of all), each shown by a real group."""
     found = {}
     case = step(spec, name)
-    asked = replace(case, goals={goal: case.goals[goal] for goal in goals or case.goals})
-    for answer in discharge(spec.vocabulary, asked, limit=600.0):
+    chosen = replace(case, goals={goal: case.goals[goal] for goal in goals or case.goals})
+    for answer in discharge(spec.vocabulary, chosen, limit=600.0):
         assert answer.verdict is not UNKNOWN
         if answer.verdict is REFUTED:
             assert answer.counterexample is not None
@@ -339,13 +342,13 @@ def without(clause: str) -> Specification:
 def test_the_clause_of_the_newest_claim_is_for_what_others_have():
     found = refuted(without("newest_claim"), "lead")
     assert [*found] == ["offered what nobody else has"]
-    told = [*lines(found["offered what nobody else has"])]
+    text = [*lines(found["offered what nobody else has"])]
     people = "consumers A, B; members A1, B1; partitions t-0; generations none, 0; assignors cooperative"
-    assert told[0] == ("group", people)
-    assert ("step", "lead(c=A)") in told
-    assert ("", "offer(A, A1, t-0)") in told
-    assert ("", "B1: member, claim t-0 0, supports cooperative") in told
-    assert told[-1] == ("broken", "offered what nobody else has, for M=A1, N=B1, L=A1, P=t-0")
+    assert text[0] == ("group", people)
+    assert ("step", "lead(c=A)") in text
+    assert ("", "offer(A, A1, t-0)") in text
+    assert ("", "B1: member, claim t-0 0, supports cooperative") in text
+    assert text[-1] == ("broken", "offered what nobody else has, for M=A1, N=B1, L=A1, P=t-0")
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 import importlib.util
 
 import pytest
-from rebalance.specs.proof import proof
-from rebalance.specs.prover import Verdict, discharge, written
+from rebalance.specs.logic.prover import ProofVerdict, discharge, written
+from rebalance.specs.theorems.proof import proof
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("cvc5") is None, reason="needs cvc5, an extra of dev"
@@ -19,7 +19,7 @@ def obligations(every: int, of: int):
             yield f"{theorem.name}: {case.name} {answer.goal}", answer.verdict, written(theorem, case, answer)
 
 
-def said_by_cvc5(text: str) -> str:
+def output_of_cvc5(text: str) -> str:
     import cvc5
 
     solver = cvc5.Solver(cvc5.TermManager())
@@ -27,35 +27,35 @@ def said_by_cvc5(text: str) -> str:
         solver.setOption(option, value)
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "obligation")
-    names, said = parser.getSymbolManager(), ""
+    names, output = parser.getSymbolManager(), ""
     while not (command := parser.nextCommand()).isNull():
-        said += str(command.invoke(solver, names))
-    return said.strip()
+        output += str(command.invoke(solver, names))
+    return output.strip()
 
 
 def differing(every: int, of: int) -> tuple[int, list[str]]:
-    asked, differ = 0, []
+    count, differ = 0, []
     for name, verdict, text in obligations(every, of):
-        assert verdict is Verdict.PROVED, name
-        asked += 1
-        said = said_by_cvc5(text)
-        assert said != "sat", name
-        if said != "unsat":
-            differ.append(f"{name}: {said}")
-    return asked, differ
+        assert verdict is ProofVerdict.PROVED, name
+        count += 1
+        output = output_of_cvc5(text)
+        assert output != "sat", name
+        if output != "unsat":
+            differ.append(f"{name}: {output}")
+    return count, differ
 
 
 @pytest.mark.slow
 def test_cvc5_agrees_on_a_sample():
-    asked, differ = differing(3, 40)
-    assert asked > 50
+    count, differ = differing(3, 40)
+    assert count > 50
     assert differ == []
 
 
 @pytest.mark.nightly
 def test_cvc5_agrees_on_all():
-    asked, differ = differing(0, 1)
-    assert asked > 3000
+    count, differ = differing(0, 1)
+    assert count > 3000
     assert differ == []
 
 
@@ -63,5 +63,5 @@ def test_cvc5_is_not_told_the_answer():
     """The same text without the negated goal, its last assertion, is not refuted."""
     name, _, text = next(obligations(10, 1000))
     head, _, _ = text.rpartition("(assert")
-    assert said_by_cvc5(text) == "unsat", name
-    assert said_by_cvc5(head + "(check-sat)\n") != "unsat", name
+    assert output_of_cvc5(text) == "unsat", name
+    assert output_of_cvc5(head + "(check-sat)\n") != "unsat", name

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import z3
-from rebalance.specs.compiled import Exists, translate
-from rebalance.specs.concrete import Stepper, Universe, explore
-from rebalance.specs.logic import ANY, OPEN, Vocabulary
-from rebalance.specs.protocol import specification
-from rebalance.specs.vocabulary import VOCABULARY
+from rebalance.specs.logic.compiled import Exists, translate
+from rebalance.specs.logic.concrete import Stepper, Universe, explore
+from rebalance.specs.logic.language import ANY, OPEN, Vocabulary
+from rebalance.specs.protocol.vocabulary import VOCABULARY
+from rebalance.specs.theorems.safety import specification
 from z3 import And, ForAll, If, Implies, Not, Or
 from z3 import Exists as Some
 
@@ -137,9 +137,9 @@ def test_structures_are_read_where_they_were_written():
     universe = Universe(v, {"Client": 2, "Lock": 3})
     state = universe.structure({"held": {(1, 2): True}, "asks": {(0, 0): True, (1, 1): True}})
     assert state == ((True, False, False, False, True, False), (False, False, False, False, False, True))
-    assert [place for place in product(range(2), range(3)) if universe.read(state, "held", *place)] == [
-        (1, 2)
-    ]
+    assert [
+        arguments for arguments in product(range(2), range(3)) if universe.read(state, "held", *arguments)
+    ] == [(1, 2)]
     other = universe.structure({"held": {(1, 2): True}, "asks": {(0, 0): True}})
     assert list(universe.differences(state, other)) == [("asks", (1, 1), True, False)]
 
@@ -207,10 +207,10 @@ def test_locks_do_what_the_hand_written_ones_do():
     v, actions, _, _ = locks()
     stepper = Stepper(Universe(v, {"Client": 2, "Lock": 2}), actions)
     places = list(product(range(2), range(2)))
-    at = {place: i for i, place in enumerate(places)}
+    at = {arguments: i for i, arguments in enumerate(places)}
 
     def put(entry, values):
-        return tuple(values.get(place, entry[at[place]]) for place in places)
+        return tuple(values.get(arguments, entry[at[arguments]]) for arguments in places)
 
     for asks, held in product(product((False, True), repeat=4), repeat=2):
         expected: set[Any] = set()
@@ -242,7 +242,7 @@ def every_step(stepper, state):
 @pytest.mark.parametrize("budget", [0, 80])
 def test_successors_are_exactly_what_is_allowed(budget, monkeypatch):
     """Of every pair of states of a tiny universe, and all parameters; with loops, and written out."""
-    monkeypatch.setattr("rebalance.specs.compiled.WRITTEN_OUT", budget)
+    monkeypatch.setattr("rebalance.specs.logic.compiled.WRITTEN_OUT", budget)
     v, actions = teams()
     universe = Universe(v, {"Player": 2, "Team": 1}, {"coach": 1})
     stepper = Stepper(universe, actions)
@@ -289,18 +289,18 @@ def test_what_is_wrong_with_a_step_is_said():
     v, actions, _, _ = locks()
     universe = Universe(v, {"Client": 2, "Lock": 2})
     stepper = Stepper(universe, actions)
-    asked = universe.structure({"asks": {(0, 1): True}})
+    wanted = universe.structure({"asks": {(0, 1): True}})
     held = universe.structure({"held": {(0, 1): True}})
     empty = universe.structure({})
-    assert stepper.allowed(asked, "grant", (0, 1), held) is None
-    assert stepper.allowed(asked, "grant", (1, 1), held) == "grant(c=1, l=1) needs asks(c, l)"
+    assert stepper.allowed(wanted, "grant", (0, 1), held) is None
+    assert stepper.allowed(wanted, "grant", (1, 1), held) == "grant(c=1, l=1) needs asks(c, l)"
     both = universe.structure({"asks": {(1, 1): True}, "held": {(0, 1): True}})
     problem = stepper.allowed(both, "grant", (1, 1), both)
     assert problem == "grant(c=1, l=1) needs ForAll(D, Not(held(D, l)))"
-    problem = stepper.allowed(asked, "grant", (0, 1), empty)
+    problem = stepper.allowed(wanted, "grant", (0, 1), empty)
     assert problem == "grant(0, 1): held(0, 1) was False, is False, should be True"
     elsewhere = universe.structure({"held": {(0, 1): True}, "asks": {(1, 0): True}})
-    problem = stepper.allowed(asked, "grant", (0, 1), elsewhere)
+    problem = stepper.allowed(wanted, "grant", (0, 1), elsewhere)
     assert problem == "grant(0, 1): asks(1, 0) was False, is True, should be False"
 
 
@@ -363,7 +363,7 @@ def test_what_is_assigned_later_is_what_counts():
 
 
 def test_a_condition_on_the_state_after_holds_without_anything_open():
-    """It is then a condition on the state before, as ``Action.where`` makes it."""
+    """It is then a condition on the state before, as ``SpecAction.where`` makes it."""
     v = Vocabulary()
     sort, every = v.sort("Sort", "C")
     v.relation("up", sort)
@@ -529,9 +529,9 @@ def z3_holds(universe, formula, state, values=None):
             solver.add(ForAll([x], Or(*(x == e for e in elements[name].values()))))
     tables = {**universe.tables, **{s.name: state[i] for i, s in enumerate(v.mutable)}}
     for symbol in v.symbols.values():
-        for place, i in universe.places[symbol.name].items():
-            arguments = (elements[s.name()][e] for s, e in zip(symbol.arguments, place, strict=True))
-            solver.add(symbol.of()(*arguments) == elements[symbol.value.name()][tables[symbol.name][i]])
+        for arguments, i in universe.places[symbol.name].items():
+            terms = (elements[s.name()][e] for s, e in zip(symbol.arguments, arguments, strict=True))
+            solver.add(symbol.of()(*terms) == elements[symbol.value.name()][tables[symbol.name][i]])
     for constant, value in (values or {}).items():
         solver.add(constant == elements[constant.sort().name()][value])
     answer = solver.check(formula)
@@ -556,7 +556,7 @@ def test_random_formulas_mean_what_z3_says(seed, monkeypatch):
         if expected is None:
             continue
         for budget in (0, 80, 10_000):
-            monkeypatch.setattr("rebalance.specs.compiled.WRITTEN_OUT", budget)
+            monkeypatch.setattr("rebalance.specs.logic.compiled.WRITTEN_OUT", budget)
             assert Stepper(universe, []).holds(formula, state) == expected, (i, budget, formula)
         verdicts.append(expected)
     assert min(verdicts.count(True), verdicts.count(False)) > 5
@@ -622,13 +622,13 @@ def test_many_states_are_found_by_their_formula():
 
 
 def agrees_with_proof(stepper, before, name, parameters, after):
-    """The step as ``Action.guard``, ``updates`` and ``where(vocabulary)`` describe it to the solver. What is
-    open is what the state after says."""
+    """The step as ``SpecAction.guard``, ``updates`` and ``where(vocabulary)`` describe it to the solver. What
+    is open is what the state after says."""
     universe, action = stepper.universe, stepper.actions[name]
     names = [str(parameter) for parameter in action.parameters]
 
     def value(term, places=()):
-        found = [*names, *(str(place) for place in places)]
+        found = [*names, *(str(placeholder) for placeholder in places)]
         return stepper._function(term, ("", OPEN), found)  # a function of two states and of these
 
     if not value(action.guard)(before, after, *parameters):
@@ -636,10 +636,10 @@ def agrees_with_proof(stepper, before, name, parameters, after):
     for symbol in universe.vocabulary.mutable:
         update = action.updates.get(symbol.name)
         body = value(update.body, update.places) if update else None
-        for place in universe.places[symbol.name]:
-            old = universe.read(before, symbol.name, *place)
-            new = body(before, after, *parameters, *place) if body else old
-            if universe.read(after, symbol.name, *place) != new:
+        for arguments in universe.places[symbol.name]:
+            old = universe.read(before, symbol.name, *arguments)
+            new = body(before, after, *parameters, *arguments) if body else old
+            if universe.read(after, symbol.name, *arguments) != new:
                 return False
     return value(action.where(universe.vocabulary))(before, after, *parameters)
 

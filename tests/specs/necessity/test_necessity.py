@@ -6,34 +6,34 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from rebalance.explore.bugs import SHOWN
-from rebalance.model.decisions import DECISIONS
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.machine import NOBODY
-from rebalance.properties.protocol import CLAUSES
-from rebalance.specs.bounded import Run
-from rebalance.specs.concrete import Stepper
-from rebalance.specs.contract import SAFETY
-from rebalance.specs.examine import (
-    Finding,
+from rebalance.properties.group.clauses import CLAUSES
+from rebalance.specs.logic.bounded import SpecRun
+from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict
+from rebalance.specs.necessity.examine import (
     Variation,
+    VariationFinding,
     counterexample,
     data,
     deviation,
     examine,
+    in_full,
     outcomes_of,
     replay_of,
     steps_of,
     summary,
     table,
-    told,
     wanted,
 )
-from rebalance.specs.necessity import BESIDE, NECESSITY
-from rebalance.specs.protocol import specification
-from rebalance.specs.prover import Outcome, Verdict
-from rebalance.specs.replay import EVENTS, ReplayError, play
+from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
+from rebalance.specs.necessity.replay import EVENTS, ReplayError, play
+from rebalance.specs.protocol.contract import SAFETY
+from rebalance.specs.theorems.safety import specification
 
-FALLS = {name: variation.fall for name, variation in NECESSITY.items() if variation.fall}
+REFUTATIONS = {name: variation.refutation for name, variation in NECESSITY.items() if variation.refutation}
 
 
 def tier(name):
@@ -52,12 +52,12 @@ def many(name: str) -> bool:
 
 
 falling = pytest.mark.parametrize(
-    "name", [name if name == "newest_claim" else pytest.param(name, marks=tier(name)) for name in FALLS]
+    "name", [name if name == "newest_claim" else pytest.param(name, marks=tier(name)) for name in REFUTATIONS]
 )
 
 
 @cache
-def run_of(name: str) -> Run:
+def run_of(name: str) -> SpecRun:
     answer = counterexample(NECESSITY[name])
     assert answer.run is not None, answer.verdict
     return answer.run
@@ -83,9 +83,9 @@ def test_every_clause_of_the_contract_is_dropped():
 
 
 def test_what_is_kept_is_kept_for_a_clause():
-    reasons = [(name, variation.kept) for name, variation in NECESSITY.items() if not variation.fall] + list(
-        BESIDE.items()
-    )
+    reasons = [
+        (name, variation.kept) for name, variation in NECESSITY.items() if not variation.refutation
+    ] + list(BESIDE.items())
     for name, reason in reasons:
         clause, _, why = reason.partition(": ")
         assert clause in CLAUSES, name
@@ -93,7 +93,7 @@ def test_what_is_kept_is_kept_for_a_clause():
 
 
 def test_switches_are_kept_for_the_clause_that_finds_them():
-    """A group that shows the switch breaking that clause is in ``explore.bugs``."""
+    """A group that shows the switch breaking that clause is in ``explore.groups.bugs``."""
     reasons = {
         switch: variation.kept
         for variation in NECESSITY.values()
@@ -124,12 +124,12 @@ def test_the_obligations_that_fail_are_those_of_the_table(name):
     failed = {
         (outcome.case, outcome.goal): outcome
         for outcome in outcomes_of(variation)
-        if outcome.verdict is not Verdict.PROVED
+        if outcome.verdict is not ProofVerdict.PROVED
     }
     assert set(variation.obligations) <= set(failed)
     assert bool(failed) is bool(variation.obligations)
     for outcome in failed.values():
-        assert outcome.verdict is Verdict.REFUTED
+        assert outcome.verdict is ProofVerdict.REFUTED
         assert outcome.counterexample is not None
 
 
@@ -137,7 +137,7 @@ def test_the_obligations_that_fail_are_those_of_the_table(name):
 def test_with_the_decision_an_instance_has_one_member():
     """So that the invariants that one variation adds are true of the protocol as specified."""
     right = replace(NECESSITY["static_replace_only_stable"], instead=())
-    assert {outcome.verdict for outcome in outcomes_of(right)} == {Verdict.PROVED}
+    assert {outcome.verdict for outcome in outcomes_of(right)} == {ProofVerdict.PROVED}
 
 
 # -- runs ----------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_with_the_decision_an_instance_has_one_member():
 @falling
 def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
     variation, run = NECESSITY[name], run_of(name)
-    assert [step[0] for step in run.steps] == [action for _, action in steps_of(FALLS[name].path)]
+    assert [step[0] for step in run.steps] == [action for _, action in steps_of(REFUTATIONS[name].path)]
     stepper = Stepper(run.universe, variation.specification.actions)
     assert stepper.holds(variation.specification.initial, run.initial)
     before = run.initial
@@ -166,7 +166,7 @@ def test_without_the_variation_there_is_no_such_run(name):
 def test_the_run_replays_on_the_model(name):
     variation, run = NECESSITY[name], run_of(name)
     replayed = replay_of(variation, run)
-    assert replayed.clause == FALLS[name].clause
+    assert replayed.clause == REFUTATIONS[name].clause
     assert replayed.sentence
     assert replayed.without
 
@@ -187,15 +187,15 @@ def test_the_rule_shipped_in_2_8_1_takes_few_messages():
 @pytest.mark.slow
 def test_a_run_that_the_model_cannot_follow_is_told():
     """Without the switch the assignor of the model is not asked what it is asked in the run."""
-    fall, run = FALLS["silent_static_claims_stale"], run_of("silent_static_claims_stale")
-    whose = [who for who, _ in steps_of(fall.path)]
+    refutation, run = REFUTATIONS["silent_static_claims_stale"], run_of("silent_static_claims_stale")
+    whose = [who for who, _ in steps_of(refutation.path)]
     with pytest.raises(ReplayError, match="does not follow"):
-        play(run, whose, fall.clause)
+        play(run, whose, refutation.clause)
 
 
 def test_a_clause_that_does_not_break_is_told():
-    fall, run = FALLS["newest_claim"], run_of("newest_claim")
-    whose = [who for who, _ in steps_of(fall.path)]
+    refutation, run = REFUTATIONS["newest_claim"], run_of("newest_claim")
+    whose = [who for who, _ in steps_of(refutation.path)]
     with pytest.raises(ReplayError, match="does not follow"):
         play(run, whose, "group/instance")
 
@@ -215,7 +215,7 @@ def test_whose_turn_it_is():
 @pytest.mark.slow
 def test_a_finding_is_told():
     finding = examine(NECESSITY["newest_claim"])
-    text = "\n".join(told(finding))
+    text = "\n".join(in_full(finding))
     assert finding.verdict == "needed"
     assert finding.run is not None
     assert "exclusive ownership, at step" in text
@@ -236,8 +236,16 @@ def test_what_is_not_needed_is_told_with_the_reason():
 
 
 def test_what_fails_without_a_run_is_open():
-    variation = Variation("x", "coordinator", "")
-    failed = Outcome("invariants", "step", "lead", "offered once", Verdict.UNKNOWN, 0.0, 0)
-    assert Finding(variation, 1, (failed,)).verdict == "open"
-    assert Finding(variation, 1, (failed,)).refuted == ()
-    assert Finding(variation, 1, ()).verdict == "not needed"
+    variation = Variation(name="x", about="coordinator", sentence="")
+    failed = ProofOutcome(
+        theorem="invariants",
+        kind="step",
+        case="lead",
+        goal="offered once",
+        verdict=ProofVerdict.UNKNOWN,
+        seconds=0.0,
+        hypotheses=0,
+    )
+    assert VariationFinding(variation=variation, obligations=1, failed=(failed,)).verdict == "open"
+    assert VariationFinding(variation=variation, obligations=1, failed=(failed,)).refuted == ()
+    assert VariationFinding(variation=variation, obligations=1, failed=()).verdict == "not needed"

@@ -9,23 +9,32 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
-from rebalance.explore import fast, upgrades
-from rebalance.explore.bugs import SHOWN
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.explore.search import Limits
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups import upgrades
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.protocol import state as values
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Slot
-from rebalance.properties.rules import Rules
-from rebalance.properties.stateful import group_machine, setups
-from rebalance.specs import abstraction, correspondence, listeners
-from rebalance.specs.abstraction import Abstraction, Local, NoCounterpartError
-from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.refinement import Failure, Refinement, Report, check_exploration, check_walks, failures
-from rebalance.specs.switches import UNSEEN, first_failure, table
-from rebalance.specs.transitions import Numbered, no_rules, reachable
-from rebalance.specs.vocabulary import UP
+from rebalance.properties.group.rules import Rules
+from rebalance.properties.group.stateful import group_machine, setups
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.protocol.vocabulary import UP
+from rebalance.specs.refinement import abstraction, correspondence, listeners
+from rebalance.specs.refinement.abstraction import Abstraction, Local, NoCounterpartError
+from rebalance.specs.refinement.refinement import (
+    Refinement,
+    RefinementFailure,
+    Report,
+    check_exploration,
+    check_walks,
+    failures,
+)
+from rebalance.specs.refinement.switches import UNSEEN, first_failure, table
+from rebalance.specs.refinement.transitions import NumberedMachine, no_rules, reachable
+from rebalance.specs.theorems.safety import specification
 
 GO_ON = Limits(go_on=True)
 state: Any = values  # so that plain numbers do for partitions and generations
@@ -39,7 +48,7 @@ def group(
     faults: tuple[str, ...] | None = None,
     naming: str = "every",
 ) -> Setup:
-    size = Size(members=members, partitions=partitions, budget=budget, faults=faults, naming=naming)
+    size = ScenarioSize(members=members, partitions=partitions, budget=budget, faults=faults, naming=naming)
     return SCENARIOS[name].setup(size)
 
 
@@ -62,7 +71,7 @@ def holds(report: Report) -> Report:
     return report
 
 
-def failed(setup: Setup, spec: Specification | None = None) -> Failure:
+def failed(setup: Setup, spec: Specification | None = None) -> RefinementFailure:
     failure = check_exploration(setup, spec, limit=3000).failure
     assert failure is not None
     return failure
@@ -84,7 +93,7 @@ COVERING = {
     "failover, two faults": group("failover", 1, 1, 2),
     "static, three faults": group("static", 1, 1, 3, LATE),
     "topics": group("topics", 2, 2, 1),
-    "throws": replace(group("dynamic", 1, 1, 0), plug=nonsense),
+    "throws": replace(group("dynamic", 1, 1, 0), factory=nonsense),
     "upgrade at once": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[-1], 2, 1),
     "upgrade": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[0], 2, 1),
 }
@@ -254,7 +263,7 @@ def test_every_switch_breaks_something_or_there_is_a_reason():
 def test_what_a_switch_breaks_is_whole_without_it():
     rows = dict(table({name: (shown.setup(), shown.setup(on=False)) for name, shown in SHOWN.items()}))
     assert [name for name, row in rows.items() if isinstance(row, str)] == [n for n in SHOWN if n in UNSEEN]
-    named = {name: row.name for name, row in rows.items() if isinstance(row, Failure)}
+    named = {name: row.name for name, row in rows.items() if isinstance(row, RefinementFailure)}
     assert named["max_generation_only"] == named["trust_all_claims"] == "lead"
     for shown in ALONE.values():
         holds(check_exploration(shown.setup(on=False)))
@@ -274,15 +283,15 @@ def test_the_listener_is_part_of_the_step():
 
 
 def test_a_callback_too_few_or_too_many():
-    told = ((state.Call.ASSIGNED,), 0b01, 0b01, 0)
+    assigned = ((state.Call.ASSIGNED,), 0b01, 0b01, 0)
     setup = SMALL["dynamic"]
-    assert listeners.differs(setup, [told], [told]) is None
-    assert "was not told assigned t-0" in str(listeners.differs(setup, [], [told]))
-    assert "was also told assigned t-0" in str(listeners.differs(setup, [told], []))
+    assert listeners.differs(setup, [assigned], [assigned]) is None
+    assert "was not told assigned t-0" in str(listeners.differs(setup, [], [assigned]))
+    assert "was also told assigned t-0" in str(listeners.differs(setup, [assigned], []))
     either = (listeners.ENDS, 0b01, 0b01, 0b01)
     lost = ((state.Call.LOST,), 0b01, 0b01, 0b01)
     assert listeners.differs(setup, [lost], [either]) is None
-    assert listeners.differs(setup, [told], [either]) is not None
+    assert listeners.differs(setup, [assigned], [either]) is not None
 
 
 def test_a_stricter_logic_does_not_allow_the_model():
@@ -304,7 +313,7 @@ def test_a_stutter_changes_nothing(monkeypatch):
 def test_an_action_without_a_counterpart_is_a_failure(monkeypatch):
     monkeypatch.delitem(correspondence._STEPS, "pause")
     failure = failed(group("dynamic", 1, 1, 1, ("pause",)))
-    assert failure.event == "A: pause"
+    assert failure.event == "A pause"
     assert failure.name == ""
 
 
@@ -318,27 +327,27 @@ def local(**parts):
         "stray": None,
         "records": (),
         "log": (),
-        "cluster": state.Cluster(3),
+        "cluster": state.ClusterState(3),
     }
-    return Local(Slot(0), **{**here, **parts})
+    return Local(slot=Slot(0), **{**here, **parts})
 
 
 def pictured(**parts):
-    return Abstraction(group("failover", 2, 2), abstraction.Size(2, 4)).local(local(**parts))
+    return Abstraction(group("failover", 2, 2), abstraction.StructureSize(2, 4)).local(local(**parts))
 
 
 def test_a_claim_is_since_the_generation_that_it_says():
     meta = state.Metadata(("cooperative-sticky",), 1, owned=0b10, label=2, own_gen=1)
     assert pictured(wire=state.Join(1, meta))["sent"] == (0, 3)
     assert pictured(wire=state.Join(1, meta._replace(label=state.NONE)))["sent"] == (0, 2)
-    assert pictured(records=(state.Record(2, meta),))["claim"] == (0, 0, 0, 3)
+    assert pictured(records=(state.MemberRecord(2, meta),))["claim"] == (0, 0, 0, 3)
     assert pictured(wire=state.Join(0, meta))["wire"] == ("join_new",)
 
 
 def test_an_error_that_costs_nothing_names_nobody():
-    told = pictured(wire=state.Refused("sync", state.Error.UNKNOWN_MEMBER_ID, 2, 3))
+    unknown = pictured(wire=state.Refused("sync", state.Error.UNKNOWN_MEMBER_ID, 2, 3))
     again = pictured(wire=state.Refused("sync", state.Error.NOT_COORDINATOR, 2, 3))
-    assert (told["names"], told["wire_generation"]) == ((False, True), (4,))
+    assert (unknown["names"], unknown["wire_generation"]) == ((False, True), (4,))
     assert (again["names"], again["wire_generation"]) == ((False, False), (0,))
     given = pictured(wire=state.Refused("join", state.Error.MEMBER_ID_REQUIRED, 0, given=2))
     assert given["names"] == (False, True)
@@ -363,10 +372,12 @@ def test_what_has_no_picture():
 
 def test_how_large_a_universe_has_to_be():
     assert abstraction.needed(
-        [state.Group(generation=2), state.Record(3, None), None, 7]
-    ) == abstraction.Size(3, 3)
-    assert abstraction.needed([state.Late("commit", 2, 5)]) == abstraction.Size(2, 6)
-    assert abstraction.needed([state.Sync(1, 0, (state.Grant(state.Id(0, 4), 1),))]) == abstraction.Size(4, 1)
+        [state.Group(generation=2), state.MemberRecord(3, None), None, 7]
+    ) == abstraction.StructureSize(3, 3)
+    assert abstraction.needed([state.Late("commit", 2, 5)]) == abstraction.StructureSize(2, 6)
+    assert abstraction.needed(
+        [state.Sync(1, 0, (state.Grant(state.Id(0, 4), 1),))]
+    ) == abstraction.StructureSize(4, 1)
 
 
 # -- values as numbers -----------------------------------------------------------------------------------
@@ -374,7 +385,7 @@ def test_how_large_a_universe_has_to_be():
 
 def test_a_request_is_not_its_answer():
     """As tuples they are equal."""
-    numbered = Numbered(machine(SMALL["alone"]))
+    numbered = NumberedMachine(machine(SMALL["alone"]))
     assert state.Sync(1, 2) == state.SyncOk(1, 2, None)
     assert numbered.number(state.Sync(1, 2)) != numbered.number(state.SyncOk(1, 2, None))
     assert numbered.number(state.Sync(1, 2)) == numbered.number(state.Sync(1, 2))
@@ -383,20 +394,20 @@ def test_a_request_is_not_its_answer():
 def test_states_before_and_after_are_renamed_alike():
     setup = fine(group("dynamic", 1, 1, 0))
     built = machine(setup)
-    numbered, place = Numbered(built), built.position["group"]
+    numbered, index = NumberedMachine(built), built.position["group"]
 
     def of(generation):
         return numbered.numbers(
-            (*built.initial[0][:place], state.Group(generation=generation), *built.initial[0][place + 1 :])
+            (*built.initial[0][:index], state.Group(generation=generation), *built.initial[0][index + 1 :])
         )
 
     one, other = numbered.normal(of(3), of(5))
-    renamed: Any = [numbered.values[numbers[place]] for numbers in (one, other)]
+    renamed: Any = [numbered.values[numbers[index]] for numbers in (one, other)]
     assert [value.generation for value in renamed] == [0, 2]
 
 
 def test_exploring_ends_at_the_limit():
-    numbered = Numbered(machine(fine(group("dynamic", 2, 2, 1))))
+    numbered = NumberedMachine(machine(fine(group("dynamic", 2, 2, 1))))
     states = reachable(numbered, lambda step: True, limit=500)
     assert 500 < len(states) < 600
     assert len(set(states)) == len(states)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import z3
-from rebalance.explore.scenarios import SCENARIOS, Size
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.assignor import Assignor, Promise
 from rebalance.model.values import (
     Cluster,
@@ -15,14 +15,16 @@ from rebalance.model.values import (
     RebalanceProtocol,
     TopicPartition,
 )
-from rebalance.specs import contract, convergence
-from rebalance.specs import proof as proofs
-from rebalance.specs.logic import leaves
-from rebalance.specs.proof import CALM, MEASURE, proof
-from rebalance.specs.protocol import Specification, specification
-from rebalance.specs.prover import Verdict, discharge
-from rebalance.specs.refinement import Report, check_exploration
-from rebalance.specs.vocabulary import VOCABULARY, A
+from rebalance.specs.logic.language import leaves
+from rebalance.specs.logic.prover import ProofVerdict, discharge
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.protocol import contract
+from rebalance.specs.protocol.vocabulary import VOCABULARY, A
+from rebalance.specs.refinement.refinement import Report, check_exploration
+from rebalance.specs.theorems import convergence
+from rebalance.specs.theorems import proof as proofs
+from rebalance.specs.theorems.proof import CALM, MEASURE, proof
+from rebalance.specs.theorems.safety import specification
 
 
 def with_calm() -> Specification:
@@ -39,7 +41,14 @@ def with_calm() -> Specification:
 
 def explored(scenario: str, members: int, partitions: int, **more: object) -> Report:
     """A group without faults; a failover is among the kinds, so that the coordinator keeps its log."""
-    size = Size(members, partitions, faults=("failover",), budget=0, steps="fine", **more)  # type: ignore[arg-type]
+    size = ScenarioSize(
+        members=members,
+        partitions=partitions,
+        faults=("failover",),
+        budget=0,
+        steps="fine",
+        **more,  # type: ignore[arg-type]
+    )
     return check_exploration(SCENARIOS[scenario].setup(size), with_calm())
 
 
@@ -93,7 +102,7 @@ def hot_potato(name: str, switches: tuple[str, ...]) -> Assignor:
 
 
 def test_an_assignor_that_never_settles_breaks_the_contract():
-    report = explored("dynamic", 2, 2, plug=hot_potato)
+    report = explored("dynamic", 2, 2, factory=hot_potato)
     assert report.failure is not None
     assert "lead" in str(report.failure)
 
@@ -124,8 +133,8 @@ def test_each_clause_for_convergence_is_needed(monkeypatch, clause, kind, action
         case = next(case for case in theorem.cases if (case.kind, case.name) == (kind, action))
         narrow = replace(case, goals={goal: case.goals[goal]})
         verdicts.append(next(iter(discharge(theorem.vocabulary, narrow, limit=3.0))).verdict)
-    assert verdicts[0] is Verdict.PROVED
-    assert verdicts[1] is not Verdict.PROVED
+    assert verdicts[0] is ProofVerdict.PROVED
+    assert verdicts[1] is not ProofVerdict.PROVED
 
 
 @pytest.mark.slow
@@ -139,4 +148,4 @@ def test_a_step_that_undoes_another_is_not_accepted(monkeypatch):
     answer = next(
         iter(discharge(theorem.vocabulary, replace(case, goals={goal: case.goals[goal]}), limit=3.0))
     )
-    assert answer.verdict is not Verdict.PROVED
+    assert answer.verdict is not ProofVerdict.PROVED

@@ -16,10 +16,12 @@ from pathlib import Path
 
 import pytest
 import z3
-from rebalance.specs import concrete, protocol, tla_group
-from rebalance.specs.logic import ANY, Vocabulary
-from rebalance.specs.tla import RESERVED, Export, camel, configuration, model, module
-from rebalance.specs.universe import Universe
+from rebalance.specs.logic import concrete
+from rebalance.specs.logic.language import ANY, Vocabulary
+from rebalance.specs.logic.universe import Universe
+from rebalance.specs.theorems import safety
+from rebalance.specs.tla import group as tla_group
+from rebalance.specs.tla.module import RESERVED, Export, camel, configuration, model, module
 
 # -- a toy that has one of everything ------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ def toy(**changes):
         "not ahead": z3.Not(lt(STATE.current, STATE.since(C, P))),
     }
     export = Export(
-        "Toy", V, ACTIONS, initial, invariants,
+        name="Toy", vocabulary=V, actions=ACTIONS, initial=initial, invariants=invariants,
         axioms={"irreflexive": z3.Not(lt(G, G))},
         naturals={"Generation": "MaxGeneration"},
         rendered={"lt": "{0} < {1}", "none": "0"},
@@ -304,7 +306,15 @@ def test_what_has_no_counterpart_is_refused():
     other.sorts["Consumer"] = Consumer
     other.relation("both", Consumer, Consumer)
     with pytest.raises(ValueError, match="one letter twice"):
-        module(Export("Other", other, [other.action(diagonal)], z3.BoolVal(True), {}))
+        module(
+            Export(
+                name="Other",
+                vocabulary=other,
+                actions=[other.action(diagonal)],
+                initial=z3.BoolVal(True),
+                invariants={},
+            )
+        )
     with pytest.raises(ValueError, match="no TLA"):
         module(toy(invariants={"sum": z3.IntVal(1) + 1 == 2}))
     with pytest.raises(ValueError, match="sizes: missing or unknown: Generation"):
@@ -452,7 +462,7 @@ def faults(export):
 
 
 def group():
-    return tla_group.export(protocol.specification())
+    return tla_group.export(safety.specification())
 
 
 def test_every_action_settles_every_variable_and_every_name_is_declared():
@@ -461,7 +471,7 @@ def test_every_action_settles_every_variable_and_every_name_is_declared():
 
 @pytest.mark.slow
 def test_the_protocol_is_written_out_whole():
-    specification = protocol.specification()
+    specification = safety.specification()
     export = tla_group.export(specification)
     assert list(faults(export)) == []
     written = dict(definitions(module(export)))
@@ -511,11 +521,11 @@ def tlc(folder, export, sizes, definitions, main="tlc2.TLC", **options):
     return done.stdout + done.stderr
 
 
-def counted(said):
+def counted(output):
     """Distinct states and depth of a search that ended without an error."""
-    assert "No error has been found" in said, said
-    distinct = re.findall(r"(\d+) distinct states found, 0 states left", said)
-    return int(distinct[-1]), int(re.findall(r"depth of the complete state graph search is (\d+)", said)[0])
+    assert "No error has been found" in output, output
+    distinct = re.findall(r"(\d+) distinct states found, 0 states left", output)
+    return int(distinct[-1]), int(re.findall(r"depth of the complete state graph search is (\d+)", output)[0])
 
 
 def searched(export, sizes, **fixed):
@@ -548,8 +558,8 @@ def test_tlc_finds_what_does_not_hold(tmp_path):
 @pytest.mark.slow
 @needs_tlc
 def test_tlc_checks_the_axioms(tmp_path):
-    said = tlc(tmp_path, toy(axioms={"wrong": lt(none, G)}), SIZES, DEFINITIONS)
-    assert re.search(r"Assumption line \d+.* is false", said)
+    output = tlc(tmp_path, toy(axioms={"wrong": lt(none, G)}), SIZES, DEFINITIONS)
+    assert re.search(r"Assumption line \d+.* is false", output)
 
 
 @pytest.mark.slow
@@ -629,7 +639,14 @@ def test_layout_keeps_the_meaning(tmp_path):
         claim = formula(draw, 2 + number % 5, [])
         claims[f"claim {number}"] = claim if holds(claim) else z3.Not(claim)
     still = logic.action(lambda s, t: None, name="still")
-    export = Export("Claims", logic, [still], logic.state().x == ONE, {}, axioms=claims)
+    export = Export(
+        name="Claims",
+        vocabulary=logic,
+        actions=[still],
+        initial=logic.state().x == ONE,
+        invariants={},
+        axioms=claims,
+    )
     text = module(export)
     assert len(re.findall(r"^ +(?:/\\|\\/|=>|<=>|THEN|ELSE) ", text, flags=re.M)) > 500
     assert counted(tlc(tmp_path, export, {}, STRUCTURE_TEXT)) == (1, 1)
@@ -647,9 +664,9 @@ DYNAMIC = {
 @pytest.mark.slow
 @needs_tlc
 def test_the_protocol_is_tla(tmp_path):
-    said = tlc(tmp_path, group(), ONE_CONSUMER, DYNAMIC, main="tla2sany.SANY")
-    assert "Semantic processing of module MCConsumerGroup" in said
-    assert not re.search(r"[Ee]rror|[Ww]arning|Abort", said), said
+    output = tlc(tmp_path, group(), ONE_CONSUMER, DYNAMIC, main="tla2sany.SANY")
+    assert "Semantic processing of module MCConsumerGroup" in output
+    assert not re.search(r"[Ee]rror|[Ww]arning|Abort", output), output
 
 
 @pytest.mark.nightly
@@ -667,7 +684,7 @@ FEW = ("start", "subscribe", "crash", "close", "disconnect", "failover")
 @pytest.mark.slow
 @needs_tlc
 def test_tlc_counts_the_same_states_of_a_group_with_few_faults(tmp_path):
-    spec = protocol.specification()
+    spec = safety.specification()
     some = tuple(action for action in spec.actions if not action.fault or action.name in FEW)
     few = tla_group.export(replace(spec, actions=some))
     fixed = {"of": 0, "static": False, "honest": True, "cooperative": True, "zero": 1, **ORDER}
@@ -678,7 +695,7 @@ def test_tlc_counts_the_same_states_of_a_group_with_few_faults(tmp_path):
 
 # -- the text in the repository ------------------------------------------------------------------------
 
-SPECS = Path(__file__).parents[2] / "specs"
+SPECS = Path(__file__).parents[3] / "specs"
 
 
 @pytest.mark.slow
@@ -695,5 +712,5 @@ def test_the_text_in_the_repository_is_of_these_formulas(name, written):
     if os.environ.get("UPDATE_DOCS"):
         (SPECS / name).write_text(text, encoding="utf-8")
     assert (SPECS / name).read_text(encoding="utf-8") == text, (
-        "stale: UPDATE_DOCS=1 pytest tests/specs/test_spec_tla.py -k repository"
+        "stale: UPDATE_DOCS=1 pytest tests/specs/tla/test_spec_tla.py -k repository"
     )

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from rebalance.gate.messages import Skipped
+from rebalance.gate.targets.messages import Skipped
 
 
 def hostile(misbehave):

@@ -1,0 +1,115 @@
+"""Whatever is started ends with who started it, and says how it ended."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rebalance.live.processes.program import CommandRefused, Process, Server
+from rebalance.live.processes.supervision import spawn
+from rebalance.live.processes.tools import ToolError, run
+
+from tests.processes import LINUX, left
+
+linux = pytest.mark.skipif(not LINUX, reason="the kernel does it on Linux only")
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+@linux
+def test_a_child_that_hangs_dies_with_its_parent(tmp_path):
+    """It reads nothing, so the end of its stdin tells it nothing."""
+    program = (
+        "import sys, time; from rebalance.live.processes.child import Child\n"
+        "print(Child(['sleep', '1000']).pid, flush=True); time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    assert not left([pid])
+
+
+def test_what_cannot_be_started_says_why(tmp_path):
+    text = tmp_path / "text"
+    text.touch()
+    for command, error in (("no-such-program", FileNotFoundError), (str(text), PermissionError)):
+        with pytest.raises(error):
+            spawn([command])
+        with pytest.raises(ToolError, match=f"{command} cannot be started: "):
+            Process([command], lambda line: None)
+
+
+def test_a_child_has_the_signals_that_programs_expect(tmp_path):
+    """Python ignores SIGPIPE, and what is ignored stays so in whatever it becomes."""
+    command = script(tmp_path / "pipe", "#!/bin/sh\nkill -PIPE $$\necho ignored\n")
+    process = spawn([command], stdout=subprocess.PIPE)
+    assert process.communicate()[0] == b""
+    assert process.returncode == -signal.SIGPIPE
+
+
+def test_a_tool_that_takes_too_long_is_ended_with_what_it_started(tmp_path):
+    pids = tmp_path / "pids"
+    command = script(tmp_path / "mvn", f"#!/bin/sh\nsleep 1000 &\necho $$ $! > {pids}\nwait\n")
+    with pytest.raises(ToolError, match="mvn did not end within 1 s"):
+        run([command], 1, "mvn")
+    assert not left(map(int, pids.read_text().split()))
+
+
+SPEAKS = """
+import json, sys
+print("noise")
+print(json.dumps({"ready": True}), flush=True)
+for line in sys.stdin:
+    do = json.loads(line)["do"]
+    print(json.dumps({"error": "no"} if do == "refuse" else {"did": do}), flush=True)
+    if do == "end":
+        sys.exit("that was all")
+"""
+
+
+def test_a_server_answers_refuses_and_ends():
+    server = Server([sys.executable, "-c", SPEAKS])
+    assert server.hello == {"ready": True}
+    assert server.ask("work") == {"did": "work"}
+    with pytest.raises(CommandRefused, match="no"):
+        server.ask("refuse")
+    server.ask("end")
+    with pytest.raises(ToolError, match="has ended: that was all"):
+        server.ask("work")
+    server.end()
+    server.end()
+
+
+def test_a_server_that_is_silent_is_not_waited_for():
+    with pytest.raises(ToolError, match=r"sleep 1000 did not answer within 0\.1 s"):
+        Server(["sleep", "1000"], ready=0.1)
+
+
+def test_a_process_is_heard_to_its_end(tmp_path):
+    heard: list[object] = []
+    log = tmp_path / "log"
+    process = Process([sys.executable, "-c", SPEAKS], heard.append, log=log)
+    process.send({"do": "end"})
+    assert process.wait(60)
+    assert heard == [{"ready": True}, {"did": "end"}, None]
+    assert (process.returncode, process.stderr()) == (1, "that was all")
+    process.send({"do": "work"})  # nobody listens
+    process.end()
+    process.end()
+    assert log.read_text() == "that was all\n"
+
+
+def test_a_process_that_does_not_end_is_killed():
+    process = Process(["sleep", "1000"], lambda line: None)
+    began = time.monotonic()
+    process.end(0.0)
+    assert (process.returncode, time.monotonic() - began < 60) == (-signal.SIGKILL, True)
