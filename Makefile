@@ -5,8 +5,13 @@
 .SUFFIXES:
 
 BIN := .venv/bin
+# What users need, and what the project's own checks need besides; each is there when its file is.
+REQUIRED := .venv/.required
 STAMP := .venv/.installed
 NEED := PYTHON="$(PYTHON)" sh .ci/need
+# Compiled modules are kept, whatever the user's own wish: without them every start of Python compiles again,
+# and a test run starts hundreds.
+export PYTHONDONTWRITEBYTECODE :=
 # Worksteal: each worker begins with one half in order, so that what tests share is made once, and no long
 # test is left alone at the end.
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal --durations=10
@@ -18,69 +23,70 @@ TARGET := cooperative-sticky
 OURS := $(shell $(BIN)/python -c 'import os, pip, rebalance.model as m; \
 	print(os.path.samefile(m.__path__[0], "model"))' 2>/dev/null)
 ifneq ($(OURS),True)
-.PHONY: $(STAMP)
+.PHONY: $(BIN)/python $(REQUIRED) $(STAMP)
 endif
 
-.PHONY: help gate test check docs results bench switches states machine audit campaign hour mutants nightly format doctor clean
+.PHONY: help gate test check lint docs results bench switches states machine audit campaign hour mutants nightly format doctor clean
+.PHONY: java
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
 
-gate: $(STAMP) ## judge the built-in cooperative-sticky assignor (another: TARGET=range)
-	@$(NEED) java 2>&1 >/dev/null || true
+gate: $(REQUIRED) ## judge the built-in cooperative-sticky assignor (another: TARGET=range)
 	$(BIN)/rebalance check $(TARGET)
 
-test: $(STAMP) ## all tests but the nightly ones
-	@$(NEED) java 2>&1 >/dev/null || true
+test: $(BIN)/python java $(STAMP) lint ## lint, format, types and all tests but the nightly ones: what CI runs
 	$(PYTEST) $(HANGS) -m "not nightly"
 
-check: $(STAMP) .ns/rebalance ## lint, format, types and the fast tests: the loop while working
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy -p rebalance.model -p rebalance.properties -p rebalance.explore -p rebalance.specs -p rebalance.pipeline -p rebalance.gate
-	$(BIN)/mypy tests $(wildcard benchmarks)
+check: $(STAMP) lint ## lint, format, types and the fast tests: the loop while working
 	$(PYTEST) $(HANGS) -m "not slow and not nightly"
 
-docs: $(STAMP) ## write what in docs/ follows from the code
-	$(BIN)/python -m benchmarks.docs
+lint: $(STAMP) .ns/rebalance ## lint, format and types, of the product and of the tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
 
-# The releases are pinned in gate/clients.json, go.mod and the lock files of npm. It goes on where it stopped.
-results: $(STAMP) ## judge all clients in all releases, into docs/results (an hour; needs mvn, go, npm)
+docs: $(STAMP) ## write what in docs/ follows from the code
+	$(BIN)/python -m tools.docs
+
+# The newest releases of Java and Python clients are those that the registries have today; what gate/compare/clients.json
+# names stands beside them. Of Go and npm the adapters say which; the pages say which is the newest there is.
+# It goes on where it stopped.
+results: $(STAMP) ## judge all clients in all releases, into docs/results (hours; needs mvn, go, npm)
 	cd examples/adapters/go && go build -o bin/ ./franz-go ./sarama
 	for client in kafkajs platformatic; do \
 	  (cd examples/adapters/js/$$client && npm ci --silent --no-audit --no-fund --ignore-scripts) || exit 1; done
 	$(BIN)/rebalance compare --client all @examples/adapters/clients.json --traces docs/results/known \
-	  --out .rebalance/results --pages docs/results || [ $$? -eq 3 ]
+	  --profile ci --out .rebalance/results --pages docs/results || [ $$? -eq 3 ]
 
-bench: $(STAMP) ## the benchmarks, into benchmarks/results.md
-	$(BIN)/python -m benchmarks.run
+bench: $(STAMP) ## the benchmarks, into tools/benchmarks/results.md
+	$(BIN)/python -m tools.benchmarks.run
 
-switches: $(STAMP) ## how soon each design switch is found, into benchmarks/switches.md
-	$(BIN)/python -m benchmarks.switches
+switches: $(STAMP) ## how soon each design switch is found, into tools/benchmarks/switches.md
+	$(BIN)/python -m tools.benchmarks.switches
 
-states: $(STAMP) ## how many states the explorer searches and how fast, into benchmarks/explore.md
-	$(BIN)/python -m benchmarks.explore
+states: $(STAMP) ## how many states the explorer searches and how fast, into tools/benchmarks/explore.md
+	$(BIN)/python -m tools.benchmarks.explore
 
-machine: $(STAMP) ## how the Hypothesis machine does beside the explorer, into benchmarks/stateful.md
-	$(BIN)/python -m benchmarks.stateful
+machine: $(STAMP) ## how the Hypothesis machine does beside the explorer, into tools/benchmarks/stateful.md
+	$(BIN)/python -m tools.benchmarks.stateful
 
-audit: $(STAMP) ## what an audit costs and finds, into benchmarks/audit.md
+audit: $(STAMP) ## what an audit costs and finds, into tools/benchmarks/audit.md
 	@$(NEED) java >/dev/null
-	$(BIN)/python -m benchmarks.audit
+	$(BIN)/python -m tools.benchmarks.audit
 
-campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into benchmarks/campaign.md
+campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into tools/benchmarks/campaign.md
 	@$(NEED) java >/dev/null
-	$(BIN)/python -m benchmarks.campaign
+	$(BIN)/python -m tools.benchmarks.campaign
 
 hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/recorded-hour.md (four hours)
 	@$(NEED) java >/dev/null
-	$(BIN)/python -m benchmarks.hour --examples
+	$(BIN)/python -m tools.hour --examples
 
-mutants: $(STAMP) ## the mutation score of the model, into benchmarks/mutation.md
-	$(BIN)/python -m benchmarks.mutation
+mutants: $(STAMP) ## the mutation score of the model, into tools/mutation/mutation.md
+	$(BIN)/python -m tools.mutation
 
-nightly: $(STAMP) ## every test, the nightly ones too
-	@$(NEED) java 2>&1 >/dev/null || true
+nightly: $(BIN)/python java $(STAMP) ## every test, the nightly ones too
 	$(PYTEST)
 
 format: $(STAMP) ## format the code and repair what ruff can
@@ -96,17 +102,26 @@ clean: ## remove .venv, caches and build products, not the recorded results in .
 	rm -rf .venv .ns build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp comes last, so that the next make resumes an installation that was interrupted or failed.
-$(STAMP): pyproject.toml
-ifneq ($(OURS),True)
-	@python=$$($(NEED) python) && rm -rf .venv && \
-	  echo "making .venv with $$python; a first installation takes a minute or more, mostly for pyspark" && \
-	  "$$python" -m venv .venv
-endif
-	@PIP_USE_PEP517=1 $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check \
-	  -e '.[dev]' </dev/null || \
-	  { echo "installation failed, pip says why above; it needs a package index: is the network up?" >&2; exit 1; }
+# Says at once which tests will be skipped, and why.
+java:
+	@$(NEED) java 2>&1 >/dev/null || true
+
+$(BIN)/python:
+	@python=$$($(NEED) python) && rm -rf .venv && echo "making .venv with $$python" && "$$python" -m venv .venv
+
+# The stamps come last, so that the next make resumes an installation that was interrupted or failed.
+INSTALL = @PIP_USE_PEP517=1 $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -e $(1) \
+  </dev/null || \
+  { echo "installation failed, pip says why above; it needs a package index: is the network up?" >&2; exit 1; }
+
+$(REQUIRED): pyproject.toml | $(BIN)/python
+	$(call INSTALL,.)
 	@touch $@
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	@echo "installing what the checks need: a minute or more, mostly for pyspark"
+	$(call INSTALL,'.[dev]')
+	@touch $(REQUIRED) $@
 
 # mypy cannot see the import hook of the editable installation, but it follows a link.
 .ns/rebalance:

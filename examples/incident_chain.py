@@ -10,95 +10,99 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import wrap
 
-from rebalance.explore import fast
-from rebalance.explore.judge import Judge
-from rebalance.explore.scenarios import SCENARIOS, Size
-from rebalance.explore.search import Limits
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.explore.random.judge import Judge
 from rebalance.model.machine import Machine, State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
-from rebalance.properties.protocol import CLAUSES, rules
+from rebalance.properties.group.clauses import CLAUSES, rules
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Chapter:
     """One incident: what the group ran, the clause that broke, and what was done about it."""
 
     ticket: str
     story: str
     clause: str
-    size: Size
+    size: ScenarioSize
     scenario: str = "dynamic"
 
     def setup(self) -> Setup:
         return SCENARIOS[self.scenario].setup(self.size)
 
 
-def group(members: int, partitions: int, *switches: str, faults: tuple[str, ...] = ()) -> Size:
+def group(members: int, partitions: int, *switches: str, faults: tuple[str, ...] = ()) -> ScenarioSize:
     """A group in which everybody has ``switches``, and each of ``faults`` may happen once."""
-    return Size(members, partitions, faults=faults, budget=len(faults), switches=switches)
+    return ScenarioSize(
+        members=members, partitions=partitions, faults=faults, budget=len(faults), switches=switches
+    )
 
 
 STORY = (
     Chapter(
-        "KAFKA-12983",
-        "A member learns from its JoinGroup that it was expelled. onJoinPrepare has run, so nothing is given "
-        "up: it comes back under a new id with its old partitions.",
-        "group/owner",
-        group(2, 1, "prepare_not_repeated_after_reset", faults=("pause",)),
+        ticket="KAFKA-12983",
+        story="A member learns from its JoinGroup that it was expelled. onJoinPrepare has run, so nothing is "
+        "given up: it comes back under a new id with its old partitions.",
+        clause="group/owner",
+        size=group(2, 1, "prepare_not_repeated_after_reset", faults=("pause",)),
     ),
     Chapter(
-        "KAFKA-12984",
-        "Its claim now competes with that of the rightful owner, and the assignor of the time trusts both.",
-        "leader/grant",
-        group(3, 2, "prepare_not_repeated_after_reset", "trust_all_claims", faults=("pause",)),
+        ticket="KAFKA-12984",
+        story="Its claim now competes with that of the rightful owner, and the assignor of the time "
+        "trusts both.",
+        clause="leader/grant",
+        size=group(3, 2, "prepare_not_repeated_after_reset", "trust_all_claims", faults=("pause",)),
     ),
     Chapter(
-        "KAFKA-13406",
-        "The repair lets only claims of the newest generation count. A member that missed a SyncGroup claims "
-        "as of the one before; the assignor ignores that, the leader's validation does not, and throws.",
-        "poll/throws",
-        group(3, 3, "max_generation_only", "validate_raw_claims"),
+        ticket="KAFKA-13406",
+        story="The repair lets only claims of the newest generation count. A member that missed a SyncGroup "
+        "claims as of the one before; the assignor ignores that, the leader's validation does not, and "
+        "throws.",
+        clause="poll/throws",
+        size=group(3, 3, "max_generation_only", "validate_raw_claims"),
     ),
     Chapter(
-        "KAFKA-13419",
-        "ILLEGAL_GENERATION clears the member id too: the member rejoins as a stranger, and its old id is "
-        "waited for.",
-        "error/id",
-        group(2, 1, "clear_member_id_on_illegal_generation", faults=("failover",)),
-        "failover",
+        ticket="KAFKA-13419",
+        story="ILLEGAL_GENERATION clears the member id too: the member rejoins as a stranger, and its old id "
+        "is waited for.",
+        clause="error/id",
+        size=group(2, 1, "clear_member_id_on_illegal_generation", faults=("failover",)),
+        scenario="failover",
     ),
     Chapter(
-        "KAFKA-13891",
-        "A SyncGroup that fails leaves the old partitions under the new generation's number: from now on a "
-        "claim looks younger than it is.",
-        "leader/label",
-        group(3, 2, "keep_owned_on_sync_rip"),
+        ticket="KAFKA-13891",
+        story="A SyncGroup that fails leaves the old partitions under the new generation's number: from now "
+        "on a claim looks younger than it is.",
+        clause="leader/label",
+        size=group(3, 2, "keep_owned_on_sync_rip"),
     ),
     Chapter(
-        "KAFKA-14016",
-        "The repair of that resets the generation instead. Every member that is late for a SyncGroup now "
-        "loses all that it has.",
-        "error/retriable",
-        group(3, 1, "reset_on_sync_rip"),
+        ticket="KAFKA-14016",
+        story="The repair of that resets the generation instead. Every member that is late for a SyncGroup "
+        "now loses all that it has.",
+        clause="error/retriable",
+        size=group(3, 1, "reset_on_sync_rip"),
     ),
     Chapter(
-        "KAFKA-14639",
-        "It is taken back, and what was left from 2021 shows: where only the newest generation counts, the "
-        "partition of a member that missed a round goes to somebody else while it still has it.",
-        "group/owner",
-        group(3, 3, "max_generation_only"),
+        ticket="KAFKA-14639",
+        story="It is taken back, and what was left from 2021 shows: where only the newest generation counts, "
+        "the partition of a member that missed a round goes to somebody else while it still has it.",
+        clause="group/owner",
+        size=group(3, 3, "max_generation_only"),
     ),
 )
 
 
-def tell(chapter: Chapter) -> str:
+def narrate(chapter: Chapter) -> str:
     """The chapter as text: the story, the clause that breaks, the shortest run to it."""
     setup = chapter.setup()
-    built, asked = machine(setup), rules(setup)
-    search = fast.explore(built, asked, Limits(go_on=True))
+    built, required = machine(setup), rules(setup)
+    search = fast.explore(built, required, Limits(go_on=True))
     trace = search.trace(chapter.clause)
-    judge, state = Judge(built, asked, chapter.clause), trace.initial
+    judge, state = Judge(built, required, chapter.clause), trace.initial
     owners, broken = [_owners(built, setup, state)], ""
     for event in trace.events:
         outcome = next(outcome for one, outcome in built.outcomes(state) if one == event)
@@ -124,4 +128,4 @@ def _owners(built: Machine, setup: Setup, state: State) -> str:
 
 
 if __name__ == "__main__":
-    print("\n\n".join(tell(chapter) for chapter in STORY))
+    print("\n\n".join(narrate(chapter) for chapter in STORY))
