@@ -204,14 +204,15 @@ class RefinedMachine(Machine):  # type: ignore[misc]
     refinement: Refinement | None = None
 
     def _judge(self):
+        run = self.random_run
         if self.refinement is None:
-            self.refinement = Refinement(self.play.game.setup)
-            self.before, self.steps = self.play.game.machine.initial[0], 0
+            self.refinement = Refinement(run.context.setup)
+            self.before, self.steps = run.context.machine.initial[0], 0
             assert self.refinement.begin() is None
-        if len(self.play.events) > self.steps and not self.refinement.impossible:
-            failure = self.refinement.step(self.before, self.play.events[-1], self.play.state)
+        if len(run.events) > self.steps and not self.refinement.impossible:
+            failure = self.refinement.step(self.before, run.events[-1], run.state)
             assert failure is None, str(failure)
-        self.before, self.steps = self.play.state, len(self.play.events)
+        self.before, self.steps = run.state, len(run.events)
 
 
 @pytest.mark.slow
