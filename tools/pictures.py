@@ -20,7 +20,7 @@ from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_diagram, svg
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.traces import recordings
-from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import Answer, Reply
 from rebalance.properties.assignors.clauses import CLAUSES
@@ -41,7 +41,7 @@ FOLDER = ROOT / "docs" / "pictures"
 
 def assignor(switch: str, scenario: Scenario, clause: str) -> OwnershipDiagram:
     """What cooperative-sticky with a known mistake does in a scenario."""
-    made = reference("cooperative-sticky", (switch,))
+    made = switched("cooperative-sticky", (switch,))
 
     def ask(_: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         return Answer(made.assign(cluster, group))

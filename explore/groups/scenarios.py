@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
-from rebalance.model.bugs.switches import SWITCHES
+from rebalance.model.bugs.switches import SWITCHES, switched
 from rebalance.model.protocol.group import FAULTS
 from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
@@ -49,7 +48,7 @@ class ScenarioSize:
     switches: tuple[str, ...] = ()
     naming: str = "every"
     steps: str = "atomic"
-    factory: AssignorFactory = reference
+    factory: AssignorFactory = switched
 
 
 @dataclass(frozen=True, kw_only=True)

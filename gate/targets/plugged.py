@@ -16,7 +16,8 @@ from typing import Any
 from rebalance.gate.targets.host import ask, ask_user_data
 from rebalance.gate.targets.resolve import TargetError, describe, load, resolve
 from rebalance.model.assignor import Assignor
-from rebalance.model.assignors import NAMES, reference
+from rebalance.model.assignors import NAMES
+from rebalance.model.bugs.switches import switched
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -38,7 +39,7 @@ class Plugged:
     replaces: str
 
     def __call__(self, name: str, switches: tuple[str, ...]) -> Assignor:
-        return _hosted(self.target) if name == self.replaces else reference(name, switches)
+        return _hosted(self.target) if name == self.replaces else switched(name, switches)
 
 
 def plugged(spec: str) -> Plugged:

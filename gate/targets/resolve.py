@@ -200,7 +200,8 @@ def _program(command: tuple[str, ...]) -> Target:
 
 
 def _reference(spec: str) -> Any:
-    from rebalance.model.assignors import NAMES, reference
+    from rebalance.model.assignors import NAMES
+    from rebalance.model.bugs.switches import switched
 
     name, *switches = spec.split("+")
     if name not in NAMES:
@@ -211,7 +212,7 @@ def _reference(spec: str) -> Any:
             f"or {_FORMS}",
         )
     try:
-        return reference(name, tuple(switches))
+        return switched(name, tuple(switches))
     except (LookupError, ValueError) as error:
         raise TargetError(f"{spec!r}: {error.args[0] if error.args else error}") from error
 

@@ -38,7 +38,7 @@ from math import inf
 from typing import Any, Literal, NamedTuple, cast
 
 from rebalance.model.assignor import Assignor
-from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.model.machine import NOBODY, Action, Event, Machine, Outcome, State, Value, dense
 from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.setup import Setup, letter
@@ -190,7 +190,7 @@ class _PlaceholderAssignor:
 
 def placeholder_assignor(name: str, switches: tuple[str, ...]) -> Assignor:
     """The plug for ``observed_assignments``."""
-    return cast(Assignor, _PlaceholderAssignor(reference(name, switches)))
+    return cast(Assignor, _PlaceholderAssignor(switched(name, switches)))
 
 
 def kinds_of(events: Iterable[Observed]) -> tuple[str, ...]:

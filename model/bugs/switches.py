@@ -6,10 +6,11 @@ catalogue of bugs. ``NOT_EXPRESSED`` lists the entries that no stage of an assig
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from rebalance.model.assignors import shipped
+from rebalance.model.assignor import Assignor
+from rebalance.model.assignors import reference, shipped
 from rebalance.model.assignors.design import Design, withhold_nothing
 
 STICKY = ("cooperative-sticky", "sticky")
@@ -190,3 +191,22 @@ NOT_EXPRESSED: dict[str, str] = {
     "Q1": "the bytes cannot be parsed, no assignor is called: see rebalance.model.wire",
 }
 """Entries of level A that no stage of an assignor can show, with the reason."""
+
+
+def switched(name: str, switches: Iterable[str] = ()) -> Assignor:
+    """The reference assignor ``name`` with the design ``switches`` applied in order.
+
+    Raises ValueError for an unknown assignor, and for a switch that is unknown or does not fit it; the
+    message lists those that do.
+    """
+    assignor = reference(name)
+    design = assignor.design
+    fitting = [switch.id for switch in SWITCHES.values() if name in switch.fits]
+    for id_ in switches:
+        if id_ not in fitting:
+            known = "does not fit" if id_ in SWITCHES else "is not known for"
+            raise ValueError(
+                f"switch {id_!r} {known} assignor {name!r}: those that fit are {', '.join(fitting)}"
+            )
+        design = SWITCHES[id_].apply(design)
+    return replace(assignor, design=design)

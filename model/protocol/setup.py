@@ -8,11 +8,12 @@ from functools import cache
 
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.model.protocol.state import Id, Parts, Slot, Topics, each, union
 from rebalance.model.values import RebalanceProtocol, TopicPartition
 
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
-"""Protocol name and assignor switches to the assignor that the leader runs; ``reference`` by default."""
+"""Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,7 @@ class Setup:
     naming: str = "every"
     steps: str = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
-    factory: AssignorFactory = reference
+    factory: AssignorFactory = switched
 
     @property
     def slots(self) -> range:

@@ -594,11 +594,12 @@ def test_targets_names_references_adapters_and_switches(rebalance: Rebalance) ->
 SLOW = """
 import os, time
 from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 
 class Slow:
     protocols, promises = ("eager",), ()
     def __init__(self):
-        self.inner = reference("roundrobin", ("topics_beyond_members_ignored",))
+        self.inner = switched("roundrobin", ("topics_beyond_members_ignored",))
     def assign(self, cluster, group):
         with open("calls", "a") as calls:
             print(os.getpid(), file=calls)

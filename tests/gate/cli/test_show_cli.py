@@ -11,7 +11,7 @@ from rebalance.explore.groups.bugs import SHOWN
 from rebalance.gate.check.result import Finding, TargetInfo
 from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.traces import counterexamples, runs
-from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.clauses import CLAUSES
@@ -46,7 +46,7 @@ def saved(tmp_path_factory):
         members=(ScenarioMember(id="A", topics=("t",)),),
         rounds=rounds,
     )
-    made = reference("cooperative-sticky", ("trust_all_claims",))
+    made = switched("cooperative-sticky", ("trust_all_claims",))
     record = play(
         scenario, lambda _, cluster, group: Answer(made.assign(cluster, group)), None,
         (CLAUSES["assign/1"],), (),

@@ -13,7 +13,7 @@ from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.targets.session import InProcess
-from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.values import Cluster, Partitions, RebalanceProtocol, Subscription, TopicPartition
@@ -118,7 +118,7 @@ def sound(text: str) -> Page:
 @cache
 def checked(*switches: str) -> Result:
     """A tiny check of the reference assignor, with mistakes or with none, in this process."""
-    session = InProcess(reference("cooperative-sticky", switches))
+    session = InProcess(switched("cooperative-sticky", switches))
     name = "+".join(("cooperative-sticky", *switches))
     return check(CheckPlan(profile=TINY), session, describe(name, session.hello))
 

@@ -15,7 +15,7 @@ from rebalance.gate.report.html import check as html
 from rebalance.gate.report.html import page
 from rebalance.gate.targets.session import InProcess
 from rebalance.gate.traces import counterexamples
-from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME
 
@@ -99,7 +99,7 @@ def test_samples_pass_and_are_the_same_for_the_same_seed() -> None:
     keys = [(one.scenario.protocol, one.dimension) for one in result.samples]
     assert len(keys) == len(set(keys)) > 30
     assert all(set(one.scenario.dimensions) == {one.dimension} - {""} for one in result.samples)
-    subject = Subject.of(InProcess(reference("cooperative-sticky", (BUG,))))
+    subject = Subject.of(InProcess(switched("cooperative-sticky", (BUG,))))
     for one in result.samples:
         record = subject.play(one.scenario, TABLE)
         assert (record.calls, record.found) == (one.calls, ())

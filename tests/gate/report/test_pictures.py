@@ -17,7 +17,7 @@ from rebalance.gate.report.diagram.recorded import recorded
 from rebalance.gate.traces.counterexamples import Trace, of
 from rebalance.gate.traces.files import TraceError
 from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
-from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.model.machine import CannotHappenError, Event
 from rebalance.model.values import RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import Answer
@@ -49,7 +49,7 @@ TARGET = TargetInfo(spec="cooperative-sticky+trust_all_claims", name="cooperativ
 
 def found(scenario: Scenario, switch: str = "trust_all_claims", clause: str = "assign/1") -> Finding:
     """The finding of a reference assignor with a mistake."""
-    made = reference("cooperative-sticky", (switch,))
+    made = switched("cooperative-sticky", (switch,))
     record = play(
         scenario, lambda protocol, cluster, group: Answer(made.assign(cluster, group)), None,
         (CLAUSES[clause],), (),

@@ -65,11 +65,11 @@ def test_references(name):
 def test_reference_switches_are_passed_on(monkeypatch):
     calls = []
 
-    def reference(name, switches):
+    def switched(name, switches):
         calls.append((name, switches))
         return name
 
-    monkeypatch.setattr("rebalance.model.assignors.reference", reference)
+    monkeypatch.setattr("rebalance.model.bugs.switches.switched", switched)
     load("cooperative-sticky+max_generation_only+steal_once")
     load("range")
     assert calls == [("cooperative-sticky", ("max_generation_only", "steal_once")), ("range", ())]

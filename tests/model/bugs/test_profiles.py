@@ -17,7 +17,7 @@ from rebalance.model.bugs.profiles import (
     switches_in,
 )
 from rebalance.model.bugs.releases import CURRENT
-from rebalance.model.bugs.switches import SWITCHES
+from rebalance.model.bugs.switches import SWITCHES, switched
 from rebalance.model.values import Cluster, Subscription, TopicPartition
 
 JAVA = ["java-2.4", "java-2.6", "java-2.8.0", "java-2.8.1", "java-3.0"]
@@ -215,11 +215,11 @@ CALLS = {
 @pytest.mark.parametrize("profile", CLIENTS.values(), ids=CLIENTS)
 def test_each_switch_of_a_profile_shows(profile) -> None:
     """No switch of a profile undoes another: on its own call each does what it does alone."""
-    whole, right = reference("cooperative-sticky", profile.switches), reference("cooperative-sticky")
+    whole, right = switched("cooperative-sticky", profile.switches), reference("cooperative-sticky")
     for id_ in profile.switches:
         topics, group = CALLS[id_]
         cluster = Cluster.of(topics)
-        alone = reference("cooperative-sticky", [id_]).assign(cluster, group)
+        alone = switched("cooperative-sticky", [id_]).assign(cluster, group)
         assert whole.assign(cluster, group) == alone
         assert alone != right.assign(cluster, group)
 

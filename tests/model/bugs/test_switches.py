@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from rebalance.model.assignors import NAMES, reference
 from rebalance.model.assignors.shipped import IllegalStateError
-from rebalance.model.bugs.switches import NOT_EXPRESSED, SWITCHES
+from rebalance.model.bugs.switches import NOT_EXPRESSED, SWITCHES, switched
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -202,7 +202,7 @@ def test_wrong_where_the_reference_is_right(id_: str) -> None:
     )
     name = SWITCHES[id_].assignor
     assert show(reference(name).assign(cluster, group)) == right
-    broken = reference(name, [id_])
+    broken = switched(name, [id_])
     if isinstance(wrong, type):
         with pytest.raises(wrong):
             broken.assign(cluster, group)
@@ -214,17 +214,17 @@ def test_cache_across_calls() -> None:
     cluster, name = Cluster.of({"t": 2}), SWITCHES["cache_across_calls"].assignor
     claiming = {"A": member("t", "t-1", 1), "B": member("t", "t-0", 1)}
     silent = {"A": member("t"), "B": member("t")}
-    broken, right = reference(name, ["cache_across_calls"]), reference(name)
+    broken, right = switched(name, ["cache_across_calls"]), reference(name)
     assert broken.assign(cluster, silent) == right.assign(cluster, silent)
     assert broken.assign(cluster, claiming) == right.assign(cluster, claiming)
     assert broken.assign(cluster, silent) == right.assign(cluster, claiming)  # it should have forgotten
-    another = reference(name, ["cache_across_calls"])
+    another = switched(name, ["cache_across_calls"])
     assert another.assign(cluster, silent) == right.assign(cluster, silent)  # one memory per assignor
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 def test_user_data_once(name: str) -> None:
-    broken = reference(name, ["user_data_once"])
+    broken = switched(name, ["user_data_once"])
     assert broken.user_data(tps("t-0"), 1) == reference(name).user_data(tps("t-0"), 1)
     with pytest.raises(IllegalStateError):
         broken.user_data(tps("t-0"), 2)
@@ -242,7 +242,7 @@ def test_third_round_general() -> None:
 
     def rounds(*switches: str) -> int:
         """Rebalances until one changes nothing, that one not counted."""
-        assignor, group = reference("cooperative-sticky", switches), dict(start)
+        assignor, group = switched("cooperative-sticky", switches), dict(start)
         for count in range(10):
             result = assignor.assign(cluster, group)
             if all(result[m] == group[m].owned_partitions for m in group):
@@ -291,7 +291,7 @@ def test_small_groups_do_not_notice(id_: str) -> None:
             for n in range(4)
         }
         name = SWITCHES[id_].assignor
-        assert reference(name, [id_]).assign(cluster, group) == reference(name).assign(cluster, group)
+        assert switched(name, [id_]).assign(cluster, group) == reference(name).assign(cluster, group)
 
 
 @pytest.mark.parametrize("id_", ["quadratic_general", "is_balanced_off_by_one"])
@@ -303,7 +303,7 @@ def test_large_groups_wait_in_vain(id_: str, seconds: float) -> None:
     reference(name).assign(cluster, group)
     assert time.perf_counter() - start < seconds
     with pytest.raises(TooLateError), within(seconds):
-        reference(name, [id_]).assign(cluster, group)
+        switched(name, [id_]).assign(cluster, group)
 
 
 # -- how switches are applied ------------------------------------------------------------------------------
@@ -314,21 +314,21 @@ def test_switches_fit_what_they_say() -> None:
         assert switch.assignor == switch.fits[0]
         for name in NAMES:
             if name in switch.fits:
-                assert reference(name, [switch.id]).name == name
+                assert switched(name, [switch.id]).name == name
             else:
                 with pytest.raises(ValueError, match=f"'{switch.id}' does not fit assignor '{name}'"):
-                    reference(name, [switch.id])
+                    switched(name, [switch.id])
 
 
 def test_unknown_switch_lists_those_that_fit() -> None:
     with pytest.raises(ValueError, match=r"'nope' is not known for assignor 'range': .*rack_breaks_copart"):
-        reference("range", ["nope"])
+        switched("range", ["nope"])
 
 
 def test_switches_add_up() -> None:
     cluster = Cluster.of({"t": 2})
     group = {"A": member("t", "t-0 t-1", 1), "B": member("t")}
-    both = reference("cooperative-sticky", ("claims_always_empty", "no_withhold"))
+    both = switched("cooperative-sticky", ("claims_always_empty", "no_withhold"))
     assert show(both.assign(cluster, {"B": group["B"], "A": group["A"]})) == {"A": "t-0", "B": "t-1"}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import reference
+from rebalance.model.bugs.switches import switched
 from rebalance.model.protocol.leader import Question, answers
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import (
@@ -80,7 +81,7 @@ def test_a_partition_that_changes_hands_is_withheld_for_a_round():
 
 
 def test_without_the_adjustment_it_is_handed_over_at_once():
-    game = Game(setup(factory=lambda name, switches: reference(name, ("no_withhold",))))
+    game = Game(setup(factory=lambda name, switches: switched(name, ("no_withhold",))))
     assert given(lead(game, claims(0b11), claims(0))) == {(0b01, 0b10), (0b10, 0b01)}
 
 
@@ -208,7 +209,7 @@ def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, 
 
 
 def max_generation(name: str, switches: tuple[str, ...]) -> Assignor:
-    return reference(name, ("max_generation_only",))
+    return switched(name, ("max_generation_only",))
 
 
 def test_the_newest_claim_wins():
