@@ -26,12 +26,12 @@ def spec(what: str | None, options: argparse.Namespace) -> str | None:
     given = (options.maven, options.classpath, options.config, options.promise)
     if not any(given):
         return what
-    from rebalance.gate.targets.java import spelled
-    from rebalance.gate.targets.resolve import JAVA, TargetError
+    from rebalance.gate.targets.java import JAVA, spelled
+    from rebalance.live.processes.tools import ToolError
 
     if what is None or not what.startswith(JAVA):
         raise UsageError(f"--maven, --classpath, --config and --promise go with java:CLASS, not {what!r}")
     try:
         return spelled(what, *given)
-    except TargetError as error:
+    except ToolError as error:
         raise UsageError(str(error)) from error

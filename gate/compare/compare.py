@@ -26,8 +26,8 @@ from rebalance.gate.check.result import ClauseResult, Finding, Status, TargetInf
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.compare.probes import Probe, ProbeOutcome, probes
-from rebalance.gate.targets.java import KAFKA
-from rebalance.gate.targets.resolve import JAVA, TargetError, resolve
+from rebalance.gate.targets.java import JAVA, KAFKA
+from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.traces import counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of

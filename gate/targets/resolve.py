@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from rebalance.gate.targets import java
 from rebalance.gate.targets.messages import Hello
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise
@@ -41,9 +42,6 @@ DEFAULT = "cooperative-sticky"
 GROUP = "rebalance.assignors"
 """Entry point group in which adapters register a ``load(spec) -> assignor``."""
 
-JAVA = "java:"
-"""How the spec of a Java assignor begins."""
-
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
@@ -53,15 +51,11 @@ _FORMS = (
 )
 
 
-class TargetError(Exception):
+class TargetError(ToolError):
     """A target that cannot be found, loaded or started; ``str()`` says what, where and what to do.
 
     ``detail`` holds more (a traceback, stderr) for those who want it.
     """
-
-    def __init__(self, message: str, *hints: str, detail: str = "") -> None:
-        super().__init__("\n  ".join([message, *filter(None, hints)]))
-        self.detail = detail
 
 
 @contextmanager
@@ -69,6 +63,8 @@ def _tools() -> Iterator[None]:
     """Where a tool of the user's machine fails there is no target. Raises TargetError."""
     try:
         yield
+    except TargetError:
+        raise
     except ToolError as error:
         raise TargetError(str(error), detail=error.detail) from error
 
@@ -112,10 +108,14 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     spec = DEFAULT if spec is None else spec
     if spec.startswith(_COMMAND):
         return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
-    if spec.startswith(JAVA):
-        from rebalance.gate.targets import java
-
-        return java.resolve(spec)
+    if spec.startswith(java.JAVA):
+        return Target(
+            spec=spec,
+            command=java.command(spec),
+            label=f"{spec} (Java)",
+            heap="-Xmx",
+            stack_signal=signal.SIGQUIT,
+        )
     prefix, colon, rest = spec.partition(":")
     if not colon:
         _reference(spec)

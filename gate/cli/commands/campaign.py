@@ -138,7 +138,7 @@ def _campaign(options: argparse.Namespace) -> int:
 
 
 def _is_program(options: argparse.Namespace) -> bool:
-    from rebalance.gate.targets.resolve import JAVA
+    from rebalance.gate.targets.java import JAVA
 
     return bool(options.command) or (options.what or "").startswith(JAVA)
 

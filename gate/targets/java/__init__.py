@@ -6,20 +6,26 @@ A WHERE is Maven coordinates (``org.apache.kafka:kafka-clients:4.1.0``) or a pat
 classes, ``lib/*``). KEY=VALUE goes to ``Configurable.configure``; ``%2C`` is a comma in a value, and so on
 for whatever would end it. The one string names the target fully: a trace that holds it can be replayed.
 
-The JVM runs ``Bridge.java``, which speaks the stdio protocol; see `bridge` and `maven`.
+The JVM runs ``Bridge.java``, which speaks the stdio protocol. What is wrong with a spec is a ToolError, as
+is what is wrong with the tools.
 """
 
 from __future__ import annotations
 
+import glob
+import os
 import re
-import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from rebalance.gate.targets.resolve import JAVA, Target, TargetError
+from rebalance.live.processes import jvm, maven
 from rebalance.live.processes.maven import CLIENTS
+from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise
+
+JAVA = "java:"
+"""How the spec of a Java assignor begins."""
 
 KAFKA = "org.apache.kafka.clients.consumer"
 """The package of the interface and of Kafka's own assignors."""
@@ -65,10 +71,10 @@ class JavaTarget:
 
 
 def parse(spec: str) -> JavaTarget:
-    """The parts of a ``java:`` spec. Raises TargetError, also where it names no jar."""
+    """The parts of a ``java:`` spec. Raises ToolError, also where it names no jar."""
     target = _parsed(spec)
     if not target.where:
-        raise TargetError(
+        raise ToolError(
             f"{spec!r} does not say where the class is",
             f"add --maven {CLIENTS}:4.1.0 or --classpath a.jar:b.jar",
             f"or write {_FORM}",
@@ -84,23 +90,18 @@ def spelled(
     promises: Sequence[str] = (),
 ) -> str:
     """``spec`` with the options of the command line in it. ``classpath`` entries are paths joined by ``:``,
-    ``config`` are KEY=VALUE. Raises TargetError."""
+    ``config`` are KEY=VALUE. Raises ToolError."""
     target = _parsed(spec)
     for coordinates in maven:
         if not _COORDINATES.match(coordinates):
-            raise TargetError(
+            raise ToolError(
                 f"--maven {coordinates!r}: expected GROUP:ARTIFACT:VERSION, such as {CLIENTS}:4.1.0"
             )
-    pairs = []
-    for text in config:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise TargetError(f"--config {text!r}: expected KEY=VALUE")
-        pairs.append((key, value))
+    pairs = [_pair(text, f"--config {text!r}: expected KEY=VALUE") for text in config]
     paths = [path for entry in classpath for path in entry.split(":") if path]
     for path in paths:
         if any(mark in path for mark in ",?#"):
-            raise TargetError(f"--classpath {path!r}: a path with a comma, ? or # cannot be named")
+            raise ToolError(f"--classpath {path!r}: a path with a comma, ? or # cannot be named")
     return str(
         JavaTarget(
             target.class_name,
@@ -111,25 +112,31 @@ def spelled(
     )
 
 
-def resolve(spec: str) -> Target:
-    """The program that hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge
-    if that was not done before, and loads nothing of the target's. Raises TargetError, ToolError."""
-    from rebalance.gate.targets.java import bridge
-    from rebalance.live.processes.maven import classpath
-
+def command(spec: str) -> tuple[str, ...]:
+    """What hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge if that was
+    not done before, and loads nothing of the target's. Raises ToolError."""
     target = parse(spec)
     coordinates = tuple(where for where in target.where if is_coordinates(where))
     paths = [where for where in target.where if not is_coordinates(where)]
-    jars = [*bridge.checked(paths), *(classpath(coordinates) if coordinates else ())]
-    command = (
-        *bridge.command(jars),
+    jars = [*checked(paths), *(maven.classpath(coordinates) if coordinates else ())]
+    return (
+        # SIGQUIT writes all stacks there, and not between the replies.
+        *jvm.command(__name__, ["Bridge.java"], jars, "-XX:+DisplayVMOutputToStderr"),
         target.class_name,
         ",".join(target.promised),
         *(word for pair in target.config for word in pair),
     )
-    return Target(
-        spec=spec, command=command, label=f"{spec} (Java)", heap="-Xmx", stack_signal=signal.SIGQUIT
-    )
+
+
+def checked(paths: Iterable[str]) -> list[str]:
+    """``paths`` as a class path, ``DIR/*`` as its jars. Raises ToolError for what is not there."""
+    found: list[str] = []
+    for path in paths:
+        expanded = sorted(glob.glob(f"{glob.escape(path[:-1])}*.jar")) if path.endswith("*") else [path]
+        if not expanded or not all(map(os.path.exists, expanded)):
+            raise ToolError(f"there is no {path!r}, which should be a part of the class path")
+        found += expanded
+    return found
 
 
 def is_coordinates(where: str) -> bool:
@@ -142,19 +149,26 @@ def _parsed(spec: str) -> JavaTarget:
     text, _, config = text.partition("?")
     name, _, where = text.partition("@")
     if not _CLASS.match(name):
-        raise TargetError(f"{spec!r}: {name!r} is no name of a Java class", f"write {_FORM}")
-    pairs = []
-    for pair in filter(None, config.split(",")):
-        key, equals, value = pair.partition("=")
-        if not key or not equals:
-            raise TargetError(f"{spec!r}: expected KEY=VALUE behind the ?, got {pair!r}")
-        pairs.append((unquote(key), unquote(value)))
+        raise ToolError(f"{spec!r}: {name!r} is no name of a Java class", f"write {_FORM}")
+    written = [
+        _pair(text, f"{spec!r}: expected KEY=VALUE behind the ?, got {text!r}")
+        for text in filter(None, config.split(","))
+    ]
+    pairs = tuple((unquote(key), unquote(value)) for key, value in written)
     found = _promises(filter(None, promises.split(",")), f"{spec!r}")
-    return JavaTarget(name, tuple(filter(None, where.split(","))), tuple(pairs), found)
+    return JavaTarget(name, tuple(filter(None, where.split(","))), pairs, found)
 
 
-def _promises(names: Sequence[str] | filter[str], where: str) -> tuple[Promise, ...]:
+def _pair(text: str, wrong: str) -> tuple[str, str]:
+    """KEY=VALUE. Raises ToolError that says what is ``wrong``."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ToolError(wrong)
+    return key, value
+
+
+def _promises(names: Iterable[str], where: str) -> tuple[Promise, ...]:
     try:
         return tuple(Promise(name) for name in names)
     except ValueError as error:
-        raise TargetError(f"{where}: {error}", f"promises are of {', '.join(Promise)}") from error
+        raise ToolError(f"{where}: {error}", f"promises are of {', '.join(Promise)}") from error

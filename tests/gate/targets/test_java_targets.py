@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from rebalance.gate.targets.java import JavaTarget, bridge, parse, spelled
+from rebalance.gate.targets.java import JavaTarget, checked, parse, spelled
 from rebalance.gate.targets.messages import (
     Garbage,
     assign_request,
@@ -127,7 +127,7 @@ def test_class_path_is_jars_directories_and_wildcards(tmp_path):
     directory.mkdir()
     for name in ("b.jar", "a.jar", "c.txt"):
         (directory / name).touch()
-    assert bridge.checked([f"{directory}/*", str(directory)]) == [
+    assert checked([f"{directory}/*", str(directory)]) == [
         f"{directory}/a.jar",
         f"{directory}/b.jar",
         str(directory),
