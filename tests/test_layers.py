@@ -88,7 +88,6 @@ TABLES = {"model.bugs.catalogue", "specs.theorems.outline", "specs.necessity.nec
 """Modules that are a table and little else, whatever their length."""
 
 LONG: set[str] = {
-    "gate.targets.messages",
     "gate.cli.commands.explore",
     "gate.cli.main",
     "gate.engines.auditing",

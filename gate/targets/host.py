@@ -17,10 +17,9 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
+from rebalance.gate.targets.lines import Garbage, Json, from_line, show, to_line, to_text
 from rebalance.gate.targets.messages import (
     VERSION,
-    Garbage,
-    Json,
     Skipped,
     are_indexes,
     decode_assign,
@@ -28,11 +27,7 @@ from rebalance.gate.targets.messages import (
     encode_assignment,
     encode_bytes,
     encode_hello,
-    from_line,
-    show,
-    to_line,
     to_partition,
-    to_text,
 )
 from rebalance.gate.targets.resolve import TargetError, describe, load
 from rebalance.model.values import (

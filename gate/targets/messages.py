@@ -7,16 +7,29 @@ Everything read is checked here, so that no reply, however wrong, gets further t
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import repeat
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
+from rebalance.gate.targets.lines import (
+    Garbage,
+    Json,
+    encode,
+    field_of,
+    garbage,
+    integer,
+    of_kind,
+    one_of,
+    only_known,
+    optional_text,
+    show,
+    texts,
+    to_line,
+    to_text,
+)
 from rebalance.model.assignor import Promise
 from rebalance.model.values import (
     NEWEST_VERSION,
@@ -41,15 +54,9 @@ HELLO_SEQ = 0
 """Sequence number of ``hello``, the first request that every process of a target sees."""
 
 _INT32_MAX = 2**31 - 1
-_STRING_MAX = 2**15 - 1  # bytes of a string on Kafka's wire (int16 length)
 _HEX = re.compile(r"([0-9a-fA-F]{2})*\Z")
 
-Json = dict[str, Any]
 _T = TypeVar("_T")
-
-
-class Garbage(ValueError):
-    """A message that is not of the form; the text names the place, the rule and what was found."""
 
 
 class Skipped(Exception):
@@ -85,54 +92,6 @@ class RefusalReply(NamedTuple):
     detail: str
 
 
-# --- lines -----------------------------------------------------------------------------------------------
-
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
-def to_line(message: Mapping[str, Any]) -> bytes:
-    """One message as one line of ASCII."""
-    return _encode(message).encode("ascii") + b"\n"
-
-
-def from_line(line: bytes) -> Json:
-    """The JSON object in one line. Stricter than JSON where JSON is vague: UTF-8 only, no duplicate
-    keys, no NaN. Raises Garbage."""
-    try:
-        message = _decode(line.decode("utf-8"))
-    except Garbage:
-        raise
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-        raise Garbage(f"not one line of JSON in UTF-8 ({error}): {show(line)}") from None
-    if type(message) is not dict:
-        raise Garbage(f"a message must be a JSON object, got {show(message)}")
-    return message
-
-
-def show(value: object, limit: int = 200) -> str:
-    """``value`` for an error message: its repr, shortened, whatever it is."""
-    try:
-        text = value[:limit].decode() if isinstance(value, bytes) else ascii(value)
-    except Exception:
-        text = f"<{type(value).__name__}>"
-    return text if len(text) <= limit else text[:limit] + "..."
-
-
-def _object(pairs: list[tuple[str, Any]]) -> Json:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise Garbage(f"key {show(next(k for k in keys if keys.count(k) > 1))} appears twice in one object")
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    raise Garbage(f"{name} is not JSON")
-
-
-_decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant).decode
-
-
 # --- requests --------------------------------------------------------------------------------------------
 
 
@@ -146,7 +105,7 @@ def assign_request(
 ) -> bytes:
     """Ask for an assignment; order and repetitions of everything in ``group`` are kept. ``history``: the
     number of the history that it is a part of, 0 for none."""
-    members = ",".join([f'{{"id":{_encode(member)},{_subscription(sub)}' for member, sub in group.items()])
+    members = ",".join([f'{{"id":{encode(member)},{_subscription(sub)}' for member, sub in group.items()])
     topics = _topics(tuple(cluster.topics.items()))
     return _request(
         seq, f'"assign","protocol":"{protocol}","cluster":{topics},"members":[{members}]', history
@@ -157,8 +116,8 @@ def user_data_request(
     seq: int, owned: Partitions, generation: int, asker: Asker | None = None, history: int = 0
 ) -> bytes:
     """Ask what a member that was last assigned ``owned`` in ``generation`` writes as user data."""
-    member = "" if asker is None else f',"member":{_encode({"id": asker.member, "topics": asker.topics})}'
-    owned_runs = _encode(encode_runs(owned))
+    member = "" if asker is None else f',"member":{encode({"id": asker.member, "topics": asker.topics})}'
+    owned_runs = encode(encode_runs(owned))
     return _request(seq, f'"user_data","owned":{owned_runs},"generation":{generation}{member}', history)
 
 
@@ -176,7 +135,7 @@ def _request(seq: int, command: str, history: int) -> bytes:
 @lru_cache(maxsize=1024)
 def _topics(topics: tuple[tuple[str, tuple[Racks, ...]], ...]) -> str:
     """``{"topics": {topic: [racks of partition 0, racks of partition 1, ...]}}``."""
-    return _encode({"topics": dict(topics)})
+    return encode({"topics": dict(topics)})
 
 
 @lru_cache(maxsize=8192)
@@ -192,7 +151,7 @@ def _subscription(sub: Subscription) -> str:
         "version": sub.version,
         "metadata": encode_subscription(sub).hex(),
     }
-    return _encode(fields)[1:]
+    return encode(fields)[1:]
 
 
 def encode_runs(partitions: Iterable[tuple[str, int]]) -> list[list[Any]]:
@@ -219,21 +178,21 @@ def encode_bytes(data: bytes | None) -> str | None:
 
 def decode_assign(request: Json) -> tuple[RebalanceProtocol, Cluster, dict[str, Subscription]]:
     """What an ``assign`` request asks: protocol, cluster, group. Raises Garbage."""
-    protocol = _one_of(RebalanceProtocol, _field(request, "protocol", "assign"), "protocol")
+    protocol = one_of(RebalanceProtocol, field_of(request, "protocol", "assign"), "protocol")
     return (
         protocol,
-        decode_cluster(_field(request, "cluster", "assign")),
-        decode_group(_field(request, "members", "assign")),
+        decode_cluster(field_of(request, "cluster", "assign")),
+        decode_group(field_of(request, "members", "assign")),
     )
 
 
 def decode_cluster(value: object) -> Cluster:
     """The cluster that `assign_request` wrote. Raises Garbage."""
-    topics = _of(dict, _field(_of(dict, value, "cluster"), "topics", "cluster"), "cluster topics")
+    topics = of_kind(dict, field_of(of_kind(dict, value, "cluster"), "topics", "cluster"), "cluster topics")
     found: dict[str, tuple[Racks, ...]] = {}
     for topic, partitions in topics.items():
         try:
-            racks = tuple([_texts(racks) if racks else () for racks in _of(list, partitions)])
+            racks = tuple([texts(racks) if racks else () for racks in of_kind(list, partitions)])
         except Garbage as garbage:
             raise Garbage(f"cluster topic {show(topic)}: {garbage}") from None
         found[to_text(topic, "cluster")] = racks
@@ -245,19 +204,19 @@ def decode_group(value: object) -> dict[str, Subscription]:
 
     Raises Garbage."""
     group: dict[str, Subscription] = {}
-    for item in _of(list, value, "members"):
-        member = to_text(_field(_of(dict, item, "member"), "id", "member"), "member id")
+    for item in of_kind(list, value, "members"):
+        member = to_text(field_of(of_kind(dict, item, "member"), "id", "member"), "member id")
         if member in group:
             raise Garbage(f"member {show(member)} appears twice")
         try:
             group[member] = Subscription(
-                topics=_texts(_field(item, "topics"), "topics"),
+                topics=texts(field_of(item, "topics"), "topics"),
                 user_data=decode_bytes(item.get("user_data"), "user_data"),
-                owned_partitions=decode_runs(_field(item, "owned"), "owned"),
-                generation_id=_integer(item.get("generation", NO_GENERATION), "generation"),
-                rack_id=_optional_text(item.get("rack"), "rack"),
-                group_instance_id=_optional_text(item.get("instance"), "instance"),
-                version=_integer(item.get("version", NEWEST_VERSION), "version"),
+                owned_partitions=decode_runs(field_of(item, "owned"), "owned"),
+                generation_id=integer(item.get("generation", NO_GENERATION), "generation"),
+                rack_id=optional_text(item.get("rack"), "rack"),
+                group_instance_id=optional_text(item.get("instance"), "instance"),
+                version=integer(item.get("version", NEWEST_VERSION), "version"),
             )
         except Garbage as garbage:
             raise Garbage(f"member {show(member)}: {garbage}") from None
@@ -266,8 +225,8 @@ def decode_group(value: object) -> dict[str, Subscription]:
 
 def decode_user_data_request(request: Json) -> tuple[Partitions, int]:
     """What a ``user_data`` request asks: partitions last assigned, and their generation. Raises Garbage."""
-    owned = decode_runs(_field(request, "owned", "user_data"), "owned")
-    return owned, _integer(_field(request, "generation", "user_data"), "generation")
+    owned = decode_runs(field_of(request, "owned", "user_data"), "owned")
+    return owned, integer(field_of(request, "generation", "user_data"), "generation")
 
 
 # --- replies ---------------------------------------------------------------------------------------------
@@ -303,7 +262,7 @@ def encode_assignment(assignment: GroupAssignment, mutated: str | None) -> Json:
 
 def reply_seq(message: Json) -> int:
     """The number of the request that a reply answers. Raises Garbage."""
-    return _integer(_field(message, "seq", "reply"), "seq")
+    return integer(field_of(message, "seq", "reply"), "seq")
 
 
 def decode_reply(message: Json) -> Json | RefusalReply:
@@ -314,12 +273,12 @@ def decode_reply(message: Json) -> Json | RefusalReply:
             f"a reply has seq and exactly one of result, skipped, errored, garbage; got {show(list(message))}"
         )
     [(kind, value)] = body.items()
-    value = _of(dict, value, kind)
+    value = of_kind(dict, value, kind)
     if kind == "result":
         return value
     text, extra = _REFUSALS[kind]
-    _known(value, (text, extra) if extra else (text,), kind)
-    message_text = to_text(_field(value, text, kind), f"{kind}: {text}", limit=None)
+    only_known(value, (text, extra) if extra else (text,), kind)
+    message_text = to_text(field_of(value, text, kind), f"{kind}: {text}", limit=None)
     detail = value.get(extra) if extra else None
     return RefusalReply(
         kind, message_text, "" if detail is None else to_text(detail, f"{kind}: {extra}", limit=None)
@@ -328,38 +287,38 @@ def decode_reply(message: Json) -> Json | RefusalReply:
 
 def decode_hello(result: Json) -> Hello:
     """What the target says of itself; only ``name`` and ``protocols`` are required. Raises Garbage."""
-    _known(result, tuple(Hello.__dataclass_fields__), "hello")
+    only_known(result, tuple(Hello.__dataclass_fields__), "hello")
     protocols = [
-        _one_of(RebalanceProtocol, p, "hello: protocols")
-        for p in _of(list, _field(result, "protocols", "hello"), "hello: protocols")
+        one_of(RebalanceProtocol, p, "hello: protocols")
+        for p in of_kind(list, field_of(result, "protocols", "hello"), "hello: protocols")
     ]
     if not protocols or len(set(protocols)) < len(protocols):
         raise Garbage(
             f"hello: protocols must name one or both of eager, cooperative; got {show(result['protocols'])}"
         )
-    promises = _of(list, result.get("promises", []), "hello: promises")
+    promises = of_kind(list, result.get("promises", []), "hello: promises")
     return Hello(
-        name=to_text(_field(result, "name", "hello"), "hello: name"),
+        name=to_text(field_of(result, "name", "hello"), "hello: name"),
         protocols=tuple(protocols),
-        version=_optional_text(result.get("version"), "hello: version"),
-        language=_optional_text(result.get("language"), "hello: language"),
-        promises=frozenset([_one_of(Promise, p, "hello: promises") for p in promises]),
-        user_data=_of(bool, result.get("user_data", False), "hello: user_data"),
-        homepage=_optional_text(result.get("homepage"), "hello: homepage"),
-        issues=_optional_text(result.get("issues"), "hello: issues"),
+        version=optional_text(result.get("version"), "hello: version"),
+        language=optional_text(result.get("language"), "hello: language"),
+        promises=frozenset([one_of(Promise, p, "hello: promises") for p in promises]),
+        user_data=of_kind(bool, result.get("user_data", False), "hello: user_data"),
+        homepage=optional_text(result.get("homepage"), "hello: homepage"),
+        issues=optional_text(result.get("issues"), "hello: issues"),
     )
 
 
 def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
     """Assignment, as partitions or as the bytes of each member, and what was mutated. Members, topics and
     indexes need not exist: that is for the clauses to judge. Raises Garbage."""
-    _known(result, ("assignment", "encoded", "mutated"), "assign")
+    only_known(result, ("assignment", "encoded", "mutated"), "assign")
     field, decode = ("encoded", _decode_partitions) if "encoded" in result else ("assignment", decode_runs)
     if "encoded" in result and "assignment" in result:
         raise Garbage("assign: assignment and encoded say the same, give one of them")
     found = {
         to_text(member, field): decode(value, f"{field} of {show(member)}")
-        for member, value in _of(dict, _field(result, field, "assign"), field).items()
+        for member, value in of_kind(dict, field_of(result, field, "assign"), field).items()
     }
     mutated = result.get("mutated")
     return found, None if mutated is None else to_text(mutated, "mutated", limit=None)
@@ -367,9 +326,9 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
 
 def decode_user_data(result: Json) -> bytes | None:
     """The user data, by itself or in the bytes of a subscription. Raises Garbage."""
-    _known(result, ("user_data", "encoded"), "user_data")
+    only_known(result, ("user_data", "encoded"), "user_data")
     if "encoded" not in result:
-        return decode_bytes(_field(result, "user_data", "user_data"), "user_data")
+        return decode_bytes(field_of(result, "user_data", "user_data"), "user_data")
     if "user_data" in result:
         raise Garbage("user_data: encoded holds the user data too, give one of them")
     return _decoded(decode_subscription, result["encoded"], "encoded").user_data
@@ -394,9 +353,9 @@ def _decoded(decode: Callable[[bytes], _T], value: object, where: str) -> _T:
 def decode_runs(value: object, *where: str) -> Partitions:
     """Partitions written by `encode_runs`. Raises Garbage; ``where`` begins its text."""
     found: list[TopicPartition] = []
-    for run in _of(list, value, *where):
+    for run in of_kind(list, value, *where):
         if type(run) is not list or len(run) != 2 or type(run[1]) is not list:
-            raise _garbage(where, f"expected [topic, [partition, ...]], got {show(run)}")
+            raise garbage(where, f"expected [topic, [partition, ...]], got {show(run)}")
         topic, indexes = run
         to_text(topic, *where, "topic")
         if (
@@ -423,9 +382,9 @@ def are_indexes(values: Sequence[object]) -> bool:
 def to_partition(topic: str, index: object, *where: str) -> TopicPartition:
     """A partition whose index was read from outside. Raises Garbage; ``where`` begins its text."""
     if type(index) is not int or index < 0:
-        raise _garbage(where, f"partition must be an integer >= 0, got {show(index)}")
+        raise garbage(where, f"partition must be an integer >= 0, got {show(index)}")
     if index > _INT32_MAX:
-        raise _garbage(where, f"partition must fit an int32, got {show(index)}")
+        raise garbage(where, f"partition must fit an int32, got {show(index)}")
     return TopicPartition(topic, index)
 
 
@@ -438,73 +397,3 @@ def decode_bytes(value: object, *where: str) -> bytes | None:
             f"{': '.join(where)} must be null or an even number of hexadecimal digits, got {show(value)}"
         )
     return bytes.fromhex(value)
-
-
-# --- checks ----------------------------------------------------------------------------------------------
-
-_E = TypeVar("_E", bound=StrEnum)
-_NAMES: dict[type, str] = {dict: "an object", list: "an array", bool: "true or false"}
-
-
-def _garbage(where: tuple[str, ...], text: str) -> Garbage:
-    """The error that ``text`` says of what is ``where``, from the outside in."""
-    return Garbage(": ".join((*where, text)))
-
-
-def _of(kind: type[_T], value: object, *where: str) -> _T:
-    if type(value) is not kind:
-        raise _garbage(where, f"expected {_NAMES[kind]}, got {show(value)}")
-    return value
-
-
-def _field(value: Mapping[str, Any], key: str, *where: str) -> Any:
-    try:
-        return value[key]
-    except KeyError:
-        raise _garbage(where, f"{key!r} is missing; got {show(list(value))}") from None
-
-
-def _known(value: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
-    # A misspelt "promises" would otherwise mean that nothing is promised and nothing is checked.
-    for key in value:
-        if key not in keys:
-            raise Garbage(f"{where}: unknown key {show(key)}; known are {', '.join(keys)}")
-
-
-def _one_of(kind: type[_E], value: Any, where: str) -> _E:
-    try:
-        return kind(value)
-    except ValueError:
-        raise Garbage(f"{where}: expected one of {', '.join(kind)}, got {show(value)}") from None
-
-
-def _integer(value: object, *where: str) -> int:
-    if type(value) is not int:
-        raise _garbage(where, f"expected an integer, got {show(value)}")
-    return value
-
-
-def to_text(value: object, *where: str, limit: int | None = _STRING_MAX) -> str:
-    """``value`` if it is a string that Kafka's wire can hold. Raises Garbage; ``where`` begins its text."""
-    if not isinstance(value, str):
-        raise _garbage(where, f"expected a string, got {show(value)}")
-    try:
-        size = len(value) if value.isascii() else len(value.encode())
-    except UnicodeEncodeError:  # half of a surrogate pair: legal JSON, no text
-        raise _garbage(where, f"not valid Unicode: {show(value)}") from None
-    if limit is not None and size > limit:
-        raise _garbage(where, f"longer than {limit} bytes: {show(value)}")
-    return value
-
-
-def _texts(value: object, *where: str) -> tuple[str, ...]:
-    texts = _of(list, value, *where)
-    with contextlib.suppress(TypeError):
-        together = "".join(texts)
-        if together.isascii() and len(together) <= _STRING_MAX:
-            return tuple(texts)
-    return tuple([to_text(text, *where) for text in texts])
-
-
-def _optional_text(value: object, *where: str) -> str | None:
-    return None if value is None else to_text(value, *where)

@@ -18,11 +18,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rebalance.gate.targets.host import ask, ask_user_data, name_of, trace_of
+from rebalance.gate.targets.lines import Garbage, Json, from_line, show
 from rebalance.gate.targets.messages import (
     HELLO_SEQ,
-    Garbage,
     Hello,
-    Json,
     RefusalReply,
     Skipped,
     assign_request,
@@ -31,10 +30,8 @@ from rebalance.gate.targets.messages import (
     decode_hello,
     decode_reply,
     decode_user_data,
-    from_line,
     hello_request,
     reply_seq,
-    show,
     user_data_request,
 )
 from rebalance.gate.targets.resolve import Target, TargetError, adopt, describe

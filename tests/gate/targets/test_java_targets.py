@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from rebalance.gate.targets.java import JavaTarget, checked, parse, spelled
+from rebalance.gate.targets.lines import Garbage, from_line
 from rebalance.gate.targets.messages import (
-    Garbage,
     assign_request,
     decode_assignment,
     decode_user_data,
-    from_line,
     user_data_request,
 )
 from rebalance.gate.targets.resolve import Target, TargetError, resolve

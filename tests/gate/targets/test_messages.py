@@ -8,8 +8,9 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.gate.targets import messages
-from rebalance.gate.targets.messages import Garbage, RefusalReply
+from rebalance.gate.targets import lines, messages
+from rebalance.gate.targets.lines import Garbage
+from rebalance.gate.targets.messages import RefusalReply
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_subscription
@@ -44,13 +45,13 @@ def valid(form, message):
 
 
 def over_the_wire(message):
-    return read(messages.to_line(message))
+    return read(lines.to_line(message))
 
 
 def read(line):
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    return messages.from_line(line)
+    return lines.from_line(line)
 
 
 def result_of(reply):
@@ -248,13 +249,13 @@ def test_wrong_replies(reply):
 )
 def test_wrong_lines(line, text):
     with pytest.raises(Garbage) as error:
-        messages.from_line(line)
+        lines.from_line(line)
     assert str(error.value).startswith(text)
     assert len(str(error.value)) < 500
 
 
 def test_half_a_surrogate_pair_is_no_text():
-    result = messages.from_line(b'{"assignment":{"\\ud800":[]}}')
+    result = lines.from_line(b'{"assignment":{"\\ud800":[]}}')
     with pytest.raises(Garbage, match="assignment: not valid Unicode"):
         messages.decode_assignment(result)
 
@@ -321,4 +322,4 @@ def test_code_and_schema_agree_on_refusals(reply):
 @given(st.binary(max_size=40) | st.text(alphabet='{}[]",:0e-"\\u d', max_size=30).map(str.encode))
 def test_any_line_is_an_object_or_garbage(line):
     with contextlib.suppress(Garbage):
-        assert isinstance(messages.from_line(line), dict)
+        assert isinstance(lines.from_line(line), dict)
