@@ -444,11 +444,11 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path)
 @pytest.mark.parametrize(
     ("switch", "verdict", "shows"),
     [
-        ("abort_on_callback_exception", "none", "A: poll throws listener"),
+        ("abort_on_callback_exception", "none", "A: poll() throws what the listener threw"),
         (
             "commit_illegal_generation_always_lost",
             "none",
-            "A hears commit ILLEGAL_GENERATION: stays a member",
+            "A hears OffsetCommit ILLEGAL_GENERATION, for an older generation: will rejoin",
         ),
         ("static_forgets_id", "same", "A leaves, without LeaveGroup"),
     ],
