@@ -29,7 +29,7 @@ LEVELS = ("safety", "liveness", "quality")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
-    """One event of a log: a row of ``rebalance.pipeline.audit.events.EVENTS``, or a place of a finding."""
+    """One event of a log: a row of ``pipeline.audit.sources.events.EVENTS``, or a place of a finding."""
 
     at: datetime
     kind: str

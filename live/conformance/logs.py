@@ -1,7 +1,8 @@
 """An event log as a question to the model: consumers, topics and partitions by number, and the setup.
 
-Reads the JSON lines of ``pipeline/audit/events.py`` without Spark, and beside them, where `rebalance record`
-wrote it, ``run.json``: the kind of cluster, the assignors of each stage, what was done to whom.
+Reads the JSON lines of ``pipeline/audit/sources/events.py`` without Spark, and beside them, where
+`rebalance record` wrote it, ``run.json``: the kind of cluster, the assignors of each stage, what was
+done to whom.
 """
 
 from __future__ import annotations

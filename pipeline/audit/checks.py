@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from rebalance.pipeline.audit.clocks import UNKNOWN
-from rebalance.pipeline.audit.events import Kind
 from rebalance.pipeline.audit.findings import (
     CHECKS,
     FINDINGS,
@@ -22,6 +21,7 @@ from rebalance.pipeline.audit.findings import (
 )
 from rebalance.pipeline.audit.ownership import KEY
 from rebalance.pipeline.audit.rebalances import BEGINNINGS
+from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.times import seconds
 
 NOTICED = (Kind.REVOKED, Kind.LOST, Kind.CLOSED)

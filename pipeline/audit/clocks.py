@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.events import Kind
 
 UNKNOWN = 1.0
 """Seconds by which clocks may differ of which nothing is known; with NTP it is a small part of that."""

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from rebalance.pipeline.audit.events import AT_COORDINATOR, Kind
 from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.sources.events import AT_COORDINATOR, Kind
 
 from tools.planted.logs import BEGIN, NEAR, SECOND, PlantedGroup, Recipe, balanced, places
 
@@ -290,7 +290,7 @@ def test_the_text_says_what_the_events_say(spark, tmp_path):
 
 @pytest.mark.slow
 def test_a_form_that_does_not_exist_is_refused(spark):
-    from rebalance.pipeline.audit.events import EVENTS
+    from rebalance.pipeline.audit.sources.events import EVENTS
 
     from tools.planted.text import lines
 

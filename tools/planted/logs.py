@@ -25,8 +25,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-from rebalance.pipeline.audit.events import EVENTS, Kind
 from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.sources.events import EVENTS, Kind
 
 TRUTH = StructType(
     [

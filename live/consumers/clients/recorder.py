@@ -6,9 +6,9 @@ commands ``{"do": "subscribe", "topics": [...]}``, ``unsubscribe``, ``pause`` (p
 ``throw`` (in the next callback), ``commit`` (what was read, without waiting), ``close``. ``config`` has
 Kafka's own names. Its end ends the program at once.
 
-stdout: events as of ``pipeline/audit/events.py``, and more: ``polled`` with ``ranges`` (partition -> first
-and last offset), ``owns`` with the partitions that the client itself says it has, ``owned`` with the same
-while partitions are revoked or lost, ``error``.
+stdout: events as of ``pipeline/audit/sources/events.py``, and more: ``polled`` with ``ranges`` (partition ->
+first and last offset), ``owns`` with the partitions that the client itself says it has, ``owned`` with the
+same while partitions are revoked or lost, ``error``.
 
 All processes of a machine share CLOCK_MONOTONIC. ``origin`` is what to add to it for the time since 1970 in
 ns, measured once for the whole run, so that no step of the wall clock reorders events.

@@ -5,7 +5,7 @@ Of groups of the consumer protocol (KIP-848) only who is removed: no rebalance o
 
 from __future__ import annotations
 
-from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.sources.patterns import LOGGER, Line, Source
 
 _OFFSETS = r"(?: \(__consumer_offsets-\d+\))?"

@@ -6,7 +6,7 @@ releases, the texts hardly did, so the class is not asked for.
 
 from __future__ import annotations
 
-from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.sources.patterns import LOGGER, Line, Source
 
 REBOOTSTRAPPING = "rebootstrapping"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
-from rebalance.pipeline.audit.events import AT_CONSUMER, JSON, Kind
+from rebalance.pipeline.audit.sources.events import AT_CONSUMER, JSON, Kind
 from rebalance.pipeline.audit.sources.records import named, part, record, without_number
 from rebalance.pipeline.audit.sources.times import DATED, iso, seconds
 

@@ -8,7 +8,7 @@ read.
 
 from __future__ import annotations
 
-from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.sources.patterns import LOGGER, Line, Source
 
 LOSING = "losing"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-from rebalance.pipeline.audit.events import Kind
 from rebalance.pipeline.audit.sources import patterns
+from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.sources.patterns import Source
 from rebalance.pipeline.audit.sources.records import named, part, record, without_number
 from rebalance.pipeline.audit.sources.times import CLOCK, DATED, moment

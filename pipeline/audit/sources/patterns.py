@@ -16,7 +16,7 @@ from functools import cached_property
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit.events import Kind
+from rebalance.pipeline.audit.sources.events import Kind
 
 PLACES = (
     *("group", "member", "instance", "generation", "topics", "partitions", "plan", "detail"),

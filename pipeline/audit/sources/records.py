@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
-from rebalance.pipeline.audit.events import EVENTS
+from rebalance.pipeline.audit.sources.events import EVENTS
 
 PART = StructType(
     [

@@ -232,8 +232,8 @@ def made(spark, monkeypatch, tmp_path):
     """An audit of these events, malformed lines and findings, in an empty directory."""
     from rebalance.pipeline.audit import audit as judging
     from rebalance.pipeline.audit import sources
-    from rebalance.pipeline.audit.events import EVENTS
     from rebalance.pipeline.audit.findings import FINDINGS
+    from rebalance.pipeline.audit.sources.events import EVENTS
 
     monkeypatch.chdir(tmp_path)
 

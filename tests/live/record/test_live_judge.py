@@ -17,8 +17,8 @@ from rebalance.live.record.judge import (
     seconds,
 )
 from rebalance.live.record.record import AUDITED as WRITTEN
-from rebalance.pipeline.audit.events import AT_CONSUMER, Kind
 from rebalance.pipeline.audit.findings import CHECKS as AUDITED
+from rebalance.pipeline.audit.sources.events import AT_CONSUMER, Kind
 
 from tests.pipeline.audit import plain_audit
 

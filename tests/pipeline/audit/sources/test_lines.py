@@ -10,7 +10,7 @@ import random
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit import lines
+from rebalance.pipeline.audit.sources import lines
 
 pytestmark = pytest.mark.slow
 

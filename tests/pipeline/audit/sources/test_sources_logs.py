@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.audit.events import EVENTS
 from rebalance.pipeline.audit.sources import read
+from rebalance.pipeline.audit.sources.events import EVENTS
 
 pytestmark = pytest.mark.slow
 
-LOGS = Path(__file__).with_name("logs")
+LOGS = Path(__file__).parents[1] / "logs"
 ORDERS = {("orders", p) for p in range(6)} | {("pay.ments_eu-1", p) for p in range(2)}
 
 
