@@ -24,8 +24,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from rebalance.gate.traces import recordings
-from rebalance.gate.traces.recordings import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.findings import CHECKS, AuditCheck, Thresholds
+from rebalance.pipeline.audit.records import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.pipeline.session import LOCAL, session
 from rebalance.properties.verdict import Exit, Verdict
 

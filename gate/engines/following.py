@@ -23,8 +23,8 @@ from rebalance.gate.engines.auditing import (
     spark_message,
 )
 from rebalance.gate.traces import files, recordings
-from rebalance.gate.traces.recordings import LogFinding, Recording
 from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.records import LogFinding, Recording
 from rebalance.pipeline.session import session
 from rebalance.properties.verdict import Exit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-from rebalance.gate.traces.recordings import LogFinding
+from rebalance.pipeline.audit.records import LogFinding
 
 
 def lasted(finding: LogFinding) -> str:

@@ -79,7 +79,7 @@ def recording(steps: int, members: int) -> Callable[[], str]:
     from rebalance.gate.engines.auditing import Audited, AuditPlan, AuditSource
     from rebalance.gate.report.html import audit
     from rebalance.gate.traces import recordings
-    from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
+    from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding, Recording
 
     from tests.gate.report.pages import HOSTILE
 

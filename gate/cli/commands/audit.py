@@ -32,8 +32,8 @@ from rebalance.gate.cli.console.terminal import (
 
 if TYPE_CHECKING:
     from rebalance.gate.engines.auditing import Audited, AuditPlan, TaskCount
-    from rebalance.gate.traces.recordings import LogFinding
     from rebalance.pipeline.audit.findings import Thresholds
+    from rebalance.pipeline.audit.records import LogFinding
 
 SOURCES = ("java", "librdkafka", "broker", "events")
 """``rebalance.pipeline.audit.sources.KINDS``, which only Spark can import; a test compares them."""

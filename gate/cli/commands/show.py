@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
     from rebalance.gate.report.diagram.diagram import OwnershipDiagram
     from rebalance.gate.traces.counterexamples import Trace
-    from rebalance.gate.traces.recordings import Recording
+    from rebalance.pipeline.audit.records import Recording
 
 
 FORMATS = ("text", "svg", "mermaid", "itf", "dot", "json")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
     from rebalance.explore.groups.upgrades import UpgradeOutcome
     from rebalance.gate.engines.auditing import Audited
-    from rebalance.gate.traces import recordings
+    from rebalance.pipeline.audit.records import LogFinding
     from rebalance.properties.group.clauses import ProtocolClause
     from rebalance.specs.logic.prover import ProofOutcome
     from rebalance.specs.logic.specification import Theorem
@@ -297,7 +297,7 @@ MOST_SHOWN = 20
 """Findings of a check in the body of its case."""
 
 
-def _finding(found: Audited, one: recordings.LogFinding) -> Evidence:
+def _finding(found: Audited, one: LogFinding) -> Evidence:
     about = f"{one.about} of " if one.about else ""
     path = found.traces.get(one.id, "")
     where = next((event for event in one.places if event.file), None)

@@ -21,7 +21,7 @@ from rebalance.gate.report.diagram.diagram import (
     more,
     overlaps,
 )
-from rebalance.gate.traces.recordings import LogEvent, LogFinding, Recording
+from rebalance.pipeline.audit.records import LogEvent, LogFinding, Recording
 
 COORDINATOR = "coordinator"
 

@@ -17,8 +17,8 @@ from rebalance.gate.report.terminal.audit import headline
 from rebalance.gate.report.times import certainty, moment, span
 from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import TraceError
-from rebalance.gate.traces.recordings import LogFinding
 from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.records import LogFinding
 
 MOST_FINDINGS = 200
 MOST_CHARTS = 40

@@ -15,8 +15,9 @@ from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, li
 from rebalance.gate.engines.auditing import Audited, AuditPlan, AuditTally
 from rebalance.gate.report.times import lasted, span
 from rebalance.gate.traces.files import SUITE
-from rebalance.gate.traces.recordings import LogEvent, LogFinding, finding_out
+from rebalance.gate.traces.recordings import finding_out
 from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.records import LogEvent, LogFinding
 from rebalance.properties.verdict import Verdict
 
 WIDTH = 110

@@ -22,8 +22,8 @@ from rebalance.gate.cli.commands import audit as audit_cli
 from rebalance.gate.engines import auditing
 from rebalance.gate.engines.auditing import AuditPlan, InputError, audit
 from rebalance.gate.traces import recordings
-from rebalance.gate.traces.recordings import LogEvent
 from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.session import SparkMissing
 from rebalance.properties.verdict import Exit, Verdict
 

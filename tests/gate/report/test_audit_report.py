@@ -26,8 +26,8 @@ from rebalance.gate.engines.auditing import (
 from rebalance.gate.report.html import audit as audit_html
 from rebalance.gate.report.terminal.audit import data, headline, render
 from rebalance.gate.traces import recordings
-from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.records import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.properties.verdict import Exit, Verdict
 
 ROOT = Path(__file__).parents[3]
@@ -374,7 +374,7 @@ def test_json_schema_refuses(wrong):
 
 def test_all_checks_are_asked_the_gravest_first():
     levels = [check.level for check in AuditPlan(paths=("x",), out=Path("o")).chosen_checks]
-    assert levels == sorted(levels, key=recordings.LEVELS.index)
+    assert levels == sorted(levels, key=LEVELS.index)
     assert {check.id for check in AuditPlan(paths=("x",), out=Path("o")).chosen_checks} == set(CHECKS)
     assert [
         check.id for check in AuditPlan(paths=("x",), out=Path("o"), checks=("stranded",)).chosen_checks

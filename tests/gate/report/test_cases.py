@@ -12,7 +12,7 @@ from rebalance.gate.check.result import Status
 from rebalance.gate.cli.writers import CI_WRITERS
 from rebalance.gate.report.ci import ci_reports, github, junit, sarif
 from rebalance.gate.traces import recordings
-from rebalance.gate.traces.recordings import Recording
+from rebalance.pipeline.audit.records import Recording
 from rebalance.properties.verdict import Exit
 
 from tests.gate.cli.test_prove_cli import toy

@@ -12,7 +12,7 @@ from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_dia
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.diagram.rounds import followed
 from rebalance.gate.report.times import span
-from rebalance.gate.traces.recordings import FindingOwner
+from rebalance.pipeline.audit.records import FindingOwner
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.clauses import Breach, Clause, History, Scope
 from rebalance.properties.assignors.generator import Seeded, generate

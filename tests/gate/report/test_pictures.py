@@ -16,10 +16,10 @@ from rebalance.gate.report.diagram.diagram import Overlap, OwnershipState, bars,
 from rebalance.gate.report.diagram.recorded import recorded
 from rebalance.gate.traces.counterexamples import Trace, of
 from rebalance.gate.traces.files import TraceError
-from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.model.bugs.switches import switched
 from rebalance.model.machine import CannotHappenError, Event
 from rebalance.model.values import RebalanceProtocol, TopicPartition
+from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.histories import play

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import NewerSchema, TraceError
-from rebalance.gate.traces.recordings import FindingOwner, LogEvent, LogFinding, Recording
+from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding, Recording
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "gate" / "traces" / "schemas"

@@ -169,10 +169,11 @@ def test_the_files_of_a_recording_of_real_clients(tmp_path):
 def test_the_files_of_an_audit():
     found = audited(finding())
     from rebalance.gate.report.terminal.audit import data as report
+    from rebalance.pipeline.audit.records import Recording
 
     hold("audit", json.loads(json.dumps(report(found))))
     hold("finding", recordings.finding_out(found.findings[0]))
-    whole = recordings.Recording(
+    whole = Recording(
         finding=found.findings[0], rule="rule", source="source", events=found.findings[0].places
     )
     hold("recording", json.loads(recordings.to_text(whole)))
