@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "properties": Row({"model"}, {"hypothesis", "networkx"}, set()),
     "explore": Row({"model", "properties"}, {"networkx", "numpy"}, set()),
     "specs": Row({"model", "properties"}, {"z3"}, set()),
-    "live": Row({"model", "properties", "explore", "gate"}, set(), CLIENTS),  # gate: a debt
+    "live": Row({"model", "properties", "explore"}, set(), CLIENTS),
     "pipeline": Row(
         {"model", "properties", "explore", "specs", "live"}, {"pyspark", "numpy", "pyarrow"}, set()
     ),
@@ -93,7 +93,6 @@ LONG: set[str] = {
     "gate.report.diagram.svg",
     "live.conformance.logs",
     "live.conformance.search",
-    "live.proxy.proxy",
     "live.record.record",
     "live.replay.replayer",
     "model.protocol.coordinator",

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from rebalance.live.proxy.frames import Direction, Frame, trim
+from rebalance.live.proxy.rules import ProxyAction, ProxyRule
 from rebalance.live.proxy.wire import (
-    CODES,
-    SCHEMAS,
     Fields,
     FrameError,
     correlation,
-    error_of,
     framed,
     header,
     read_fields,
@@ -38,99 +35,8 @@ from rebalance.live.proxy.wire import (
 )
 
 HOST = "127.0.0.1"
-KEPT = 50_000
-"""Messages that are kept, or up to twice as many: an hour of heartbeats must not fill the memory."""
-Direction = Literal["request", "response"]
 Address = tuple[str, int]
 _T = TypeVar("_T")
-
-
-class ProxyAction(StrEnum):
-    """What a rule does with a message."""
-
-    HOLD = "hold"
-    """It waits until it is released, and all behind it on its connection."""
-    DROP = "drop"
-    """It gets lost, and with it all behind it on its connection, which stays open: a dead cable."""
-    CUT = "cut"
-    """The client's connection is closed instead of passing it on; a request has not been seen then."""
-    CUT_AFTER = "cut after"
-    """A request is passed on, then the client's connection is closed. The broker's stays open."""
-    ANSWER = "answer"
-    """A request is answered with ``ProxyRule.error`` at once; the broker does not see it."""
-    TAKE = "take"
-    """A request is kept for ``Proxy.reply``; the broker does not see it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyRule:
-    """What happens to which message.
-
-    It concerns messages of ``api`` by ``direction``, of ``client`` (a client id; None for all) and, where
-    ``when`` is given, with this error ("NONE" and "*" for any but that are possible), ``since`` this version
-    of the API. Of those that fit it
-    leaves the first ``skip`` alone and acts on the next ``times`` (None: on all that follow).
-    """
-
-    api: str
-    action: ProxyAction
-    direction: Direction = "request"
-    client: str | None = None
-    when: str | None = None
-    skip: int = 0
-    times: int | None = 1
-    error: str = ""
-    since: int = 0
-
-    def __post_init__(self) -> None:
-        if (
-            self.action in (ProxyAction.ANSWER, ProxyAction.TAKE, ProxyAction.CUT_AFTER)
-            and self.direction != "request"
-        ):
-            raise ValueError(f"{self.action.value!r} is for requests")
-        if self.action in (ProxyAction.ANSWER, ProxyAction.TAKE) and (self.api, "response") not in SCHEMAS:
-            known = ", ".join(sorted({api for api, _ in SCHEMAS}))
-            raise ValueError(f"{self.api} cannot be answered; known: {known}")
-        if self.action is ProxyAction.ANSWER and self.error not in CODES:
-            raise ValueError(f"unknown error {self.error!r}; known: {', '.join(CODES)}")
-
-    def fits(self, frame: Frame) -> bool:
-        """Whether it concerns this message."""
-        if (self.api, self.direction) != (frame.api, frame.direction):
-            return False
-        if self.client not in (None, frame.client) or frame.version < self.since:
-            return False
-        if self.when is None:
-            return True
-        return frame.error not in ("", "NONE") if self.when == "*" else frame.error == self.when
-
-
-@dataclass(slots=True, kw_only=True)
-class Frame:
-    """One message that the proxy saw.
-
-    ``number`` counts all of them, ``at`` is its time (monotonic, seconds), ``connection`` counts the
-    clients' connections. ``fields`` are there for the group protocol (``wire.SCHEMAS``), ``error`` is that
-    of a response by name. ``fate``: "passed", or what an action made of it: held, released, dropped, cut,
-    answered, taken; "ours" for what the proxy itself sent to a client.
-    """
-
-    number: int
-    at: float
-    broker: int
-    connection: int
-    direction: Direction
-    api: str
-    version: int
-    correlation: int
-    client: str | None
-    fields: Fields | None = None
-    fate: str = "passed"
-
-    @property
-    def error(self) -> str:
-        """The error of a response, "NONE" for none, "" for a request or an unknown message."""
-        return error_of(self.fields) if self.direction == "response" else ""
 
 
 class ProxyTimeout(TimeoutError):
@@ -197,7 +103,6 @@ class _Pipe:
         """Requests in order that the client has no answer to."""
         self.ready: dict[int, bytes] = {}
         """Answers of ours, by correlation id, to requests behind others."""
-        self.turn = asyncio.Condition()
         self.dead: set[Direction] = set()
         self.cut = False
         self.client: str | None = None
@@ -480,20 +385,16 @@ class Proxy:
             placed = self._match(frame, pipe)
             if frame.direction in pipe.dead:
                 continue
-            if placed is None or await self._may_pass(placed, frame, pipe):
+            passes = placed is None or await self._may_pass(placed, frame, pipe)
+            if passes or frame.fate in ("cut after", "taken", "answered"):
                 pipe.waiting.append(frame)
+            if passes or frame.fate == "cut after":
                 writer.write(framed(payload))
                 await writer.drain()
-            elif frame.fate == "cut after":
-                pipe.waiting.append(frame)
-                writer.write(framed(payload))
-                await writer.drain()
+            if frame.fate == "cut after":
                 self._cut(pipe)
-            elif frame.fate in ("taken", "answered"):
-                pipe.waiting.append(frame)
-                if frame.fate == "answered":
-                    error = placed.rule.error
-                    self._respond(frame, refusal(frame.api, error, frame.fields or {}))
+            elif placed is not None and frame.fate == "answered":
+                self._respond(frame, refusal(frame.api, placed.rule.error, frame.fields or {}))
             self._notify()
 
     async def _responses(self, pipe: _Pipe, reader: asyncio.StreamReader) -> None:
@@ -552,10 +453,6 @@ class Proxy:
                 pipe.dead.add(frame.direction)
             case ProxyAction.CUT:
                 self._cut(pipe)
-            case ProxyAction.CUT_AFTER:
-                frame.fate = "cut after"
-            case _:
-                pass
         return False
 
     def _respond(self, frame: Frame, fields: Fields) -> bool:
@@ -588,35 +485,5 @@ _FATES = {
 }  # fmt: skip
 
 
-def trim(frames: list[Frame]) -> None:
-    """Forget the older half of twice as many as are kept."""
-    if len(frames) >= 2 * KEPT:
-        del frames[:KEPT]
-
-
 async def _payload(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(size(await reader.readexactly(4)))
-
-
-# -- the log on disk -------------------------------------------------------------------------------------
-
-
-def lines(frames: Sequence[Frame]) -> Iterator[str]:
-    """The log as JSON lines; bytes are hexadecimal."""
-    for frame in frames:
-        yield json.dumps(
-            {
-                "number": frame.number,
-                "at": frame.at,
-                "broker": frame.broker,
-                "connection": frame.connection,
-                "direction": frame.direction,
-                "api": frame.api,
-                "version": frame.version,
-                "client": frame.client,
-                "fate": frame.fate,
-                **({"error": frame.error} if frame.error else {}),
-                **({} if frame.fields is None else {"fields": frame.fields}),
-            },
-            default=bytes.hex,
-        )

@@ -10,7 +10,9 @@ from rebalance.live.clusters.cluster import Unsupported
 from rebalance.live.consumers.clients.recorder import THREW
 from rebalance.live.consumers.member import LiveMember, Log
 from rebalance.live.processes.program import JsonLine
-from rebalance.live.proxy.proxy import Frame, Placed, Proxy, ProxyAction, ProxyRule, ProxyTimeout
+from rebalance.live.proxy.frames import Frame
+from rebalance.live.proxy.proxy import Placed, Proxy, ProxyTimeout
+from rebalance.live.proxy.rules import ProxyAction, ProxyRule
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.protocol.member import FATAL
 from rebalance.model.protocol.state import (

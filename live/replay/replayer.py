@@ -20,7 +20,9 @@ from rebalance.explore.groups.runs import SavedRun
 from rebalance.live.clusters.defaults import CLOSE
 from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.consumers.member import ClientProfile, LiveMember, Log
-from rebalance.live.proxy.proxy import Frame, Proxy, ProxyAction, ProxyRule, ProxyTimeout, lines
+from rebalance.live.proxy.frames import Frame, lines
+from rebalance.live.proxy.proxy import Proxy, ProxyTimeout
+from rebalance.live.proxy.rules import ProxyAction, ProxyRule
 from rebalance.live.replay.client import TAKEN, ReplayClient, WentAnotherWay
 from rebalance.live.replay.replay_plan import (
     Decision,

@@ -248,7 +248,7 @@ WRITTEN = {
     "gate.cli.commands.explore._clauses": "group-clauses",
     "gate.cli.commands.explore._list": "scenarios",
     "live.record.record.write": "record-run",
-    "live.proxy.proxy.lines": "replay",
+    "live.proxy.frames.lines": "replay",
     "gate.cli.commands.necessity.run": "necessity",
     "gate.cli.commands.prove.run": "proof",
     "gate.cli.commands.prove._list": "obligations",

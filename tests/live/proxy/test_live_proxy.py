@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from rebalance.live.proxy.proxy import Proxy, ProxyAction, ProxyRule, ProxyTimeout, lines
+from rebalance.live.proxy.frames import lines
+from rebalance.live.proxy.proxy import Proxy, ProxyTimeout
+from rebalance.live.proxy.rules import ProxyAction, ProxyRule
 from rebalance.live.proxy.wire import (
     APIS,
     CODES,
@@ -311,7 +313,7 @@ def test_without_rules_all_passes_and_is_logged(proxy, broker, connect):
 
 
 def test_an_hour_of_heartbeats_is_counted_and_not_kept(proxy, connect, monkeypatch):
-    monkeypatch.setattr("rebalance.live.proxy.proxy.KEPT", 10)
+    monkeypatch.setattr("rebalance.live.proxy.frames.KEPT", 10)
     polite = proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.ANSWER, times=None, error="NONE"))
     kept = proxy.add(ProxyRule(api="SyncGroup", action=ProxyAction.TAKE, times=None))
     a = connect("a")

@@ -1,0 +1,69 @@
+"""The messages that a proxy saw, kept and as lines of a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rebalance.live.proxy.wire import Fields, error_of
+
+KEPT = 50_000
+"""Messages that are kept, or up to twice as many: an hour of heartbeats must not fill the memory."""
+Direction = Literal["request", "response"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Frame:
+    """One message that the proxy saw.
+
+    ``number`` counts all of them, ``at`` is its time (monotonic, seconds), ``connection`` counts the
+    clients' connections. ``fields`` are there for the group protocol (``wire.SCHEMAS``), ``error`` is that
+    of a response by name. ``fate``: "passed", or what an action made of it: held, released, dropped, cut,
+    answered, taken; "ours" for what the proxy itself sent to a client.
+    """
+
+    number: int
+    at: float
+    broker: int
+    connection: int
+    direction: Direction
+    api: str
+    version: int
+    correlation: int
+    client: str | None
+    fields: Fields | None = None
+    fate: str = "passed"
+
+    @property
+    def error(self) -> str:
+        """The error of a response, "NONE" for none, "" for a request or an unknown message."""
+        return error_of(self.fields) if self.direction == "response" else ""
+
+
+def trim(frames: list[Frame]) -> None:
+    """Forget the older half of twice as many as are kept."""
+    if len(frames) >= 2 * KEPT:
+        del frames[:KEPT]
+
+
+def lines(frames: Sequence[Frame]) -> Iterator[str]:
+    """The log as JSON lines; bytes are hexadecimal."""
+    for frame in frames:
+        yield json.dumps(
+            {
+                "number": frame.number,
+                "at": frame.at,
+                "broker": frame.broker,
+                "connection": frame.connection,
+                "direction": frame.direction,
+                "api": frame.api,
+                "version": frame.version,
+                "client": frame.client,
+                "fate": frame.fate,
+                **({"error": frame.error} if frame.error else {}),
+                **({} if frame.fields is None else {"fields": frame.fields}),
+            },
+            default=bytes.hex,
+        )
