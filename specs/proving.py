@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance.properties.verdict import Verdict
-from rebalance.specs.logic.parallel import spread
-from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arranged, prove, verdict
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arranged, in_turn, prove, verdict
 from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, examined
 
@@ -37,7 +36,6 @@ class ProofPlan:
     without: tuple[str, ...] = ()
     checks: tuple[VacuityCheck, ...] = ()
     limit: float = 10.0
-    jobs: int | None = None
     smt2: Path | None = None
 
 
@@ -103,11 +101,11 @@ class Proof:
 
 
 def run_proof(
-    plan: ProofPlan, report_progress: ReportProgress | None = None, spread: Spread = spread
+    plan: ProofPlan, report_progress: ReportProgress | None = None, spread: Spread = in_turn
 ) -> Proof:
     """Discharge every obligation of the plan and make its checks; Ctrl-C ends it with what is known by then.
 
-    ``spread`` does the work, on so many processors as the plan says.
+    ``spread`` does the work.
     """
     began, interrupted = time.monotonic(), False
     found: list[ProofOutcome] = []
@@ -120,10 +118,10 @@ def run_proof(
             report_progress(len(found) + sum(map(len, rows.values())), total)
 
     try:
-        for outcomes in prove(plan.theorems, limit=plan.limit, jobs=plan.jobs, smt2=plan.smt2, spread=spread):
+        for outcomes in prove(plan.theorems, limit=plan.limit, smt2=plan.smt2, spread=spread):
             found += outcomes
             report()
-        for number, some in examined(plan.checks, jobs=plan.jobs, spread=spread):
+        for number, some in examined(plan.checks, spread=spread):
             rows[number] = some
             report()
     except KeyboardInterrupt:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version as distribution_version
+from typing import TypeVar
 
 from rebalance.gate.check.findings import IMPATIENT, PATIENCE, finding, unconfirmed
 from rebalance.gate.check.judgement import gates, judge
@@ -16,8 +18,8 @@ from rebalance.gate.check.plan import CROWD, FLOORS, FLOORS_FROM, CheckPlan, cou
 from rebalance.gate.check.progress import CheckProgress, ReportProgress, along_key, judged_keys
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.subject import Subject, TargetSession
-from rebalance.gate.check.workers import CannotShare, spread
 from rebalance.gate.targets.messages import Hello
+from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
@@ -26,7 +28,9 @@ from rebalance.properties.assignors.generator import BY_NAME
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
-EVERY = 0.2
+T = TypeVar("T")
+
+EVERY = 0.05
 """Seconds after which a worker says how far it is."""
 
 
@@ -43,15 +47,18 @@ def search(
     ``progress`` is up to date after every scenario, also when this is interrupted; with several ``jobs``
     after a few of them, and it knows of some ahead. What stops the search is looked for in the order of the
     scenarios, so that it stops behind the same one whatever the number of jobs; only time is what it is.
-    Raises CannotShare.
+    Raises CannotStart.
     """
     total = count(plan.profile, protocols)
     patient = session.call_seconds
     began, before = time.monotonic(), progress.seconds
     left = [_left(numbers, progress) for numbers in slices(total) if numbers.stop > progress.done]
     every = EVERY if jobs > 1 else 0.0
-    tasks = [partial(_played, plan, session, protocols, numbers, every) for numbers in left if numbers]
-    with contextlib.closing(spread(tasks, jobs, session.forked)) as arriving:
+    latest = math.inf if plan.budget is None else began + plan.budget
+    tasks = [
+        partial(_played, plan, session, protocols, numbers, every, latest) for numbers in left if numbers
+    ]
+    with contextlib.closing(_shared(tasks, jobs, session)) as arriving:
         while progress.done < total:
             part = next((p for p in progress.ahead if p.first == progress.done), None)
             if part is None:
@@ -70,6 +77,20 @@ def search(
     return None
 
 
+def _shared(
+    tasks: Sequence[Callable[[], Iterator[T]]], jobs: int, session: TargetSession
+) -> Generator[tuple[int, T], None, None]:
+    """What the tasks yield, each with the number of its task: by workers with a target each, or by this
+    process where there is one to do the work. Raises CannotStart."""
+    if (jobs := min(jobs, len(tasks))) <= 1:
+        yield from ((number, item) for number, task in enumerate(tasks) for item in task())
+        return
+    for number, item in stream(lambda number: tasks[number](), len(tasks), jobs, session.forked):
+        if item is None:
+            raise RuntimeError("a worker ended before its work")
+        yield number, item
+
+
 def _left(numbers: range, progress: CheckProgress) -> range:
     """What of a slice has not been played yet."""
     known = [part.done for part in progress.ahead if part.first in numbers]
@@ -82,9 +103,11 @@ def _played(
     protocols: Sequence[RebalanceProtocol],
     numbers: range,
     every: float,
+    latest: float,
 ) -> Iterator[CheckProgress]:
     """What the scenarios with these numbers show, played on a new process of the target: as a part after
-    ``every`` so many seconds, and one that ends with each scenario at which the search may have to stop."""
+    ``every`` so many seconds, and one that ends with each scenario at which the search may have to stop,
+    which is any from the time ``latest`` on."""
     subject, patient = Subject.renewed(session), session.call_seconds
     judged = {protocol: judged_keys(plan.clauses, protocol, subject.promises) for protocol in protocols}
     part, due = CheckProgress(first=numbers.start, done=numbers.start), time.monotonic() + every
@@ -95,7 +118,12 @@ def _played(
             part.add(record, judged[record.scenario.protocol])
             if part.hung:
                 session.call_seconds = min(patient, IMPATIENT)  # that it can hang is known by now
-            if part.hung or _violates(plan, part) or number + 1 == numbers.stop or time.monotonic() >= due:
+            if (
+                part.hung
+                or _violates(plan, part)
+                or number + 1 == numbers.stop
+                or time.monotonic() >= min(due, latest)
+            ):
                 yield part
                 part, due = CheckProgress(first=part.done, done=part.done), time.monotonic() + every
     finally:
@@ -147,17 +175,17 @@ def check(
     try:
         try:
             stopped = search(plan, session, protocols, progress, report_progress, jobs)
-        except CannotShare:
+        except CannotStart:
             jobs = 1
             stopped = search(plan, session, protocols, progress, report_progress, jobs)
         whole = progress.whole()
         keys = sorted(whole.best, key=lambda k: (whole.best[k][1].clause.scope is Scope.REPLY, k))
         counterexamples = [partial(_finding, plan, session, fresh, *whole.best[key]) for key in keys]
-        for number, found in spread(counterexamples, jobs, session.forked):
+        for number, found in _shared(counterexamples, jobs, session):
             findings[keys[number]] = found
         again = [passing for passing in whole.samples.values() if passing.calls is None]
         replays = [partial(_calls, session, passing.scenario) for passing in again]
-        for number, calls in spread(replays, jobs, session.forked):
+        for number, calls in _shared(replays, jobs, session):
             again[number].calls = calls
     except KeyboardInterrupt:
         interrupted = True

@@ -246,8 +246,8 @@ def _check(options: argparse.Namespace) -> int:
     from rebalance.gate.check.judgement import allow
     from rebalance.gate.check.progress import CheckProgress
     from rebalance.gate.check.search import check, describe
-    from rebalance.gate.check.workers import processors
     from rebalance.gate.cli.writers import WRITERS
+    from rebalance.live.processes.workers import processors
 
     formats = report_options.formats(options, WRITERS, ("text", "html"))
     failing = _known(options.known_failing, "--known-failing")

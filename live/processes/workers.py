@@ -1,5 +1,5 @@
-"""Work done by forks of this process, so that it need not be written down for them: in parallel (`spread`),
-or one piece after the other where a piece may hang or kill its process (`isolated`).
+"""Work done by forks of this process, so that it need not be written down for them: in parallel (`spread`,
+`stream`), or one piece after the other where a piece may hang or kill its process (`isolated`).
 
 POSIX only. On Linux a worker also ends when the thread that started it does, whatever it hangs in.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import math
 import os
 import resource
@@ -32,6 +33,17 @@ TICK = 0.1
 
 START_SECONDS = 60.0
 """How long an isolated worker may take to get ready, where the limit is no longer than that."""
+
+
+_ITEM, _DONE, _RAISED = range(3)
+"""What a parallel worker sends: something that its work yields, that it is free, or an error's text."""
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    with contextlib.suppress(AttributeError):  # not Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class CannotStart(RuntimeError):
@@ -95,57 +107,95 @@ class Worker:
 
 
 def spread(work: Callable[[int], T], count: int, jobs: int | None = None) -> Iterator[tuple[int, T | None]]:
-    """``work(i)`` for i from 0 to ``count``, each with its number, as they finish.
+    """``work(i)`` for i from 0 to ``count``, each with its number, as they finish: see ``stream``."""
+    return stream(lambda number: (work(number),), count, jobs)
+
+
+def stream(
+    work: Callable[[int], Iterable[T]],
+    count: int,
+    jobs: int | None = None,
+    working: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+) -> Iterator[tuple[int, T | None]]:
+    """What ``work(i)`` yields for i from 0 to ``count``, each with its i: in order for each i, as it comes.
 
     ``jobs`` processes do it, by default one for each processor; on systems that cannot fork it is this one.
-    None is the result of work during which its process died. An exception of the work ends everything, and
-    so does closing the iterator.
+    ``working`` is entered in each of them first, and nothing is done before all are ready. None comes of work
+    during which its process died. An exception of the work ends everything, and so does closing the iterator.
+    Results have to be picklable. Raises CannotStart where ``working`` raises.
 
     Even one job is done by a worker: z3 in this process would now and then swallow a Ctrl-C.
     """
     if not hasattr(os, "fork"):
-        for number in range(count):
-            yield number, work(number)
+        with working():
+            yield from ((number, item) for number in range(count) for item in work(number))
         return
     waiting = iter(range(count))
     busy: dict[Connection, tuple[Worker, int]] = {}
 
     def serve(pipe: Connection) -> None:
-        while (number := pipe.recv()) is not None:
+        gc.freeze()  # what is here already need not be looked at again
+        with contextlib.ExitStack() as stack:
             try:
-                answer: tuple[bool, T | str] = False, work(number)
-            except Exception:
-                answer = True, traceback.format_exc()
-            pipe.send(answer)
+                stack.enter_context(working())
+            except Exception as error:
+                pipe.send((_RAISED, str(error)))
+                return
+            pipe.send((_DONE, None))
+            while (number := pipe.recv()) is not None:
+                try:
+                    for item in work(number):
+                        pipe.send((_ITEM, item))
+                except Exception:
+                    pipe.send((_RAISED, traceback.format_exc()))
+                else:
+                    pipe.send((_DONE, None))
+
+    def start() -> Worker:
+        worker = Worker(serve, busy)
+        busy[worker.pipe] = worker, -1
+        return worker
+
+    def ready(worker: Worker) -> Worker:
+        try:
+            kind, error = worker.pipe.recv()
+        except (EOFError, OSError):
+            raise CannotStart("the process ended before it was ready") from None
+        if kind == _RAISED:
+            raise CannotStart(error)
+        return worker
 
     def next_to(worker: Worker) -> None:
         number = next(waiting, None)
         worker.pipe.send(number)
         if number is None:
+            del busy[worker.pipe]
             worker.join()
             worker.pipe.close()
         else:
             busy[worker.pipe] = worker, number
 
     try:
-        for _ in range(min(jobs or os.cpu_count() or 1, count)):
-            next_to(Worker(serve, busy))
+        for worker in [ready(one) for one in [start() for _ in range(min(jobs or processors(), count))]]:
+            next_to(worker)
         while busy:
             for pipe in wait([*busy]):
                 assert isinstance(pipe, Connection)
-                worker, number = busy.pop(pipe)
+                worker, number = busy[pipe]
                 try:
-                    failed, result = pipe.recv()
+                    kind, item = pipe.recv()
                 except (EOFError, OSError):  # the latter within an answer
+                    del busy[pipe]
                     worker.kill()
                     yield number, None
-                    next_to(Worker(serve, busy))
+                    next_to(ready(start()))
                     continue
-                if failed:
-                    busy[pipe] = worker, number
-                    raise RuntimeError(f"in a worker:\n{result}")
-                next_to(worker)
-                yield number, result
+                if kind == _RAISED:
+                    raise RuntimeError(f"in a worker:\n{item}")
+                if kind == _DONE:
+                    next_to(worker)
+                else:
+                    yield number, item
     finally:
         for worker, _ in busy.values():
             worker.kill()

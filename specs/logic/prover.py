@@ -25,7 +25,6 @@ from rebalance.specs.logic.counterexample import MOST, SIZES, Counterexample, co
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Term, Vocabulary
 from rebalance.specs.logic.limit import check
-from rebalance.specs.logic.parallel import spread
 from rebalance.specs.logic.specification import ProofCase, Theorem
 
 LIMIT = 10.0
@@ -43,17 +42,12 @@ T = TypeVar("T")
 class Spread(Protocol):
     """How a piece of work is done many times: by other processes, or here (``in_turn``)."""
 
-    def __call__(
-        self, work: Callable[[int], T], count: int, jobs: int | None = None
-    ) -> Iterator[tuple[int, T | None]]:
-        """``work(i)`` for i from 0 to ``count``, each with its number, as they finish; None if it was lost.
-
-        ``jobs`` at a time, by default as many as there are processors.
-        """
+    def __call__(self, work: Callable[[int], T], count: int) -> Iterator[tuple[int, T | None]]:
+        """``work(i)`` for i from 0 to ``count``, each with its number, as they finish; None: lost."""
         ...
 
 
-def in_turn(work: Callable[[int], T], count: int, jobs: int | None = None) -> Iterator[tuple[int, T | None]]:
+def in_turn(work: Callable[[int], T], count: int) -> Iterator[tuple[int, T | None]]:
     """One after the other, in this process: where z3 now and then swallows a Ctrl-C."""
     return ((number, work(number)) for number in range(count))
 
@@ -84,9 +78,8 @@ def prove(
     theorems: Sequence[Theorem],
     *,
     limit: float = LIMIT,
-    jobs: int | None = None,
     smt2: Path | None = None,
-    spread: Spread = spread,
+    spread: Spread = in_turn,
 ) -> Iterator[tuple[ProofOutcome, ...]]:
     """The outcomes case by case, as they come; ``arranged`` brings them into order.
 
@@ -106,7 +99,7 @@ def prove(
                 path.write_text(written(theorem, case, answer), encoding="utf-8")
         return tuple(outcomes)
 
-    for number, outcomes in spread(work, len(cases), jobs):
+    for number, outcomes in spread(work, len(cases)):
         theorem, case = cases[number]
         lost = (GoalAnswer(goal=goal, verdict=ProofVerdict.UNKNOWN) for goal in case.goals)
         yield outcomes or tuple(_outcome(theorem, case, answer) for answer in lost)

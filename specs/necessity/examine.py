@@ -20,7 +20,7 @@ from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, Unrolling
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.counterexample import lines
 from rebalance.specs.logic.language import SpecAction, Term
-from rebalance.specs.logic.prover import LIMIT, ProofOutcome, ProofVerdict, arranged, prove
+from rebalance.specs.logic.prover import LIMIT, ProofOutcome, ProofVerdict, Spread, arranged, in_turn, prove
 from rebalance.specs.logic.specification import IMPLIES, INIT, Specification, Theorem
 from rebalance.specs.logic.universe import call
 from rebalance.specs.necessity.replay import Altered, Replay, play
@@ -153,12 +153,12 @@ def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
 
 
 def outcomes_of(
-    variation: Variation, limit: float = LIMIT, jobs: int | None = 1, beyond: Sequence[Theorem] = ()
+    variation: Variation, limit: float = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
 ) -> tuple[ProofOutcome, ...]:
-    """What becomes of these obligations, and of theorems ``beyond``: ``limit`` seconds for each, in ``jobs``
-    processes."""
+    """What becomes of these obligations, and of theorems ``beyond``: ``limit`` seconds for each;
+    ``spread`` does the work."""
     selected = (*theorems_of(variation), *beyond)
-    found = [outcome for case in prove(selected, limit=limit, jobs=jobs) for outcome in case]
+    found = [outcome for case in prove(selected, limit=limit, spread=spread) for outcome in case]
     return arranged(selected, found)
 
 
@@ -238,13 +238,13 @@ def replay_of(variation: Variation, run: SpecRun) -> Replay:
 
 
 def examine(
-    variation: Variation, limit: float = LIMIT, jobs: int | None = 1, beyond: Sequence[Theorem] = ()
+    variation: Variation, limit: float = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
 ) -> VariationFinding:
     """Everything that is to be known of a variation; see ``outcomes_of``.
 
     Raises ReplayError when the model does not follow the run.
     """
-    outcomes = outcomes_of(variation, limit, jobs, beyond)
+    outcomes = outcomes_of(variation, limit, beyond, spread)
     failed = tuple(outcome for outcome in outcomes if outcome.verdict is not ProofVerdict.PROVED)
     run = counterexample(variation).run if variation.refutation else None
     if run is None:

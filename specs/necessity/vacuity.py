@@ -93,10 +93,10 @@ def checks(
 
 
 def examined(
-    asked_of: Sequence[VacuityCheck], *, jobs: int | None = None, spread: Spread = in_turn
+    asked_of: Sequence[VacuityCheck], *, spread: Spread = in_turn
 ) -> Iterator[tuple[int, tuple[Vacuity, ...]]]:
     """The number of each check and what came of it, as they come."""
-    for number, rows in spread(lambda i: tuple(asked_of[i].ask()), len(asked_of), jobs):
+    for number, rows in spread(lambda i: tuple(asked_of[i].ask()), len(asked_of)):
         check = asked_of[number]
         lost = (Vacuity(check.kind, name, VacuityFinding.UNKNOWN) for name in check.names)
         yield number, tuple(lost) if rows is None else rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from rebalance.gate.cli.console.terminal import UsageError, print_out
 
@@ -13,6 +14,7 @@ def run(names: Sequence[str], *, limit: float, jobs: int | None, as_json: bool) 
 
     Raises UsageError for a variation that does not exist; the text lists them.
     """
+    from rebalance.live.processes.workers import spread
     from rebalance.specs.necessity.examine import data, examine, in_full, table
     from rebalance.specs.necessity.necessity import NECESSITY
 
@@ -23,7 +25,7 @@ def run(names: Sequence[str], *, limit: float, jobs: int | None, as_json: bool) 
     width = max(map(len, NECESSITY))
     try:
         for name in names or NECESSITY:
-            finding = examine(NECESSITY[name], limit, jobs)
+            finding = examine(NECESSITY[name], limit, spread=partial(spread, jobs=jobs))
             findings.append(finding)
             if not as_json:
                 lines = in_full(finding) if names else (line for line in table([finding]))

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.gate.cli.writers import CI_WRITERS
     from rebalance.gate.report.terminal import proof as report
+    from rebalance.live.processes import workers
     from rebalance.specs import proving
 
     if options.necessity is not None:
@@ -86,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     formats = report_options.formats(options, ("html", "json", *CI_WRITERS), unasked)
     directory = report_options.directory(formats, options)
     with _ticker(options) as report_progress:
-        proof = proving.run_proof(plan, report_progress)
+        proof = proving.run_proof(plan, report_progress, partial(workers.spread, jobs=options.jobs))
     if options.format == "json":
         print_out(json.dumps(report.data(proof), indent=2))
     else:
@@ -137,7 +139,6 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
         without=without,
         limit=options.limit,
         checks=vacuity.checks(specification(contract=contract), {**contract, **LIVENESS}),
-        jobs=options.jobs,
         smt2=options.smt2,
     )
 

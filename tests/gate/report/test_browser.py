@@ -42,9 +42,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "hostile": lambda place: html.render(hostile(clauses=2)),
     "explore": lambda place: exploration.render(test_html_runs.explored("no_withhold"), {}),
     "prove": lambda place: proof.render(
-        proving.run_proof(
-            proving.ProofPlan(theorems=theorems(locks(guarded=False))[:3], contract=("once",), jobs=1)
-        )
+        proving.run_proof(proving.ProofPlan(theorems=theorems(locks(guarded=False))[:3], contract=("once",)))
     ),
     "audit": _audit,
 }

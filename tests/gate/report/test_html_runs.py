@@ -90,7 +90,7 @@ def test_of_a_long_run_the_first_and_last_steps_are_shown(monkeypatch: pytest.Mo
 def proof(**how: bool) -> proving.Proof:
     """Of a toy in place of the protocol."""
     plan = proving.ProofPlan(
-        theorems=theorems(locks(**how))[:3], contract=("once",), without=("newest_claim",), jobs=1
+        theorems=theorems(locks(**how))[:3], contract=("once",), without=("newest_claim",)
     )
     return proving.run_proof(plan)
 
@@ -114,7 +114,7 @@ def test_a_proof_that_fails_shows_the_group_or_the_reason() -> None:
     assert "✗ refuted" in seen.text
     assert "take(c=client 0, l=lock 0)" in seen.text
     assert "rests upon invariants" in seen.text
-    plan = proving.ProofPlan(theorems=theorems(locks())[:3], contract=("once",), limit=1e-9, jobs=1)
+    plan = proving.ProofPlan(theorems=theorems(locks())[:3], contract=("once",), limit=1e-9)
     seen = sound(html_proof.render(proving.run_proof(plan)))
     assert "Neither proved nor refuted within 1e-09 s" in seen.text
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from rebalance.live.processes import workers
-from rebalance.live.processes.workers import CannotStart, isolated, spread
+from rebalance.live.processes.workers import CannotStart, isolated, spread, stream
 
 from tests.processes import left
 
@@ -227,3 +227,39 @@ def test_workers_that_are_not_wanted_any_more_are_ended_with_what_they_started(t
     assert next(some) == (0, 0)
     some.close()  # type: ignore[attr-defined]  # it is a generator
     assert not left(map(int, (tmp_path / "pids").read_text().split()))
+
+
+def test_a_stream_comes_in_order_from_workers_that_are_ready():
+    entered: list[int] = []
+
+    @contextlib.contextmanager
+    def working() -> Iterator[None]:
+        entered.append(os.getpid())
+        yield
+
+    def work(number: int) -> Iterator[int]:
+        assert entered == [os.getpid()]
+        yield from range(number)
+
+    found = list(stream(work, 5, 2, working))
+    assert sorted(found) == [(i, item) for i in range(5) for item in range(i)]
+    assert all([item for i, item in found if i == number] == [*range(number)] for number in range(5))
+    assert not entered  # in the workers only
+
+
+def test_a_worker_that_cannot_start_ends_all_before_anything_is_done(tmp_path):
+    @contextlib.contextmanager
+    def working() -> Iterator[None]:
+        with contextlib.suppress(FileExistsError):
+            (tmp_path / "one").touch(exist_ok=False)
+            yield
+            return
+        raise OSError("one is enough")
+
+    def work(number: int) -> Iterator[int]:
+        (tmp_path / "done").touch()
+        yield number
+
+    with pytest.raises(CannotStart, match="one is enough"):
+        list(stream(work, 4, 2, working))
+    assert not (tmp_path / "done").exists()

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 import threading
 from dataclasses import replace
 from itertools import combinations
@@ -13,13 +11,22 @@ from typing import Any
 
 import pytest
 import z3
+from rebalance.live.processes.workers import spread
 from rebalance.specs.logic.concrete import Stepper, Universe
 from rebalance.specs.logic.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Vocabulary
 from rebalance.specs.logic.limit import check
-from rebalance.specs.logic.parallel import spread
-from rebalance.specs.logic.prover import ProofVerdict, arranged, discharge, file_name, prove, verdict, written
+from rebalance.specs.logic.prover import (
+    ProofVerdict,
+    arranged,
+    discharge,
+    file_name,
+    in_turn,
+    prove,
+    verdict,
+    written,
+)
 from rebalance.specs.logic.specification import ProofCase, Specification
 from rebalance.specs.protocol.contract import SAFETY
 from rebalance.specs.protocol.member import _join, owns
@@ -68,7 +75,7 @@ def locks(*, guarded: bool = True, contradictory: bool = False, stuck: bool = Fa
 
 
 def verdicts(spec: Specification, **how: Any) -> dict[tuple[str, str, str], ProofVerdict]:
-    found = [outcome for case in prove(theorems(spec), jobs=1, **how) for outcome in case]
+    found = [outcome for case in prove(theorems(spec), **how) for outcome in case]
     return {(one.theorem, one.case, one.goal): one.verdict for one in found}
 
 
@@ -91,7 +98,7 @@ def test_what_holds_is_proved_and_what_does_not_follow_is_refuted():
 
 def test_a_missing_guard_is_refuted_by_the_smallest_group():
     spec = locks(guarded=False)
-    (found,) = [o for case in prove(theorems(spec), jobs=1) for o in case if o.case == "take"]
+    (found,) = [o for case in prove(theorems(spec)) for o in case if o.case == "take"]
     assert found.verdict is REFUTED
     shown = found.counterexample
     assert shown is not None
@@ -140,9 +147,9 @@ def test_the_outcome_is_the_same_in_two_processes():
     one, two = (
         [
             replace(o, seconds=0.0)
-            for o in arranged(spec, [o for case in prove(spec, jobs=jobs) for o in case])
+            for o in arranged(spec, [o for case in prove(spec, spread=how) for o in case])
         ]
-        for jobs in (1, 2)
+        for how in (in_turn, spread)
     )
     assert one == two
     assert len(one) == sum(theorem.obligations for theorem in spec)
@@ -211,45 +218,12 @@ def test_what_takes_too_long_is_unknown_and_leaves_nothing_behind():
     assert threading.enumerate() == before
 
 
-# -- workers -------------------------------------------------------------------------------------------
-
-
-def test_work_is_spread():
-    assert sorted(spread(lambda i: i * i, 7, 3)) == [(i, i * i) for i in range(7)]
-    assert list(spread(lambda i: i * i, 3, 1)) == [(0, 0), (1, 1), (2, 4)]
-    assert list(spread(lambda i: i, 0, 2)) == []
-
-
-def test_a_worker_that_dies_costs_its_own_work_only():
-    def work(number: int) -> int:
-        if number == 2:
-            os._exit(9)
-        return number
-
-    assert sorted(spread(work, 6, 2)) == [(i, None if i == 2 else i) for i in range(6)]
-
-
-def test_workers_end_with_a_handler_that_they_inherit():
-    """As the command has one; a signal that comes before the worker is ready was lost, one time in many."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        for _ in range(30):
-            next(spread(lambda i: i, 4, 2))  # which closes it
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def test_an_exception_in_a_worker_is_told():
-    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        list(spread(lambda i: 1 // i, 4, 2))
-
-
 # -- written out ---------------------------------------------------------------------------------------
 
 
 def test_obligations_are_written_for_other_solvers(tmp_path):
     among = theorems(locks())
-    for _ in prove(among, jobs=1, smt2=tmp_path):
+    for _ in prove(among, smt2=tmp_path):
         pass
     paths = sorted(tmp_path.rglob("*.smt2"))
     assert len(paths) == sum(theorem.obligations for theorem in among)
@@ -262,7 +236,7 @@ def test_obligations_are_written_for_other_solvers(tmp_path):
         if "everything-is-held" not in path.name:  # which is refuted
             assert str(solver.check()) == expected, path
     again = tmp_path / "again"
-    for _ in prove(among, jobs=2, smt2=again):
+    for _ in prove(among, smt2=again, spread=spread):
         pass
     assert {path.relative_to(again): path.read_text() for path in again.rglob("*.smt2")} == {
         path.relative_to(tmp_path): path.read_text() for path in paths
