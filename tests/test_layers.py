@@ -93,7 +93,6 @@ LONG: set[str] = {
     "gate.report.diagram.svg",
     "live.conformance.logs",
     "live.conformance.search",
-    "live.record.record",
     "live.replay.replayer",
     "model.protocol.coordinator",
     "model.protocol.member",

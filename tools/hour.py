@@ -27,8 +27,8 @@ from rebalance.live.conformance.deviations import DEVIATIONS
 from rebalance.live.conformance.diagnoses import DIAGNOSES, Diagnosis, FindingContext, diagnosis
 from rebalance.live.conformance.logs import Choices, LogError, ask, build_question, read
 from rebalance.live.record.judge import QuiescencePoint, judge
-from rebalance.live.record.record import Request
-from rebalance.live.record.record import clients as parsed
+from rebalance.live.record.request import Request
+from rebalance.live.record.request import clients as parsed
 
 CLIENTS = ("confluent", "kafka-python", "aiokafka", "java:4.1.0")
 CLUSTERS = ("mock", "kafka")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from itertools import chain
 from typing import Any
 
 from rebalance.live.clusters.defaults import STEPS
@@ -236,13 +235,3 @@ SCENARIOS = {
         RecordingScenario("random", "all of the first five and subscriptions, drawn from --seed", _random, 2),
     )
 }  # fmt: skip
-
-
-def steps(name: str, plan: RecordingPlan) -> RecordingSteps:
-    """The steps of a scenario. Raises KeyError."""
-    return SCENARIOS[name].steps(plan)
-
-
-def loaded(lines: Sequence[Mapping[str, Any]]) -> RecordingSteps:
-    """Steps from the JSON of an earlier run."""
-    return chain(map(step, lines))

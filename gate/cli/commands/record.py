@@ -26,7 +26,8 @@ from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SES
 
 if TYPE_CHECKING:
     from rebalance.live.clusters.cluster import LiveCluster
-    from rebalance.live.record.record import Recorded, Request
+    from rebalance.live.record.record import Recorded
+    from rebalance.live.record.request import Request
 
 
 def add(commands: Any) -> None:
@@ -102,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _request(options: argparse.Namespace) -> Request:
-    from rebalance.live.record.record import Request, clients
+    from rebalance.live.record.request import Request, clients
     from rebalance.live.record.scenarios import SCENARIOS
 
     if options.scenario not in SCENARIOS:
@@ -162,7 +163,7 @@ def _directory(out: Path | None) -> Path:
 
 
 def _again(options: argparse.Namespace) -> Request:
-    from rebalance.live.record.record import again
+    from rebalance.live.record.request import again
 
     release = _release(options)
     path = options.again / "run.json" if options.again.is_dir() else options.again

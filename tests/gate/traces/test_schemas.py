@@ -16,7 +16,8 @@ import pytest
 from rebalance.gate.traces import counterexamples, recordings, runs
 from rebalance.gate.traces.formats import FORMATS, schema
 from rebalance.live.record.judge import CheckFinding, QuiescencePoint
-from rebalance.live.record.record import Recorded, Request, clients, data, run_data, write
+from rebalance.live.record.record import Recorded, data, run_data, write
+from rebalance.live.record.request import Request, clients
 from rebalance.live.record.scenarios import RecordingStep
 from rebalance.live.replay.verdict import BrokenClause, Replayed
 

@@ -16,7 +16,7 @@ from rebalance.live.record.judge import (
     judge,
     seconds,
 )
-from rebalance.live.record.record import AUDITED as WRITTEN
+from rebalance.live.record.run import AUDITED as WRITTEN
 from rebalance.pipeline.audit.findings import CHECKS as AUDITED
 from rebalance.pipeline.audit.sources.events import AT_CONSUMER, Kind
 

@@ -20,7 +20,9 @@ from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.consumers.member import ClientProfile, LiveMember, Log, command
 from rebalance.live.processes.program import CommandRefused
 from rebalance.live.processes.tools import ToolError
-from rebalance.live.record.record import RecordingRun, Request, again, clients, play
+from rebalance.live.record.record import play
+from rebalance.live.record.request import Request, again, clients
+from rebalance.live.record.run import RecordingRun
 from rebalance.properties.verdict import Verdict
 
 from tests.processes import LINUX, alive, left
@@ -260,7 +262,7 @@ def standing(tmp_path: Path) -> tuple[RecordingRun, Any]:
 
 @pytest.mark.parametrize(("log", "why"), [(Log(), ""), (Restless(), "it goes on rebalancing")])
 def test_a_group_that_never_stands_still_is_not_at_rest(monkeypatch, tmp_path, log, why) -> None:
-    monkeypatch.setattr("rebalance.live.record.record.QUIET", 0.01)
+    monkeypatch.setattr("rebalance.live.record.run.QUIET", 0.01)
     doing, _ = standing(tmp_path)
     doing.log = log
     log.add({"event": "synced", "consumer": "a", "generation": 1})

@@ -12,15 +12,14 @@ from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.consumers.clients.recorder import arguments
 from rebalance.live.consumers.member import PYTHON, ClientProfile, LiveMember, Log
 from rebalance.live.processes.tools import ToolError
-from rebalance.live.record.record import REFUSES, Recorded, Request, again, clients, run_data
+from rebalance.live.record.record import Recorded, run_data
+from rebalance.live.record.request import REFUSES, Request, again, clients
 from rebalance.live.record.scenarios import (
     SCENARIOS,
     SETTLE,
     RecordingPlan,
     RecordingStep,
-    loaded,
     step,
-    steps,
 )
 
 from tests.command import Rebalance
@@ -32,7 +31,7 @@ THREE = RecordingPlan(members=("a", "b", "c"))
 def test_every_scenario_can_be_played(name: str) -> None:
     """Who is told something runs, who starts does not; it ends at rest."""
     up: dict[str, str] = {}
-    played = list(steps(name, RecordingPlan(members=THREE.members, stages=3)))
+    played = list(SCENARIOS[name].steps(RecordingPlan(members=THREE.members, stages=3)))
     for one in played:
         if one.do in ("settle", "next", "add_partitions", "fail_coordinator"):
             continue
@@ -52,7 +51,7 @@ def test_every_scenario_can_be_played(name: str) -> None:
 
 def test_a_seed_is_a_scenario() -> None:
     first, same, other = (
-        list(steps("random", RecordingPlan(members=THREE.members, seed=seed))) for seed in (1, 1, 2)
+        list(SCENARIOS["random"].steps(RecordingPlan(members=THREE.members, seed=seed))) for seed in (1, 1, 2)
     )
     assert first == same != other
 
@@ -61,20 +60,20 @@ def test_random_scenarios_reach_every_step_within_a_few_seeds() -> None:
     reached = {
         one.do
         for seed in range(20)
-        for one in steps("random", RecordingPlan(members=THREE.members, seed=seed))
+        for one in SCENARIOS["random"].steps(RecordingPlan(members=THREE.members, seed=seed))
     }
     wanted = {"start", "close", "kill", "stop", "cont", "pause", "resume", "subscribe", "settle", "next"}
     assert reached == wanted
 
 
 def test_an_endless_scenario_goes_on() -> None:
-    endless = steps("random", RecordingPlan(members=THREE.members, length=None))
+    endless = SCENARIOS["random"].steps(RecordingPlan(members=THREE.members, length=None))
     assert len([next(endless) for _ in range(500)]) == 500
 
 
 def test_steps_survive_json() -> None:
-    played = list(steps("resubscribe", THREE))
-    assert list(loaded([one.data() for one in played])) == played
+    played = list(SCENARIOS["resubscribe"].steps(THREE))
+    assert [step(one.data()) for one in played] == played
     with pytest.raises(ValueError, match="no such step"):
         step({"do": "explode"})
     with pytest.raises(ValueError, match="no such step"):
@@ -86,7 +85,9 @@ def test_an_upgrade_is_rolled_member_by_member_where_clients_can() -> None:
     assert not java.together
     assert java.stages == (("range",), ("cooperative-sticky", "range"), ("cooperative-sticky",))
     plan = RecordingPlan(members=tuple(java.members), stages=3)
-    bounced = [(one.member, one.stage) for one in steps("rolling-upgrade", plan) if one.do == "start"]
+    bounced = [
+        (one.member, one.stage) for one in SCENARIOS["rolling-upgrade"].steps(plan) if one.do == "start"
+    ]
     assert bounced == [(name, stage) for stage in range(3) for name in ("java-4.1.0-1", "java-4.1.0-2")]
 
 
@@ -105,7 +106,10 @@ def test_where_they_cannot_all_stop_first_and_the_report_says_so(
     assert len(request.stages) == 2
     assert note in request.notes()[0]
     order = [
-        one.do for one in steps("rolling-upgrade", RecordingPlan(members=("a", "b"), stages=2, together=True))
+        one.do
+        for one in SCENARIOS["rolling-upgrade"].steps(
+            RecordingPlan(members=("a", "b"), stages=2, together=True)
+        )
     ]
     assert order == ["start", "start", "settle", "close", "close", "start", "start", "settle"]
 
@@ -255,7 +259,7 @@ def test_what_was_recorded_can_be_asked_for_again(tmp_path: Path) -> None:
     request = Request(
         cluster="mock", clients=two, scenario="crash", seed=3, session=1200, kafka="3.9.1", nodes=3
     )
-    played = list(steps("crash", RecordingPlan(members=tuple(request.members))))
+    played = list(SCENARIOS["crash"].steps(RecordingPlan(members=tuple(request.members))))
     kept = json.loads(json.dumps(run_data(Recorded(request=request, out=tmp_path, played=played))))
     assert again(kept) == replace(request, steps=tuple(played))
     del kept["request"]["kafka"], kept["request"]["nodes"]  # as recordings once were

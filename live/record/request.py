@@ -1,0 +1,169 @@
+"""What to record: which clients, doing what, on which cluster; and what a client or cluster cannot do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
+from rebalance.live.consumers.member import PROFILES, ClientProfile
+from rebalance.live.record.scenarios import RecordingStep, step
+
+RELEASE = re.compile(r"\d+\.\d+\.\d+")
+COOPERATIVE = {"confluent", "kafka-python", "java"}
+REFUSES = {
+    "confluent": "online migration between assignors with different protocol types is not supported",
+    "kafka-python": "Mixing EAGER and COOPERATIVE assignors in a single consumer is not supported",
+}
+"""What clients say to a list with a cooperative assignor beside an eager one, by which a group is upgraded
+member by member (KIP-429). Java's take it."""
+FIRST = "the mock cluster takes the first assignor of the leader for all"
+NO_JAVA = "the mock cluster refuses ApiVersions and SyncGroup in bytes that Java consumers misread"
+
+
+def two_bounces(last: str) -> tuple[tuple[str, ...], ...]:
+    """The assignors of members that go from range to another one, each of them restarted twice."""
+    return ("range",), (last, "range"), (last,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What to record. ``clients``: kinds and how many of each. ``session``: ``session.timeout.ms``;
+    ``poll``: the timeout of each poll; both in milliseconds.
+
+    ``assignor``: for all, "" for the best that all clients have. ``settle``: seconds until a group that does
+    not come to rest is a finding. ``duration``: a random scenario goes on so long.
+    """
+
+    cluster: str
+    clients: tuple[tuple[ClientProfile, int], ...]
+    scenario: str
+    seed: int = 0
+    duration: float | None = None
+    length: int = STEPS
+    partitions: int = PARTITIONS
+    assignor: str = ""
+    session: int = SESSION["mock"]
+    poll: int = POLL
+    settle: float = SETTLE
+    static: bool = False
+    """Each member has its name for ``group.instance.id`` (KIP-345)."""
+    kafka: str = KAFKA
+    nodes: int = 1
+    """Of the cluster, where it is Apache Kafka: release, and processes."""
+    steps: tuple[RecordingStep, ...] = ()
+    """These instead of the scenario's: those of an earlier run."""
+
+    @property
+    def members(self) -> dict[str, ClientProfile]:
+        """Names and kinds, in order."""
+        return {
+            f"{str(profile).replace(':', '-')}-{number}": profile
+            for profile, count in self.clients
+            for number in range(1, count + 1)
+        }
+
+    @property
+    def kinds(self) -> set[str]:
+        """Names of the profiles."""
+        return {profile.name for profile, _ in self.clients}
+
+    def problem(self) -> str:
+        """Why this cannot be recorded, "" if it can."""
+        if self.scenario == "rolling-upgrade" and (eager := sorted(self.kinds - COOPERATIVE)):
+            why = f"{eager[0]} has no cooperative assignor: there is nothing to upgrade to"
+            return f"{why} (change-assignor goes from one eager assignor to another)"
+        if self.assignor == "cooperative-sticky" and (eager := sorted(self.kinds - COOPERATIVE)):
+            return f"{eager[0]} has no cooperative assignor"
+        if self.cluster == "mock" and "java" in self.kinds:
+            return f"{NO_JAVA}: --cluster kafka"
+        if self.cluster == "mock" and self.scenario in ("partitions", "failover"):
+            return f"the mock cluster cannot do what {self.scenario!r} needs: --cluster kafka"
+        if self.cluster == "mock" and self.scenario == "change-assignor":
+            return f"{FIRST}: --cluster kafka"
+        return ""
+
+    def notes(self) -> list[str]:
+        """What is played otherwise than the scenario's name promises, and why."""
+        if not self.together or self.problem():
+            return []
+        return [
+            f'{client} says "{REFUSES[client]}": all stop, then all start'
+            for client in sorted(self.kinds & set(REFUSES))
+        ]
+
+    @property
+    def together(self) -> bool:
+        """Whether a stage of an upgrade needs that all have left the one before."""
+        return self.scenario == "rolling-upgrade" and not self.kinds.isdisjoint(REFUSES)
+
+    @property
+    def stages(self) -> tuple[tuple[str, ...], ...]:
+        """The assignors of each stage."""
+        if self.scenario == "rolling-upgrade":
+            stages = two_bounces("cooperative-sticky")
+            return (stages[0], stages[2]) if self.together else stages
+        if self.scenario == "change-assignor":  # librdkafka has no eager sticky one
+            return two_bounces("roundrobin" if "confluent" in self.kinds else "sticky")
+        best = "cooperative-sticky" if self.kinds <= COOPERATIVE else "range"
+        return ((self.assignor or best,),)
+
+    def config(self, stage: int) -> dict[str, Any]:
+        """The configuration of a member, in Kafka's names."""
+        return {
+            "partition.assignment.strategy": ",".join(self.stages[stage]),
+            "session.timeout.ms": self.session,
+            "heartbeat.interval.ms": max(100, self.session // 6),
+            "max.poll.interval.ms": 2 * self.session,
+            "metadata.max.age.ms": 1000,
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": 500,
+        }
+
+
+def clients(text: str) -> tuple[tuple[ClientProfile, int], ...]:
+    """``confluent:3,java:4.1.0:2`` as profiles and counts. Raises ValueError, whose text says what is wrong.
+
+    >>> clients("confluent:2,java:4.1.0:1")
+    ((ClientProfile(name='confluent', version=''), 2), (ClientProfile(name='java', version='4.1.0'), 1))
+    """
+    made = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, *more = part.split(":")
+        if name not in PROFILES:
+            raise ValueError(f"no client is called {name!r}; there are: {', '.join(PROFILES)}")
+        version = more.pop(0) if name == "java" and more else ""
+        count = more.pop(0) if more else "1"
+        wrong = name == "java" and not RELEASE.fullmatch(version)
+        if more or wrong or not count.isdigit() or not 0 < int(count) <= 50:
+            like = "java:VERSION:COUNT" if name == "java" else f"{name}:COUNT"
+            raise ValueError(f"{part!r} is not of the form {like}, with a count from 1 to 50")
+        made.append((ClientProfile(name, version), int(count)))
+    if not made:
+        raise ValueError("no clients: name some, such as confluent:3")
+    if len({profile for profile, _ in made}) < len(made):
+        raise ValueError("a client is named twice: give one count for it")
+    return tuple(made)
+
+
+AGAIN = ("scenario", "seed", "partitions", "assignor", "session", "poll", "settle", "static")
+"""What else of a request is kept, to play it again."""
+CLUSTER = ("kafka", "nodes")
+"""The same; older recordings say it elsewhere or not at all."""
+
+
+def again(run: Mapping[str, Any]) -> Request:
+    """What to ask for to play the steps of ``run.json`` again. Raises ValueError, KeyError and TypeError."""
+    kept = run["request"]
+    of_cluster = {"kafka": KAFKA, "nodes": NODES.get(kept["scenario"], 1)}
+    if run.get("cluster", {}).get("kind") == "kafka":
+        of_cluster["kafka"] = run["cluster"]["version"]
+    return Request(
+        cluster=str(kept["cluster"]),
+        clients=clients(kept["clients"]),
+        steps=tuple(map(step, run["steps"])),
+        **{name: kept[name] for name in AGAIN},
+        **{name: kept.get(name, of_cluster[name]) for name in CLUSTER},
+    )
