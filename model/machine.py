@@ -58,6 +58,13 @@ class Outcome(NamedTuple):
     seen: tuple[Hashable, ...] = ()
 
 
+Run = Callable[..., Iterable[Outcome]]
+"""From the values of what an action reads to its outcomes."""
+
+Footprint = tuple[str, ...]
+"""Names of components."""
+
+
 class When(NamedTuple):
     """A condition on some of what an action reads."""
 
@@ -78,13 +85,27 @@ class Action(NamedTuple):
 
     name: str
     who: int
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    run: Callable[..., Iterable[Outcome]]
+    reads: Footprint
+    writes: Footprint
+    run: Run
     guard: Callable[[Value], bool] | None = None
     fault: bool = False
     fairness: Fairness = Fairness.WEAK
     when: tuple[When, ...] = ()
+
+
+def fault(name: str, who: int, reads: Footprint, writes: Footprint, run: Run) -> Action:
+    """What the environment may do as long as ``reads[0]``, the budget, is not 0."""
+    return Action(
+        name=name,
+        who=who,
+        reads=reads,
+        writes=writes,
+        run=run,
+        guard=bool,
+        fault=True,
+        fairness=Fairness.NONE,
+    )
 
 
 class View(NamedTuple):

@@ -18,7 +18,7 @@ from rebalance.explore.engine.space import Space
 from rebalance.explore.engine.tally import Tally
 from rebalance.model.machine import Value
 
-VERSION = 2
+VERSION = 3
 """Raised when values are pickled under other names of modules or classes."""
 
 
@@ -95,9 +95,11 @@ class Checkpoint:
         if not self.path.exists():
             return None
         with self.path.open("rb") as file:
-            head = pickle.load(file)
-            if head != (VERSION, fingerprint):
-                raise ValueError(f"{self.path} is a checkpoint of {head[1]}, not of {fingerprint}")
+            version, of = pickle.load(file)
+            if version != VERSION:
+                raise ValueError(f"{self.path} was saved by another version of rebalance: begin anew")
+            if of != fingerprint:
+                raise ValueError(f"{self.path} is a checkpoint of {of}, not of {fingerprint}")
             snapshot: Snapshot = pickle.load(file)
         return snapshot
 

@@ -15,18 +15,12 @@ from typing import Any
 
 from rebalance.live.conformance.search import HEARD
 from rebalance.model.machine import Action, Fairness, Machine, Outcome, Value
-from rebalance.model.protocol.member import (
-    give_up,
-    join_complete,
-    join_prepare,
-    reset,
-    wants_to_join,
-    works,
-)
+from rebalance.model.protocol.callbacks import give_up, join_complete, join_prepare, reset, works
+from rebalance.model.protocol.member import wants_to_join
+from rebalance.model.protocol.observations import Call
 from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     NONE,
-    Call,
     JoinOk,
     Member,
     MemberState,

@@ -41,12 +41,11 @@ from rebalance.model.assignor import Assignor
 from rebalance.model.bugs.switches import switched
 from rebalance.model.machine import NOBODY, Action, Event, Machine, Outcome, State, Value, dense
 from rebalance.model.protocol.group import FAULTS, machine
+from rebalance.model.protocol.observations import Callback, Decided, Noted, Threw
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
-    Callback,
-    Decided,
     Generation,
     Grant,
     Group,
@@ -55,11 +54,9 @@ from rebalance.model.protocol.state import (
     Life,
     Member,
     MemberState,
-    Noted,
     Parts,
     Sync,
     SyncOk,
-    Threw,
     Topics,
     each,
     generations,

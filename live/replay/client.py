@@ -14,19 +14,9 @@ from rebalance.live.proxy.frames import Frame
 from rebalance.live.proxy.proxy import Placed, Proxy, ProxyTimeout
 from rebalance.live.proxy.rules import ProxyAction, ProxyRule
 from rebalance.live.replay.replay_plan import ReplayStep
-from rebalance.model.protocol.member import FATAL
-from rebalance.model.protocol.state import (
-    NO_ID,
-    NONE,
-    Answered,
-    Call,
-    Callback,
-    Error,
-    Parts,
-    Refused,
-    Slot,
-    Threw,
-)
+from rebalance.model.protocol.errors import FATAL
+from rebalance.model.protocol.observations import Answered, Call, Callback, Threw
+from rebalance.model.protocol.state import NO_ID, NONE, Error, Parts, Refused, Slot
 
 TAKEN = ("JoinGroup", "SyncGroup")
 """What the trace's coordinator answers when it is time; the rest of the group protocol at once."""

@@ -42,23 +42,18 @@ from rebalance.live.replay.verdict import (
     Replayed,
 )
 from rebalance.model.protocol.describe import event_text, observation_text
-from rebalance.model.protocol.member import FATAL, answer_to
+from rebalance.model.protocol.errors import FATAL, answer_to
+from rebalance.model.protocol.observations import Call, Callback, Claimed, Completed, Decided, Left, Threw
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
-    Call,
-    Callback,
-    Claimed,
-    Completed,
-    Decided,
     Error,
     Generation,
     Grant,
     Id,
     Join,
     JoinOk,
-    Left,
     Life,
     MemberState,
     Parts,
@@ -66,7 +61,6 @@ from rebalance.model.protocol.state import (
     Slot,
     Sync,
     SyncOk,
-    Threw,
     Topics,
     each,
     union,

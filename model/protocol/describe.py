@@ -10,9 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 from rebalance.model.machine import NOBODY, Description, Event, State, StepOwner
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import (
-    NONE,
+from rebalance.model.protocol.observations import (
     Answered,
     Call,
     Callback,
@@ -20,20 +18,24 @@ from rebalance.model.protocol.state import (
     Completed,
     Decided,
     Expelled,
+    Left,
+    Noted,
+    Replaced,
+    Threw,
+)
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import (
+    NONE,
     Group,
     Join,
     JoinOk,
     JoinParked,
-    Left,
     Life,
     Member,
-    Noted,
     Parts,
     Records,
     Refused,
-    Replaced,
     SyncOk,
-    Threw,
     Wire,
 )
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from rebalance.model.machine import NOBODY, Action, Fairness, Outcome, Value
-from rebalance.model.protocol.member import leave, works
+from rebalance.model.machine import NOBODY, Action, Outcome, Value, fault
+from rebalance.model.protocol.application import leave
+from rebalance.model.protocol.callbacks import works
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     ClusterState,
@@ -79,19 +80,10 @@ def bounce(
 
 def actions(setup: Setup) -> tuple[Action, ...]:
     """Topic events, and one bounce for each slot that has a next stage."""
-    both, none = ("budget", "cluster"), Fairness.NONE
+    both = ("budget", "cluster")
     topics = {"topic grows": topic_grows, "topic shrinks": topic_shrinks, "topic deleted": topic_deleted}
     listed = [
-        Action(
-            name=name,
-            who=NOBODY,
-            reads=both,
-            writes=both,
-            run=partial(run, setup),
-            guard=bool,
-            fault=True,
-            fairness=none,
-        )
+        fault(name, NOBODY, both, both, partial(run, setup))
         for name, run in topics.items()
         if name in setup.faults
     ]
@@ -103,19 +95,8 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             others = tuple(f"rollout {letter(s)}" for s in setup.slots if s != slot)
             static = [s for s in setup.slots if s != slot and setup.consumers[s].instance is not None]
             away = tuple(f"record {letter(s)}" for s in static)
-            reads, run, guard = (*whole, *others, *away), partial(bounce, me), partial(_goes_on, me)
-            listed.append(
-                Action(
-                    name="bounce",
-                    who=slot,
-                    reads=reads,
-                    writes=whole,
-                    run=run,
-                    guard=guard,
-                    fault=True,
-                    fairness=none,
-                )
-            )
+            moves = fault("bounce", slot, (*whole, *others, *away), whole, partial(bounce, me))
+            listed.append(moves._replace(guard=partial(_goes_on, me)))
     return tuple(listed)
 
 

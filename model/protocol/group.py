@@ -11,6 +11,7 @@ from rebalance.model.machine import Labels, Machine, Permutation, State, Value, 
 from rebalance.model.protocol import coordinator, environment, leader, member
 from rebalance.model.protocol.atomic import atomic
 from rebalance.model.protocol.describe import description
+from rebalance.model.protocol.errors import answer_to
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -28,6 +29,7 @@ from rebalance.model.protocol.state import (
     Slot,
     Stray,
     Wire,
+    admitted,
     each,
     generations,
     relabel,
@@ -142,7 +144,7 @@ def commits(me: MemberContext, m: Member, stray: Stray, group: Group, records: R
     accepted = [
         commit.parts
         for commit in (*sent, *late)
-        if member.answer_to(me, "commit", group, records, commit.id, commit.generation) is None
+        if answer_to(me, "commit", group, records, commit.id, commit.generation) is None
     ]
     return union(accepted)
 
@@ -174,16 +176,14 @@ def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
         m, w, r, s = (me.name(part) for part in ("member", "wire", "record", "stray"))
         yield View(f"held {letter(me.slot)}", (m, r), held)
         yield View(f"commits {letter(me.slot)}", (m, s, "group", r), partial(commits, me))
-        yield View(f"listener {letter(me.slot)}", (m,), lambda m: (m.told, m.owned, m.life))
+        yield View(f"listener {letter(me.slot)}", (m,), lambda m: (m.believed, m.owned, m.life))
         yield View(f"reads {letter(me.slot)}", (m,), lambda m, me=me: _reads(me, m))
         yield View(
             f"settled {letter(me.slot)}", (m, w, "group", r), lambda m, w, g, r: settled(setup, m, w, g, r)
         )
         yield View(f"share {letter(me.slot)}", (m, r), lambda m, r: _share(setup, m, r))
-        yield View(f"ids {letter(me.slot)}", (r,), lambda r: len(coordinator.admitted(r)))
-        yield View(
-            f"size {letter(me.slot)}", (r,), lambda r: sum(not x.silent for x in coordinator.admitted(r))
-        )
+        yield View(f"ids {letter(me.slot)}", (r,), lambda r: len(admitted(r)))
+        yield View(f"size {letter(me.slot)}", (r,), lambda r: sum(not x.silent for x in admitted(r)))
 
 
 def _reads(me: MemberContext, m: Member) -> tuple[bool, bool, Parts]:

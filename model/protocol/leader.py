@@ -12,11 +12,11 @@ from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from rebalance.model.machine import Action, Outcome
-from rebalance.model.protocol.member import Seen, joined, works
+from rebalance.model.protocol.callbacks import joined, works
+from rebalance.model.protocol.observations import Decided, Noted, Seen, Threw
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     NONE,
-    Decided,
     Generation,
     Grant,
     Group,
@@ -26,12 +26,10 @@ from rebalance.model.protocol.state import (
     Member,
     MemberState,
     Metadata,
-    Noted,
     Parts,
     Records,
     Slot,
     Sync,
-    Threw,
     Topics,
     Wire,
     each,

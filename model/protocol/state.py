@@ -67,9 +67,9 @@ class Member(NamedTuple):
     ``owned`` was assigned. ``received`` is an assignment that SyncGroup brought and onJoinComplete has not
     handled. ``view`` is the partitions of its metadata, ``watch`` the leader's snapshot of those of the
     topics ``watched``. ``last`` is what StickyAssignor remembers (its last onAssignment, never trimmed).
-    ``told`` is what the listener must believe, from the callbacks alone. ``unfetched`` is owned and not
-    read. ``committing``: onJoinPrepare waits for its commit. ``asked``: enforceRebalance was called during a
-    rebalance. ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more.
+    ``believed`` is what the listener must believe, from the callbacks alone. ``unfetched`` is owned and not
+    read. ``committing``: onJoinPrepare waits for its commit. ``enforced``: enforceRebalance was called during
+    a rebalance. ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more.
     """
 
     life: Life = Life.DOWN
@@ -88,10 +88,10 @@ class Member(NamedTuple):
     watched: Topics = Topics(0)
     received: Parts | None = None
     last: Parts = NOTHING
-    told: Parts = NOTHING
+    believed: Parts = NOTHING
     unfetched: Parts = NOTHING
     committing: bool = False
-    asked: bool = False
+    enforced: bool = False
     noise: int = 0
     stuck: bool = False
 
@@ -265,154 +265,6 @@ class ClusterState(NamedTuple):
     parts: Parts
 
 
-# -- what can be observed ------------------------------------------------------------------------------
-
-
-class Call(StrEnum):
-    """The callbacks of ``ConsumerRebalanceListener``."""
-
-    REVOKED = "revoked"
-    ASSIGNED = "assigned"
-    LOST = "lost"
-
-
-class Callback(NamedTuple):
-    """One listener callback: the set it receives and the circumstances that decide whether it is right.
-
-    ``reset``: generation or member id were reset. ``owned``: what the consumer owned while it ran.
-    ``believed``: what the listener believed before. ``current``: the group metadata showed the generation
-    that the callback belongs to. ``midway``: the member leaves in the middle of a rebalance.
-    """
-
-    call: Call
-    who: Slot
-    parts: Parts
-    eager: bool
-    reset: bool
-    owned: Parts
-    believed: Parts
-    current: bool = True
-    midway: bool = False
-
-
-class Completed(NamedTuple):
-    """onJoinComplete ran to its end: ``assigned`` was received, ``owned`` is what the consumer holds."""
-
-    who: Slot
-    assigned: Parts
-    owned: Parts
-    eager: bool
-    revoked: bool
-    rejoin: bool
-    believed: Parts
-
-
-class Left(NamedTuple):
-    """unsubscribe or close; ``believed`` is what the listener still believes to hold, ``sent`` LeaveGroup."""
-
-    who: Slot
-    believed: Parts
-    sent: bool
-    ought: bool
-
-
-class Decided(NamedTuple):
-    """The leader's decision: for each member of the generation its claim and what it was granted.
-
-    ``claims`` are (id, partitions, generation in which they were assigned, subscribed partitions).
-    """
-
-    eager: bool
-    claims: tuple[tuple[Id, Parts, Generation, Parts], ...]
-    grants: tuple[Grant, ...]
-
-
-class Claimed(NamedTuple):
-    """A JoinGroup that says in which generation its claim was assigned: ``label``, in truth ``own_gen``."""
-
-    who: Slot
-    parts: Parts
-    label: Generation
-    own_gen: Generation
-
-
-class Threw(NamedTuple):
-    """poll() of ``who`` threw ``error`` at the application."""
-
-    who: Slot
-    error: str
-
-
-class Answered(NamedTuple):
-    """An error answer and what the member made of it. ``same``: it was for the present membership.
-
-    ``reset``: the membership was given up; ``keeps_id``: the member id stayed; ``rejoin``: it will rejoin.
-    """
-
-    who: Slot
-    api: str
-    error: Error
-    state: MemberState
-    same: bool
-    reset: bool
-    keeps_id: bool
-    rejoin: bool
-
-
-class Admitted(NamedTuple):
-    """The coordinator took a member id into the group. ``known``: its owner had shown it, or is static."""
-
-    who: Slot
-    known: bool
-    size: int
-    limit: int | None
-
-
-class Elected(NamedTuple):
-    """The protocol of a generation, and the assignor list of each of its members."""
-
-    protocol: str
-    lists: tuple[tuple[str, ...], ...]
-
-
-class Repeated(NamedTuple):
-    """A follower said again what it had said; ``rebalances`` whether that started a rebalance."""
-
-    who: Slot
-    rebalances: bool
-
-
-class Replaced(NamedTuple):
-    """A static member came back with a new id. ``changed``: it subscribes to something else, or makes the
-    group select another protocol. ``owed``: the old process was still to give something up."""
-
-    who: Slot
-    state: GroupState
-    rebalances: bool
-    changed: bool
-    owed: bool
-    leader: bool
-    told_leader: bool
-
-
-class Expelled(NamedTuple):
-    """The coordinator removed a member id for ``cause``, the timeout of a rebalance or of a pending sync.
-
-    ``able``: its owner was at work. ``away``: it is a static member that took no part in this rebalance.
-    """
-
-    who: Slot
-    cause: str
-    able: bool
-    away: bool
-
-
-class Noted(NamedTuple):
-    """A situation worth a witness, by name."""
-
-    what: str
-
-
 # -- renaming ------------------------------------------------------------------------------------------
 
 
@@ -523,3 +375,17 @@ def union(parts: Sequence[int]) -> Parts:
     for some in parts:
         total |= some
     return Parts(total)
+
+
+def admitted(records: Sequence[MemberRecord]) -> list[MemberRecord]:
+    """The records of members, without ids that are only pending."""
+    return [record for record in records if record.meta is not None]
+
+
+def put(records: Records, record: MemberRecord) -> Records:
+    """``records`` with the one of the same id replaced, or with a new one."""
+    return tuple(sorted((*(r for r in records if r.id != record.id), record), key=lambda r: r.id))
+
+
+def find(records: Sequence[MemberRecord], member_id: int) -> MemberRecord | None:
+    return next((record for record in records if record.id == member_id), None)

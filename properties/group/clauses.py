@@ -14,8 +14,7 @@ from itertools import combinations, permutations
 from typing import TypeVar
 
 from rebalance.model.machine import Event
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import (
+from rebalance.model.protocol.observations import (
     Admitted,
     Answered,
     Call,
@@ -24,17 +23,15 @@ from rebalance.model.protocol.state import (
     Completed,
     Decided,
     Elected,
-    Error,
     Expelled,
-    GroupState,
     Left,
-    Life,
     Noted,
-    Parts,
     Repeated,
     Replaced,
     Threw,
 )
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import Error, GroupState, Life, Parts
 from rebalance.properties.group.rules import Always, Bounded, EachStep, Finally, Rules, Sometimes
 from rebalance.properties.verdict import Level
 

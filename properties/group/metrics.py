@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 
 from rebalance.model.machine import Event, Machine, Outcome, State
 from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.observations import Call, Callback
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
-    Call,
-    Callback,
     ClusterState,
     Group,
     GroupState,

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from rebalance.model.machine import Action, Outcome, Value
-from rebalance.model.protocol.coordinator import find, put
 from rebalance.model.protocol.state import (
     NO_ID,
     NOTHING,
@@ -24,6 +23,8 @@ from rebalance.model.protocol.state import (
     Parts,
     Records,
     Stray,
+    find,
+    put,
     union,
 )
 from rebalance.specs.necessity.replay import Altered

@@ -16,7 +16,7 @@ from typing import Any
 
 from rebalance.model.assignors import reference
 from rebalance.model.machine import Value
-from rebalance.model.protocol.member import FATAL, RETRIABLE
+from rebalance.model.protocol.errors import FATAL, RETRIABLE
 from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     NONE,
@@ -247,7 +247,7 @@ class Abstraction:
             "identified": (bool(m.id),),
             "id": self._named(here.slot, m.id),
             "since": self._claims(m.owned, m.own_gen),
-            "told": self._set(m.told),
+            "told": self._set(m.believed),
             "prepare": (m.prepare,),
             "rejoin": (m.rejoin,),
             "resubscribed": (m.joined_topics != m.topics,),

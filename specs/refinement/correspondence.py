@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rebalance.model.machine import Event
-from rebalance.model.protocol.member import FATAL, RETRIABLE, answer_to
+from rebalance.model.protocol.errors import FATAL, RETRIABLE, answer_to
 from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import (
     NO_ID,

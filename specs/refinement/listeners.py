@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 
+from rebalance.model.protocol.observations import Call, Callback
 from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import Call, Callback
 from rebalance.specs.logic.universe import Structure, Universe
 from rebalance.specs.refinement.correspondence import SpecStep
 

@@ -100,11 +100,11 @@ def test_the_model_is_back_after_a_mutant():
 
 
 KILLED = (
-    ("coordinator._join_new | never | old is not None and (not both)", "clause", "group/instance"),
-    ("member.leave_prepare | operand dropped | rebalancing", "clause", "callback/lost"),
-    ("coordinator.refusal | never | setup.max_size is not None", "clause", "group/size"),
-    ("member.removed | field dropped | _replace(state=GroupState.PREPARING)", "settling", "group/converges"),
-    ("coordinator._replace_static | negated | group.state is GroupState.STABLE #2",
+    ("join_group._join_new | never | old is not None and (not both)", "clause", "group/instance"),
+    ("callbacks.leave_prepare | operand dropped | rebalancing", "clause", "callback/lost"),
+    ("join_group.refusal | never | setup.max_size is not None", "clause", "group/size"),
+    ("expiry.removed | field dropped | _replace(state=GroupState.PREPARING)", "settling", "group/converges"),
+    ("join_group._replace_static | negated | group.state is GroupState.STABLE #2",
      "witness", "static leader skips the assignment"),
 )  # fmt: skip
 CASES = ("a static member comes and goes", "limit of two")

@@ -12,7 +12,7 @@ from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
 import rebalance.model.protocol as package
-from rebalance.model.machine import Action, Outcome, Value
+from rebalance.model.machine import Action, Outcome, Value, fault
 
 from tools.mutation.mutants import MODULES, Mutant, mutants, sources
 
@@ -94,20 +94,19 @@ class _Kept:
 KEPT = _Kept()
 
 
-def _keeping(name: str, who: int, reads: tuple[str, ...], writes: tuple[str, ...], run: Any, *rest: Any,
-             **more: Any) -> Action:  # fmt: skip
-    """An action whose steps may say ``KEPT``."""
+def _keeping(action: Action) -> Action:
+    """``action`` whose steps may say ``KEPT``."""
 
     def resolved(*values: Value) -> Iterator[Outcome]:
-        old = dict(zip(reads, values, strict=True))
-        for outcome in run(*values):
+        old = dict(zip(action.reads, values, strict=True))
+        for outcome in action.run(*values):
             written = tuple(
                 old[write] if value is KEPT else value
-                for write, value in zip(writes, outcome.values, strict=True)
+                for write, value in zip(action.writes, outcome.values, strict=True)
             )
             yield outcome._replace(values=written)
 
-    return Action(name, who, reads, writes, resolved, *rest, **more)
+    return action._replace(run=resolved)
 
 
 @cache
@@ -135,18 +134,20 @@ def loaded(
             full = f"{package.__name__}.{name}"
             module = fresh[name] = sys.modules[full] = ModuleType(full)
             setattr(package, name, module)
-            keeps = False
             wrong = mutant if mutant is not None and mutant.module == name else None
             if wrong is not None:
-                keeps = wrong.kind == "write dropped"
                 module.__dict__["KEPT"] = KEPT
             if compare is not None:
                 module.__dict__["COMPARE"] = compare
             exec(
                 _compiled(name, None if wrong is None else wrong.number, compare is not None), module.__dict__
             )
-            if keeps:
-                module.__dict__["Action"] = _keeping
+        if mutant is not None and mutant.kind == "write dropped":
+            # A step may be wired in another module than its own.
+            for module in fresh.values():
+                for made in (Action, fault):
+                    if made.__name__ in vars(module):
+                        setattr(module, made.__name__, lambda *a, made=made, **k: _keeping(made(*a, **k)))
         yield fresh
     finally:
         for name, old in before.items():

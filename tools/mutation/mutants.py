@@ -12,8 +12,12 @@ from typing import NamedTuple
 import rebalance.model.protocol as package
 from rebalance.model.protocol import state
 
-MODULES = ("setup", "member", "coordinator", "leader", "environment", "atomic", "group")
-"""In the order in which they import each other. ``state`` holds values and renames them, decides nothing."""
+MODULES = (
+    *("setup", "callbacks", "errors", "expiry", "application", "member", "join_group", "coordinator"),
+    *("leader", "environment", "atomic", "group"),
+)
+"""In the order in which they import each other. ``state`` and ``observations`` hold values and decide
+nothing."""
 
 UNTOUCHED = {
     *("letter", "letters", "spell", "partition", "name", "id"),
@@ -25,7 +29,18 @@ UNTOUCHED = {
 ALWAYS_SO = ("isinstance(member, Member)", "isinstance(group, Group)")
 """Said for the type checker, of components that never hold anything else."""
 
-WIRING = {"Action", "View", "Machine", "Labels", "Permutation", "partial", "chain", "at_a_cost", "Noted"}
+WIRING = {
+    "Action",
+    "fault",
+    "View",
+    "Machine",
+    "Labels",
+    "Permutation",
+    "partial",
+    "chain",
+    "at_a_cost",
+    "Noted",
+}
 """Calls whose arguments name footprints and guards of the engine, or a witness."""
 
 VALUES = {

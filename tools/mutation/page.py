@@ -14,8 +14,8 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         GUARDED,
         (
-            "coordinator.join_request | always | isinstance(wire, Join)",
-            "coordinator.abandoned_join | always | isinstance(stray, Join)",
+            "join_group.join_request | always | isinstance(wire, Join)",
+            "join_group.abandoned_join | always | isinstance(stray, Join)",
             "coordinator.join_phase_ends | never | group.state is not GroupState.PREPARING",
             "coordinator.sync_request | never | not isinstance(wire, Sync)",
             "coordinator.leader_sync | operand dropped | not isinstance(wire, Sync)",
@@ -25,7 +25,7 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
             "leader.assign | operand dropped | not isinstance(wire, JoinOk)",
             "leader.assign | operand dropped | not wire.leader",
             "member.complete | operand dropped | member.received is None",
-            "member.refresh | operand dropped | member.life is Life.UP",
+            "application.refresh | operand dropped | member.life is Life.UP",
         ),
     ),
     (
@@ -42,13 +42,13 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "asked again of a record that was chosen for it",
         (
-            "coordinator._replace_static | operand dropped | old.meta is not None",
-            "coordinator._replace_static | operand dropped | old.meta is not None #2",
+            "join_group._replace_static | operand dropped | old.meta is not None",
+            "join_group._replace_static | operand dropped | old.meta is not None #2",
         ),
     ),
     (
         "a static member is admitted with its first JoinGroup, so none of its ids is ever pending",
-        ("coordinator._join_new | always | r.meta is not None",),
+        ("join_group._join_new | always | r.meta is not None",),
     ),
     (
         "whoever is removed makes the group leave CompletingRebalance, so a member that waits is still there",

@@ -33,24 +33,19 @@ from rebalance.gate.report.diagram.diagram import (
 from rebalance.model.machine import NOBODY, Machine, State
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine, participates
+from rebalance.model.protocol.observations import Answered, Call, Callback, Expelled, Replaced, Threw
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import (
     NO_ID,
-    Answered,
-    Call,
-    Callback,
     ClusterState,
-    Expelled,
     Group,
     JoinOk,
     Life,
     Member,
     Records,
-    Replaced,
     Sync,
     SyncOk,
     SyncParked,
-    Threw,
     Wire,
     each,
     union,

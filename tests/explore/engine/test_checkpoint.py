@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -106,3 +107,10 @@ def test_of_another_search(tmp_path: Path) -> None:
     for other, symmetry in (("other", False), ("toy", True)):
         with pytest.raises(ValueError, match="is a checkpoint of toy"):
             fast.explore(machine, rules, symmetry=symmetry, checkpoint=Checkpoint(tmp_path / "search", other))
+
+
+def test_a_checkpoint_of_another_version_says_so(tmp_path: Path) -> None:
+    at = Checkpoint(tmp_path / "search", "toy")
+    at.path.write_bytes(pickle.dumps((2, "toy")))
+    with pytest.raises(ValueError, match="another version of rebalance: begin anew"):
+        at.load("toy")

@@ -18,8 +18,9 @@ from rebalance.live.conformance.search import (
 )
 from rebalance.model.machine import Action, Event, Outcome, State
 from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.observations import Callback
 from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import Callback, JoinOk, Member, MemberState, Parts
+from rebalance.model.protocol.state import JoinOk, Member, MemberState, Parts
 
 EVERYTHING = LogCapabilities(ALWAYS_LOGGED | {"joined"}, frozenset({"assigned", "revoked", "lost"}))
 NO_EMPTY = LogCapabilities(ALWAYS_LOGGED | {"joined"})

@@ -31,17 +31,8 @@ from rebalance.live.replay.verdict import OBSERVABLE_CLAUSES, BrokenClause, Repl
 from rebalance.model.machine import CannotHappenError, Event
 from rebalance.model.protocol.describe import observation_text
 from rebalance.model.protocol.group import FAULTS, machine
-from rebalance.model.protocol.state import (
-    Call,
-    Callback,
-    Claimed,
-    Completed,
-    Generation,
-    Left,
-    Parts,
-    Slot,
-    Threw,
-)
+from rebalance.model.protocol.observations import Call, Callback, Claimed, Completed, Left, Threw
+from rebalance.model.protocol.state import Generation, Parts, Slot
 from rebalance.properties.group.clauses import CLAUSES
 
 from tests.command import Rebalance

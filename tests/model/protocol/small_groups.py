@@ -125,7 +125,7 @@ def stable(generation: int = 3, owned: int = 0, own_gen: int | None = None, **mo
     rest = Member(
         life=Life.UP, stage=0, state=MemberState.STABLE, generation=Generation(generation), id=1, rejoin=False
     )
-    holds = rest._replace(owned=Parts(owned), told=Parts(owned), own_gen=Generation(given))
+    holds = rest._replace(owned=Parts(owned), believed=Parts(owned), own_gen=Generation(given))
     subscribed = holds._replace(topics=SUBSCRIBED, joined_topics=SUBSCRIBED, view=Parts(0b11))
     return subscribed._replace(**more)
 

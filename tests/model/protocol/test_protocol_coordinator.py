@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance.model.protocol.coordinator import select_protocol
+from rebalance.model.protocol.join_group import select_protocol
+from rebalance.model.protocol.observations import Replaced
 from rebalance.model.protocol.state import (
     Error,
     Generation,
@@ -24,7 +25,6 @@ from rebalance.model.protocol.state import (
     Metadata,
     Parts,
     Refused,
-    Replaced,
     Slot,
     Sync,
     SyncOk,

@@ -199,7 +199,8 @@ IDS = st.builds(Id, st.integers(0, 2), st.integers(1, 3))
 METADATA = st.builds(Metadata, st.just(("range",)), st.integers(1, 3), PARTS, GENERATIONS, GENERATIONS, PARTS)
 VALUES = st.one_of(
     st.builds(Member, generation=GENERATIONS, owned=PARTS, own_gen=GENERATIONS, view=PARTS,
-              watch=st.none() | PARTS, received=st.none() | PARTS, last=PARTS, told=PARTS, unfetched=PARTS),
+              watch=st.none() | PARTS, received=st.none() | PARTS, last=PARTS, believed=PARTS,
+              unfetched=PARTS),
     st.builds(Join, st.integers(0, 3), METADATA),
     st.builds(Sync, st.integers(1, 3), GENERATIONS,
               st.none() | st.lists(st.builds(Grant, IDS, PARTS), unique_by=lambda g: g.id).map(

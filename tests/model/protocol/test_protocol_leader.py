@@ -10,10 +10,10 @@ from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.switches import switched
 from rebalance.model.protocol.leader import Question, answers
+from rebalance.model.protocol.observations import Decided, Noted, Threw
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import (
     ClusterState,
-    Decided,
     Generation,
     Group,
     GroupState,
@@ -22,11 +22,9 @@ from rebalance.model.protocol.state import (
     MemberRecord,
     MemberState,
     Metadata,
-    Noted,
     Parts,
     Slot,
     Sync,
-    Threw,
     Topics,
 )
 from rebalance.model.values import GroupAssignment, GroupSubscription

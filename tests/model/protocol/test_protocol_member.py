@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rebalance.model.protocol.observations import Call, Callback, Left, Noted, Threw
 from rebalance.model.protocol.setup import ConsumerConfig
 from rebalance.model.protocol.state import (
-    Call,
-    Callback,
     ClusterState,
     Error,
     Generation,
@@ -18,19 +17,16 @@ from rebalance.model.protocol.state import (
     Join,
     JoinOk,
     JoinParked,
-    Left,
     Life,
     Member,
     MemberRecord,
     MemberState,
-    Noted,
     Parts,
     Refused,
     Slot,
     Sync,
     SyncOk,
     SyncParked,
-    Threw,
     Topics,
 )
 
@@ -135,7 +131,7 @@ def test_join_ok_after_a_reset_is_ignored():
 
 
 def test_sync_ok_swallows_what_asked_for_a_rejoin():
-    waiting = stable(generation=4, state=COMPLETING, rejoin=True, asked=True)
+    waiting = stable(generation=4, state=COMPLETING, rejoin=True, enforced=True)
     step = DYNAMIC.step("receive", member_A=waiting, wire_A=SyncOk(1, G4, Parts(0b01)))
     assert (a(step).state, a(step).rejoin, a(step).received) == (STABLE, False, 0b01)
     assert step.saw(Noted) == [Noted("enforceRebalance swallowed")]
@@ -196,7 +192,7 @@ def test_join_prepare(
     member = stable(generation, owned, id=member_id, rejoin=True)
     step = KINDS[kind].step("join", member_A=member)
     assert calls(step) == expected
-    assert (a(step).owned, a(step).told, step.after["wire A"].meta.owned) == (left, left, left)
+    assert (a(step).owned, a(step).believed, step.after["wire A"].meta.owned) == (left, left, left)
     assert not a(step).prepare
 
 
@@ -245,7 +241,7 @@ def test_join_complete(kind: str, owned: int, assigned: int, expected: list[tupl
     step = KINDS[kind].step("complete", member_A=member)
     after = a(step)
     assert calls(step) == expected
-    assert (after.owned, after.told, after.rejoin, after.prepare) == (assigned, assigned, rejoin, True)
+    assert (after.owned, after.believed, after.rejoin, after.prepare) == (assigned, assigned, rejoin, True)
     assert after.received is None
     assert after.own_gen == (4 if assigned else -1)
     assert all(call.current for call in step.saw(Callback))
@@ -262,7 +258,7 @@ def test_an_assignment_outside_the_subscription_changes_nothing():
     step = TWO_TOPICS.step("complete", member_A=member)
     after = a(step)
     assert calls(step) == []
-    assert (after.owned, after.told, after.rejoin, after.received) == (0b01, 0b01, True, None)
+    assert (after.owned, after.believed, after.rejoin, after.received) == (0b01, 0b01, True, None)
 
 
 def test_an_assignment_of_no_bytes_is_thrown():
@@ -283,7 +279,7 @@ def test_a_listener_that_throws_skips_nothing():
 
 @pytest.mark.xfail(
     reason="1.2 step 6: joinFuture and needsJoinPrepare are reset after onJoinComplete has returned, so one "
-    "that throws runs again at the next poll and no preparation precedes it (member.py, complete_throwing)"
+    "that throws runs again at the next poll and no preparation precedes it (complete_throwing)"
 )
 def test_on_join_complete_runs_again_after_it_threw():
     game = Game(setup(faults=("listener throws",)))
@@ -426,7 +422,7 @@ def test_a_fenced_commit_resets_nothing():
     assert calls(step) == [("revoked", 0b01)]
 
 
-@pytest.mark.xfail(reason="member.py, fail: the application closes the consumer, which sends LeaveGroup")
+@pytest.mark.xfail(reason="fail: the application closes the consumer, which sends LeaveGroup")
 def test_a_dynamic_member_that_gives_up_leaves():
     step = DYNAMIC.step(
         "receive",

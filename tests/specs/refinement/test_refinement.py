@@ -14,6 +14,7 @@ from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups import upgrades
 from rebalance.explore.groups.bugs import SHOWN
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.model.protocol import observations
 from rebalance.model.protocol import state as values
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
@@ -284,13 +285,13 @@ def test_the_listener_is_part_of_the_step():
 
 
 def test_a_callback_too_few_or_too_many():
-    assigned = ((state.Call.ASSIGNED,), 0b01, 0b01, 0)
+    assigned = ((observations.Call.ASSIGNED,), 0b01, 0b01, 0)
     setup = SMALL["dynamic"]
     assert listeners.differs(setup, [assigned], [assigned]) is None
     assert "was not told assigned t-0" in str(listeners.differs(setup, [], [assigned]))
     assert "was also told assigned t-0" in str(listeners.differs(setup, [assigned], []))
     either = (listeners.ENDS, 0b01, 0b01, 0b01)
-    lost = ((state.Call.LOST,), 0b01, 0b01, 0b01)
+    lost = ((observations.Call.LOST,), 0b01, 0b01, 0b01)
     assert listeners.differs(setup, [lost], [either]) is None
     assert listeners.differs(setup, [assigned], [either]) is not None
 

@@ -1,0 +1,239 @@
+"""JoinGroup at the coordinator: refused, answered at once, or parked until the join phase ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rebalance.model.machine import Outcome
+from rebalance.model.protocol.errors import membership_error
+from rebalance.model.protocol.observations import Admitted, Noted, Repeated, Replaced, Seen
+from rebalance.model.protocol.setup import MemberContext, Setup
+from rebalance.model.protocol.state import (
+    NO_ID,
+    NONE,
+    Error,
+    Group,
+    GroupState,
+    Join,
+    JoinOk,
+    JoinParked,
+    MemberRecord,
+    Metadata,
+    Records,
+    Refused,
+    Stray,
+    Wire,
+    admitted,
+    find,
+    put,
+)
+
+GONE = (GroupState.DEAD, GroupState.EMPTY)
+
+
+def candidates(metas: Sequence[Metadata]) -> list[str]:
+    """The protocols that every member supports, in the first one's order."""
+    if not metas:
+        return []
+    return [name for name in metas[0].assignors if all(name in meta.assignors for meta in metas[1:])]
+
+
+def select_protocol(metas: Sequence[Metadata]) -> list[str]:
+    """``ClassicGroup.selectProtocol``: each votes for its first candidate; all winners of a tie are returned,
+    since the broker's choice among them is an accident of its map."""
+    common = candidates(metas)
+    votes = [next(name for name in meta.assignors if name in common) for meta in metas if common]
+    most = max((votes.count(name) for name in common), default=0)
+    return [name for name in common if votes.count(name) == most]
+
+
+def prepare(group: Group) -> Group:
+    """``prepareRebalance``: parked SyncGroups are answered when their members look (see ``refuse_sync``)."""
+    return group._replace(state=GroupState.PREPARING, first=group.state in GONE)
+
+
+def written(meta: Metadata) -> Metadata:
+    """What of it is in the bytes, which is what the coordinator compares."""
+    in_user_data = {"sticky", "cooperative-sticky"}.intersection(meta.assignors)
+    tells = in_user_data and (meta.tells or "sticky" in meta.assignors)
+    return meta if tells and meta.version >= 1 else meta._replace(own_gen=NONE)
+
+
+def refusal(
+    setup: Setup, group: Group, join: Join, everybody: Sequence[MemberRecord], mine: MemberRecord | None
+) -> Error | None:
+    """Why a JoinGroup is turned away before anything else: protocols that do not fit, or a full group."""
+    members = admitted(everybody)
+    if (
+        members
+        and group.state not in GONE
+        and not candidates([join.meta, *(r.meta for r in members if r.meta)])
+    ):
+        return Error.INCONSISTENT_GROUP_PROTOCOL
+    if setup.max_size is not None:
+        known = mine is not None and mine.meta is not None
+        if "max_size_counts_members" in setup.coordinator:
+            accepted, count = mine is not None, len(members)
+        elif group.state is GroupState.PREPARING:
+            accepted, count = mine is not None and mine.joined, sum(r.joined for r in members)
+        else:
+            accepted, count = known, len(members)
+        if not accepted and count >= setup.max_size:
+            return Error.GROUP_MAX_SIZE_REACHED
+    return None
+
+
+def join_arrives(
+    me: MemberContext,
+    wire: Wire,
+    group: Group,
+    records: Records,
+    others: tuple[Records, ...],
+    ids: tuple[int, ...],
+) -> tuple[Wire, Group, Records, Seen]:
+    """One JoinGroup request is handled; ``ids`` are incarnations in use besides those of ``records``."""
+    assert isinstance(wire, Join)
+    everybody = [record for some in (records, *others) for record in some]
+    mine = find(records, wire.id)
+    error = refusal(me.setup, group, wire, everybody, mine)
+    if error is None and wire.id != NO_ID and mine is None:
+        error = membership_error(me, records, wire.id)
+    if error is not None:
+        return Refused("join", error, wire.id), group, records, ()
+    if wire.id == NO_ID:
+        fresh = 1 + max((0, *ids, *(r.id for r in records)))
+        return _join_new(me, wire, group, records, fresh, everybody)
+    assert mine is not None
+    return _join_known(me, wire, group, records, mine, len(admitted(everybody)))
+
+
+def _parked(
+    group: Group, records: Records, record: MemberRecord, meta: Metadata
+) -> tuple[Wire, Group, Records]:
+    """Into the purgatory, and the group into a rebalance if it is not in one."""
+    record = record._replace(meta=meta, joined=True, given_up=False, silent=False)
+    if group.state is not GroupState.PREPARING:
+        group = prepare(group)
+    return JoinParked(record.id), group, put(records, record)
+
+
+def _join_new(
+    me: MemberContext,
+    wire: Join,
+    group: Group,
+    records: Records,
+    fresh: int,
+    everybody: Sequence[MemberRecord],
+) -> tuple[Wire, Group, Records, Seen]:
+    decisions = me.setup.coordinator
+    if me.static:
+        old = next((r for r in reversed(records) if r.meta is not None), None)
+        both = "static_replace_only_stable" in decisions and group.state is GroupState.PREPARING
+        if old is not None and not both:
+            kept = [record for record in records if record.id != old.id]
+            others = admitted([*kept, *everybody[len(records) :]])
+            return _replace_static(me, wire, group, records, old, fresh, others)
+    elif "ghost_on_retry" not in decisions:
+        given = Refused("join", Error.MEMBER_ID_REQUIRED, NO_ID, given=fresh)
+        return given, group, put(records, MemberRecord(fresh, None)), ()
+    seen = Admitted(me.slot, me.static, len(admitted(everybody)) + 1, me.setup.max_size)
+    return *_parked(group, records, MemberRecord(fresh, None, new=True), wire.meta), (seen,)
+
+
+def _replace_static(
+    me: MemberContext,
+    wire: Join,
+    group: Group,
+    records: Records,
+    old: MemberRecord,
+    fresh: int,
+    others: Sequence[MemberRecord],
+) -> tuple[Wire, Group, Records, Seen]:
+    """``replaceStaticMember``: the entry moves to the new id and keeps assignment and leadership."""
+    decisions = me.setup.coordinator
+    metas = [wire.meta, *(record.meta for record in others if record.meta is not None)]
+    reselected = group.protocol not in select_protocol(metas)
+    moved = old._replace(id=fresh)
+    kept = tuple(record for record in records if record.id != old.id)
+    leads = group.leader == me.id(old.id)
+    if leads:
+        group = group._replace(leader=me.id(fresh))
+    changed = old.meta is not None and old.meta.topics != wire.meta.topics
+    quiet = group.state is GroupState.STABLE and not reselected
+    quiet = quiet and (not changed or "static_rejoin_ignores_subscription" in decisions)
+    # The new process has nothing to revoke, so nobody would ask for the round that hands it over.
+    owed = old.meta is not None and bool(old.meta.owned & ~(old.assigned or 0))
+    quiet = quiet and (not owed or "static_replace_drops_revocation" in decisions)
+    if group.state is GroupState.COMPLETING and "static_replace_in_completing_no_rebalance" in decisions:
+        quiet = True
+    tells = leads and "static_leader_returns_as_follower" not in decisions
+    seen = Replaced(
+        who=me.slot,
+        state=group.state,
+        rebalances=not quiet,
+        changed=changed or reselected,
+        owed=owed,
+        leader=leads,
+        told_leader=tells,
+    )
+    if not quiet:
+        return *_parked(group, kept, moved, wire.meta), (seen,)
+    assert group.protocol is not None
+    answer = JoinOk(
+        fresh, group.generation, group.protocol, tells, skip=tells and group.state is GroupState.STABLE
+    )
+    return answer, group, put(kept, moved._replace(meta=wire.meta, silent=False)), (seen,)
+
+
+def _join_known(
+    me: MemberContext, wire: Join, group: Group, records: Records, mine: MemberRecord, size: int
+) -> tuple[Wire, Group, Records, Seen]:
+    if mine.meta is None:
+        seen = Admitted(me.slot, True, size + 1, me.setup.max_size)
+        return *_parked(group, records, mine._replace(new=True), wire.meta), (seen,)
+    leads = group.leader == me.id(mine.id)
+    same = written(mine.meta) == written(wire.meta)
+    completing, stable = group.state is GroupState.COMPLETING, group.state is GroupState.STABLE
+    if same and (completing or (stable and not leads)):
+        assert group.protocol is not None
+        answer = JoinOk(mine.id, group.generation, group.protocol, leads)
+        return answer, group, records, (Repeated(me.slot, False),)
+    alike = written(mine.meta._replace(noise=0)) == written(wire.meta._replace(noise=0))
+    seen_again = (Repeated(me.slot, True),) if stable and not leads and alike else ()
+    return *_parked(group, records, mine, wire.meta), seen_again
+
+
+def join_request(
+    me: MemberContext, wire: Wire, group: Group, records: Records, *rest: Any
+) -> Iterator[Outcome]:
+    """A JoinGroup arrives."""
+    if isinstance(wire, Join):
+        others, ids = _split(me, rest)
+        wire, group, records, seen = join_arrives(me, wire, group, records, others, ids)
+        yield Outcome((wire, group, records), seen=seen)
+
+
+def abandoned_join(
+    me: MemberContext, stray: Stray, group: Group, records: Records, *rest: Any
+) -> Iterator[Outcome]:
+    """A JoinGroup arrives that its sender gave up on: it has its effect, the answer goes nowhere."""
+    if isinstance(stray, Join):
+        others, ids = _split(me, rest)
+        _, group, records, seen = join_arrives(me, stray, group, records, others, ids)
+        yield Outcome((None, group, records), seen=(*seen, Noted("abandoned JoinGroup arrives")))
+
+
+def _split(me: MemberContext, rest: Sequence[Records]) -> tuple[tuple[Records, ...], tuple[int, ...]]:
+    """What a JoinGroup's handling reads beside its own slot: records of the others, ids in the log."""
+    if not me.setup.keeps_log:
+        return tuple(rest), ()
+    return tuple(rest[1:]), tuple(record.id for record in rest[0])
+
+
+def append_fails(me: MemberContext, budget: int, wire: Wire, records: Records) -> Iterator[Outcome]:
+    """The append to the log takes too long, and a JoinGroup is told to try again (KAFKA-10870)."""
+    if isinstance(wire, JoinParked):
+        record = find(records, wire.id)
+        left = put(records, record._replace(joined=False)) if record is not None else records
+        yield Outcome((budget - 1, Refused("join", Error.REBALANCE_IN_PROGRESS, wire.id), left))
