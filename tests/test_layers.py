@@ -96,8 +96,6 @@ LONG: set[str] = {
     "live.replay.replayer",
     "properties.assignors.clauses",
     "properties.group.clauses",
-    "specs.protocol.coordinator",
-    "specs.protocol.member",
     "specs.tla.module",
 }
 """Modules that are too long; to be paid back."""

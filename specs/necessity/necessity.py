@@ -18,7 +18,7 @@ from rebalance.specs.necessity.variations import (
     static_removal_not_persisted,
     stays_out,
 )
-from rebalance.specs.protocol import coordinator, member
+from rebalance.specs.protocol import failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.member import owns, participates
 from rebalance.specs.protocol.vocabulary import (
@@ -226,8 +226,8 @@ _MEMBER = (
         instead=tuple(
             loses_nothing(effect)
             for effect in (
-                member.expelled, member.heartbeat_of_unknown, member.heartbeat_of_old,
-                member.late_answer_expels, member.poll_too_late,
+                member.expelled, heartbeats.heartbeat_of_unknown, heartbeats.heartbeat_of_old,
+                heartbeats.late_answer_expels, process.poll_too_late,
             )
         ),
         switches=("prepare_once_per_rebalance",),
@@ -270,7 +270,7 @@ _MEMBER = (
         sentence="ILLEGAL_GENERATION makes it forget its member id",
         instead=tuple(
             forgets(effect)
-            for effect in (member.expelled, member.heartbeat_of_old, member.late_answer_expels)
+            for effect in (member.expelled, heartbeats.heartbeat_of_old, heartbeats.late_answer_expels)
         ),
         switches=("clear_member_id_on_illegal_generation",),
         kept="error/id: the id that stays behind blocks its partitions until its session expires",
@@ -306,7 +306,7 @@ _MEMBER = (
         sentence="once expelled it does not join again",
         instead=tuple(
             stays_out(effect)
-            for effect in (member.expelled, member.heartbeat_of_old, member.late_answer_expels)
+            for effect in (member.expelled, heartbeats.heartbeat_of_old, heartbeats.late_answer_expels)
         ),
         switches=("no_rejoin_after_illegal_generation",),
         kept="error/membership: its partitions are read by nobody",
@@ -320,7 +320,7 @@ _MEMBER = (
     Variation(
         name="static_forgets_id", about="member",
         sentence="a static member forgets its id although it does not leave",
-        instead=tuple(map(forgets, (member.unsubscribe, member.poll_too_late))),
+        instead=tuple(map(forgets, (process.unsubscribe, process.poll_too_late))),
         switches=("static_forgets_id",),
         kept="poll/throws: a JoinGroup that is left behind makes an id that fences the consumer",
     ),
@@ -499,7 +499,7 @@ _COORDINATOR = (
         name="static_removal_not_persisted", about="coordinator",
         sentence="a static id that was removed comes back with a failover",
         instead=tuple(
-            map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading))
+            map(static_removal_not_persisted, (failover.failover, failover.failover_while_loading))
         ),
         switches=("static_removal_not_persisted",),
         kept="poll/throws: the process with the new id is fenced",
@@ -509,7 +509,7 @@ _COORDINATOR = (
         sentence="a failover undoes the replacement of a static id",
         instead=(
             variations.static_replace_not_persisted,
-            *map(static_removal_not_persisted, (coordinator.failover, coordinator.failover_while_loading)),
+            *map(static_removal_not_persisted, (failover.failover, failover.failover_while_loading)),
         ),
         invariants={
             "settled as in the log": Implies(

@@ -12,7 +12,7 @@ from typing import Any
 
 import z3
 from rebalance.specs.logic.language import ANY, After, State, Term, symbols_of
-from rebalance.specs.protocol import coordinator, member
+from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import Offer
 from rebalance.specs.protocol.member import drop, owns, reset
 from rebalance.specs.protocol.vocabulary import (
@@ -165,7 +165,7 @@ def expelled_by_old_errors(s: State, t: After, c: Term) -> None:
     clear(s, t, c)
 
 
-@instead_of(member.late_answer_expels)
+@instead_of(heartbeats.late_answer_expels)
 def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
     """So does an error of a heartbeat or a commit."""
     t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG))
@@ -174,7 +174,7 @@ def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
     clear_stray(s, t, c)
 
 
-@instead_of(member.late_answer)
+@instead_of(heartbeats.late_answer)
 def commit_error_no_rejoin(s: State, t: After, c: Term) -> None:
     """An error of a late request may change nothing, whatever it is."""
     t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG))
@@ -200,11 +200,11 @@ def reset_on_sync_rip(s: State, t: After, c: Term) -> None:
 def join_rip_fatal(s: State, t: After, c: Term) -> None:
     """REBALANCE_IN_PROGRESS from JoinGroup may end the consumer too."""
     t.when(_join_or_sync_refused(s, c), Or(s.error(c) == FATAL, s.error(c) == IN_PROGRESS))
-    member._fail(s, t, c)
+    member.fail(s, t, c)
     clear(s, t, c)
 
 
-@instead_of(member.unsubscribe)
+@instead_of(process.unsubscribe)
 def no_leave_on_unsubscribe(s: State, t: After, c: Term) -> None:
     t.when(s.life(c) == UP, s.subscribes(c))
     clear(s, t, c)
@@ -228,7 +228,7 @@ def unsubscribed_are_kept(s: State, t: After, c: Term) -> None:
     drop(s, t, c, s.eager(c))
 
 
-@instead_of(member.reconfigure)
+@instead_of(process.reconfigure)
 def no_revoke_on_protocol_downgrade(s: State, t: After, c: Term) -> None:
     """One assignor that can do COOPERATIVE is enough not to be EAGER."""
     t.when(s.life(c) == DOWN)
@@ -276,10 +276,10 @@ def abort_on_callback_exception(s: State, t: After, c: Term, p: Term) -> None:
     t.got[c, P] = False
 
 
-@instead_of(member.close)
+@instead_of(process.close)
 def clear_before_leave_prepare(s: State, t: After, c: Term) -> None:
     """What is owned goes without a word to the listener."""
-    member.close(s, t, c)
+    process.close(s, t, c)
     t.told[c, P] = s.told(c, P)
 
 
@@ -408,8 +408,7 @@ def static_removal_not_persisted(effect: Effect) -> Effect:
     return varied
 
 
-@instead_of(coordinator.failover_while_loading)
+@instead_of(failover.failover_while_loading)
 def sync_load_error_raw(s: State, t: After) -> None:
     """A SyncGroup that arrives while the group is loaded is told what ends the client."""
-    coordinator._load(s, t)
-    coordinator._cut(s, t, FATAL)
+    failover.move(s, t, FATAL)

@@ -6,16 +6,11 @@ owner is at work is a fault.
 
 from __future__ import annotations
 
-import z3
 from rebalance.specs.logic.language import After, State, Term
-from rebalance.specs.protocol.member import remove
 from rebalance.specs.protocol.vocabulary import (
-    ANSWER,
-    COMMIT,
     COMPLETING,
     EMPTY,
     FATAL,
-    HEARTBEAT,
     HUNG,
     ID_REQUIRED,
     ILLEGAL,
@@ -26,18 +21,15 @@ from rebalance.specs.protocol.vocabulary import (
     JOIN_PARKED,
     JOIN_REFUSED,
     PREPARING,
-    RETRIABLE,
     SETTLED,
     STABLE,
     SYNC,
     SYNC_OK,
     SYNC_PARKED,
-    SYNC_REFUSED,
     SYNCING,
     UNKNOWN,
     UP,
     A,
-    C,
     M,
     N,
     P,
@@ -46,10 +38,9 @@ from rebalance.specs.protocol.vocabulary import (
     none,
     of,
     static,
-    zero,
 )
-from rebalance.specs.protocol.wire import clear_stray, put, put_stray, refuse_join, refuse_sync
-from z3 import And, If, Implies, Not, Or
+from rebalance.specs.protocol.wire import put, refuse_join, refuse_sync
+from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 # -- words ---------------------------------------------------------------------------------------------
 
@@ -68,7 +59,7 @@ def at_work(s: State, m: Term) -> Term:
 
 def has_record(s: State, c: Term) -> Term:
     """The coordinator knows a member of that consumer."""
-    return z3.Exists([N], And(of(N) == c, s.member(N)))
+    return Exists([N], And(of(N) == c, s.member(N)))
 
 
 def park(s: State, t: After, c: Term, m: Term) -> None:
@@ -82,6 +73,22 @@ def park(s: State, t: After, c: Term, m: Term) -> None:
     t.topics[m, P] = s.sent_topics(c, P)
     t.group = PREPARING
     put(s, t, c, JOIN_PARKED, names=m == M)
+
+
+def remove(s: State, t: After, gone: Term) -> None:
+    """``removeMemberAndUpdateGroup``: those M of which ``gone`` holds leave the group, which rebalances
+    if it was settled and one of them was a member. ``gone`` holds of one M at most."""
+    t.member[M] = And(s.member(M), Not(gone))
+    t.pending[M] = And(s.pending(M), Not(gone))
+    t.leads[M] = And(s.leads(M), Not(gone))
+    for flag in ("joined", "synced", "silent", "given_up"):
+        getattr(t, flag)[M] = And(getattr(s, flag)(M), Not(gone))
+    t.claim[M, P] = If(gone, none, s.claim(M, P))
+    t.supports[M, A] = And(s.supports(M, A), Not(gone))
+    t.topics[M, P] = And(s.topics(M, P), Not(gone))
+    t.assigned[M, P] = And(s.assigned(M, P), Not(gone))
+    left = Exists([M], And(gone, s.member(M)))
+    t.group = If(And(left, Or(s.group == SETTLED, s.group == COMPLETING)), PREPARING, s.group)
 
 
 # -- JoinGroup -----------------------------------------------------------------------------------------
@@ -104,7 +111,7 @@ def join_with_given_id(s: State, t: After, c: Term, m: Term) -> None:
 def join_of_static(s: State, t: After, c: Term, m: Term) -> None:
     """An instance joins that the coordinator does not know."""
     t.when(s.wire(c) == JOIN_NEW, static(c), fresh(s, c, m))
-    t.when(z3.ForAll([N], Implies(of(N) == c, Not(s.member(N)))))
+    t.when(ForAll([N], Implies(of(N) == c, Not(s.member(N)))))
     park(s, t, c, m)
 
 
@@ -118,8 +125,8 @@ def join_again(s: State, t: After, c: Term, m: Term) -> None:
     """A member says again what it said, and is answered with the present generation."""
     t.when(s.wire(c) == JOIN, of(m) == c, s.names(m), s.member(m))
     t.when(Or(s.group == COMPLETING, And(s.group == SETTLED, Not(s.leads(m)))))
-    t.when(z3.ForAll([P], And(s.claim(m, P) == s.sent(c, P), s.topics(m, P) == s.sent_topics(c, P))))
-    t.when(z3.ForAll([A], s.supports(m, A) == s.sent_list(c, A)))
+    t.when(ForAll([P], And(s.claim(m, P) == s.sent(c, P), s.topics(m, P) == s.sent_topics(c, P))))
+    t.when(ForAll([A], s.supports(m, A) == s.sent_list(c, A)))
     put(s, t, c, JOIN_OK, names=s.names(M), generation=s.current, leading=s.leads(m))
 
 
@@ -140,9 +147,9 @@ def static_returns(s: State, t: After, c: Term, m: Term, n: Term) -> None:
     As specified that takes that the old process had nothing to revoke (U9), and the log learns the new id.
     """
     t.when(s.wire(c) == JOIN_NEW, static(c), fresh(s, c, m), of(n) == c, s.member(n), s.group == SETTLED)
-    t.when(z3.ForAll([P], s.topics(n, P) == s.sent_topics(c, P)))
-    t.when(z3.ForAll([P], Implies(s.claim(n, P) != none, s.assigned(n, P))))
-    t.when(z3.ForAll([A], Implies(s.chosen(A), s.sent_list(c, A))))
+    t.when(ForAll([P], s.topics(n, P) == s.sent_topics(c, P)))
+    t.when(ForAll([P], Implies(s.claim(n, P) != none, s.assigned(n, P))))
+    t.when(ForAll([A], Implies(s.chosen(A), s.sent_list(c, A))))
     _hand_over(s, t, m, n)
     t.silent[m] = False
     t.claim[m, P] = s.sent(c, P)
@@ -182,8 +189,8 @@ def join_of_fenced(s: State, t: After, c: Term, m: Term) -> None:
 def join_inconsistent(s: State, t: After, c: Term) -> None:
     """INCONSISTENT_GROUP_PROTOCOL: no assignor is on its list and supported by every member."""
     t.when(Or(s.wire(c) == JOIN_NEW, s.wire(c) == JOIN), s.group != EMPTY)
-    alone = z3.Exists([M], And(s.member(M), Not(s.supports(M, A))))
-    t.when(z3.ForAll([A], Implies(s.sent_list(c, A), alone)))
+    alone = Exists([M], And(s.member(M), Not(s.supports(M, A))))
+    t.when(ForAll([A], Implies(s.sent_list(c, A), alone)))
     refuse_join(s, t, c, FATAL)
 
 
@@ -215,9 +222,9 @@ def join_phase_ends(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # n
     member that did not come is represented by what it claimed last, and as specified by what it was
     assigned since, as of the last generation.
     """
-    t.when(s.group == PREPARING, lt(s.current, g), z3.ForAll([M], _came(s, M)))
-    t.when(s.member(l), s.joined(l), Or(s.leads(l), z3.ForAll([M], Implies(s.leads(M), Not(s.joined(M))))))
-    t.when(z3.ForAll([M], Implies(stays(s, M), s.supports(M, a))))
+    t.when(s.group == PREPARING, lt(s.current, g), ForAll([M], _came(s, M)))
+    t.when(s.member(l), s.joined(l), Or(s.leads(l), ForAll([M], Implies(s.leads(M), Not(s.joined(M))))))
+    t.when(ForAll([M], Implies(stays(s, M), s.supports(M, a))))
     t.group = COMPLETING
     t.current = g
     t.leads[M] = l == M
@@ -229,7 +236,7 @@ def join_phase_ends(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # n
     t.silent[M] = And(stays(s, M), Not(s.joined(M)))
     t.assigned[M, P] = And(s.assigned(M, P), stays(s, M), Not(s.joined(M)))
     held = Or(s.assigned(M, P), s.claim(M, P) != none)
-    represented = z3.Exists([Q], s.assigned(M, Q))
+    represented = Exists([Q], s.assigned(M, Q))
     claimed = If(Or(s.joined(M), Not(represented)), s.claim(M, P), If(held, s.current, none))
     t.claim[M, P] = If(stays(s, M), claimed, none)
     t.supports[M, A] = And(s.supports(M, A), stays(s, M))
@@ -238,8 +245,8 @@ def join_phase_ends(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # n
 
 def join_phase_ends_empty(s: State, t: After, g: Term) -> None:
     """Nobody came and nobody stays."""
-    t.when(s.group == PREPARING, lt(s.current, g), z3.ForAll([M], _came(s, M)))
-    t.when(z3.ForAll([M], Not(stays(s, M))))
+    t.when(s.group == PREPARING, lt(s.current, g), ForAll([M], _came(s, M)))
+    t.when(ForAll([M], Not(stays(s, M))))
     t.group = EMPTY
     t.current = g
     t.chosen[A] = False
@@ -361,57 +368,6 @@ def sync_parked_refused(s: State, t: After, c: Term) -> None:
     refuse_sync(s, t, c, IN_PROGRESS)
 
 
-# -- late heartbeats and commits -----------------------------------------------------------------------
-
-
-def accepts(s: State, m: Term, g: Term) -> Term:
-    """A commit of ``m`` in generation ``g`` would be accepted."""
-    return And(s.group != EMPTY, s.group != COMPLETING, s.member(m), g == s.current)
-
-
-def _late(s: State, c: Term, m: Term) -> Term:
-    return And(Or(s.stray(c) == HEARTBEAT, s.stray(c) == COMMIT), of(m) == c, s.stray_names(m))
-
-
-def late_request_accepted(s: State, t: After, c: Term, m: Term) -> None:
-    """It is answered without an error, which has no effect."""
-    heartbeat = And(
-        s.stray(c) == HEARTBEAT, s.group != PREPARING, s.member(m), s.stray_generation(c) == s.current
-    )
-    t.when(_late(s, c, m), Or(And(s.stray(c) == COMMIT, accepts(s, m, s.stray_generation(c))), heartbeat))
-    clear_stray(s, t, c)
-
-
-def late_request_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
-    """UNKNOWN_MEMBER_ID."""
-    t.when(_late(s, c, m), Or(s.group == EMPTY, Not(s.member(m))))
-    _answer(s, t, c, UNKNOWN)
-
-
-def late_request_of_fenced(s: State, t: After, c: Term, m: Term) -> None:
-    """FENCED_INSTANCE_ID."""
-    t.when(_late(s, c, m), Not(s.member(m)), static(c), has_record(s, c))
-    _answer(s, t, c, FATAL)
-
-
-def late_request_of_old(s: State, t: After, c: Term, m: Term) -> None:
-    """ILLEGAL_GENERATION."""
-    t.when(_late(s, c, m), s.member(m), s.stray_generation(c) != s.current)
-    _answer(s, t, c, ILLEGAL)
-
-
-def late_request_in_rebalance(s: State, t: After, c: Term, m: Term) -> None:
-    """REBALANCE_IN_PROGRESS: to a heartbeat in the join phase, to a commit between join and sync."""
-    t.when(_late(s, c, m), s.member(m), s.stray_generation(c) == s.current)
-    phase = If(s.stray(c) == HEARTBEAT, PREPARING, COMPLETING)
-    t.when(s.group == phase)
-    _answer(s, t, c, IN_PROGRESS)
-
-
-def _answer(s: State, t: After, c: Term, error: Term) -> None:
-    put_stray(s, t, c, ANSWER, names=s.stray_names(M), generation=s.stray_generation(c), error=error)
-
-
 # -- timeouts ------------------------------------------------------------------------------------------
 
 
@@ -463,87 +419,3 @@ def too_slow_to_sync(s: State, t: After, m: Term) -> None:
     """The same for one that is at work."""
     t.when(_misses_sync(s, m))
     remove(s, t, m == M)
-
-
-# -- failover ------------------------------------------------------------------------------------------
-
-
-def _load(s: State, t: After) -> None:
-    """Another broker knows what is in the log. As specified a static id that was removed stays so (U8)."""
-
-    def known(m: Term) -> Term:
-        return And(s.log_member(m), Or(Not(static(of(m))), s.member(m)))
-
-    purged = z3.Exists([M], And(s.log_member(M), static(of(M)), Not(s.member(M))))
-    t.group = If(purged, PREPARING, s.log_group)
-    t.current = s.log_current
-    t.leads[M] = s.log_leads(M)
-    t.chosen[A] = s.log_chosen(A)
-    t.member[M] = known(M)
-    t.synced[M] = known(M)
-    for relation in ("pending", "joined", "silent", "given_up"):
-        getattr(t, relation)[M] = False
-    t.claim[M, P] = If(known(M), s.log_claim(M, P), none)
-    t.supports[M, A] = And(known(M), s.log_supports(M, A))
-    t.topics[M, P] = And(known(M), s.log_topics(M, P))
-    t.assigned[M, P] = And(known(M), s.log_assigned(M, P))
-
-
-def _cut(s: State, t: After, sync_error: Term) -> None:
-    """Requests at the old coordinator are lost; answers that left it may still arrive."""
-
-    def joins(c: Term) -> Term:
-        return Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW, s.wire(c) == JOIN_PARKED)
-
-    def syncs(c: Term) -> Term:
-        return Or(s.wire(c) == SYNC, s.wire(c) == SYNC_PARKED)
-
-    cut = Or(joins(C), syncs(C))
-    of_cut = Or(joins(of(M)), syncs(of(M)))
-    t.wire[C] = If(joins(C), JOIN_REFUSED, If(syncs(C), SYNC_REFUSED, s.wire(C)))
-    error = If(s.wire(C) == SYNC, sync_error, RETRIABLE)
-    t.error[C] = If(cut, error, s.error(C))
-    t.names[M] = And(s.names(M), Not(of_cut))
-    t.wire_generation[C] = If(cut, none, s.wire_generation(C))
-    t.leading[C] = And(s.leading(C), Not(cut))
-    t.sent[C, P] = If(cut, none, s.sent(C, P))
-    t.sent_list[C, A] = And(s.sent_list(C, A), Not(cut))
-    t.sent_topics[C, P] = And(s.sent_topics(C, P), Not(cut))
-    t.offer[C, M, P] = And(s.offer(C, M, P), Not(cut))
-
-
-def failover(s: State, t: After) -> None:
-    """The group moves to another broker. Lost: the phase of a rebalance, parked requests, pending ids,
-    generations and removals since the last append. A generation may thus come twice."""
-    _load(s, t)
-    _cut(s, t, RETRIABLE)
-
-
-def failover_while_loading(s: State, t: After) -> None:
-    """The same; a SyncGroup arrives while the group is loaded, and is told that it rebalances."""
-    _load(s, t)
-    _cut(s, t, IN_PROGRESS)
-
-
-def group_expires(s: State, t: After) -> None:
-    """An empty group is deleted; the next one of that name starts at the first generation."""
-    t.when(s.group == EMPTY)
-    t.current = zero
-
-
-STEPS = (
-    join_refused_without_id, join_with_given_id, join_of_static, join_of_member, join_again,
-    static_returns, static_replaced, join_of_unknown, join_of_fenced, join_inconsistent,
-    join_phase_ends, join_phase_ends_empty, join_answered, join_of_removed, join_of_replaced,
-    sync_of_unknown, sync_of_fenced, sync_of_old, sync_in_rebalance, sync_parks, sync_of_settled,
-    leader_syncs, sync_parked_answered, sync_parked_refused,
-    late_request_accepted, late_request_of_unknown, late_request_of_fenced, late_request_of_old,
-    late_request_in_rebalance, session_expires, rebalance_timeout, sync_timeout,
-)  # fmt: skip
-"""What the coordinator does by itself."""
-
-FAULTS = (
-    group_full, append_fails, session_lost, too_slow_to_join, too_slow_to_sync,
-    failover, failover_while_loading, group_expires,
-)  # fmt: skip
-"""What goes wrong there."""

@@ -13,14 +13,9 @@ import z3
 from rebalance.specs.logic.language import ANY, After, State, Term
 from rebalance.specs.protocol import contract
 from rebalance.specs.protocol.vocabulary import (
-    ANSWER,
-    COMMIT,
     COMPLETING,
     DOWN,
-    EMPTY,
     FATAL,
-    HEARTBEAT,
-    HUNG,
     ID_REQUIRED,
     IDLE,
     ILLEGAL,
@@ -30,15 +25,11 @@ from rebalance.specs.protocol.vocabulary import (
     JOIN_OK,
     JOIN_REFUSED,
     JOINING,
-    NO_STRAY,
-    PAUSED,
-    PREPARING,
     RETRIABLE,
     SETTLED,
     STABLE,
     SYNC,
     SYNC_OK,
-    SYNC_PARKED,
     SYNC_REFUSED,
     SYNCING,
     UNJOINED,
@@ -47,14 +38,12 @@ from rebalance.specs.protocol.vocabulary import (
     A,
     M,
     P,
-    cooperative,
     honest,
     none,
     of,
-    static,
 )
-from rebalance.specs.protocol.wire import clear, clear_stray, put, put_stray
-from z3 import And, If, Implies, Not, Or
+from rebalance.specs.protocol.wire import clear, put
+from z3 import And, ForAll, If, Implies, Not, Or
 
 YES, NO = z3.BoolVal(True), z3.BoolVal(False)
 
@@ -100,25 +89,9 @@ def blank(s: State, t: After, c: Term, *, keep_id: Term = NO) -> None:
     t.got[c, P] = False
 
 
-def remove(s: State, t: After, gone: Term) -> None:
-    """``removeMemberAndUpdateGroup``: those M of which ``gone`` holds leave the group, which rebalances
-    if it was settled and one of them was a member. ``gone`` holds of one M at most."""
-    t.member[M] = And(s.member(M), Not(gone))
-    t.pending[M] = And(s.pending(M), Not(gone))
-    t.leads[M] = And(s.leads(M), Not(gone))
-    for flag in ("joined", "synced", "silent", "given_up"):
-        getattr(t, flag)[M] = And(getattr(s, flag)(M), Not(gone))
-    t.claim[M, P] = If(gone, none, s.claim(M, P))
-    t.supports[M, A] = And(s.supports(M, A), Not(gone))
-    t.topics[M, P] = And(s.topics(M, P), Not(gone))
-    t.assigned[M, P] = And(s.assigned(M, P), Not(gone))
-    left = z3.Exists([M], And(gone, s.member(M)))
-    t.group = If(And(left, Or(s.group == SETTLED, s.group == COMPLETING)), PREPARING, s.group)
-
-
 def same_id(s: State, c: Term) -> Term:
     """What is under way carries the member id that the consumer has now."""
-    return z3.ForAll([M], Implies(of(M) == c, s.id(M) == s.names(M)))
+    return ForAll([M], Implies(of(M) == c, s.id(M) == s.names(M)))
 
 
 # -- onJoinPrepare and JoinGroup -----------------------------------------------------------------------
@@ -167,7 +140,7 @@ def _join(s: State, t: After, c: Term) -> None:
     t.resubscribed[c] = False
 
 
-def _joined(s: State, t: After, c: Term) -> None:
+def joined(s: State, t: After, c: Term) -> None:
     """The generation is the new one before anything was assigned in it."""
     t.state[c] = SYNCING
     t.identified[c] = True
@@ -188,7 +161,7 @@ def join_answer_too_late(s: State, t: After, c: Term) -> None:
 def follow(s: State, t: After, c: Term) -> None:
     """JoinGroup's answer; an empty SyncGroup follows."""
     t.when(s.life(c) == UP, s.wire(c) == JOIN_OK, s.state(c) == JOINING, Not(s.leading(c)))
-    _joined(s, t, c)
+    joined(s, t, c)
     put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c))
 
 
@@ -212,14 +185,14 @@ lead = lead_under(contract.SAFETY)
 def lead_too_late(s: State, t: After, c: Term) -> None:
     """The group has moved on: the decision would be refused unread, an empty SyncGroup stands for it."""
     t.when(_elected(s, c), Not(_in_time(s, c)))
-    _joined(s, t, c)
+    joined(s, t, c)
     put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c))
 
 
 def lead_in_vain(s: State, t: After, c: Term) -> None:
     """The assignor throws: no SyncGroup, and poll throws."""
     t.when(_elected(s, c), _in_time(s, c))
-    _joined(s, t, c)
+    joined(s, t, c)
     clear(s, t, c)
     t.rejoin[c] = True
 
@@ -233,7 +206,7 @@ def _in_time(s: State, c: Term) -> Term:
 
 
 def _decide(s: State, t: After, c: Term) -> None:
-    _joined(s, t, c)
+    joined(s, t, c)
     put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c), leading=True)
 
 
@@ -287,7 +260,7 @@ def partitions_revoked(s: State, t: After, c: Term, p: Term) -> None:
 def partitions_assigned(s: State, t: After, c: Term) -> None:
     """onJoinComplete, second part: the assignment is owned, onPartitionsAssigned of what is new."""
     t.when(s.life(c) == UP, s.received(c), _complete(s, c), _in_subscription(s, c))
-    t.when(z3.ForAll([P], Implies(owns(s, c, P), s.got(c, P))))
+    t.when(ForAll([P], Implies(owns(s, c, P), s.got(c, P))))
     t.since[c, P] = If(s.got(c, P), s.generation(c), none)
     t.told[c, P] = Or(s.told(c, P), And(s.got(c, P), Not(owns(s, c, P))))
     t.prepare[c] = True
@@ -299,7 +272,7 @@ def _complete(s: State, c: Term) -> Term:
 
 
 def _in_subscription(s: State, c: Term) -> Term:
-    return z3.ForAll([P], Implies(s.got(c, P), s.subscribed(c, P)))
+    return ForAll([P], Implies(s.got(c, P), s.subscribed(c, P)))
 
 
 def _handled(t: After, c: Term) -> None:
@@ -367,250 +340,12 @@ def expelled_before(s: State, t: After, c: Term) -> None:
 def fails(s: State, t: After, c: Term) -> None:
     """An error that no application handles: the consumer closes, without a word to the coordinator."""
     t.when(_refused(s, c), s.error(c) == FATAL)
-    _fail(s, t, c)
+    fail(s, t, c)
     clear(s, t, c)
 
 
-def _fail(s: State, t: After, c: Term) -> None:
+def fail(s: State, t: After, c: Term) -> None:
     """A request under way may still arrive, as after a crash."""
     blank(s, t, c)
     t.unseen[c] = False
     t.life[c] = DOWN
-
-
-# -- heartbeats ----------------------------------------------------------------------------------------
-
-
-def beats(s: State, c: Term) -> Term:
-    """The heartbeat thread is at work."""
-    at_work = And(Or(s.life(c) == UP, s.life(c) == HUNG), s.identified(c), s.generation(c) != none)
-    return And(at_work, Or(s.state(c) == STABLE, s.state(c) == SYNCING))
-
-
-def heartbeat_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
-    """UNKNOWN_MEMBER_ID."""
-    t.when(beats(s, c), of(m) == c, s.id(m), Or(s.group == EMPTY, Not(s.member(m))))
-    reset(s, t, c, keep_id=NO)
-
-
-def heartbeat_of_fenced(s: State, t: After, c: Term, m: Term, n: Term) -> None:
-    """FENCED_INSTANCE_ID: the instance has another member id now; poll throws."""
-    t.when(beats(s, c), static(c), of(m) == c, s.id(m), Not(s.member(m)), of(n) == c, s.member(n))
-    _fail(s, t, c)
-
-
-def heartbeat_of_old(s: State, t: After, c: Term, m: Term) -> None:
-    """ILLEGAL_GENERATION."""
-    t.when(beats(s, c), of(m) == c, s.id(m), s.member(m), s.generation(c) != s.current)
-    reset(s, t, c, keep_id=YES)
-
-
-def heartbeat_in_rebalance(s: State, t: After, c: Term, m: Term) -> None:
-    """REBALANCE_IN_PROGRESS: rejoin, and keep what is owned."""
-    t.when(beats(s, c), of(m) == c, s.id(m), s.member(m), s.generation(c) == s.current)
-    t.when(s.group == PREPARING, s.state(c) == STABLE, Not(s.rejoin(c)))
-    t.rejoin[c] = True
-
-
-# -- late heartbeats and commits -----------------------------------------------------------------------
-
-
-def heartbeat_late(s: State, t: After, c: Term) -> None:
-    """A heartbeat leaves and does not arrive yet."""
-    t.when(beats(s, c), s.stray(c) == NO_STRAY)
-    put_stray(s, t, c, HEARTBEAT, names=s.id(M), generation=s.generation(c))
-
-
-def commit_late(s: State, t: After, c: Term) -> None:
-    """A commit leaves and does not arrive yet. One that is answered at once changes nothing."""
-    t.when(beats(s, c), s.life(c) == UP, s.state(c) == STABLE, s.stray(c) == NO_STRAY)
-    put_stray(s, t, c, COMMIT, names=s.id(M), generation=s.generation(c), committed=owns(s, c, P))
-
-
-def late_answer(s: State, t: After, c: Term) -> None:
-    """A late answer that costs nothing: to an older membership, or REBALANCE_IN_PROGRESS."""
-    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG))
-    t.when(Or(s.stray_error(c) == IN_PROGRESS, Not(_stray_of_present(s, c))))
-    must_rejoin = And(s.stray_error(c) == IN_PROGRESS, s.state(c) == STABLE)
-    t.rejoin[c] = Or(s.rejoin(c), must_rejoin)
-    clear_stray(s, t, c)
-
-
-def late_answer_expels(s: State, t: After, c: Term) -> None:
-    """A late answer for the present membership: it is gone."""
-    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG), _stray_of_present(s, c))
-    t.when(Or(s.stray_error(c) == UNKNOWN, s.stray_error(c) == ILLEGAL))
-    reset(s, t, c, keep_id=s.stray_error(c) == ILLEGAL)
-    clear_stray(s, t, c)
-
-
-def late_answer_fails(s: State, t: After, c: Term) -> None:
-    """A late FENCED_INSTANCE_ID."""
-    t.when(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG), _stray_of_present(s, c))
-    t.when(s.stray_error(c) == FATAL)
-    _fail(s, t, c)
-    clear_stray(s, t, c)
-
-
-def _stray_of_present(s: State, c: Term) -> Term:
-    same = z3.ForAll([M], Implies(of(M) == c, s.id(M) == s.stray_names(M)))
-    return And(s.generation(c) == s.stray_generation(c), same)
-
-
-# -- what the application does -------------------------------------------------------------------------
-
-
-def poll_too_late(s: State, t: After, c: Term) -> None:
-    """max.poll.interval.ms passes: a dynamic member leaves; what is owned is lost at the next poll."""
-    t.when(Or(s.life(c) == UP, s.life(c) == HUNG), Or(s.state(c) == SYNCING, s.state(c) == STABLE))
-    reset(s, t, c, keep_id=static(c))
-    remove(s, t, And(of(M) == c, s.id(M), Not(static(c))))
-
-
-def _leave(s: State, t: After, c: Term) -> None:
-    """onLeavePrepare, and LeaveGroup of a dynamic member that has joined or tries to."""
-    t.when(s.life(c) == UP)
-    remove(s, t, And(of(M) == c, s.id(M), Not(static(c)), s.state(c) != UNJOINED))
-    clear(s, t, c)
-
-
-def unsubscribe(s: State, t: After, c: Term) -> None:
-    """``unsubscribe()``; a static member goes on knowing its id."""
-    t.when(s.subscribes(c))
-    _leave(s, t, c)
-    blank(s, t, c, keep_id=static(c))
-
-
-def close(s: State, t: After, c: Term) -> None:
-    """``close()``."""
-    _leave(s, t, c)
-    blank(s, t, c)
-    t.unseen[c] = False
-    t.life[c] = DOWN
-
-
-def subscribe(s: State, t: After, c: Term) -> None:
-    """``subscribe()`` after an unsubscribe."""
-    t.when(s.life(c) == UP, Not(s.subscribes(c)))
-    _subscribe(t, c)
-
-
-def _subscribe(t: After, c: Term) -> None:
-    t.subscribes[c] = True
-    t.subscribed[c, P] = ANY
-    t.resubscribed[c] = True
-
-
-def resubscribe(s: State, t: After, c: Term) -> None:
-    """``subscribe()`` with other topics, or back to those of the last JoinGroup."""
-    t.when(s.life(c) == UP, s.subscribes(c))
-    t.subscribed[c, P] = ANY
-    t.resubscribed[c] = ANY
-
-
-def enforce_rebalance(s: State, t: After, c: Term) -> None:
-    """``enforceRebalance()`` (KIP-568): a flag; SyncGroup's answer under way clears it."""
-    t.when(s.life(c) == UP, s.identified(c))
-    t.rejoin[c] = True
-
-
-def refresh(s: State, t: After, c: Term) -> None:
-    """The consumer's metadata becomes the cluster's; a leader that watches it may have to rejoin."""
-    t.when(s.life(c) == UP, s.unseen(c))
-    t.unseen[c] = False
-    t.outdated[c] = ANY
-
-
-# -- the process ---------------------------------------------------------------------------------------
-
-
-def start(s: State, t: After, c: Term) -> None:
-    """The process starts, for the first time or again; nothing of the one before is under way."""
-    t.when(s.life(c) == DOWN, s.wire(c) == IDLE, s.stray(c) == NO_STRAY)
-    t.life[c] = UP
-    _subscribe(t, c)
-
-
-def crash(s: State, t: After, c: Term) -> None:
-    """The process is killed; what is under way may still arrive."""
-    t.when(s.life(c) != DOWN)
-    blank(s, t, c)
-    t.unseen[c] = False
-    t.life[c] = DOWN
-
-
-def pause(s: State, t: After, c: Term) -> None:
-    """The process stops without noticing it, for as long as it takes."""
-    t.when(s.life(c) == UP)
-    t.life[c] = PAUSED
-
-
-def resume(s: State, t: After, c: Term) -> None:
-    """It goes on where it stopped."""
-    t.when(s.life(c) == PAUSED)
-    t.life[c] = UP
-
-
-def hang(s: State, t: After, c: Term) -> None:
-    """The application's thread never comes back; heartbeats go on."""
-    t.when(s.life(c) == UP, Not(And(s.wire(c) == JOIN_OK, s.state(c) == JOINING)))
-    t.life[c] = HUNG
-
-
-def hang_in_assign(s: State, t: After, c: Term) -> None:
-    """The same in the handling of JoinGroup's answer, a leader's in assign()."""
-    t.when(s.life(c) == UP, s.wire(c) == JOIN_OK, s.state(c) == JOINING)
-    t.life[c] = HUNG
-    _joined(s, t, c)
-    clear(s, t, c)
-
-
-def reconfigure(s: State, t: After, c: Term) -> None:
-    """A bounce of a rolling upgrade, between stop and start: another list of assignors.
-
-    The protocol is EAGER unless every assignor of the list can do COOPERATIVE.
-    """
-    t.when(s.life(c) == DOWN)
-    t.lists[c, A] = ANY
-    t.eager[c] = ANY
-    t.where(Implies(And(t.lists(c, A), Not(cooperative(A))), t.eager(c)))
-
-
-# -- the network ---------------------------------------------------------------------------------------
-
-
-def disconnect(s: State, t: After, c: Term) -> None:
-    """The connection breaks: the request or its answer is lost, and the consumer is told so."""
-    t.when(s.life(c) != DOWN, s.wire(c) != IDLE)
-    syncs = Or(*(s.wire(c) == kind for kind in (SYNC, SYNC_PARKED, SYNC_OK, SYNC_REFUSED)))
-    put(s, t, c, If(syncs, SYNC_REFUSED, JOIN_REFUSED), error=RETRIABLE)
-
-
-def lost(s: State, t: After, c: Term) -> None:
-    """What was under way for a process that is gone is lost."""
-    t.when(s.life(c) == DOWN, s.wire(c) != IDLE)
-    clear(s, t, c)
-
-
-def stray_lost(s: State, t: After, c: Term) -> None:
-    """A late request or answer is lost."""
-    t.when(s.stray(c) != NO_STRAY)
-    clear_stray(s, t, c)
-
-
-STEPS = (
-    partitions_lost, partitions_revoked_to_join, join, join_with_any_claim,
-    join_answer_too_late, follow, lead, lead_too_late,
-    sync_answered, sync_answer_too_late, complete_after_reset, complete_of_old_subscription,
-    partitions_revoked, partitions_assigned,
-    id_given, id_given_too_late, try_again, told_to_rejoin, expelled, expelled_before, fails,
-    heartbeat_of_unknown, heartbeat_of_fenced, heartbeat_of_old, heartbeat_in_rebalance,
-    late_answer, late_answer_expels, late_answer_fails, refresh, resume, lost,
-)  # fmt: skip
-"""What the member does by itself."""
-
-FAULTS = (
-    lead_in_vain, heartbeat_late, commit_late, poll_too_late, unsubscribe, close, subscribe, resubscribe,
-    enforce_rebalance, start, crash, pause, hang, hang_in_assign, reconfigure, disconnect, stray_lost,
-)  # fmt: skip
-"""What the application, the operator and the network do to it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import z3
 from rebalance.specs.logic.language import State, Term
 from rebalance.specs.logic.specification import Specification
-from rebalance.specs.protocol import coordinator, environment, member
+from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import (
     AXIOMS,
@@ -26,9 +26,50 @@ from rebalance.specs.protocol.vocabulary import (
 )
 from z3 import And, Implies, Not
 
-MODULES = (member, coordinator, environment)
-
 Effect = Callable[..., None]
+
+MEMBER = (
+    member.partitions_lost, member.partitions_revoked_to_join, member.join, member.join_with_any_claim,
+    member.join_answer_too_late, member.follow, member.lead, member.lead_too_late, member.sync_answered,
+    member.sync_answer_too_late, member.complete_after_reset, member.complete_of_old_subscription,
+    member.partitions_revoked, member.partitions_assigned, member.id_given, member.id_given_too_late,
+    member.try_again, member.told_to_rejoin, member.expelled, member.expelled_before, member.fails,
+    heartbeats.heartbeat_of_unknown, heartbeats.heartbeat_of_fenced, heartbeats.heartbeat_of_old,
+    heartbeats.heartbeat_in_rebalance, heartbeats.late_answer, heartbeats.late_answer_expels,
+    heartbeats.late_answer_fails, process.refresh, process.resume, process.lost,
+)  # fmt: skip
+"""What the member does by itself."""
+
+MEMBER_FAULTS = (
+    member.lead_in_vain, heartbeats.heartbeat_late, heartbeats.commit_late, process.poll_too_late,
+    process.unsubscribe, process.close, process.subscribe, process.resubscribe, process.enforce_rebalance,
+    process.start, process.crash, process.pause, process.hang, process.hang_in_assign,
+    process.reconfigure, process.disconnect, process.stray_lost,
+)  # fmt: skip
+"""What the application, the operator and the network do to it."""
+
+COORDINATOR = (
+    coordinator.join_refused_without_id, coordinator.join_with_given_id, coordinator.join_of_static,
+    coordinator.join_of_member, coordinator.join_again, coordinator.static_returns,
+    coordinator.static_replaced, coordinator.join_of_unknown, coordinator.join_of_fenced,
+    coordinator.join_inconsistent, coordinator.join_phase_ends, coordinator.join_phase_ends_empty,
+    coordinator.join_answered, coordinator.join_of_removed, coordinator.join_of_replaced,
+    coordinator.sync_of_unknown, coordinator.sync_of_fenced, coordinator.sync_of_old,
+    coordinator.sync_in_rebalance, coordinator.sync_parks, coordinator.sync_of_settled,
+    coordinator.leader_syncs, coordinator.sync_parked_answered, coordinator.sync_parked_refused,
+    heartbeats.late_request_accepted, heartbeats.late_request_of_unknown,
+    heartbeats.late_request_of_fenced, heartbeats.late_request_of_old,
+    heartbeats.late_request_in_rebalance, coordinator.session_expires, coordinator.rebalance_timeout,
+    coordinator.sync_timeout,
+)  # fmt: skip
+"""What the coordinator does by itself."""
+
+COORDINATOR_FAULTS = (
+    coordinator.group_full, coordinator.append_fails, coordinator.session_lost,
+    coordinator.too_slow_to_join, coordinator.too_slow_to_sync, failover.failover,
+    failover.failover_while_loading, failover.group_expires, process.topics_change,
+)  # fmt: skip
+"""What goes wrong there, and in the cluster."""
 
 
 def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
@@ -38,23 +79,19 @@ def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) 
 
     Raises ValueError for one that takes the place of no action.
     """
-    effects = {effect.__name__: effect for effect in (*_effects(), member.lead_under(contract))}
+    every = (*MEMBER, *MEMBER_FAULTS, *COORDINATOR, *COORDINATOR_FAULTS)
+    effects: dict[str, Effect] = {effect.__name__: effect for effect in (*every, member.lead_under(contract))}
     for effect in instead:
         if effect.__name__ not in effects:
             raise ValueError(f"no action {effect.__name__!r} to be replaced")
         effects[effect.__name__] = effect
-    faults = {effect.__name__ for module in MODULES for effect in module.FAULTS}
+    faults = {effect.__name__ for effect in (*MEMBER_FAULTS, *COORDINATOR_FAULTS)}
     return Specification(
         vocabulary=VOCABULARY,
         axioms={name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()},
         initial=initial(VOCABULARY.state()),
         actions=tuple(VOCABULARY.action(effect, fault=name in faults) for name, effect in effects.items()),
     )
-
-
-def _effects() -> Iterator[Effect]:
-    """Every action, in the order of the files."""
-    return (effect for module in MODULES for effect in (*module.STEPS, *module.FAULTS))
 
 
 def initial(s: State) -> Term:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from rebalance.specs.logic.language import State, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
-from rebalance.specs.protocol.coordinator import accepts
+from rebalance.specs.protocol.heartbeats import accepts
 from rebalance.specs.protocol.member import owns, participates
 from rebalance.specs.protocol.protocol import Effect, protocol
 from rebalance.specs.protocol.vocabulary import (

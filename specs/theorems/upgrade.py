@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rebalance.specs.logic.language import After, State, Term
-from rebalance.specs.protocol import member
+from rebalance.specs.protocol import process
 from rebalance.specs.protocol.vocabulary import JOIN, JOIN_NEW, VOCABULARY, A, C, D, M
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
@@ -28,7 +28,7 @@ def shared(s: State, a: Term, *, but: Term | None = None) -> Term:
 
 def reconfigure(s: State, t: After, c: Term, a: Term) -> None:
     """A bounce of a legal upgrade: the new list has an assignor that everybody else has."""
-    member.reconfigure(s, t, c)
+    process.reconfigure(s, t, c)
     t.when(shared(s, a, but=c))
     t.where(t.lists(c, a))
 
