@@ -66,7 +66,7 @@ ORDER = {
     ),
     "gate": (
         *("gate.cli.console", "gate.targets.adapters", "gate.targets.java", "gate.targets", "gate.check"),
-        *("gate.traces", "gate.compare", "gate.engines", "gate.report", "gate.report.diagram"),
+        *("gate.traces", "gate.compare", "gate.report", "gate.report.diagram"),
         *("gate.report.terminal", "gate.report.html", "gate.report.ci", "gate.cli", "gate.cli.commands"),
         "gate",
     ),
@@ -89,7 +89,6 @@ TABLES = {"model.bugs.catalogue", "specs.theorems.outline", "specs.necessity.nec
 LONG: set[str] = {
     "gate.cli.commands.explore",
     "gate.cli.main",
-    "gate.engines.auditing",
     "gate.report.diagram.svg",
     "live.conformance.logs",
     "live.conformance.search",

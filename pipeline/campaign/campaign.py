@@ -144,6 +144,16 @@ class Campaign:
         return found
 
 
+@dataclass(frozen=True)
+class Failing:
+    """The smallest scenario of a campaign that breaks ``clause`` (as in its rows), one of ``scenarios``."""
+
+    clause: str
+    number: int
+    seed: int
+    scenarios: int
+
+
 def seed_of(seed: int, number: int) -> int:
     """The seed of scenario ``number`` of the campaign ``seed``: 62 bits, the same on every machine."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8]) >> 2

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.engines.campaigning import TargetPlayer
+from rebalance.gate.check.player import TargetPlayer
 from rebalance.live.processes.supervision import family
 from rebalance.model.values import RebalanceProtocol
 from rebalance.pipeline.campaign.campaign import PlaySeed, seed_of

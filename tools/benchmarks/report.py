@@ -76,10 +76,10 @@ def run(steps: int, members: int) -> Callable[[], str]:
 
 def recording(steps: int, members: int) -> Callable[[], str]:
     """An audit with one finding, among so many events of the group; its trace is read from disk."""
-    from rebalance.gate.engines.auditing import Audited, AuditPlan, AuditSource
     from rebalance.gate.report.html import audit
     from rebalance.gate.traces import recordings
     from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding, Recording
+    from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditSource
 
     from tests.gate.report.pages import HOSTILE
 

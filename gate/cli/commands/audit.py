@@ -11,6 +11,7 @@ import threading
 import time
 import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,15 +32,19 @@ from rebalance.gate.cli.console.terminal import (
 )
 
 if TYPE_CHECKING:
-    from rebalance.gate.engines.auditing import Audited, AuditPlan, TaskCount
     from rebalance.pipeline.audit.findings import Thresholds
-    from rebalance.pipeline.audit.records import LogFinding
+    from rebalance.pipeline.audit.records import Recording
+    from rebalance.pipeline.audit.result import Audited, AuditPlan
+    from rebalance.pipeline.audit.run import TaskCount
 
 SOURCES = ("java", "librdkafka", "broker", "events")
 """``rebalance.pipeline.audit.sources.KINDS``, which only Spark can import; a test compares them."""
 
 REPORTS = ("text", "json", "html")
 """Formats of its own; those of CI systems (`rebalance.gate.cli.writers.CI_WRITERS`) come to these."""
+
+TRACES = "traces"
+"""The directory of traces in that of an audit."""
 
 
 def add(commands: Any) -> None:
@@ -127,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
         return _follow(options)
     if options.once:
         raise UsageError("--once goes with --follow")
-    found = _audit(_plan(options), options)
+    found = _saved(_audit(_plan(options), options))
     # The files first: who pipes the text into `head` has them all the same.
     _write(found, reports, options)
     if options.format == "json":
@@ -147,8 +152,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> AuditPlan:
-    from rebalance.gate.engines.auditing import AuditPlan
     from rebalance.pipeline.audit.findings import CHECKS
+    from rebalance.pipeline.audit.result import AuditPlan
     from rebalance.pipeline.session import LOCAL
 
     if unknown := [name for name in options.check if name not in CHECKS]:
@@ -259,12 +264,13 @@ def _date(text: str) -> str:
 
 
 def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
-    from rebalance.gate.engines.auditing import InputError, audit
+    from rebalance.pipeline.audit.result import InputError
+    from rebalance.pipeline.audit.run import run_audit
     from rebalance.pipeline.session import SparkMissing
 
     try:
         with _ticker(options) as report_progress:
-            return audit(plan, report_progress)
+            return run_audit(plan, report_progress)
     except (SparkMissing, InputError) as error:
         _forget(plan)
         raise usage(error) from error
@@ -275,20 +281,27 @@ def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
 def _follow(options: argparse.Namespace) -> int:
     if len(options.paths) != 1:
         raise UsageError("--follow takes one directory, read with all below it, or one file")
-    from rebalance.gate.engines import following
-    from rebalance.gate.engines.auditing import InputError
     from rebalance.gate.report.terminal.audit import finding_text
-    from rebalance.gate.traces.recordings import finding_out
+    from rebalance.gate.traces import recordings
+    from rebalance.pipeline.audit.following import follow_logs
+    from rebalance.pipeline.audit.result import InputError
     from rebalance.pipeline.session import SparkMissing
 
     plan = _plan(options)
 
-    def report_findings(findings: Sequence[LogFinding]) -> None:
-        for one in findings:
-            print_out(json.dumps(finding_out(one)) if options.format == "json" else finding_text(one, plan))
+    def report(found: Sequence[Recording]) -> None:
+        for one in found:
+            recordings.save(one, plan.out / TRACES)
+        for one in found:
+            as_json = options.format == "json"
+            print_out(
+                json.dumps(recordings.finding_out(one.finding))
+                if as_json
+                else finding_text(one.finding, plan)
+            )
 
     try:
-        ended = following.follow(plan, options.every, once=options.once, report_findings=report_findings)
+        ended = follow_logs(plan, options.every, once=options.once, report=report)
     except (SparkMissing, InputError) as error:
         raise usage(error) from error
     except KeyboardInterrupt:
@@ -297,6 +310,19 @@ def _follow(options: argparse.Namespace) -> int:
     if ended.failed:
         print_err(f"ended: {ended.failed}; the same command goes on from here, with what is in {plan.out}")
     return int(ended.exit)
+
+
+def _saved(found: Audited) -> Audited:
+    """With the traces on disk; a directory that cannot be written to does not cost the verdict."""
+    from rebalance.gate.traces import recordings
+
+    paths: dict[str, str] = {}
+    try:
+        for one in found.recordings:
+            paths[one.finding.id] = str(recordings.save(one, found.plan.out / TRACES))
+    except OSError as error:
+        return replace(found, traces=paths, unsaved=str(error))
+    return replace(found, traces=paths)
 
 
 def _forget(plan: AuditPlan) -> None:

@@ -24,8 +24,9 @@ from rebalance.gate.cli.console.terminal import (
 )
 
 if TYPE_CHECKING:
-    from rebalance.gate.engines.campaigning import TargetPlayer, WalkPlayer
+    from rebalance.gate.check.player import TargetPlayer
     from rebalance.pipeline.campaign.campaign import Campaign
+    from rebalance.pipeline.campaign.walks import WalkPlayer
 
 SLICE, SLICE_OF_PROGRAM = 20_000, 2_000
 """Scenarios that a kill may cost; a program answers about a tenth as fast as a Python target."""
@@ -173,9 +174,9 @@ def _player(options: argparse.Namespace) -> TargetPlayer | WalkPlayer:
 
 def _walks(options: argparse.Namespace) -> WalkPlayer:
     from rebalance.explore.groups.scenarios import ScenarioError, scenario
-    from rebalance.gate.engines.campaigning import WalkPlayer
     from rebalance.model.bugs.profiles import broker, client
     from rebalance.model.protocol.group import machine
+    from rebalance.pipeline.campaign.walks import WalkPlayer
 
     mixes = tuple(options.profile) or (("as-specified",),)
     try:
@@ -204,7 +205,7 @@ def _walks(options: argparse.Namespace) -> WalkPlayer:
 
 def _histories(options: argparse.Namespace) -> TargetPlayer:
     """The player for a target; starts it once in a process of its own, to hear what it is."""
-    from rebalance.gate.engines.campaigning import TargetPlayer
+    from rebalance.gate.check.player import TargetPlayer
     from rebalance.gate.targets.resolve import TargetError, resolve
     from rebalance.gate.targets.session import Session
     from rebalance.model.values import RebalanceProtocol
@@ -252,9 +253,11 @@ def _shrink(
 ) -> dict[str, str]:
     """Make the smallest failing scenario of each clause small, and the first of each way to be lost, and
     save them; clause -> path."""
-    from rebalance.gate.engines.campaigning import Failing, TargetPlayer, shrink_histories, shrink_walks
+    from rebalance.gate.check.player import TargetPlayer, shrink_histories
     from rebalance.gate.targets.resolve import TargetError
-    from rebalance.gate.traces import files
+    from rebalance.gate.traces import counterexamples, files, runs
+    from rebalance.pipeline.campaign.campaign import Failing
+    from rebalance.pipeline.campaign.walks import shrink_walks
     from rebalance.pipeline.progress import progress
 
     failing = [Failing(row.clause, row.number, row.seed, row.scenarios) for row in found["clauses"]]
@@ -266,16 +269,21 @@ def _shrink(
         if options.traces is None:
             files.make_root(ROOT)
         out = options.traces or ROOT / files.FAILURES
-        if isinstance(player, TargetPlayer):
-            small = shrink_histories(
-                player, failing, tuple(lost.values()), seed=campaign.seed, played=campaign.scenarios, out=out
-            )
-        else:
-            small = shrink_walks(player, failing, out=out)
         with progress("traces", len(failing), quiet=options.no_progress) as report_progress:
-            for clause, path in small:
-                paths[clause] = path
-                report_progress(len(paths))
+            if isinstance(player, TargetPlayer):
+                small = shrink_histories(
+                    player, failing, tuple(lost.values()), seed=campaign.seed, played=campaign.scenarios
+                )
+                for row in small.clauses:
+                    if row.finding is not None:
+                        trace = counterexamples.of(
+                            row.finding, small.target, small.profile, small.suite_version
+                        )
+                        paths[row.id] = str(counterexamples.save(trace, out))
+            else:
+                for clause, run in shrink_walks(player, failing):
+                    paths[clause] = str(runs.save(run, out))
+                    report_progress(len(paths))
     except (OSError, TargetError) as error:
         print_err(f"the traces cannot be made: {error}")
     except KeyboardInterrupt:

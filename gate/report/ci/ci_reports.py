@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rebalance.explore.groups.exploration import ExplorationViolation, Explored
     from rebalance.explore.groups.runs import SavedRun
     from rebalance.explore.groups.upgrades import UpgradeOutcome
-    from rebalance.gate.engines.auditing import Audited
     from rebalance.pipeline.audit.records import LogFinding
+    from rebalance.pipeline.audit.result import Audited
     from rebalance.properties.group.clauses import ProtocolClause
     from rebalance.specs.logic.prover import ProofOutcome
     from rebalance.specs.logic.specification import Theorem
@@ -254,9 +254,9 @@ def audited(found: Audited) -> CiReport:
 
 
 def _checked(found: Audited, name: str) -> CiCase:
-    from rebalance.gate.engines.auditing import AuditTally
     from rebalance.gate.report.terminal.audit import finding_text
     from rebalance.pipeline.audit.findings import CHECKS
+    from rebalance.pipeline.audit.result import AuditTally
 
     check = CHECKS[name]
     rule = CiRule(id=check.id, level=Level(check.level), sentence=check.sentence, source=check.source)

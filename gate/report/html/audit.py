@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from importlib.metadata import version
 
-from rebalance.gate.engines.auditing import Audited
 from rebalance.gate.report.diagram.log_diagram import of_recording
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup
@@ -19,6 +18,7 @@ from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import TraceError
 from rebalance.pipeline.audit.findings import CHECKS
 from rebalance.pipeline.audit.records import LogFinding
+from rebalance.pipeline.audit.result import Audited
 
 MOST_FINDINGS = 200
 MOST_CHARTS = 40

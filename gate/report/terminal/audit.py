@@ -12,12 +12,12 @@ from typing import Any
 
 from rebalance.gate.cli.console.terminal import ROOT
 from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, listed, pad, shorten
-from rebalance.gate.engines.auditing import Audited, AuditPlan, AuditTally
 from rebalance.gate.report.times import lasted, span
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
 from rebalance.pipeline.audit.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding
+from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally
 from rebalance.properties.verdict import Verdict
 
 WIDTH = 110

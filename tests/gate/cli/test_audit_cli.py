@@ -19,11 +19,13 @@ from types import SimpleNamespace
 
 import pytest
 from rebalance.gate.cli.commands import audit as audit_cli
-from rebalance.gate.engines import auditing
-from rebalance.gate.engines.auditing import AuditPlan, InputError, audit
 from rebalance.gate.traces import recordings
+from rebalance.pipeline.audit import run as audit_run
+from rebalance.pipeline.audit import tables
 from rebalance.pipeline.audit.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.records import LogEvent
+from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally, InputError
+from rebalance.pipeline.audit.run import run_audit
 from rebalance.pipeline.session import SparkMissing
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -41,9 +43,9 @@ def plans(monkeypatch):
 
     def note(plan, report_progress):
         plans.append(plan)
-        return auditing.Audited(plan=plan, events=1, groups=1)
+        return Audited(plan=plan, events=1, groups=1)
 
-    monkeypatch.setattr(auditing, "audit", note)
+    monkeypatch.setattr(audit_run, "run_audit", note)
     return plans
 
 
@@ -147,7 +149,7 @@ def test_what_is_missing_is_said_in_one_line(rebalance, monkeypatch, tmp_path, e
     def fail(plan, report_progress):
         raise error
 
-    monkeypatch.setattr(auditing, "audit", fail)
+    monkeypatch.setattr(audit_run, "run_audit", fail)
     ran = rebalance("audit", "x")
     assert (ran.code, ran.out, ran.err) == (Exit.USAGE, "", f"rebalance: {error}\n")
     assert [p.name for p in (tmp_path / ".rebalance").iterdir() if p.is_dir()] == []
@@ -269,7 +271,7 @@ def made(spark, monkeypatch, tmp_path):
         )  # fmt: skip
         monkeypatch.setattr(sources, "read", lambda *arguments, **options: read)
         monkeypatch.setattr(judging, "audit", lambda events, limits: judged)
-        return audit(AuditPlan(paths=("logs",), out=tmp_path / "out [1]", **plan))
+        return run_audit(AuditPlan(paths=("logs",), out=tmp_path / "out [1]", **plan))
 
     (tmp_path / "out [1]").mkdir()
     return run
@@ -323,8 +325,9 @@ def test_an_audit_from_end_to_end(made, tmp_path):
 @pytest.mark.slow
 def test_what_is_collected_is_bounded(made, monkeypatch):
     """No check crowds out another; a trace has those concerned, and of the rest what is nearest."""
-    for name, most in (("MOST_FINDINGS", 5), ("MOST_TRACES", 2), ("MOST_EVENTS", 4)):
-        monkeypatch.setattr(auditing, name, most)
+    monkeypatch.setattr(audit_run, "MOST_FINDINGS", 5)
+    monkeypatch.setattr(audit_run, "MOST_TRACES", 2)
+    monkeypatch.setattr(tables, "MOST_EVENTS", 4)
     rows = [found(n, seconds=n) for n in range(9)]
     rows += [found(20, "stranded", seconds=1), found(21, "stranded", seconds=2, certain=False)]
     rows += [found(30, "long-pause", group="h")]
@@ -345,16 +348,14 @@ def test_what_is_collected_is_bounded(made, monkeypatch):
 def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
     from pyspark.errors import AnalysisException, SparkRuntimeException
 
-    monkeypatch.setattr(auditing, "session", lambda *arguments, **options: contextlib.nullcontext())
+    monkeypatch.setattr(audit_run, "session", lambda *arguments, **options: contextlib.nullcontext())
 
     def ended_by(error, *, signalled=False):
         def known(spark, one):
             return replace(
                 one,
                 events=1,
-                tallies=(
-                    auditing.AuditTally(check="owned-twice", findings=1, certain=1, groups=1, longest=7.9),
-                ),
+                tallies=(AuditTally(check="owned-twice", findings=1, certain=1, groups=1, longest=7.9),),
             )
 
         def stage(spark, one):
@@ -363,8 +364,8 @@ def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
                     signal.raise_signal(signal.SIGINT)
             raise error
 
-        monkeypatch.setattr(auditing, "STAGES", {"reading": known, "checking": stage})
-        return audit(AuditPlan(paths=("logs",), out=tmp_path))
+        monkeypatch.setattr(audit_run, "STAGES", {"reading": known, "checking": stage})
+        return run_audit(AuditPlan(paths=("logs",), out=tmp_path))
 
     one = ended_by(KeyboardInterrupt())
     assert (one.interrupted, one.stage, one.verdict, one.exit) == (True, "checking", Verdict.VIOLATION, 130)
@@ -390,22 +391,24 @@ def test_logs_that_cannot_be_read_are_the_users_concern(rebalance, monkeypatch):
         raise ValueError("none.log: no such file")
 
     monkeypatch.setattr(sources, "read", read)
-    monkeypatch.setattr(auditing, "session", lambda *arguments, **options: contextlib.nullcontext())
+    monkeypatch.setattr(audit_run, "session", lambda *arguments, **options: contextlib.nullcontext())
     ran = rebalance("audit", "none.log", "/logs/*.gz", "s3a://bucket/x")
     assert (ran.code, ran.err) == (Exit.USAGE, "rebalance: none.log: no such file\n")
     # Spark need not run in this directory.
     assert paths_read == [str(Path.cwd() / "none.log"), "/logs/*.gz", "s3a://bucket/x"]
 
 
-def test_traces_that_cannot_be_saved_do_not_cost_the_verdict(monkeypatch, tmp_path):
-    (tmp_path / "traces").touch()
-    monkeypatch.setattr(auditing, "_around", lambda *arguments: {})
-    row = {**found(1), "began": "2026-11-21T18:00:00Z", "places": []}
-    one = auditing.Audited(
-        plan=AuditPlan(paths=("logs",), out=tmp_path), events=1, findings=(auditing._finding(row),)
-    )
-    assert auditing._record(None, one).traces == {}
-    assert "traces" in auditing._record(None, one).unsaved
+def test_traces_that_cannot_be_saved_do_not_cost_the_verdict(rebalance, monkeypatch):
+    def full(plan, report_progress):
+        (plan.out / "traces").touch()
+        one = tables.finding({**found(1), "began": "2026-11-21T18:00:00Z", "places": []})
+        saved = audit_run.recording(plan, one, ())
+        return Audited(plan=plan, events=1, groups=1, findings=(one,), recordings=(saved,))
+
+    monkeypatch.setattr(audit_run, "run_audit", full)
+    ran = rebalance("audit", "x", "--out", "o")
+    assert ran.code == Exit.CONFORMANT
+    assert "the traces cannot be saved" in ran.out
 
 
 @pytest.fixture
@@ -419,11 +422,11 @@ def example(tmp_path):
 def test_ctrl_c_ends_it_and_keeps_what_is_known(example):
     code = (
         "import sys\nfrom rebalance.gate.cli import main as cli\n"
-        "from rebalance.gate.engines import auditing\n"
+        "from rebalance.pipeline.audit import run\n"
         "def wait(spark, found):\n"
         "    print('ready', file=sys.stderr, flush=True)\n"
         "    spark.range(10**15).selectExpr('sum(id * id % 7)').collect()\n"
-        "auditing.STAGES['checking'] = wait\n"
+        "run.STAGES['checking'] = wait\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     argv = ["audit", "audit", "--out", "out", "--master", "local[1]", "--memory", "1g"]

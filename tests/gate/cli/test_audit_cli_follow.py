@@ -58,7 +58,7 @@ Identifier: [id = 6, runId = c]"""
 )  # fmt: skip
 def test_what_cannot_be_read_is_no_bug_and_a_bug_is(text, reason):
     from pyspark.errors import StreamingQueryException
-    from rebalance.gate.engines.following import failure
+    from rebalance.pipeline.audit.failures import failure
 
     assert failure(StreamingQueryException(text)) == reason
     assert failure(RuntimeError(text)) == ""  # not of the stream

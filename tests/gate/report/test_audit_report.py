@@ -12,7 +12,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 from rebalance.gate.cli.console.text import columns
-from rebalance.gate.engines.auditing import (
+from rebalance.gate.report.html import audit as audit_html
+from rebalance.gate.report.terminal.audit import data, headline, render
+from rebalance.gate.traces import recordings
+from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.records import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
+from rebalance.pipeline.audit.result import (
     Audited,
     AuditedGroup,
     AuditPlan,
@@ -21,13 +26,8 @@ from rebalance.gate.engines.auditing import (
     Clock,
     Malformed,
     Pause,
-    file_name,
 )
-from rebalance.gate.report.html import audit as audit_html
-from rebalance.gate.report.terminal.audit import data, headline, render
-from rebalance.gate.traces import recordings
-from rebalance.pipeline.audit.findings import CHECKS, Thresholds
-from rebalance.pipeline.audit.records import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
+from rebalance.pipeline.audit.tables import file_name
 from rebalance.properties.verdict import Exit, Verdict
 
 ROOT = Path(__file__).parents[3]

@@ -236,7 +236,7 @@ def test_a_list_keeps_its_schema(rebalance, argv):
 
 WRITTEN = {
     "gate.cli.commands.audit.run": "audit",
-    "gate.cli.commands.audit._follow.report_findings": "finding",
+    "gate.cli.commands.audit._follow.report": "finding",
     "gate.cli.commands.audit._write": "audit",
     "gate.cli.commands.audit._listed": "checks",
     "gate.cli.commands.bugs._list": "bugs",
@@ -276,7 +276,6 @@ OTHERS = {
 OURS = {
     "gate.compare.compare._enlist": "read by compare itself",
     "gate.compare.compare._save": "read by compare itself",
-    "gate.engines.following._settle": "read by audit --follow itself",
     "gate.check.resume.save": "read by check --resume itself",
     "live.processes.program.sent": "to a program of ours",
     "live.clusters.mock.main.emit": "to the process that started it",

@@ -429,11 +429,14 @@ def test_random_runs_of_librdkafka(tmp_path: Path, seed: int) -> None:
 @with_mock
 @with_java
 def test_the_audit_on_spark_reads_the_record_and_agrees(tmp_path: Path) -> None:
-    from rebalance.gate.engines.auditing import AuditPlan, audit
+    from rebalance.pipeline.audit.result import AuditPlan
+    from rebalance.pipeline.audit.run import run_audit
 
     made = record(tmp_path, "confluent:3", "pause")
     shared = ("owned-twice", "granted-before-revoked", "owned-by-zombie")
-    found = audit(AuditPlan(paths=(str(made.out / "events.jsonl"),), out=tmp_path / "audit", checks=shared))
+    found = run_audit(
+        AuditPlan(paths=(str(made.out / "events.jsonl"),), out=tmp_path / "audit", checks=shared)
+    )
     assert found.malformed == 0
     assert found.events > 0
     assert {(one.check, one.topic, one.partition) for one in found.findings} == {

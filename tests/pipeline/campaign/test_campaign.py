@@ -291,8 +291,8 @@ def players(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tmp_path):
-    from rebalance.gate.engines.campaigning import WalkPlayer
     from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance.pipeline.campaign.walks import WalkPlayer
 
     player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 60
     argv = [sys.executable, "-m", "rebalance.gate.cli.main", "campaign", "eager", "--members", "2"]

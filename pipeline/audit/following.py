@@ -1,30 +1,22 @@
 """An audit that goes on while logs are written: what it has found by now, as it finds it.
 
-Nothing here prints; ``report_findings`` gets the findings.
+Nothing here prints or saves findings; ``report`` gets them.
 """
 
 from __future__ import annotations
 
-import builtins
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from rebalance.gate.engines.auditing import (
-    AuditPlan,
-    InputError,
-    as_findings,
-    noticed,
-    of_spark,
-    spark_message,
-)
-from rebalance.gate.traces import files, recordings
-from rebalance.pipeline.audit.findings import CHECKS
+from pyspark.sql import DataFrame
+from rebalance.pipeline.audit import tables
+from rebalance.pipeline.audit.failures import failure, noticed
+from rebalance.pipeline.audit.follow import Watch, follow
 from rebalance.pipeline.audit.records import LogFinding, Recording
+from rebalance.pipeline.audit.result import AuditPlan, InputError
+from rebalance.pipeline.audit.run import recording
 from rebalance.pipeline.session import session
 from rebalance.properties.verdict import Exit
 
@@ -56,14 +48,14 @@ class Followed:
         return Exit.INCONCLUSIVE if self.doubtful or self.failed else Exit.CONFORMANT
 
 
-def follow(
-    plan: AuditPlan, every: float, *, once: bool, report_findings: Callable[[Sequence[LogFinding]], None]
+def follow_logs(
+    plan: AuditPlan, every: float, *, once: bool, report: Callable[[Sequence[Recording]], None]
 ) -> Followed:
     """Follow the one directory or file of the plan until Ctrl-C, or with ``once`` to its present end.
 
-    Goes on where a run with the same ``plan.out`` had come to. Each finding is saved as a trace below it and
-    then told. What cannot be read or written any more ends it, ``failed``. Raises InputError when that
-    directory is of another run, SparkMissing, and KeyboardInterrupt.
+    Goes on where a run with the same ``plan.out`` had come to. ``report`` gets what is found as it is found,
+    to be saved and shown. What cannot be read or written any more ends it, ``failed``. Raises InputError when
+    that directory is of another run, SparkMissing, and KeyboardInterrupt.
     """
     (path,) = plan.absolute
     if not Path(path).exists():
@@ -71,27 +63,12 @@ def follow(
     _settle(plan, path)
     followed = Followed()
 
-    def new(frame: Any) -> None:
+    def new(frame: DataFrame) -> None:
         nonlocal followed
-        found = [one for one in as_findings(frame) if not plan.checks or one.check in plan.checks]
-        found = [one for one in found if not plan.groups or one.group in plan.groups]
-        for one in found:
-            check = CHECKS[one.check]
-            suite = version("rebalance-verifier")
-            saved = Recording(
-                finding=one,
-                rule=check.sentence,
-                source=check.source,
-                events=one.places,
-                origin=plan.origin,
-                suite_version=suite,
-            )
-            recordings.save(saved, plan.out / "traces")
+        found = [one for one in map(tables.finding, tables.rows(frame)) if plan.wants(one)]
         followed = followed.and_also(plan, found)
         if found:
-            report_findings(found)
-
-    from rebalance.pipeline.audit.follow import Watch, follow
+            report([recording(plan, one, one.places) for one in found])
 
     watch = Watch(
         path=path,
@@ -120,26 +97,6 @@ def follow(
     return followed
 
 
-def failure(error: Exception) -> str:
-    """What could not be read or written any more, in one line; nothing if a mistake of ours ended the stream.
-
-    Of an exception that was raised in Python while Spark called it, Spark shows the traceback; the lines
-    without indent name what was raised.
-    """
-    text = str(error)
-    if not of_spark(error):
-        return ""
-    if "Traceback (most recent call last)" not in text:
-        return spark_message(error).rpartition("terminated with exception: ")[2]
-    for name, why in re.findall(r"^((?:\w+\.)*\w+): (.+)$", text, re.M):
-        kind = getattr(builtins, name, None)
-        if isinstance(kind, type) and issubclass(kind, OSError):
-            return str(why)
-        if name.startswith(("py4j.", "pyspark.")) and not name.endswith("AnalysisException"):
-            return str(why)
-    return ""
-
-
 def _settle(plan: AuditPlan, path: str) -> None:
     """Note what is followed in this directory, or refuse to follow something else in it."""
     settings = {"path": path, "source": plan.kind, "zone": plan.zone, **asdict(plan.thresholds)}
@@ -147,7 +104,9 @@ def _settle(plan: AuditPlan, path: str) -> None:
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        files.write(file, json.dumps(settings, indent=2) + "\n")
+        draft = file.with_suffix(".draft")
+        draft.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        draft.replace(file)
         return
     except ValueError as error:
         raise InputError(f"{file}: {error}; remove {plan.out} to begin anew") from error

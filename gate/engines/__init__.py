@@ -1,1 +1,0 @@
-"""One run of each engine from end to end."""

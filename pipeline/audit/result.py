@@ -1,0 +1,218 @@
+"""What to audit and how, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rebalance.pipeline.audit.findings import CHECKS, AuditCheck, Thresholds
+from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
+from rebalance.pipeline.session import LOCAL
+from rebalance.properties.verdict import Exit, Verdict
+
+
+class InputError(ValueError):
+    """Logs that cannot be read; the text says which and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan:
+    """What to audit and how.
+
+    ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
+    tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
+    ``rebalance.pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
+    ``level``: the weakest that fails a run.
+    """
+
+    paths: tuple[str, ...]
+    out: Path
+    data: str = ""
+    master: str = LOCAL
+    memory: str = "4g"
+    kind: str | None = None
+    zone: str = "UTC"
+    date: str | None = None
+    groups: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    level: str = "liveness"
+    thresholds: Thresholds = field(default_factory=Thresholds)
+
+    def table(self, name: str) -> str:
+        """Where the table of this name is."""
+        return f"{self.data or self.out}/{name}"
+
+    @property
+    def absolute(self) -> tuple[str, ...]:
+        """The paths, local ones from the root on: Spark need not run in this directory."""
+        here = literal(str(Path.cwd()))
+        return tuple(path if "://" in path else os.path.join(here, path) for path in self.paths)
+
+    @property
+    def chosen_checks(self) -> tuple[AuditCheck, ...]:
+        """The checks, the gravest first."""
+        chosen = [c for c in CHECKS.values() if not self.checks or c.id in self.checks]
+        return tuple(sorted(chosen, key=lambda c: LEVELS.index(c.level)))
+
+    def gates(self, level: str) -> bool:
+        """Whether a finding of this level fails the run."""
+        return LEVELS.index(level) <= LEVELS.index(self.level)
+
+    def wants(self, found: LogFinding) -> bool:
+        """Whether a finding is of a check and a group that are looked at."""
+        return (not self.checks or found.check in self.checks) and (
+            not self.groups or found.group in self.groups
+        )
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a trace says about where it comes from."""
+        origin: dict[str, Any] = {"paths": list(self.paths), "zone": self.zone}
+        if self.kind:
+            origin["source"] = self.kind
+        return {
+            **origin,
+            **{name: value for name, value in asdict(self.thresholds).items() if value is not None},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSource:
+    """What was read of one kind of log. ``source`` is "" for lines that nothing recognised."""
+
+    source: str
+    files: int
+    lines: int
+    recognised: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A line that should have been an event."""
+
+    file: str
+    line: int
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTally:
+    """The findings of one check: how many, how many of them certain, in how many groups, the longest."""
+
+    check: str
+    findings: int
+    certain: int
+    groups: int
+    longest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedGroup:
+    """What is to be said of a group. ``settled``: it was, when the log ended."""
+
+    group: str
+    consumers: int
+    partitions: int
+    events: int
+    rebalances: int
+    first: str | None
+    last: str | None
+    settled: bool | None
+    findings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """How long the partitions of a group were with nobody when they changed hands, in seconds."""
+
+    group: str
+    handovers: int
+    p50: float | None
+    p95: float | None
+    longest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """By how many seconds the clock of a host is ahead of the others, and how sure that is."""
+
+    host: str
+    ahead: float | None
+    spread: float | None
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """What came of it. ``findings``: the first; ``recordings``: of the first of these, with what is around
+    them; ``traces``: id of a finding -> the file that whoever has run the audit saved its recording to.
+
+    ``broken`` and ``groups`` count groups: those with a finding that fails the run, and all. ``stage`` is
+    what was being done when it was ``interrupted`` or ``failed`` (with Spark's words), "" when it ended.
+    """
+
+    plan: AuditPlan
+    sources: tuple[AuditSource, ...] = ()
+    files: int = 0
+    events: int = 0
+    malformed: int = 0
+    first_malformed: tuple[Malformed, ...] = ()
+    tallies: tuple[AuditTally, ...] = ()
+    broken: int = 0
+    groups: int = 0
+    findings: tuple[LogFinding, ...] = ()
+    recordings: tuple[Recording, ...] = ()
+    worst: tuple[AuditedGroup, ...] = ()
+    pauses: tuple[Pause, ...] = ()
+    clocks: tuple[Clock, ...] = ()
+    traces: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    stage: str = ""
+    interrupted: bool = False
+    failed: str = ""
+    unsaved: str = ""
+    """Why traces are missing."""
+
+    @property
+    def lines(self) -> int:
+        """How many lines were read."""
+        return sum(source.lines for source in self.sources)
+
+    @property
+    def recognised(self) -> int:
+        """How many of them say something."""
+        return sum(source.recognised for source in self.sources)
+
+    def count(self, *, gating: bool, certain: bool) -> int:
+        """How many findings there are of the levels that fail the run (or the others), certain or not."""
+        rows = [t for t in self.tallies if self.plan.gates(CHECKS[t.check].level) == gating]
+        return sum(t.certain if certain else t.findings - t.certain for t in rows)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is certain first; then whether all was read and judged, and nothing may be there."""
+        if self.count(gating=True, certain=True):
+            return Verdict.VIOLATION
+        unfinished = self.stage or not self.events or self.count(gating=True, certain=False)
+        return Verdict.INCONCLUSIVE if unfinished else Verdict.CONFORMANT
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code."""
+        return Exit.of(self.verdict, interrupted=self.interrupted)
+
+
+def absolute(path: str) -> str:
+    """A local path from the root on; a URL as it is."""
+    return path if "://" in path else os.path.abspath(path)
+
+
+def literal(path: str) -> str:
+    """A path to read from that is no pattern, whatever is in its name."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
