@@ -95,7 +95,6 @@ LONG: set[str] = {
     "live.replay.replayer",
     "properties.assignors.clauses",
     "properties.group.clauses",
-    "specs.tla.module",
 }
 """Modules that are too long; to be paid back."""
 

@@ -21,7 +21,8 @@ from rebalance.specs.logic.language import ANY, Vocabulary
 from rebalance.specs.logic.universe import Universe
 from rebalance.specs.theorems import safety
 from rebalance.specs.tla import group as tla_group
-from rebalance.specs.tla.module import RESERVED, Export, camel, configuration, model, module
+from rebalance.specs.tla.module import configuration, model, module
+from rebalance.specs.tla.names import RESERVED, Export, camel
 
 # -- a toy that has one of everything ------------------------------------------------------------------
 
@@ -695,7 +696,7 @@ def test_tlc_counts_the_same_states_of_a_group_with_few_faults(tmp_path):
 
 # -- the text in the repository ------------------------------------------------------------------------
 
-SPECS = Path(__file__).parents[3] / "specs"
+SPECS = Path(__file__).parents[3] / "specs" / "tla"
 
 
 @pytest.mark.slow
