@@ -23,7 +23,7 @@ from rebalance.specs.tla.layout import (
     TlaNode,
     listed,
 )
-from rebalance.specs.tla.names import Names, ranges
+from rebalance.specs.tla.names import TlaNames, ranges
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TermReader:
     ``assigned``: the symbols whose next value has to be told from the present one.
     """
 
-    names: Names
+    names: TlaNames
     scope: Mapping[str, str] = field(default_factory=dict)
     bound: tuple[str, ...] = ()
     assigned: frozenset[str] = frozenset()
@@ -151,6 +151,6 @@ def choice(condition: TlaNode, yes: TlaNode, no: TlaNode) -> TlaNode:
     return no if condition == FALSE else IfThenElse(condition, yes, no)
 
 
-def closed(names: Names, formula: Term) -> list[str]:
+def closed(names: TlaNames, formula: Term) -> list[str]:
     node = TermReader(names).node(names.vocabulary.close(formula))
     return listed(node.operator, node.items) if isinstance(node, Junction) else node.lines(WIDTH - 2)

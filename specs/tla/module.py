@@ -39,7 +39,7 @@ from rebalance.specs.tla.layout import (
     indent,
     listed,
 )
-from rebalance.specs.tla.names import Export, Names, elements_of, function_set, ranges, same_names, set_of
+from rebalance.specs.tla.names import Export, TlaNames, elements_of, function_set, ranges, same_names, set_of
 
 
 def module(export: Export) -> str:
@@ -47,7 +47,7 @@ def module(export: Export) -> str:
 
     Raises ValueError for a formula without a counterpart: a free letter, arithmetic.
     """
-    names = Names(export)
+    names = TlaNames(export)
     return _file(
         export.name,
         comment(export.text),
@@ -68,7 +68,7 @@ def model(export: Export, sizes: Mapping[str, int], definitions: Mapping[str, st
     each of ``naturals`` its greatest; ``definitions`` gives each fixed symbol that is not ``rendered`` its
     TLA+ text, in which the elements may occur. Raises ValueError if one is missing or unknown.
     """
-    names = Names(export)
+    names = TlaNames(export)
     elements = elements_of(names, sizes)
     same_names("definitions", [symbol.name for symbol in names.fixed], definitions)
     return _file(
@@ -91,7 +91,7 @@ def configuration(
 
     Generations run out in every small model, so run TLC with ``-deadlock``: the end of a run is no error.
     """
-    names = Names(export)
+    names = TlaNames(export)
     chosen = export.invariants if invariants is None else invariants
     lines = [f"SPECIFICATION {'FairSpec' if fair else 'Spec'}", "CONSTANTS"]
     for sort, elements in elements_of(names, sizes).items():
@@ -105,7 +105,7 @@ def configuration(
 # -- actions -------------------------------------------------------------------------------------------
 
 
-def _action(names: Names, name: str, action: SpecAction) -> list[str]:
+def _action(names: TlaNames, name: str, action: SpecAction) -> list[str]:
     reader = TermReader(names, names.parameters(action))
     effects = {symbol: _assignment(reader, symbol, action) for symbol in action.assigned}
     effects = {symbol: effect for symbol, effect in effects.items() if effect != TRUE}
@@ -128,7 +128,7 @@ def _action(names: Names, name: str, action: SpecAction) -> list[str]:
     return [*comment(action.text), *comment("(A fault.)" if action.fault else ""), *definition(head, lines)]
 
 
-def _grouped(names: Names, symbols: Sequence[str]) -> list[str]:
+def _grouped(names: TlaNames, symbols: Sequence[str]) -> list[str]:
     """The groups that are all in ``symbols``, and the variables of the rest."""
     groups = {name: group for name, group in names.export.groups.items() if set(group) <= set(symbols)}
     inside = {symbol for group in groups.values() for symbol in group}
@@ -211,7 +211,7 @@ def _next_value(
     return Brackets(f"{head} EXCEPT", tuple(updates))
 
 
-def _effective(names: Names, parts: Sequence[Part]) -> list[Part]:
+def _effective(names: TlaNames, parts: Sequence[Part]) -> list[Part]:
     """Those assignments that no later one overrides everywhere."""
     kept: list[Part] = []
     for key, value in parts:
@@ -227,7 +227,7 @@ def _effective(names: Names, parts: Sequence[Part]) -> list[Part]:
     return kept
 
 
-def _places(names: Names, symbol: Symbol, parts: Sequence[Part]) -> list[Term]:
+def _places(names: TlaNames, symbol: Symbol, parts: Sequence[Part]) -> list[Term]:
     """One variable for each argument of ``symbol``, with the assignments' letters where they have some."""
     written = [
         [str(key[i]) for key, _ in parts if names.is_letter(key[i])] for i in range(len(symbol.arguments))
@@ -252,7 +252,7 @@ class _Conjunct(NamedTuple):
     symbols: frozenset[str]
 
 
-def _initial(names: Names) -> list[str]:
+def _initial(names: TlaNames) -> list[str]:
     """A list that TLC can execute: what the condition defines is assigned, the rest chosen and tested."""
     conjuncts = list(_conjuncts(names, names.vocabulary.close(names.export.initial), []))
     todo = {symbol.name: symbol for symbol in names.vocabulary.mutable}
@@ -281,7 +281,7 @@ def _initial(names: Names) -> list[str]:
     return listed("/\\", [item for item in items if item != TRUE] or [TRUE])
 
 
-def _conjuncts(names: Names, formula: Term, variables: list[Term]) -> Iterator[_Conjunct]:
+def _conjuncts(names: TlaNames, formula: Term, variables: list[Term]) -> Iterator[_Conjunct]:
     if z3.is_and(formula):
         for part in formula.children():
             yield from _conjuncts(names, part, variables)
@@ -339,7 +339,7 @@ def _file(name: str, *paragraphs: Sequence[str]) -> str:
     return "\n\n".join("\n".join(lines) for lines in ([head], *paragraphs, [foot]) if lines) + "\n"
 
 
-def _constants(names: Names) -> Iterator[list[str]]:
+def _constants(names: TlaNames) -> Iterator[list[str]]:
     export = names.export
     rows = [(sort, "", "") for sort in names.unbounded]
     rows += [(greatest, "Nat", f"the greatest {sort}") for sort, greatest in export.naturals.items()]
@@ -355,7 +355,7 @@ def _constants(names: Names) -> Iterator[list[str]]:
         yield definition(f"ASSUME {names.axioms[key]}", closed(names, formula))
 
 
-def _variables(names: Names) -> Iterator[list[str]]:
+def _variables(names: TlaNames) -> Iterator[list[str]]:
     symbols = names.vocabulary.mutable
     yield _declared(
         "VARIABLES", [(names.of(symbol), names.type(symbol), symbol.meaning) for symbol in symbols]
@@ -380,7 +380,7 @@ def _declared(keyword: str, rows: Sequence[tuple[str, str, str]]) -> list[str]:
     return [keyword, *lines] if lines else []
 
 
-def _behaviours(names: Names) -> Iterator[list[str]]:
+def _behaviours(names: TlaNames) -> Iterator[list[str]]:
     steps, fair = [], []
     for name, action in names.actions:
         bounds, call = names.call(name, action)

@@ -56,7 +56,7 @@ def camel(name: str) -> str:
     return "".join(word[0].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", name) if word)
 
 
-class Names:
+class TlaNames:
     """Who is called what: no name twice, and none that TLA+ reserves."""
 
     def __init__(self, export: Export) -> None:
@@ -138,7 +138,7 @@ def ranges(texts: Sequence[str], sorts: Sequence[Term]) -> str:
     return ", ".join(f"{', '.join(members)} \\in {sort}" for sort, members in groups)
 
 
-def elements_of(names: Names, sizes: Mapping[str, int]) -> dict[str, list[str]]:
+def elements_of(names: TlaNames, sizes: Mapping[str, int]) -> dict[str, list[str]]:
     """The elements of each constant set."""
     same_names("sizes", [*names.unbounded, *names.export.naturals], sizes)
     return {
