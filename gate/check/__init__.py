@@ -12,7 +12,8 @@ def assert_conforms(target_spec: str, scenario: dict[str, object], clause_id: st
     from rebalance.gate.check.search import replay
     from rebalance.gate.targets.resolve import resolve
     from rebalance.gate.targets.session import Session
-    from rebalance.properties.assignors.clauses import CLAUSES, violation
+    from rebalance.properties.assignors.clause import violation
+    from rebalance.properties.assignors.clauses import CLAUSES
     from rebalance.properties.assignors.scenarios import from_json
 
     clause = CLAUSES[clause_id]

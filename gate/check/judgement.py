@@ -9,7 +9,8 @@ from datetime import date
 from rebalance.gate.check.known import KnownFailure, match, unmatched
 from rebalance.gate.check.result import ClauseResult, Result, Status, TargetInfo
 from rebalance.model.assignor import Promise
-from rebalance.properties.assignors.clauses import TABLE, Clause
+from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.verdict import Exit, Level, Verdict
 
 _WORST_FIRST = (Level.SAFETY, Level.LIVENESS, Level.QUALITY)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.clauses import TABLE, Clause
+from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import DIMENSIONS, LARGE, SMALL, Draw, Seeded, generate
 from rebalance.properties.assignors.scenarios import AddMember, Scenario, ScenarioMember, uniform
 from rebalance.properties.verdict import Level

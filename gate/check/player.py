@@ -29,7 +29,8 @@ from rebalance.pipeline.campaign.campaign import (
     PlaySeed,
     SliceOutcome,
 )
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach, select
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
 from rebalance.properties.assignors.generator import Seeded
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.verdict import Level

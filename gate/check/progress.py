@@ -14,7 +14,7 @@ from rebalance.gate.check.plan import CROWD
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall, FailureKind
-from rebalance.properties.assignors.clauses import Clause
+from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.clauses import Breach, Clause
+from rebalance.properties.assignors.clause import Breach, Clause
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.verdict import Exit, Verdict
 

@@ -12,7 +12,8 @@ from rebalance.gate.check.plan import CheckPlan, count
 from rebalance.gate.check.progress import CheckProgress, CheckTally, Passing
 from rebalance.gate.check.result import TargetInfo
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.clauses import CLAUSES, Breach
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import from_json, to_json
 

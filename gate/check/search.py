@@ -23,7 +23,7 @@ from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.clauses import Clause, Scope
+from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.generator import BY_NAME
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario

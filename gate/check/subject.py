@@ -11,7 +11,7 @@ from rebalance.gate.targets.messages import Hello
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol
 from rebalance.properties.assignors.calls import Failure, Reply, UserDataQuestion
-from rebalance.properties.assignors.clauses import Clause
+from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.histories import PlayedHistory, Writer, play
 from rebalance.properties.assignors.scenarios import Scenario
 

@@ -34,7 +34,8 @@ from rebalance.model.bugs.catalogue import entries_of
 from rebalance.model.bugs.releases import parse
 from rebalance.model.bugs.releases import version as as_version
 from rebalance.model.bugs.switches import SWITCHES
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Clause
+from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario, to_json
 from rebalance.properties.verdict import Level

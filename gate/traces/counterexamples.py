@@ -19,7 +19,8 @@ from rebalance.gate.cli.console.text import clean, fold
 from rebalance.gate.traces.files import FAILURES, SUITE, NewerSchema, TraceError, dump, make_root, write
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.clauses import CLAUSES, Clause
+from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.scenarios import Scenario, from_json, to_json
 
 SCHEMA = 1

@@ -33,7 +33,7 @@ from rebalance.properties.assignors.calls import (
     StatedClaim,
     UserDataQuestion,
 )
-from rebalance.properties.assignors.clauses import Breach, Clause, History, Scope
+from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,

@@ -20,7 +20,7 @@ from rebalance.model.values import (
     TopicPartition,
 )
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
-from rebalance.properties.assignors.clauses import Breach, Scope
+from rebalance.properties.assignors.clause import Breach, Scope
 
 
 def recorded(trace: Trace) -> Finding:

@@ -30,7 +30,8 @@ from rebalance.gate.report.html.page import Markup, join, tag, text
 from rebalance.gate.traces import counterexamples
 from rebalance.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
-from rebalance.properties.assignors.clauses import TABLE, Breach
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME
 
 MOST_DRAWN = 20

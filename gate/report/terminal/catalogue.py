@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rebalance.properties.assignors.clauses import Clause, Scope
+from rebalance.properties.assignors.clause import Clause, Scope
 
 CHECKED_BY = {
     Scope.CALL: "every answer",

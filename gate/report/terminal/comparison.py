@@ -25,7 +25,8 @@ from rebalance.gate.report.markup import code, escaped, fenced, table
 from rebalance.gate.report.unusual_preconditions import unusual_preconditions
 from rebalance.gate.traces import counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Clause, Scope
+from rebalance.properties.assignors.clause import Clause, Scope
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.verdict import Level
 
 LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   ! not as the catalogue says"

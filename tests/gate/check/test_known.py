@@ -11,7 +11,8 @@ from rebalance.gate.check import known
 from rebalance.gate.check.known import KnownError, KnownFailure
 from rebalance.gate.check.result import ClauseResult, Finding, Status
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach, Clause, Scope
+from rebalance.properties.assignors.clause import Breach, Clause, Scope
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.verdict import Level
 

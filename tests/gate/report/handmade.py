@@ -8,7 +8,8 @@ from typing import Any
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
-from rebalance.properties.assignors.clauses import CLAUSES, Breach
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.scenarios import AddMember, Leave, Scenario, ScenarioMember, uniform
 from rebalance.properties.verdict import Exit, Verdict
 

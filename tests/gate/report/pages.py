@@ -18,7 +18,8 @@ from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.values import Cluster, Partitions, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.scenarios import Fault, FaultKind, Scenario, ScenarioMember, uniform
 from rebalance.properties.verdict import Exit, Verdict
 

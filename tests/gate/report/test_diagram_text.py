@@ -14,7 +14,7 @@ from rebalance.gate.report.diagram.rounds import followed
 from rebalance.gate.report.times import span
 from rebalance.pipeline.audit.records import FindingOwner
 from rebalance.properties.assignors.calls import Answer
-from rebalance.properties.assignors.clauses import Breach, Clause, History, Scope
+from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance.properties.assignors.generator import Seeded, generate
 from rebalance.properties.assignors.histories import play
 from rebalance.properties.assignors.scenarios import (

@@ -18,7 +18,8 @@ from rebalance.gate.cli.writers import CI_WRITERS, WRITERS
 from rebalance.gate.report import data, facts, markup
 from rebalance.gate.report.ci import ci_reports, github, junit, markdown
 from rebalance.gate.report.terminal import check as text
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.verdict import Exit, Verdict
 
 from tests.gate.report.handmade import (

@@ -21,7 +21,8 @@ from rebalance.gate.traces.counterexamples import Trace
 from rebalance.gate.traces.files import NewerSchema, TraceError
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
-from rebalance.properties.assignors.clauses import CLAUSES, Breach
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.generator import DIMENSIONS, Seeded, generate
 from rebalance.properties.assignors.scenarios import (
     AddMember,

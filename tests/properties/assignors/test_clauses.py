@@ -13,19 +13,10 @@ from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors import clauses
 from rebalance.properties.assignors.calls import Answer, AssignorCall, Failure, FailureKind, StatedClaim
-from rebalance.properties.assignors.clauses import (
-    CLAUSES,
-    TABLE,
-    Breach,
-    Clause,
-    History,
-    Scope,
-    Violation,
-    bound,
-    select,
-    violation,
-)
+from rebalance.properties.assignors.clause import Breach, Clause, History, Scope, Violation, violation
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+from rebalance.properties.assignors.settling import bound
 from rebalance.properties.verdict import Level
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE

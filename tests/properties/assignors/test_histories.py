@@ -19,7 +19,8 @@ from rebalance.model.values import (
     TopicPartition,
 )
 from rebalance.properties.assignors.calls import Answer, Ask, AssignorCall, Failure, FailureKind, Reply
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, Breach, Clause, History, Scope
+from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
+from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.generator import BY_NAME, Seeded, generate
 from rebalance.properties.assignors.histories import MOST_ROUNDS, PlayedHistory, Writer, WriteUserData, play
 from rebalance.properties.assignors.scenarios import (

@@ -1,0 +1,102 @@
+"""What a clause of an assignor is, what breaks one, and what it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from rebalance.model.assignor import Promise
+from rebalance.model.values import RebalanceProtocol, TopicPartition
+from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.verdict import Level
+
+EAGER = RebalanceProtocol.EAGER
+
+COOPERATIVE = RebalanceProtocol.COOPERATIVE
+
+BOTH = (EAGER, COOPERATIVE)
+
+
+class Scope(StrEnum):
+    """What a clause is shown, and therefore how it is checked."""
+
+    CALL = "call"  # every answered call
+    REPLY = "reply"  # every reply, answered or not
+    RELATION = "relation"  # a call and further questions about it
+    REPEAT = "repeat"  # a call and the right to put it to another process of the target
+    HISTORY = "history"  # all calls of a scenario, the undisturbed ones at its end included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """One way in which a clause does not hold; ``partitions`` are those to look at in a chart."""
+
+    summary: str
+    because: tuple[str, ...] = ()
+    expected: str = ""
+    actual: str = ""
+    partitions: tuple[TopicPartition, ...] = ()
+    gap: int = 0
+    """Distance from the optimum, where the clause measures one."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All calls of one scenario; those from ``settling`` on are undisturbed."""
+
+    calls: tuple[AssignorCall, ...]
+    settling: int
+    settled: int | None
+    """Index of the first undisturbed call after which nobody has to revoke; ``None``: never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """One sentence that must hold of an assignor.
+
+    ``promises``: asked only of targets that promise all of these (``Promise``). ``check`` takes
+    what ``scope`` says and returns the breach or ``None``.
+    """
+
+    id: str
+    level: Level
+    scope: Scope
+    sentence: str
+    rule: str
+    """Where the sentence comes from: KIP and section."""
+    link: str
+    check: Callable[..., Breach | None]
+    protocols: tuple[RebalanceProtocol, ...] = BOTH
+    promises: frozenset[Promise] = frozenset()
+
+    def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
+        """Whether a target with these promises is asked for this clause under ``protocol``."""
+        return protocol in self.protocols and self.promises <= frozenset(promises)
+
+
+class Violation(AssertionError):
+    """A clause broken by a target, raised with everything that is needed to show and replay it.
+
+    Raise through ``violation``: one subclass per clause, so that Hypothesis keeps two broken clauses
+    apart and never shrinks from one into the other.
+    """
+
+    def __init__(self, clause: Clause, breach: Breach, scenario: Scenario) -> None:
+        lines = [f"{clause.id} {breach.summary}", f"  rule     {clause.sentence}"]
+        lines += [f"  because  {line}" for line in breach.because]
+        super().__init__("\n".join(lines))
+        self.clause, self.breach, self.scenario = clause, breach, scenario
+
+
+@cache
+def _violation_type(clause_id: str) -> type[Violation]:
+    prefix = clause_id.replace("/", " ").title().replace(" ", "")
+    return type(f"{prefix}Violation", (Violation,), {"__module__": __name__})
+
+
+def violation(clause: Clause, breach: Breach, scenario: Scenario) -> Violation:
+    """The exception for one breach."""
+    return _violation_type(clause.id)(clause, breach, scenario)

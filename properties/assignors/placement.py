@@ -1,0 +1,270 @@
+"""Clauses of one answered call: who got what, and how well that is placed."""
+
+from __future__ import annotations
+
+from rebalance.model.values import TopicPartition
+from rebalance.properties.assignors import oracles
+from rebalance.properties.assignors.calls import AssignorCall, once
+from rebalance.properties.assignors.clause import COOPERATIVE, Breach
+from rebalance.properties.assignors.wording import (
+    claims_of,
+    counted,
+    generation_text,
+    grants,
+    listed,
+    loads_of,
+    pairs,
+)
+
+
+@once
+def exclusive(call: AssignorCall) -> Breach | None:
+    if len(call.granted) == sum(map(len, call.assignment.values())):
+        return None
+    for partition, members in sorted(call.granted.items()):
+        if len(members) > 1:
+            who = " and ".join(members) if len(set(members)) > 1 else f"{members[0]} twice"
+            return Breach(
+                summary=f"{partition} is assigned to {who}",
+                because=(f"assign() returned {grants(call, set(members))}",),
+                expected=f"{partition} with one member",
+                actual=f"{partition} listed {len(members)} times",
+                partitions=(partition,),
+            )
+    return None
+
+
+@once
+def only_to_subscribers(call: AssignorCall) -> Breach | None:
+    for member, partitions in sorted(call.assignment.items()):
+        if member not in call.group:
+            if not partitions:
+                continue  # the broker ignores it
+            return Breach(
+                summary=f"{member!r} is assigned {counted(len(partitions), 'partition')} and is not in the "
+                f"group",
+                because=(f"the group is {listed(call.group)}",),
+                expected=f"only {listed(call.group)}",
+                actual=f"an assignment for {member!r}",
+                partitions=partitions[:1],
+            )
+        topics = call.group[member].topics
+        if {topic for topic, _ in partitions}.issubset(topics):
+            continue
+        for partition in sorted(partitions):
+            if partition.topic not in topics:
+                return Breach(
+                    summary=f"{partition} is assigned to {member}, which does not subscribe to "
+                    f"{partition.topic}",
+                    because=(f"{member} subscribes to {listed(topics, 'nothing')}",),
+                    expected=f"{partition} with {listed(call.subscribers.get(partition.topic, ()))}",
+                    actual=f"{member}: {partition}",
+                    partitions=(partition,),
+                )
+    return None
+
+
+@once
+def only_existing(call: AssignorCall) -> Breach | None:
+    if call.granted.keys() <= call.existing:
+        return None
+    for member, partitions in sorted(call.assignment.items()):
+        for partition in sorted(partitions):
+            if partition in call.existing:
+                continue
+            count = call.cluster.partition_count(partition.topic)
+            # KIP-429, leader 2.6: what is claimed of a topic that the leader does not know may be given
+            # back as it is. Of a topic that it knows it also knows the number: the rest is gone, and who
+            # is told to consume it gets errors for ever.
+            if partition.topic not in call.cluster.topics and member in call.holders.get(partition, ()):
+                continue
+            return Breach(
+                summary=f"{partition} is assigned to {member} and does not exist",
+                because=(f"the leader knows {counted(count, 'partition')} of {partition.topic}",),
+                expected="only partitions that the leader has metadata for",
+                actual=f"{member}: {partition}",
+                partitions=(partition,),
+            )
+    return None
+
+
+def answered(call: AssignorCall) -> Breach | None:
+    left_out = [member for member in call.group if member not in call.assignment]
+    if not left_out:
+        return None
+    return Breach(
+        summary=f"{listed(left_out)} left out of the answer",
+        because=(
+            "the broker sends empty bytes to a member that the leader does not mention",
+            "the Java client cannot read these: IllegalStateException in the member's poll()",
+        ),
+        expected="an assignment for every member of the group, possibly an empty one",
+        actual=f"assignments for {listed(sorted(call.assignment))}",
+    )
+
+
+@once
+def complete(call: AssignorCall) -> Breach | None:
+    for partition in call.withheld:
+        claims = call.claimants.get(partition, {}) if call.protocol is COOPERATIVE else {}
+        if not claims:
+            return Breach(
+                summary=f"{partition} is assigned to nobody, and nobody has to revoke it first",
+                because=(
+                    f"subscribers of {partition.topic}: {listed(call.subscribers[partition.topic])}",
+                    f"no member claims {partition}",
+                ),
+                expected=f"{partition} with one of {listed(call.subscribers[partition.topic])}",
+                actual=f"{partition} withheld",
+                partitions=(partition,),
+            )
+    return None
+
+
+def revoke_first(call: AssignorCall) -> Breach | None:
+    # A grant to one of several members with the newest claim is left alone: they may both own it
+    # already, nobody can tell who does, and no owner is added.
+    for partition in _granted_and_claimed(call):
+        claims = call.claimants[partition]
+        for member in call.granted[partition]:
+            if member not in claims:
+                holders = listed(call.holders[partition])
+                own = "still owns" if len(call.holders[partition]) == 1 else "still own"
+                return Breach(
+                    summary=f"{partition} is granted to {member} while {holders} {own} it",
+                    because=(
+                        *claims_of(call, partition),
+                        f"assign() returned {grants(call, {member, *call.holders[partition]})}",
+                        f"no revocation of {partition} by {holders} comes before it: two owners from here",
+                    ),
+                    expected=f"{member} without {partition}; a second rebalance gives it",
+                    actual=f"{member}: {partition}",
+                    partitions=(partition,),
+                )
+    return None
+
+
+def _granted_and_claimed(call: AssignorCall) -> list[TopicPartition]:
+    return sorted(call.granted.keys() & call.claimants.keys())
+
+
+def newest_claim_wins(call: AssignorCall) -> Breach | None:
+    for partition in _granted_and_claimed(call):
+        claims = call.claimants[partition]
+        for member in call.granted[partition]:
+            if member in claims and member not in call.holders[partition]:
+                holders = listed(call.holders[partition])
+                return Breach(
+                    summary=f"{partition} is granted to {member}, whose claim is of "
+                    f"{generation_text(claims[member])}, "
+                    f"over the newer claim of {holders}",
+                    because=(*claims_of(call, partition), f"assign() returned {grants(call, {member})}"),
+                    expected=f"{partition} with {holders}, or with nobody until it is revoked",
+                    actual=f"{member}: {partition}",
+                    partitions=(partition,),
+                )
+    return None
+
+
+def balanced(call: AssignorCall) -> Breach | None:
+    if not final(call):
+        return None
+    move = oracles.transferable(call)
+    if move is None:
+        return None
+    giver, taker, topic = move
+    return Breach(
+        summary=f"{giver} has {call.loads[giver]} partitions and {taker}, which could take one of {topic}, "
+        f"{call.loads[taker]}",
+        because=(f"{giver} and {taker} both subscribe to {topic}", f"loads are {loads_of(call)}"),
+        expected="no member that could hand a partition to one with two fewer",
+        actual=loads_of(call),
+    )
+
+
+def balanced_equal(call: AssignorCall) -> Breach | None:
+    return balanced(call) if call.equal_subscriptions else None
+
+
+def balanced_per_topic(call: AssignorCall) -> Breach | None:
+    if not final(call):
+        return None
+    for topic, members in sorted(call.subscribers.items()):
+        counts = {m: sum(p.topic == topic for p in call.assignment.get(m, ())) for m in members}
+        if max(counts.values()) - min(counts.values()) > 1:
+            return Breach(
+                summary=f"{topic} is spread {pairs(counts)}",
+                because=(f"{topic} has {call.cluster.partition_count(topic)} partitions",),
+                expected="numbers that differ by at most one",
+                actual=pairs(counts),
+            )
+    return None
+
+
+def co_partitioned(call: AssignorCall) -> Breach | None:
+    if not final(call):
+        return None
+    alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    for topic, members in sorted(call.subscribers.items()):
+        alike.setdefault((call.cluster.partition_count(topic), members), []).append(topic)
+    for (count, _), topics in alike.items():
+        for index in range(count):
+            owners = {t: call.granted.get(TopicPartition(t, index), ()) for t in topics}
+            if len(set(owners.values())) > 1:
+                one, other = sorted(owners, key=lambda t: (owners[t], t))[:: len(owners) - 1]
+                return Breach(
+                    summary=f"{one}-{index} and {other}-{index} are with {listed(owners[one])} and "
+                    f"{listed(owners[other])}",
+                    because=(f"{listed(topics)} have equal partition counts and equal subscribers",),
+                    expected="equal indexes of co-partitioned topics with one member",
+                    actual=pairs({f"{t}-{index}": listed(m) for t, m in owners.items()}),
+                    partitions=(TopicPartition(one, index), TopicPartition(other, index)),
+                )
+    return None
+
+
+def sticky(call: AssignorCall) -> Breach | None:
+    if call.kept == len(call.valid) or not well_placed(call):
+        return None
+    best = oracles.optimum(call)
+    if call.kept >= best.kept:
+        return None
+    return Breach(
+        summary=f"{counted(best.kept - call.kept, 'partition')} moved more than needed: {call.kept} of "
+        f"{len(call.valid)} valid claims kept, {best.kept} possible",
+        because=(
+            f"loads are {loads_of(call)}, the best possible are {', '.join(map(str, best.loads))}",
+            f"moved: {listed(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))}",
+        ),
+        expected=f"{best.kept} claims kept under the best balance",
+        actual=f"{call.kept} kept",
+        gap=best.kept - call.kept,
+    )
+
+
+def rack_aligned(call: AssignorCall) -> Breach | None:
+    if not final(call) or not oracles.rack_matters(call):
+        return None
+    found = oracles.matched(call)
+    if found == oracles.matchable(call) or oracles.best_matched(call):
+        return None
+    best = oracles.optimum(call)
+    if tuple(sorted(call.loads.values(), reverse=True)) != best.loads or found >= best.matched:
+        return None  # an uneven assignment can match more racks than the best balance allows
+    return Breach(
+        summary=f"{found} partitions are with a member in a replica's rack, {best.matched} could be",
+        because=(f"racks are {pairs({m: s.rack_id for m, s in call.group.items()})}",),
+        expected=f"{best.matched} matches at the same balance",
+        actual=f"{found} matches",
+        gap=best.matched - found,
+    )
+
+
+def well_placed(call: AssignorCall) -> bool:
+    """Quality is measured on sound assignments only; an unsound one is reported as that."""
+    return not (exclusive(call) or only_to_subscribers(call) or only_existing(call) or complete(call))
+
+
+def final(call: AssignorCall) -> bool:
+    """Whether the result is to be judged: nothing withheld (else the round after it is), and sound."""
+    return not call.withheld and well_placed(call)

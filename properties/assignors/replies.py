@@ -1,0 +1,115 @@
+"""Clauses of one reply, and of one call with further questions about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rebalance.properties.assignors.calls import Answer, Ask, AssignorCall, Failure, FailureKind, StatedClaim
+from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.wording import differs, everything, listed, same_owners
+
+
+def total(reply: Answer | Failure) -> Breach | None:
+    if isinstance(reply, Answer) or reply.kind is FailureKind.SKIPPED:
+        return None
+    lines = reply.detail.strip().splitlines()
+    return Breach(
+        summary=f"{_FAILED[reply.kind]}: {reply.message}",
+        because=tuple(_telling(reply.kind, lines)),
+        expected="an assignment, for every well-formed input, within its time and memory",
+        actual=str(reply.kind),
+    )
+
+
+def _telling(kind: FailureKind, lines: Sequence[str]) -> Sequence[str]:
+    """The lines of a report that say where it happened."""
+    if kind is FailureKind.TIMEOUT:  # faulthandler says it first, a JVM where it comes to its main thread
+        main = next((at for at, line in enumerate(lines) if line.startswith('"main"')), 0)
+        return lines[main : main + 6]
+    if kind is FailureKind.ERRORED and lines and not lines[0].startswith("Traceback "):
+        return lines[:6]  # all but Python tell of the innermost call first
+    return lines[-6:]
+
+
+_FAILED = {
+    FailureKind.TIMEOUT: "assign() does not return",
+    FailureKind.CRASH: "assign() ends the process",
+    FailureKind.MEMORY: "assign() exhausts its memory",
+    FailureKind.GARBAGE: "assign() returns something that is not an assignment",
+    FailureKind.ERRORED: "assign() raises",
+}
+
+
+def input_untouched(reply: Answer | Failure) -> Breach | None:
+    if isinstance(reply, Answer) and reply.mutated:
+        return Breach(
+            summary=f"assign() changes its input: {reply.mutated}",
+            because=(),
+            expected="the input as it was before the call",
+            actual=reply.mutated,
+        )
+    return None
+
+
+def deterministic(call: AssignorCall, ask: Ask) -> Breach | None:
+    again = ask(call.protocol, call.cluster, call.group)
+    if not isinstance(again, Answer) or same_owners(again.assignment, call.assignment):
+        return None
+    return differs(call, again.assignment, "asked the same of two processes")
+
+
+def indifferent_to_order(call: AssignorCall, ask: Ask) -> Breach | None:
+    group = {
+        member: replace(
+            subscription,
+            topics=subscription.topics[::-1],
+            owned_partitions=subscription.owned_partitions[::-1],
+        )
+        for member, subscription in reversed(list(call.group.items()))
+    }
+    cluster = replace(call.cluster, topics=dict(reversed(list(call.cluster.topics.items()))))
+    other = ask(call.protocol, cluster, group)
+    if not isinstance(other, Answer) or same_owners(other.assignment, call.assignment):
+        return None
+    return differs(call, other.assignment, "asked with members, topics and claims in reverse order")
+
+
+def stale_claims_ignored(call: AssignorCall, ask: Ask) -> Breach | None:
+    stale = {
+        (m, p)
+        for p, claims in call.claimants.items()
+        for m in claims
+        if m not in call.holders[p] and len(call.holders[p]) == 1
+    }
+    if not stale:
+        return None
+    group = {
+        m: replace(s, owned_partitions=tuple(p for p in s.owned_partitions if (m, p) not in stale))
+        for m, s in call.group.items()
+    }
+    claims = {
+        m: StatedClaim(tuple(p for p in c.partitions if (m, p) not in stale), c.generation)
+        for m, c in call.claims.items()
+    }
+    answer = ask(call.protocol, call.cluster, group)
+    if not isinstance(answer, Answer):
+        return None
+    without = AssignorCall(
+        protocol=call.protocol, cluster=call.cluster, group=group, claims=claims, assignment=answer.assignment
+    )
+    lost = max(0, without.kept - call.kept)
+    delayed = max(0, len(call.withheld) - len(without.withheld))
+    if not lost and not delayed:
+        return None
+    return Breach(
+        summary=f"superseded claims cost {lost} valid ones and withhold {delayed} more partitions",
+        because=(
+            f"superseded: {listed(f'{m}: {p}' for m, p in sorted(stale))}",
+            f"with them {everything(call.assignment)}",
+            f"without them {everything(answer.assignment)}",
+        ),
+        expected="the same claims kept with and without superseded ones",
+        actual=f"{call.kept} kept instead of {without.kept}",
+        partitions=tuple(p for _, p in sorted(stale)),
+    )

@@ -1,0 +1,109 @@
+"""Clauses of a whole history: that a group which is left alone settles, and how soon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from rebalance.properties.assignors import oracles
+from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.clause import Breach, History
+from rebalance.properties.assignors.wording import claims_of, counted, differs, grants, listed, same_owners
+
+
+def bound(history: History) -> int:
+    """Undisturbed rounds within which a COOPERATIVE group must settle.
+
+    Equal subscriptions: one round to revoke, one to grant. Unequal subscriptions or racks: one more,
+    which every shipped implementation needs now and then (KAFKA-8767). One more again beside EAGER
+    members, which hide in each round what they were given in the one before.
+    """
+    last = history.calls[-1]
+    rounds = 2 if last.equal_subscriptions and not oracles.rack_matters(last) else 3
+    return rounds + _hides(history.calls[history.settling :])
+
+
+def _hides(calls: Sequence[AssignorCall]) -> bool:
+    """Whether a member claims nothing although the call before gave it something."""
+    return any(
+        before.assignment.get(member) and not claim.partitions
+        for before, after in pairwise(calls)
+        for member, claim in after.claims.items()
+    )
+
+
+def settles(history: History) -> Breach | None:
+    rounds = bound(history)
+    if history.settled is not None and history.settled - history.settling < rounds:
+        last = history.calls[history.settled]
+        if not last.withheld:
+            return None
+        return Breach(
+            summary=f"the group settles with {listed(last.withheld)} assigned to nobody",
+            because=("nobody revokes anything in that round, so no rebalance follows it",),
+            expected="every partition of a subscribed topic owned",
+            actual=f"{counted(len(last.withheld), 'partition')} stranded",
+            partitions=last.withheld,
+        )
+    return _still_revokes(history, rounds)
+
+
+def _still_revokes(history: History, rounds: int) -> Breach:
+    undisturbed = history.calls[history.settling :]
+    moved = tuple(sorted({p for c in undisturbed[rounds - 1 :] for ps in c.revoked.values() for p in ps}))
+    return Breach(
+        summary=f"the group still revokes in undisturbed round {rounds}: {listed(moved)}",
+        because=tuple(
+            f"round {number}: " + ("; ".join(f"{m} revokes {listed(r)}" for m, r in c.revoked.items()) or "-")
+            for number, c in enumerate(undisturbed, 1)
+        ),
+        expected=f"nothing left to revoke in round {rounds}",
+        actual="settled in round " + str(history.settled - history.settling + 1)
+        if history.settled is not None
+        else f"not settled in {len(undisturbed)} rounds",
+        partitions=moved,
+    )
+
+
+def settled_is_final(history: History) -> Breach | None:
+    if history.settled is None or history.settled + 1 >= len(history.calls):
+        return None
+    before, after = history.calls[history.settled], history.calls[history.settled + 1]
+    if before.withheld or same_owners(before.assignment, after.assignment):
+        return None
+    # What EAGER members hold beside COOPERATIVE ones nobody can see: until the claims of the others
+    # are the same twice, it may move once more.
+    if before.claims != after.claims and _hides((before, after)):
+        return None
+    return differs(after, before.assignment, "after the rebalance before it")
+
+
+def withheld_in_vain(history: History) -> Breach | None:
+    undisturbed = history.calls[history.settling :]
+    for before, after in pairwise(undisturbed):
+        for partition in before.withheld:
+            holder = before.valid.get(partition)
+            if holder is not None and after.granted.get(partition) == (holder,):
+                return Breach(
+                    summary=f"{partition} is taken from {holder} and given back in the next round",
+                    because=(
+                        *claims_of(before, partition),
+                        f"assign() returned {grants(before, {holder})}",
+                        f"and after the revocation {grants(after, {holder})}",
+                    ),
+                    expected=f"{partition} with {holder} in both rounds",
+                    actual=f"{partition} revoked for nobody",
+                    partitions=(partition,),
+                )
+    return None
+
+
+def settles_in_two(history: History) -> Breach | None:
+    if history.settled is None or history.settled - history.settling < 2:
+        return None
+    return replace(
+        _still_revokes(history, 2),
+        summary=f"the group needs {history.settled - history.settling + 1} undisturbed rounds to settle",
+        expected="at most two: one to revoke, one to grant",
+    )

@@ -1,0 +1,71 @@
+"""How a breach spells members, partitions, claims and assignments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rebalance.model.values import GroupAssignment, TopicPartition
+from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.clause import Breach
+
+
+def same_owners(one: GroupAssignment, other: GroupAssignment) -> bool:
+    members = one.keys() | other.keys()
+    return one == other or all(Counter(one.get(m, ())) == Counter(other.get(m, ())) for m in members)
+
+
+def differs(call: AssignorCall, other: GroupAssignment, how: str) -> Breach:
+    here, there = _holders(call.assignment), _holders(other)
+    changed = tuple(sorted(p for p in here.keys() | there.keys() if here.get(p) != there.get(p)))
+    return Breach(
+        summary=f"{counted(len(changed), 'partition')} with another owner ({listed(changed)}): {how}",
+        because=(f"once {everything(other)}", f"once {everything(call.assignment)}"),
+        expected="the same assignment",
+        actual=counted(len(changed), "difference"),
+        partitions=changed,
+    )
+
+
+def _holders(assignment: GroupAssignment) -> dict[TopicPartition, tuple[str, ...]]:
+    found: dict[TopicPartition, list[str]] = {}
+    for member, partitions in sorted(assignment.items()):
+        for partition in partitions:
+            found.setdefault(partition, []).append(member)
+    return {p: tuple(m) for p, m in found.items()}
+
+
+def claims_of(call: AssignorCall, partition: TopicPartition) -> Iterator[str]:
+    for member, generation in sorted(call.claimants[partition].items()):
+        yield f"{member} joined claiming {partition}, {generation_text(generation)}"
+
+
+def generation_text(generation: int) -> str:
+    return f"generation {generation}" if generation >= 0 else "no generation"
+
+
+def grants(call: AssignorCall, members: Iterable[str]) -> str:
+    return "  ".join(f"{m}: {{{listed(sorted(call.assignment.get(m, ())), '')}}}" for m in sorted(members))
+
+
+def everything(assignment: GroupAssignment) -> str:
+    shown = [f"{m}: {{{listed(sorted(p), '')}}}" for m, p in sorted(assignment.items())]
+    return "  ".join(shown[:8]) + (f"  and {len(shown) - 8} more" if len(shown) > 8 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(items: Iterable[Any], none: str = "nobody") -> str:
+    shown = [str(item) for item in items]
+    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or none
+
+
+def pairs(values: Mapping[str, Any]) -> str:
+    return listed(f"{key} {value}" for key, value in sorted(values.items()))
+
+
+def loads_of(call: AssignorCall) -> str:
+    return pairs(call.loads)
