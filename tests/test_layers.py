@@ -93,8 +93,6 @@ LONG: set[str] = {
     "live.conformance.logs",
     "live.conformance.search",
     "live.replay.replayer",
-    "properties.assignors.clauses",
-    "properties.group.clauses",
 }
 """Modules that are too long; to be paid back."""
 

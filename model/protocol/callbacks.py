@@ -6,6 +6,8 @@ decision.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from rebalance.model.protocol.observations import Call, Callback, Completed, Noted, Seen, Threw
 from rebalance.model.protocol.setup import ConsumerConfig, MemberContext
 from rebalance.model.protocol.state import (
@@ -113,7 +115,7 @@ def join_complete(
     member = member._replace(received=None, prepare=True)
     if assigned & ~me.setup.parts(member.topics):
         return member._replace(rejoin=True), (Noted("assignment of an old subscription ignored"),)
-    seen: list[object] = []
+    seen: list[Hashable] = []
     before, believed = member.owned, member.believed
     base = member.last if "eager_revoke_keeps_last_assigned" in config.decisions else before
     added, revoked = Parts(assigned & ~base), Parts(before & ~assigned)

@@ -6,7 +6,7 @@ From the end of the join phase over SyncGroup to the log that a failover reads; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -62,7 +62,7 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
     records, wires = rest[: len(slots)], rest[len(slots) : 2 * len(slots)]
     if not _all_here(setup, group, records):
         return
-    seen: list[object] = []
+    seen: list[Hashable] = []
     kept = [_carried(setup, group, Slot(slot), records[slot], seen) for slot in slots]
     members = [(Id(Slot(slot), r.id), r) for slot in slots for r in kept[slot] if r.meta is not None]
     generation = Generation(group.generation + 1)
@@ -116,7 +116,7 @@ def _all_here(setup: Setup, group: Group, records: Sequence[Records]) -> bool:
     return (timeout or not pending) and all(record.joined or record.given_up for _, record in inside)
 
 
-def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: list[object]) -> Records:
+def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: list[Hashable]) -> Records:
     """The records of one slot after the join phase."""
     kept: list[MemberRecord] = []
     static = setup.consumers[slot].instance is not None

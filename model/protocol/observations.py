@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -153,5 +154,5 @@ class Noted(NamedTuple):
     what: str
 
 
-Seen = tuple[object, ...]
+Seen = tuple[Hashable, ...]
 """What could be observed on the way, in order."""

@@ -6,38 +6,20 @@ rules for one setup. The functions see views and observations of ``rebalance.mod
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations
-from typing import TypeVar
 
 from rebalance.model.machine import Event
-from rebalance.model.protocol.observations import (
-    Admitted,
-    Answered,
-    Call,
-    Callback,
-    Claimed,
-    Completed,
-    Decided,
-    Elected,
-    Expelled,
-    Left,
-    Noted,
-    Repeated,
-    Replaced,
-    Threw,
-)
+from rebalance.model.protocol.observations import Call, Callback, Noted, Replaced, Seen
 from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import Error, GroupState, Life, Parts
+from rebalance.model.protocol.state import GroupState
+from rebalance.properties.group import checks
 from rebalance.properties.group.rules import Always, Bounded, EachStep, Finally, Rules, Sometimes
 from rebalance.properties.verdict import Level
 
-Seen = tuple[Hashable, ...]
 Check = Callable[[Setup, Seen], str | None]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,361 +33,79 @@ class ProtocolClause:
     source: str
 
 
-def _of(seen: Seen, kind: type[T]) -> Iterator[T]:
-    return (item for item in seen if isinstance(item, kind))
-
-
-# -- in every state ------------------------------------------------------------------------------------
-
-
-def _owner(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
-    return f"{setup.spell(x & y)} is owned by {a} and by {b}" if x & y else None
-
-
-def _commit(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
-    return f"{a} can commit for {setup.spell(x & y)}, which {b} owns" if x & y else None
-
-
-def _size(limit: int, group: GroupState, *sizes: int) -> str | None:
-    if group not in (GroupState.COMPLETING, GroupState.STABLE):
-        return None  # who is too many is turned away before the join phase ends
-    return f"{sum(sizes)} members, the limit is {limit}" if sum(sizes) > limit else None
-
-
-def _instance(a: str, size: int) -> str | None:
-    return f"{size} members of the group have the instance id of {a}" if size > 1 else None
-
-
-def _listener(setup: Setup, a: str, view: tuple[Parts, Parts, Life]) -> str | None:
-    believed, owned, life = view
-    if believed == owned:
-        return None
-    return f"{a} ({life}) owns {setup.spell(owned)}, its listener was told of {setup.spell(believed)}"
-
-
-def _fetch(setup: Setup, a: str, view: tuple[bool, bool, Parts]) -> str | None:
-    eager, committing, reads = view
-    return f"{a} commits and still reads {setup.spell(reads)}" if eager and committing and reads else None
-
-
 def _always(setup: Setup) -> Iterator[Always]:
     slots = [letter(slot) for slot in setup.slots]
     for a, b in combinations(slots, 2):
-        yield Always("group/owner", (f"held {a}", f"held {b}"), partial(_owner, setup, a, b))
+        yield Always("group/owner", (f"held {a}", f"held {b}"), partial(checks.owner, setup, a, b))
     for a, b in permutations(slots, 2):
-        yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(_commit, setup, a, b))
+        yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(checks.commit, setup, a, b))
     if setup.max_size is not None:
-        yield Always("group/size", ("group", *(f"size {a}" for a in slots)), partial(_size, setup.max_size))
+        yield Always(
+            "group/size", ("group", *(f"size {a}" for a in slots)), partial(checks.size, setup.max_size)
+        )
     for slot, a in enumerate(slots):
         if setup.consumers[slot].instance is not None:
-            yield Always("group/instance", (f"ids {a}",), partial(_instance, a))
-        yield Always("callback/told", (f"listener {a}",), partial(_listener, setup, a))
-        yield Always("callback/fetch", (f"reads {a}",), partial(_fetch, setup, a))
-
-
-# -- at every step: the leader -------------------------------------------------------------------------
-
-
-def _newest(decided: Decided) -> Iterator[tuple[int, int, list[int]]]:
-    """For each claimed partition (as a bit) its newest generation, and who claims it in that."""
-    claims = [(i, parts, generation) for i, (_, parts, generation, _) in enumerate(decided.claims)]
-    together = 0
-    for _, parts, _ in claims:
-        together |= parts
-    for number in range(together.bit_length()):
-        holders = [(generation, i) for i, parts, generation in claims if parts >> number & 1]
-        if holders:
-            newest = max(holders)[0]
-            yield 1 << number, newest, [i for generation, i in holders if generation == newest]
-
-
-def _stale(setup: Setup, seen: Seen) -> str | None:
-    for decided in _of(seen, Decided):
-        for bit, newest, holders in _newest(decided):
-            for i, (member, parts, generation, _) in enumerate(decided.claims):
-                loses = parts & bit and generation < newest and i not in holders
-                if loses and decided.grants[i].parts & bit:
-                    old, new = letter(member.slot), letter(decided.claims[holders[0]][0].slot)
-                    gets = f"{old} claims {setup.spell(bit)} from generation {generation} and gets it"
-                    return f"{gets}, {new} has it from generation {newest}"
-    return None
-
-
-def _withhold(setup: Setup, seen: Seen) -> str | None:
-    for decided in _of(seen, Decided):
-        for bit, _, holders in _newest(decided):
-            for i, grant in enumerate(decided.grants):
-                if grant.parts & bit and holders != [i]:
-                    other = decided.claims[next(h for h in holders if h != i)][0]
-                    goes = f"{setup.spell(bit)} goes to {letter(grant.id.slot)}"
-                    return f"{goes} while {letter(other.slot)} holds it"
-    return None
-
-
-def _label(setup: Setup, seen: Seen) -> str | None:
-    for claim in _of(seen, Claimed):
-        if claim.label != claim.own_gen:
-            return (
-                f"{letter(claim.who)} claims {setup.spell(claim.parts)} as of generation {claim.label}, "
-                f"it was assigned in {claim.own_gen}"
-            )
-    return None
-
-
-def _grant(setup: Setup, seen: Seen) -> str | None:
-    for decided in _of(seen, Decided):
-        granted = 0
-        for (_, _, _, subscribed), grant in zip(decided.claims, decided.grants, strict=True):
-            if grant.parts & granted:
-                return f"{setup.spell(grant.parts & granted)} is granted twice"
-            if grant.parts & ~subscribed:
-                parts = setup.spell(grant.parts & ~subscribed)
-                return f"{letter(grant.id.slot)} gets {parts} without subscribing to it"
-            granted |= grant.parts
-    return None
-
-
-# -- at every step: callbacks --------------------------------------------------------------------------
-
-
-def _revoked(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if call.call is not Call.REVOKED:
-            continue
-        if not call.eager and not call.parts:
-            return f"COOPERATIVE {letter(call.who)}: onPartitionsRevoked of nothing"
-        if call.eager and call.parts != call.believed:
-            return (
-                f"EAGER {letter(call.who)} revokes {setup.spell(call.parts)} of {setup.spell(call.believed)}"
-            )
-        if call.parts & ~call.believed:
-            surplus = setup.spell(call.parts & ~call.believed)
-            return f"{letter(call.who)} revokes {surplus}, which it was never given"
-    return None
-
-
-def _lost(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if call.call is Call.REVOKED and (call.reset or call.midway):
-            why = "has no membership" if call.reset else "leaves in the middle of a rebalance"
-            return f"{letter(call.who)} {why} and is told revoked, not lost"
-        if call.call is Call.LOST and not (call.reset or call.midway):
-            return f"{letter(call.who)} is told lost with its membership intact"
-    return None
-
-
-def _while_owned(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if call.call is not Call.ASSIGNED and call.parts & ~call.owned:
-            return f"{letter(call.who)}: {setup.spell(call.parts & ~call.owned)} is gone before it is revoked"
-    return None
-
-
-def _assigned(setup: Setup, seen: Seen) -> str | None:
-    calls = [call for call in _of(seen, Callback) if call.call is Call.ASSIGNED]
-    for call in calls:
-        if call.parts & call.believed:
-            return f"{letter(call.who)} is assigned {setup.spell(call.parts & call.believed)} a second time"
-    completed = next(_of(seen, Completed), None)
-    thrown = any(threw.error == "listener" for threw in _of(seen, Threw))
-    if (completed is not None or thrown) and not calls:
-        return "a rebalance completed without onPartitionsAssigned"
-    return None
-
-
-def _order(setup: Setup, seen: Seen) -> str | None:
-    calls = [call.call for call in _of(seen, Callback)]
-    if Call.ASSIGNED in calls and calls.index(Call.ASSIGNED) != len(calls) - 1:
-        return "something is revoked after onPartitionsAssigned"
-    return None
-
-
-def _generation(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if not call.current:
-            return f"{letter(call.who)}: {call.call} runs under the generation before"
-    return None
-
-
-def _rejoin(setup: Setup, seen: Seen) -> str | None:
-    for done in _of(seen, Completed):
-        if done.revoked and not done.rejoin:
-            return f"{letter(done.who)} revoked and does not rejoin"
-    return None
-
-
-# -- at every step: leaving, errors, the coordinator ---------------------------------------------------
-
-
-def _leave(setup: Setup, seen: Seen) -> str | None:
-    for left in _of(seen, Left):
-        if left.believed:
-            return (
-                f"{letter(left.who)} leaves, its listener still believes to have {setup.spell(left.believed)}"
-            )
-    return None
-
-
-def _leave_sent(setup: Setup, seen: Seen) -> str | None:
-    for left in _of(seen, Left):
-        if left.ought and not left.sent:
-            return f"{letter(left.who)} leaves without LeaveGroup"
-    return None
-
-
-_GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
-
-
-def _retriable(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if answer.error not in _GONE and answer.reset:
-            return f"{letter(answer.who)} gives up its membership on {answer.api} {answer.error}"
-    return None
-
-
-def _membership(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if answer.error in _GONE and answer.same and not (answer.reset and answer.rejoin):
-            what = "stays a member" if not answer.reset else "does not rejoin"
-            return f"{letter(answer.who)} hears {answer.api} {answer.error} and {what}"
-    return None
-
-
-def _old(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if not answer.same and answer.reset:
-            return f"{letter(answer.who)} resets on {answer.api} {answer.error} for an older generation"
-    return None
-
-
-def _keeps_id(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if answer.error is Error.ILLEGAL_GENERATION and answer.reset and not answer.keeps_id:
-            return f"{letter(answer.who)} forgets its member id on {answer.api} ILLEGAL_GENERATION"
-    return None
-
-
-_RIGHTLY = (Error.GROUP_MAX_SIZE_REACHED, "listener")
-"""Thrown where the KIPs say so: a full group, and what the application itself throws. No two consumers of a
-setup share an instance id, so none may be fenced."""
-
-
-def _throws(setup: Setup, seen: Seen) -> str | None:
-    for threw in _of(seen, Threw):
-        if threw.error not in _RIGHTLY:
-            return f"{letter(threw.who)}: poll throws {threw.error}"
-    return None
-
-
-def _admit(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Admitted):
-        if not item.known:
-            return f"a member id of {letter(item.who)} is admitted that it has never shown"
-    return None
-
-
-def _vote(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Elected):
-        shared = set(item.lists[0]).intersection(*item.lists)
-        if item.protocol not in shared:
-            return f"{item.protocol} is selected, which not every member supports"
-        votes = Counter(next(name for name in assignors if name in shared) for assignors in item.lists)
-        if votes[item.protocol] < max(votes.values()):
-            return f"{item.protocol} is selected with {votes[item.protocol]} votes of {dict(votes)}"
-    return None
-
-
-def _repeat(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Repeated):
-        if item.rebalances:
-            return f"{letter(item.who)} says again what it said, and the group rebalances"
-    return None
-
-
-def _static(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Replaced):
-        who = letter(item.who)
-        if item.state is GroupState.STABLE and item.rebalances is not (item.changed or item.owed):
-            same = "another" if item.changed else "the same"
-            same += " subscription, a revocation pending," if item.owed else " subscription"
-            then = "starts" if item.rebalances else "starts no"
-            return f"{who} returns with {same} and {then} rebalance"
-        if item.state is GroupState.COMPLETING and not item.rebalances:
-            return f"{who} returns between join and sync, the leader decides for the id that is gone"
-    return None
-
-
-def _leader_told(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Replaced):
-        quiet = item.leader and not item.rebalances
-        if quiet and not item.told_leader:
-            return f"the leader {letter(item.who)} returns and is told that another one leads"
-    return None
-
-
-def _keep(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Expelled):
-        if item.away and not item.able:
-            return f"static {letter(item.who)} is expelled by the {item.cause} timeout"
-    return None
+            yield Always("group/instance", (f"ids {a}",), partial(checks.instance, a))
+        yield Always("callback/told", (f"listener {a}",), partial(checks.listener, setup, a))
+        yield Always("callback/fetch", (f"reads {a}",), partial(checks.fetch, setup, a))
 
 
 _STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
     (ProtocolClause(id=name, level=level, kind="always", sentence=sentence, source=source), check)
     for name, level, check, source, sentence in (
-        ("leader/stale", Level.SAFETY, _stale, "KIP-792",
+        ("leader/stale", Level.SAFETY, checks.stale, "KIP-792",
          "a claim never wins over a newer claim on the same partition"),
-        ("leader/withhold", Level.SAFETY, _withhold, "KIP-429, consumer group changes",
+        ("leader/withhold", Level.SAFETY, checks.withhold, "KIP-429, consumer group changes",
          "a partition that somebody still holds is not granted to another member in the same round"),
-        ("leader/grant", Level.SAFETY, _grant, "KIP-54",
+        ("leader/grant", Level.SAFETY, checks.grant, "KIP-54",
          "a partition is granted once, and only to a subscriber"),
-        ("leader/label", Level.SAFETY, _label, "KIP-792, proposed changes",
+        ("leader/label", Level.SAFETY, checks.label, "KIP-792, proposed changes",
          "a claim says in which generation it was assigned"),
-        ("callback/revoked", Level.SAFETY, _revoked, "KIP-429, ConsumerRebalanceListener",
+        ("callback/revoked", Level.SAFETY, checks.revoked, "KIP-429, ConsumerRebalanceListener",
          "COOPERATIVE revokes what goes and never nothing, EAGER revokes everything"),
-        ("callback/lost", Level.SAFETY, _lost, "KIP-429, onPartitionsLost",
+        ("callback/lost", Level.SAFETY, checks.lost, "KIP-429, onPartitionsLost",
          "onPartitionsLost is called where the membership is gone, and only there"),
-        ("callback/owned", Level.SAFETY, _while_owned, "KIP-429, ConsumerRebalanceListener",
+        ("callback/owned", Level.SAFETY, checks.while_owned, "KIP-429, ConsumerRebalanceListener",
          "partitions are still owned while they are revoked"),
-        ("callback/assigned", Level.SAFETY, _assigned, "KIP-429, onPartitionsAssigned",
+        ("callback/assigned", Level.SAFETY, checks.assigned, "KIP-429, onPartitionsAssigned",
          "a completed rebalance ends with onPartitionsAssigned of what is new, even if that is nothing"),
-        ("callback/order", Level.SAFETY, _order, "KIP-429, ConsumerRebalanceListener",
+        ("callback/order", Level.SAFETY, checks.order, "KIP-429, ConsumerRebalanceListener",
          "what goes is revoked before what comes is assigned"),
-        ("callback/generation", Level.SAFETY, _generation, "KAFKA-8104, KAFKA-9741",
+        ("callback/generation", Level.SAFETY, checks.generation, "KAFKA-8104, KAFKA-9741",
          "in a callback the group metadata shows the generation that the callback belongs to"),
-        ("callback/rejoin", Level.LIVENESS, _rejoin, "KIP-429, consumer group changes",
+        ("callback/rejoin", Level.LIVENESS, checks.rejoin, "KIP-429, consumer group changes",
          "a COOPERATIVE member that revoked rejoins"),
-        ("leave/callback", Level.SAFETY, _leave, "KIP-429, KAFKA-8972",
+        ("leave/callback", Level.SAFETY, checks.leave, "KIP-429, KAFKA-8972",
          "a member that leaves has told its listener so"),
-        ("leave/sent", Level.LIVENESS, _leave_sent, "KIP-429; librdkafka 1.7.0",
+        ("leave/sent", Level.LIVENESS, checks.leave_sent, "KIP-429; librdkafka 1.7.0",
          "a dynamic member that leaves says so to the coordinator"),
-        ("error/retriable", Level.SAFETY, _retriable, "KAFKA-13214, KAFKA-14016",
+        ("error/retriable", Level.SAFETY, checks.retriable, "KAFKA-13214, KAFKA-14016",
          "an error that can be retried costs no membership"),
-        ("error/membership", Level.SAFETY, _membership, "KIP-429, KAFKA-12983",
+        ("error/membership", Level.SAFETY, checks.membership, "KIP-429, KAFKA-12983",
          "a member that hears that its membership is gone gives it up and rejoins"),
-        ("error/old", Level.SAFETY, _old, "KAFKA-9823",
+        ("error/old", Level.SAFETY, checks.old, "KAFKA-9823",
          "an answer to an older generation does not touch the present one"),
-        ("error/id", Level.LIVENESS, _keeps_id, "KAFKA-13419",
+        ("error/id", Level.LIVENESS, checks.keeps_id, "KAFKA-13419",
          "ILLEGAL_GENERATION costs no member id"),
-        ("poll/throws", Level.SAFETY, _throws, "KIP-429",
+        ("poll/throws", Level.SAFETY, checks.throws, "KIP-429",
          "poll throws nothing that no application can handle"),
-        ("coordinator/admit", Level.SAFETY, _admit, "KIP-394",
+        ("coordinator/admit", Level.SAFETY, checks.admit, "KIP-394",
          "a member id is admitted after its owner has shown it"),
         (
             "coordinator/vote",
             Level.SAFETY,
-            _vote,
+            checks.vote,
             "ClassicGroup.selectProtocol",
             "every member supports the protocol of its generation, and none has more votes",
         ),
-        ("coordinator/repeat", Level.LIVENESS, _repeat, "KAFKA-12898",
+        ("coordinator/repeat", Level.LIVENESS, checks.repeat, "KAFKA-12898",
          "a follower that repeats itself starts no rebalance"),
-        ("coordinator/static", Level.SAFETY, _static, "KIP-345, KAFKA-9801, KAFKA-12759",
+        ("coordinator/static", Level.SAFETY, checks.static, "KIP-345, KAFKA-9801, KAFKA-12759",
          ("a static member that returns to a settled group starts a rebalance only if it subscribes to "
          "something else or had to revoke, and one that returns during a rebalance is part of it")),
-        ("coordinator/leader", Level.LIVENESS, _leader_told, "KIP-814",
+        ("coordinator/leader", Level.LIVENESS, checks.leader_told, "KIP-814",
          "a static leader that returns is told that it leads"),
-        ("coordinator/keep", Level.SAFETY, _keep, "KIP-345, KAFKA-8220",
+        ("coordinator/keep", Level.SAFETY, checks.keep, "KIP-345, KAFKA-8220",
          "a static member that is away loses its place by its session timeout only"),
     )
 )  # fmt: skip
@@ -448,6 +148,7 @@ CONVERGES = ProtocolClause(
     sentence="once nothing goes wrong any more the group settles, and every subscribed partition is owned",
     source="KIP-429",
 )  # fmt: skip
+
 ROUNDS = ProtocolClause(
     id="group/rounds", level=Level.LIVENESS, kind="eventually",
     sentence="once nothing goes wrong any more the group settles within a bounded number of rebalances",
@@ -475,9 +176,9 @@ WITNESSES = (
 
 def _shows(name: str, event: Event, seen: Seen) -> bool:
     if name == "partitions lost":
-        return any(call.call is Call.LOST for call in _of(seen, Callback))
+        return any(isinstance(item, Callback) and item.call is Call.LOST for item in seen)
     if name == "static member replaced":
-        return any(True for _ in _of(seen, Replaced))
+        return any(isinstance(item, Replaced) for item in seen)
     return Noted(name) in seen
 
 
@@ -533,6 +234,3 @@ def rules(setup: Setup) -> Rules:
         finally_=(_finally(setup),),
         bounded=(Bounded(ROUNDS.id, _round, most_rounds(setup)),),
     )
-
-
-__all__ = ["CLAUSES", "CONVERGES", "ROUNDS", "TABLE", "WITNESSES", "ProtocolClause", "rules"]

@@ -1,0 +1,303 @@
+"""What the clauses of the protocol ask, each as one function: of views in every state, of what a step shows.
+
+A function returns what is wrong, or None. ``clauses`` says which clause it stands for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TypeVar
+
+from rebalance.model.protocol.observations import (
+    Admitted,
+    Answered,
+    Call,
+    Callback,
+    Claimed,
+    Completed,
+    Decided,
+    Elected,
+    Expelled,
+    Left,
+    Repeated,
+    Replaced,
+    Seen,
+    Threw,
+)
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import Error, GroupState, Life, Parts
+
+T = TypeVar("T")
+
+
+def _of(seen: Seen, kind: type[T]) -> Iterator[T]:
+    return (item for item in seen if isinstance(item, kind))
+
+
+def owner(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
+    return f"{setup.spell(x & y)} is owned by {a} and by {b}" if x & y else None
+
+
+def commit(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
+    return f"{a} can commit for {setup.spell(x & y)}, which {b} owns" if x & y else None
+
+
+def size(limit: int, group: GroupState, *sizes: int) -> str | None:
+    if group not in (GroupState.COMPLETING, GroupState.STABLE):
+        return None  # who is too many is turned away before the join phase ends
+    return f"{sum(sizes)} members, the limit is {limit}" if sum(sizes) > limit else None
+
+
+def instance(a: str, size: int) -> str | None:
+    return f"{size} members of the group have the instance id of {a}" if size > 1 else None
+
+
+def listener(setup: Setup, a: str, view: tuple[Parts, Parts, Life]) -> str | None:
+    believed, owned, life = view
+    if believed == owned:
+        return None
+    return f"{a} ({life}) owns {setup.spell(owned)}, its listener was told of {setup.spell(believed)}"
+
+
+def fetch(setup: Setup, a: str, view: tuple[bool, bool, Parts]) -> str | None:
+    eager, committing, reads = view
+    return f"{a} commits and still reads {setup.spell(reads)}" if eager and committing and reads else None
+
+
+def _newest(decided: Decided) -> Iterator[tuple[int, int, list[int]]]:
+    """For each claimed partition (as a bit) its newest generation, and who claims it in that."""
+    claims = [(i, parts, generation) for i, (_, parts, generation, _) in enumerate(decided.claims)]
+    together = 0
+    for _, parts, _ in claims:
+        together |= parts
+    for number in range(together.bit_length()):
+        holders = [(generation, i) for i, parts, generation in claims if parts >> number & 1]
+        if holders:
+            newest = max(holders)[0]
+            yield 1 << number, newest, [i for generation, i in holders if generation == newest]
+
+
+def stale(setup: Setup, seen: Seen) -> str | None:
+    for decided in _of(seen, Decided):
+        for bit, newest, holders in _newest(decided):
+            for i, (member, parts, generation, _) in enumerate(decided.claims):
+                loses = parts & bit and generation < newest and i not in holders
+                if loses and decided.grants[i].parts & bit:
+                    old, new = letter(member.slot), letter(decided.claims[holders[0]][0].slot)
+                    gets = f"{old} claims {setup.spell(bit)} from generation {generation} and gets it"
+                    return f"{gets}, {new} has it from generation {newest}"
+    return None
+
+
+def withhold(setup: Setup, seen: Seen) -> str | None:
+    for decided in _of(seen, Decided):
+        for bit, _, holders in _newest(decided):
+            for i, grant in enumerate(decided.grants):
+                if grant.parts & bit and holders != [i]:
+                    other = decided.claims[next(h for h in holders if h != i)][0]
+                    goes = f"{setup.spell(bit)} goes to {letter(grant.id.slot)}"
+                    return f"{goes} while {letter(other.slot)} holds it"
+    return None
+
+
+def label(setup: Setup, seen: Seen) -> str | None:
+    for claim in _of(seen, Claimed):
+        if claim.label != claim.own_gen:
+            return (
+                f"{letter(claim.who)} claims {setup.spell(claim.parts)} as of generation {claim.label}, "
+                f"it was assigned in {claim.own_gen}"
+            )
+    return None
+
+
+def grant(setup: Setup, seen: Seen) -> str | None:
+    for decided in _of(seen, Decided):
+        granted = 0
+        for (_, _, _, subscribed), grant in zip(decided.claims, decided.grants, strict=True):
+            if grant.parts & granted:
+                return f"{setup.spell(grant.parts & granted)} is granted twice"
+            if grant.parts & ~subscribed:
+                parts = setup.spell(grant.parts & ~subscribed)
+                return f"{letter(grant.id.slot)} gets {parts} without subscribing to it"
+            granted |= grant.parts
+    return None
+
+
+def revoked(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if call.call is not Call.REVOKED:
+            continue
+        if not call.eager and not call.parts:
+            return f"COOPERATIVE {letter(call.who)}: onPartitionsRevoked of nothing"
+        if call.eager and call.parts != call.believed:
+            return (
+                f"EAGER {letter(call.who)} revokes {setup.spell(call.parts)} of {setup.spell(call.believed)}"
+            )
+        if call.parts & ~call.believed:
+            surplus = setup.spell(call.parts & ~call.believed)
+            return f"{letter(call.who)} revokes {surplus}, which it was never given"
+    return None
+
+
+def lost(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if call.call is Call.REVOKED and (call.reset or call.midway):
+            why = "has no membership" if call.reset else "leaves in the middle of a rebalance"
+            return f"{letter(call.who)} {why} and is told revoked, not lost"
+        if call.call is Call.LOST and not (call.reset or call.midway):
+            return f"{letter(call.who)} is told lost with its membership intact"
+    return None
+
+
+def while_owned(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if call.call is not Call.ASSIGNED and call.parts & ~call.owned:
+            return f"{letter(call.who)}: {setup.spell(call.parts & ~call.owned)} is gone before it is revoked"
+    return None
+
+
+def assigned(setup: Setup, seen: Seen) -> str | None:
+    calls = [call for call in _of(seen, Callback) if call.call is Call.ASSIGNED]
+    for call in calls:
+        if call.parts & call.believed:
+            return f"{letter(call.who)} is assigned {setup.spell(call.parts & call.believed)} a second time"
+    completed = next(_of(seen, Completed), None)
+    thrown = any(threw.error == "listener" for threw in _of(seen, Threw))
+    if (completed is not None or thrown) and not calls:
+        return "a rebalance completed without onPartitionsAssigned"
+    return None
+
+
+def order(setup: Setup, seen: Seen) -> str | None:
+    calls = [call.call for call in _of(seen, Callback)]
+    if Call.ASSIGNED in calls and calls.index(Call.ASSIGNED) != len(calls) - 1:
+        return "something is revoked after onPartitionsAssigned"
+    return None
+
+
+def generation(setup: Setup, seen: Seen) -> str | None:
+    for call in _of(seen, Callback):
+        if not call.current:
+            return f"{letter(call.who)}: {call.call} runs under the generation before"
+    return None
+
+
+def rejoin(setup: Setup, seen: Seen) -> str | None:
+    for done in _of(seen, Completed):
+        if done.revoked and not done.rejoin:
+            return f"{letter(done.who)} revoked and does not rejoin"
+    return None
+
+
+def leave(setup: Setup, seen: Seen) -> str | None:
+    for left in _of(seen, Left):
+        if left.believed:
+            return (
+                f"{letter(left.who)} leaves, its listener still believes to have {setup.spell(left.believed)}"
+            )
+    return None
+
+
+def leave_sent(setup: Setup, seen: Seen) -> str | None:
+    for left in _of(seen, Left):
+        if left.ought and not left.sent:
+            return f"{letter(left.who)} leaves without LeaveGroup"
+    return None
+
+
+_GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
+
+
+def retriable(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if answer.error not in _GONE and answer.reset:
+            return f"{letter(answer.who)} gives up its membership on {answer.api} {answer.error}"
+    return None
+
+
+def membership(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if answer.error in _GONE and answer.same and not (answer.reset and answer.rejoin):
+            what = "stays a member" if not answer.reset else "does not rejoin"
+            return f"{letter(answer.who)} hears {answer.api} {answer.error} and {what}"
+    return None
+
+
+def old(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if not answer.same and answer.reset:
+            return f"{letter(answer.who)} resets on {answer.api} {answer.error} for an older generation"
+    return None
+
+
+def keeps_id(setup: Setup, seen: Seen) -> str | None:
+    for answer in _of(seen, Answered):
+        if answer.error is Error.ILLEGAL_GENERATION and answer.reset and not answer.keeps_id:
+            return f"{letter(answer.who)} forgets its member id on {answer.api} ILLEGAL_GENERATION"
+    return None
+
+
+_RIGHTLY = (Error.GROUP_MAX_SIZE_REACHED, "listener")
+"""Thrown where the KIPs say so: a full group, and what the application itself throws. No two consumers of a
+setup share an instance id, so none may be fenced."""
+
+
+def throws(setup: Setup, seen: Seen) -> str | None:
+    for threw in _of(seen, Threw):
+        if threw.error not in _RIGHTLY:
+            return f"{letter(threw.who)}: poll throws {threw.error}"
+    return None
+
+
+def admit(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Admitted):
+        if not item.known:
+            return f"a member id of {letter(item.who)} is admitted that it has never shown"
+    return None
+
+
+def vote(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Elected):
+        shared = set(item.lists[0]).intersection(*item.lists)
+        if item.protocol not in shared:
+            return f"{item.protocol} is selected, which not every member supports"
+        votes = Counter(next(name for name in assignors if name in shared) for assignors in item.lists)
+        if votes[item.protocol] < max(votes.values()):
+            return f"{item.protocol} is selected with {votes[item.protocol]} votes of {dict(votes)}"
+    return None
+
+
+def repeat(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Repeated):
+        if item.rebalances:
+            return f"{letter(item.who)} says again what it said, and the group rebalances"
+    return None
+
+
+def static(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Replaced):
+        who = letter(item.who)
+        if item.state is GroupState.STABLE and item.rebalances is not (item.changed or item.owed):
+            same = "another" if item.changed else "the same"
+            same += " subscription, a revocation pending," if item.owed else " subscription"
+            then = "starts" if item.rebalances else "starts no"
+            return f"{who} returns with {same} and {then} rebalance"
+        if item.state is GroupState.COMPLETING and not item.rebalances:
+            return f"{who} returns between join and sync, the leader decides for the id that is gone"
+    return None
+
+
+def leader_told(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Replaced):
+        quiet = item.leader and not item.rebalances
+        if quiet and not item.told_leader:
+            return f"the leader {letter(item.who)} returns and is told that another one leads"
+    return None
+
+
+def keep(setup: Setup, seen: Seen) -> str | None:
+    for item in _of(seen, Expelled):
+        if item.away and not item.able:
+            return f"static {letter(item.who)} is expelled by the {item.cause} timeout"
+    return None
