@@ -30,7 +30,7 @@ class TargetInfo:
     """Who was judged, in its own words (the hello message) and in ours (``spec``)."""
 
     spec: str
-    name: str
+    name: str = ""
     version: str = ""
     language: str = ""
     protocols: tuple[str, ...] = ()

@@ -442,7 +442,9 @@ def _session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from rebalance.gate.traces import counterexamples, files, recordings, runs
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.gate.traces import files, kinds
+    from rebalance.pipeline.audit.records import Recording
 
     paths = [path for name in options.traces or [str(ROOT / "failures")] for path in _find(name)]
     if options.on:
@@ -454,16 +456,16 @@ def _replay(options: argparse.Namespace) -> int:
     worst = 0
     for path in paths:
         try:
-            if recordings.is_recording(path):
+            trace = kinds.load(path)
+            if isinstance(trace, Recording):
                 raise UsageError(f"{path} is a recording of a log, which `rebalance show` draws")
-            if runs.is_run(path):
+            if isinstance(trace, SavedRun):
                 if options.as_pytest or options.target:
                     raise UsageError(
                         f"{path} is a run of the group: --as-pytest and --target go with assignors"
                     )
                 worst = max(worst, show.replay(path, verbose=options.verbose))
                 continue
-            trace = counterexamples.load(path)
         except files.NewerSchema as error:
             print_err(f"skipped  {error}")
             continue

@@ -7,7 +7,8 @@ from typing import Any
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result
 from rebalance.gate.report.facts import counts, gating
-from rebalance.gate.traces.counterexamples import size_out, target_out
+from rebalance.gate.traces import codec
+from rebalance.gate.traces.counterexamples import FoundSize
 from rebalance.gate.traces.files import SUITE
 
 SCHEMA = 2
@@ -28,7 +29,7 @@ def to_json(result: Result) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": result.suite_version},
-        "target": target_out(result.target),
+        "target": codec.to_json(result.target),
         "profile": result.profile,
         "level": result.level,
         "seed": result.seed,
@@ -81,7 +82,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "seed": finding.seed,
         "number": finding.number,
         "round": finding.round,
-        "size": size_out(finding.scenario.size),
-        "found_size": size_out(finding.found_size),
+        "size": FoundSize(*finding.scenario.size)._asdict(),
+        "found_size": FoundSize(*finding.found_size)._asdict(),
         "confirmed": finding.confirmed,
     }

@@ -9,19 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import pprint
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result, TargetInfo
 from rebalance.gate.cli.console.text import clean, fold
-from rebalance.gate.traces.files import FAILURES, SUITE, NewerSchema, TraceError, dump, make_root, write
-from rebalance.model.values import RebalanceProtocol
+from rebalance.gate.traces import codec, files
+from rebalance.gate.traces.files import FAILURES, SUITE, TraceError, dump, make_root, write
+from rebalance.model.values import NO_GENERATION, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.scenarios import Scenario, from_json, to_json
+from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.assignors.scenarios import from_json as scenario_in
+from rebalance.properties.assignors.scenarios import to_json as scenario_out
 
 SCHEMA = 1
 """Raised when older readers would misread the file."""
@@ -29,28 +32,50 @@ SCHEMA = 1
 MOST_RECORDED = 100_000
 """Claims and grants in the recording; beyond, it is left out, since replay makes it again."""
 
-_T = TypeVar("_T")
-_SIZE = ("members", "partitions", "claims", "events")
+
+class FoundSize(NamedTuple):
+    """``Scenario.size`` with names."""
+
+    members: int = 0
+    partitions: int = 0
+    claims: int = 0
+    events: int = 0
+
+
+class RecordedMember(NamedTuple):
+    """What one member brings to a call."""
+
+    topics: tuple[str, ...] = ()
+    claims: Partitions = ()
+    generation: int = NO_GENERATION
+
+
+class RecordedCall(NamedTuple):
+    """One call of the target, as it is recorded."""
+
+    round: int
+    members: Mapping[str, RecordedMember]
+    assignment: Mapping[str, Partitions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One counterexample. ``calls`` is the recording, as JSON; ``path`` where it was read from."""
 
+    suite_version: str = ""
     clause: Clause
     target: TargetInfo
-    scenario: Scenario
-    suite_version: str = ""
-    profile: str = ""
-    seed: int = 0
-    number: int = 0
     summary: str = ""
     because: tuple[str, ...] = ()
     expected: str = ""
     actual: str = ""
     round: int = 0
-    found_size: tuple[int, int, int, int] = (0, 0, 0, 0)
+    profile: str = ""
+    seed: int = 0
+    number: int = 0
+    found_size: FoundSize = field(default_factory=FoundSize)
     confirmed: bool = False
+    scenario: Scenario
     calls: tuple[Mapping[str, Any], ...] = ()
     path: Path | None = None
 
@@ -75,7 +100,7 @@ def trace_id(clause: str, target: str, scenario: Scenario) -> str:
 
     The order of members and topics counts, because it is part of what the target is asked.
     """
-    played = to_json(replace(scenario, dimensions=()))
+    played = scenario_out(replace(scenario, dimensions=()))
     text = json.dumps([clause, target, played], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -102,7 +127,7 @@ def of(finding: Finding, target: TargetInfo, profile: str, suite_version: str) -
         expected=breach.expected,
         actual=breach.actual,
         round=finding.round,
-        found_size=finding.found_size,
+        found_size=FoundSize(*finding.found_size),
         confirmed=finding.confirmed,
         calls=tuple(_recording(number, call) for number, call in enumerate(calls, 1)),
     )
@@ -110,62 +135,31 @@ def of(finding: Finding, target: TargetInfo, profile: str, suite_version: str) -
 
 def _recording(number: int, call: AssignorCall) -> dict[str, Any]:
     members = {
-        member: {
-            "topics": list(subscription.topics),
-            "claims": [str(p) for p in call.claims[member].partitions],
-            "generation": call.claims[member].generation,
-        }
+        member: RecordedMember(
+            tuple(subscription.topics), call.claims[member].partitions, call.claims[member].generation
+        )
         for member, subscription in call.group.items()
     }
-    assignment = {member: [str(p) for p in partitions] for member, partitions in call.assignment.items()}
-    return {"round": number, "members": members, "assignment": assignment}
+    recorded: dict[str, Any] = codec.to_json(RecordedCall(number, members, call.assignment))
+    return recorded
 
 
 def to_text(trace: Trace) -> str:
     """The file. What a reader wants to know comes first, the recording last."""
-    document = {
+    clause = trace.clause
+    plain = replace(trace, clause=clause.id, scenario=scenario_out(trace.scenario), path=None)  # type: ignore[arg-type]
+    head = {
         "schema": SCHEMA,
         "suite": SUITE,
         "suite_version": trace.suite_version,
-        "clause": trace.clause.id,
-        "level": trace.clause.level.value,
-        "rule": trace.clause.rule,
-        "link": trace.clause.link,
-        "target": target_out(trace.target),
+        "clause": clause.id,
+        "level": clause.level.value,
+        "rule": clause.rule,
+        "link": clause.link,
+        "target": codec.to_json(trace.target),
         "protocol": trace.protocol.value,
-        "summary": trace.summary,
-        "because": list(trace.because),
-        "expected": trace.expected,
-        "actual": trace.actual,
-        "round": trace.round,
-        "profile": trace.profile,
-        "seed": trace.seed,
-        "number": trace.number,
-        "found_size": size_out(trace.found_size),
-        "confirmed": trace.confirmed,
-        "scenario": to_json(trace.scenario),
-        "calls": list(trace.calls),
     }
-    return dump(document) + "\n"
-
-
-def target_out(target: TargetInfo) -> dict[str, Any]:
-    """The target as JSON, in reports and traces alike."""
-    return {
-        "spec": target.spec,
-        "name": target.name,
-        "version": target.version,
-        "language": target.language,
-        "protocols": list(target.protocols),
-        "promises": list(target.promises),
-        "homepage": target.homepage,
-        "issues": target.issues,
-    }
-
-
-def size_out(size: tuple[int, int, int, int]) -> dict[str, int]:
-    """``Scenario.size`` with names."""
-    return dict(zip(_SIZE, size, strict=True))
+    return dump(head | codec.to_json(plain, left_out=("path",))) + "\n"
 
 
 def save_all(result: Result, root: Path) -> Result:
@@ -198,114 +192,26 @@ def load(path: Path) -> Trace:
     Raises ``NewerSchema`` for one of a newer suite and ``TraceError`` for everything else that is
     wrong with it.
     """
-    return replace(read_as(_parse, path), path=path)
+    return replace(files.load(path, _parse, "a trace", SCHEMA), path=path)
 
 
-def read_as(parse: Callable[[Any], _T], path: Path) -> _T:
-    """What ``parse`` makes of the JSON in a file. Raises ``TraceError`` that names the file, also for what
-    ``parse`` raises."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise TraceError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise TraceError(f"{path}: not JSON: {error}") from error
-    try:
-        return parse(data)
-    except TraceError as error:
-        raise type(error)(f"{path}: {error}") from error
+def _parse(data: dict[str, Any]) -> Trace:
+    read = codec.from_json(Trace, data, readers={Clause: _clause, Scenario: scenario_in})
+    protocol = data.get("protocol", read.protocol.value)
+    if protocol != read.protocol:
+        raise TraceError(f"protocol is {protocol!r} and the scenario's is {read.protocol.value!r}")
+    return read
 
 
-def is_kind(kind: str, path: Path) -> bool:
-    """Whether a file says that it is of this kind; false for whatever cannot be read."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and data.get("kind") == kind
-
-
-def _parse(data: Any) -> Trace:
-    if not isinstance(data, dict) or "schema" not in data:
-        raise TraceError("not a trace: it has no field 'schema'")
-    schema = field_of(data, "schema", int)
-    if schema > SCHEMA:
-        raise NewerSchema(f"has schema {schema}, this suite reads up to {SCHEMA}: use a newer suite")
-    if schema < 1:
-        raise TraceError(f"schema {schema} does not exist, the first is 1")
-    clause = field_of(data, "clause", str)
-    if clause not in CLAUSES:
-        raise TraceError(f"clause {clause!r} is unknown; known: {', '.join(CLAUSES)}")
-    target = field_of(data, "target", dict)
-    try:
-        scenario = from_json(field_of(data, "scenario", dict))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise TraceError(str(error)) from error
-    if (protocol := field_of(data, "protocol", str, scenario.protocol.value)) != scenario.protocol:
-        raise TraceError(f"protocol is {protocol!r} and the scenario's is {scenario.protocol.value!r}")
-    return Trace(
-        clause=CLAUSES[clause],
-        target=_target(target),
-        scenario=scenario,
-        suite_version=field_of(data, "suite_version", str, ""),
-        profile=field_of(data, "profile", str, ""),
-        seed=field_of(data, "seed", int, 0),
-        number=field_of(data, "number", int, 0),
-        summary=field_of(data, "summary", str, ""),
-        because=tuple(str(line) for line in field_of(data, "because", list, [])),
-        expected=field_of(data, "expected", str, ""),
-        actual=field_of(data, "actual", str, ""),
-        round=field_of(data, "round", int, 0),
-        found_size=_size(field_of(data, "found_size", dict, {})),
-        confirmed=field_of(data, "confirmed", bool, False),
-        calls=tuple(field_of(data, "calls", list, [])),
-    )
-
-
-def _target(data: Mapping[str, Any]) -> TargetInfo:
-    def text(name: str) -> str:
-        return field_of(data, name, str, "", "target.")
-
-    def texts(name: str) -> tuple[str, ...]:
-        return tuple(str(word) for word in field_of(data, name, list, [], "target."))
-
-    return TargetInfo(
-        spec=field_of(data, "spec", str, where="target."),
-        name=text("name"),
-        version=text("version"),
-        language=text("language"),
-        protocols=texts("protocols"),
-        promises=texts("promises"),
-        homepage=text("homepage"),
-        issues=text("issues"),
-    )
-
-
-_KINDS = {str: "a string", int: "a whole number", bool: "true or false", dict: "an object", list: "a list"}
-
-
-def field_of(data: Mapping[str, Any], name: str, kind: type[_T], default: Any = None, where: str = "") -> _T:
-    """One field of an object, of the right kind. Raises ``TraceError`` that names it."""
-    value = data.get(name, default)
-    if value is None:
-        raise TraceError(f"field '{where}{name}' is missing")
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TraceError(f"field '{where}{name}' is {json.dumps(value)[:60]}, expected {_KINDS[kind]}")
-    return value
-
-
-def _size(data: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    members, partitions, claims, events = (
-        field_of(data, n, int, 0, "found_size.") for n in size_out((0,) * 4)
-    )
-    return members, partitions, claims, events
+def _clause(name: Any) -> Clause:
+    if name not in CLAUSES:
+        raise ValueError(f"{name!r} is unknown; known: {', '.join(CLAUSES)}")
+    return CLAUSES[name]
 
 
 def as_pytest(trace: Trace) -> str:
     """A test module that needs nothing but the target and this package; it fails while the bug is there."""
-    scenario = json.loads(json.dumps(to_json(trace.scenario)))
+    scenario = json.loads(json.dumps(scenario_out(trace.scenario)))
     story = [f"Found by {SUITE} {clean(trace.suite_version)}."]
     story += [f"{trace.clause.id}: {trace.clause.sentence}", trace.clause.link]
     story += [line for text in (trace.summary, *trace.because) for line in fold(clean(text), 100)]

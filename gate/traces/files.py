@@ -10,14 +10,16 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rebalance.gate.cli.console.text import listed
 
 SUITE = "rebalance-verifier"
+
+_T = TypeVar("_T")
 
 FAILURES = "failures"
 LATEST = "latest"
@@ -59,6 +61,40 @@ def dump(value: Any, indent: str = "") -> str:
         parts = [dump(item, inner) for item in value]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
+
+
+def load(path: Path, parse: Callable[[dict[str, Any]], _T], what: str, schema: int, kind: str = "") -> _T:
+    """What ``parse`` makes of the JSON object in a file, whose field ``schema`` is at most ``schema``.
+
+    ``what`` such a file is called; ``kind`` is in its field of that name, if it has one. Both errors name the
+    file: ``NewerSchema`` for one of a newer suite and ``TraceError`` for all else that is wrong with it.
+    """
+    data = read_json(path)
+    try:
+        if not isinstance(data, dict) or "schema" not in data:
+            raise TraceError(f"not {what}: it has no field 'schema'")
+        if kind and data.get("kind") != kind:
+            raise TraceError(f"not {what}: its field 'kind' is not {kind!r}")
+        found = data["schema"]
+        if type(found) is not int or found < 1:
+            raise TraceError(f"schema: expected a whole number from 1 on, found {json.dumps(found)[:60]}")
+        if found > schema:
+            raise NewerSchema(f"has schema {found}, this suite reads up to {schema}: use a newer suite")
+        return parse(data)
+    except TraceError as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in a file. Raises ``TraceError`` that names the file."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise TraceError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise TraceError(f"{path}: not JSON: {error}") from error
 
 
 def write(path: Path, text: str) -> Path:

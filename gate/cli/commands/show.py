@@ -68,29 +68,31 @@ def show(options: argparse.Namespace) -> int:
 
 def _shown(path: Path, wanted: str, metrics: bool) -> str:
     """One trace in the format that is wanted. Raises ValueError for a file that is none, and UsageError."""
+    from rebalance.explore.groups.runs import SavedRun
     from rebalance.gate.report.diagram.log_diagram import of_recording
     from rebalance.gate.report.diagram.run_diagram import of_run
     from rebalance.gate.report.diagram.scenario_diagram import of_trace
-    from rebalance.gate.traces import counterexamples, recordings, runs
+    from rebalance.gate.traces import kinds
+    from rebalance.pipeline.audit.records import Recording
 
-    kind: str
-    if recordings.is_recording(path):
-        recording, kind = recordings.load(path), "a recording of a log"
+    saved = kinds.load(path)
+    if isinstance(saved, Recording):
+        kind = "a recording of a log"
         if wanted == "text" and not metrics:
-            return "\n".join(_recording(recording))
-        drawn = of_recording(recording)
-    elif runs.is_run(path):
-        run, kind = runs.load(path), "a run of the model"
+            return "\n".join(_recording(saved))
+        drawn = of_recording(saved)
+    elif isinstance(saved, SavedRun):
+        kind = "a run of the model"
         if wanted == "text":
-            return "\n".join(_run(run, metrics))
+            return "\n".join(_run(saved, metrics))
         if wanted in ("itf", "dot") and not metrics:
-            return _states(run, wanted)
-        drawn = of_run(run)
+            return _states(saved, wanted)
+        drawn = of_run(saved)
     else:
-        trace, kind = counterexamples.load(path), "a counterexample of an assignor"
+        kind = "a counterexample of an assignor"
         if wanted == "text" and not metrics:
-            return "\n".join(_counterexample(trace))
-        drawn = of_trace(trace)
+            return "\n".join(_counterexample(saved))
+        drawn = of_trace(saved)
     if metrics:
         raise UsageError(
             f"--metrics is for runs of the model; {path} is {kind}"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from rebalance.gate.check.result import Finding
 from rebalance.gate.report.diagram.rounds import followed, shown_rounds
-from rebalance.gate.traces.counterexamples import Trace, field_of
-from rebalance.gate.traces.files import TraceError
+from rebalance.gate.traces import codec
+from rebalance.gate.traces.counterexamples import RecordedCall, Trace
 from rebalance.model.values import (
     Cluster,
-    Partitions,
     Racks,
     RebalanceProtocol,
     Subscription,
-    TopicPartition,
 )
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach, Scope
@@ -32,7 +29,7 @@ def recorded(trace: Trace) -> Finding:
     topics = {index: known for index, _, _, known in followed(trace.scenario, window)}
     nothing = AssignorCall(protocol=trace.protocol, cluster=Cluster(), group={}, claims={}, assignment={})
     calls = tuple(
-        _call(trace.protocol, data, f"calls[{index}].", topics.get(index, trace.scenario.topics))
+        _call(trace.protocol, data, f"calls[{index}]", topics.get(index, trace.scenario.topics))
         if index in window
         else nothing
         for index, data in enumerate(trace.calls)
@@ -60,29 +57,12 @@ def recorded(trace: Trace) -> Finding:
 def _call(
     protocol: RebalanceProtocol, data: Any, where: str, topics: Mapping[str, tuple[Racks, ...]]
 ) -> AssignorCall:
-    if not isinstance(data, dict):
-        raise TraceError(f"field '{where[:-1]}' is {json.dumps(data)[:60]}, expected an object")
-    group, claims = {}, {}
-    members = field_of(data, "members", dict, where=where)
-    for member in members:
-        inside = f"{where}members.{member}."
-        entry = field_of(members, member, dict, where=f"{where}members.")
-        group[member] = Subscription(topics=tuple(map(str, field_of(entry, "topics", list, [], inside))))
-        claims[member] = StatedClaim(
-            _partitions(entry, "claims", inside), field_of(entry, "generation", int, -1, inside)
-        )
-    given = field_of(data, "assignment", dict, where=where)
-    assignment = {member: _partitions(given, member, f"{where}assignment.") for member in given}
+    call = codec.from_json(RecordedCall, data, where)
+    members = call.members.items()
     return AssignorCall(
-        protocol=protocol, cluster=Cluster(topics), group=group, claims=claims, assignment=assignment
+        protocol=protocol,
+        cluster=Cluster(topics),
+        group={name: Subscription(topics=member.topics) for name, member in members},
+        claims={name: StatedClaim(member.claims, member.generation) for name, member in members},
+        assignment=call.assignment,
     )
-
-
-def _partitions(data: Mapping[str, Any], name: str, where: str) -> Partitions:
-    found = []
-    for text in field_of(data, name, list, [], where):
-        topic, dash, index = str(text).rpartition("-")
-        if not dash or not index.isdecimal():
-            raise TraceError(f"field '{where}{name}' has {json.dumps(text)[:60]}, expected 'orders-0'")
-        found.append(TopicPartition(topic, int(index)))
-    return tuple(found)

@@ -242,10 +242,13 @@ def test_a_file_without_the_answers_tells_the_story(ghost):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c[2].update(members=3), r"field 'calls\[2\].members' is 3, expected an object"),
-        (lambda c: c[2]["members"].update(A=[]), r"'calls\[2\].members.A' is \[\], expected an object"),
-        (lambda c: c[2]["assignment"].update(B=["t"]), r"'calls\[2\].assignment.B' has \"t\", expected"),
-        (lambda c: c.__setitem__(2, None), r"field 'calls\[2\]' is null, expected an object"),
+        (lambda c: c[2].update(members=3), r"calls\[2\]\.members: expected an object, found 3"),
+        (lambda c: c[2]["members"].update(A=[]), r"calls\[2\]\.members\.A: expected an object"),
+        (
+            lambda c: c[2]["assignment"].update(B=["t"]),
+            r"calls\[2\]\.assignment\.B\[0\]: expected a",
+        ),
+        (lambda c: c.__setitem__(2, None), r"calls\[2\]: expected an object, found null"),
     ],
 )
 def test_a_damaged_recording_is_named(ghost, change, message):
