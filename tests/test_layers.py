@@ -92,7 +92,6 @@ LONG: set[str] = {
     "gate.report.diagram.svg",
     "live.conformance.logs",
     "live.conformance.search",
-    "live.replay.replayer",
 }
 """Modules that are too long; to be paid back."""
 

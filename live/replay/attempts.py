@@ -11,6 +11,7 @@ from rebalance.live.clusters.defaults import PATIENCE
 from rebalance.live.consumers.member import ClientProfile
 from rebalance.live.replay.replay_plan import replay_plan
 from rebalance.live.replay.replayer import TraceReplayer
+from rebalance.live.replay.scene import ReplayScene
 from rebalance.live.replay.verdict import LEADER, Replayed
 
 TRIES = 3
@@ -39,7 +40,10 @@ def replay(
     results: list[Replayed] = []
     for order in islice(permutations(setup.slots), attempts):
         for _ in range(TRIES):
-            with TraceReplayer(run, setup, profile, order, patience, log_dir) as replayer:
+            scene = ReplayScene(
+                run=run, setup=setup, profile=profile, order=order, patience=patience, log_dir=log_dir
+            )
+            with TraceReplayer(scene) as replayer:
                 try:
                     replayer.play(steps)
                 except KeyboardInterrupt:

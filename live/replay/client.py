@@ -95,6 +95,12 @@ class ReplayClient:
             ProxyRule(api=api, action=ProxyAction.ANSWER, client=self.name, times=None, error=error)
         )
 
+    @property
+    def process(self) -> LiveMember:
+        """Its process, which has been started."""
+        assert self.member is not None
+        return self.member
+
     def id(self, incarnation: int) -> str:
         """Its member id of this incarnation."""
         return f"{self.rank}-{self.name}-{incarnation}"
@@ -175,8 +181,7 @@ class ReplayClient:
         """Let it commit what it has read. Raises ProxyTimeout when it reads nothing."""
         if self.owned and not self.log.wait(self.patience, lambda _: any(map(_polled, self.output()))):
             raise ProxyTimeout(f"{self.name} reads nothing within {self.patience:g} s")
-        assert self.member is not None
-        self.member.command("commit")
+        self.process.command("commit")
 
     def commit_is_slow(self) -> None:
         """From now on its commits wait for `commit_done`."""

@@ -7,7 +7,7 @@ in which every request, answer and callback is one. Pure: from the saved run alo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
@@ -61,9 +61,24 @@ class Due(StrEnum):
     END = "end"
 
 
-@dataclass(frozen=True, kw_only=True)
+class SendTime(StrEnum):
+    """When a request has to leave its client to be answered where the trace answers it."""
+
+    NOW = "now"
+    BEHIND = "behind its next JoinGroup"
+    NEVER = "a connection keeps the order of its requests and answers"
+
+
+HEARD = ("receive", "assign", "heartbeat")
+"""Steps in which a member is answered."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ReplayStep:
-    """One step of the fine model: ``number`` is that of the trace's step which it is a part of, from 1."""
+    """One step of the fine model: ``number`` is that of the trace's step which it is a part of, from 1.
+
+    ``position`` is its own in ``plan``, all steps of the replay.
+    """
 
     number: int
     event: Event
@@ -71,6 +86,8 @@ class ReplayStep:
     before: State
     after: State
     built: Machine
+    position: int
+    plan: Sequence[ReplayStep] = field(repr=False)
 
     @cached_property
     def name(self) -> str:
@@ -100,6 +117,32 @@ class ReplayStep:
         """The coordinator's group."""
         return cast(Group, self._part(self.after if after else self.before, "group"))
 
+    @property
+    def later(self) -> Sequence[ReplayStep]:
+        """The steps behind it that are of its member."""
+        return [step for step in self.plan[self.position + 1 :] if step.event.who == self.event.who]
+
+    @property
+    def following(self) -> str:
+        """What its member does next, "" for nothing more."""
+        return self.later[0].event.action if self.later else ""
+
+    @property
+    def send_time(self) -> SendTime:
+        """When a late request has to be sent.
+
+        What is answered later was sent later. A commit may follow a JoinGroup that waits for others: a broker
+        does not read it before it has answered that, and it still shows the generation before.
+        """
+        actions = [step.event.action for step in self.later]
+        actions = list(takewhile(lambda action: action != "late answer", actions))
+        behind = self.event.choice == "commit" and "join" in actions
+        if behind:
+            actions = actions[actions.index("join") :]
+        if sum(action in HEARD for action in actions) > behind:
+            return SendTime.NEVER
+        return SendTime.BEHIND if behind else SendTime.NOW
+
 
 def replay_plan(run: SavedRun) -> tuple[Setup, list[ReplayStep]]:
     """The fine setup and the steps of a saved run.
@@ -121,7 +164,16 @@ def replay_plan(run: SavedRun) -> tuple[Setup, list[ReplayStep]]:
             one, outcome = found
             after = built.apply(state, one, outcome)
             steps.append(
-                ReplayStep(number=number, event=one, outcome=outcome, before=state, after=after, built=built)
+                ReplayStep(
+                    number=number,
+                    event=one,
+                    outcome=outcome,
+                    before=state,
+                    after=after,
+                    built=built,
+                    position=len(steps),
+                    plan=steps,
+                )
             )
             state = after
     return setup, steps
@@ -165,38 +217,6 @@ def due(run: SavedRun, steps: Sequence[ReplayStep]) -> dict[str, Due]:
         elif member.committing or member.unfetched:
             owed[name] = Due.JOIN if member.committing else Due.READ
     return owed
-
-
-class SendTime(StrEnum):
-    """When a request has to leave its client to be answered where the trace answers it."""
-
-    NOW = "now"
-    BEHIND = "behind its next JoinGroup"
-    NEVER = "a connection keeps the order of its requests and answers"
-
-
-HEARD = ("receive", "assign", "heartbeat")
-"""Steps in which a member is answered."""
-
-
-def send_time(steps: Sequence[ReplayStep], position: int) -> SendTime:
-    """When the late request of step number ``position`` has to be sent.
-
-    What is answered later was sent later. A commit may follow a JoinGroup that waits for others: a broker
-    does not read it before it has answered that, and it still shows the generation before.
-    """
-    request = steps[position].event
-    later = takewhile(lambda one: one.event.action != "late answer", steps[position + 1 :])
-    actions = [one.event.action for one in later if one.event.who == request.who]
-    behind = request.choice == "commit" and "join" in actions
-    if sum(action in HEARD for action in (actions[actions.index("join") :] if behind else actions)) > behind:
-        return SendTime.NEVER
-    return SendTime.BEHIND if behind else SendTime.NOW
-
-
-def next_of(steps: Sequence[ReplayStep], position: int, slot: int) -> ReplayStep | None:
-    """The next step after number ``position`` that is of this member or ends what it waits for."""
-    return next((step for step in steps[position + 1 :] if step.event.who == slot), None)
 
 
 Decision = tuple[Mapping[str, int], Mapping[str, int]]
