@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import takewhile
 from typing import Any, cast
 
 import z3
@@ -47,7 +46,6 @@ from rebalance.specs.refinement.transitions import (
     NumberedMachine,
     Numbers,
     Transition,
-    random_runs,
     reachable,
 )
 from rebalance.specs.theorems.safety import specification
@@ -379,19 +377,3 @@ def check_exploration(
     """Check everything that is reachable, to the first failure."""
     refinement = Refinement(setup, spec)
     return refinement.report(next(failures(refinement, judged=judged, limit=limit), None))
-
-
-def check_walks(
-    setup: Setup, seed: int, count: int, spec: Specification | None = None, *, judged: bool = True
-) -> Report:
-    """Check at least ``count`` steps of random runs, and the states after them, to the first failure."""
-    refinement = Refinement(setup, spec, StructureSize(3, 6))
-    failure = refinement.begin()
-    for run in random_runs(refinement.numbered, refinement.setup, seed):
-        for transition in takewhile(refinement.possible, run):
-            failure = failure or refinement.check(transition)
-            if judged:
-                failure = failure or refinement.judge(transition.after, event_text(transition.event))
-        if failure or refinement.transitions >= count:
-            break
-    return refinement.report(failure)

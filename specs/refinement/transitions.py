@@ -1,4 +1,4 @@
-"""The steps of a model machine: all of them, or those of random runs.
+"""The steps of a model machine.
 
 States are tuples of numbers, one for each distinct value of a component, so that they are small, quick to
 compare, and every function of a few components can be remembered.
@@ -7,13 +7,9 @@ compare, and every function of a few components can be remembered.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from random import Random
 from typing import NamedTuple
 
 from rebalance.model.machine import Event, Machine, State, Value, dense
-from rebalance.model.protocol.setup import Setup
-from rebalance.properties.group.rules import Rules
-from rebalance.properties.group.swarm import DENSITIES, SWARM_SEEDS, RandomRun, run_context, swarm_config
 
 Numbers = tuple[int, ...]
 """A state; one number per component."""
@@ -153,38 +149,3 @@ def reachable(
                 seen.add(after)
                 states.append(after)
     return states
-
-
-RUN = 80
-"""How many steps a random run has at most."""
-
-
-def random_runs(numbered: NumberedMachine, setup: Setup, seed: int) -> Iterator[Iterator[Transition]]:
-    """Random runs without end, each in another configuration (``rebalance.properties.group.swarm``)."""
-    random, played = Random(seed), run_context(setup, no_rules)
-    while True:
-        random_run = RandomRun(
-            played, swarm_config(played, random.choice(DENSITIES), random.randrange(SWARM_SEEDS))
-        )
-        yield _run(numbered, random_run, random)
-
-
-def _run(numbered: NumberedMachine, random_run: RandomRun, random: Random) -> Iterator[Transition]:
-    machine = random_run.context.machine
-    for _ in range(RUN):
-        state = random_run.state
-        if not random_run.step(random.randint(1, random_run.top)):
-            return
-        event = random_run.events[-1]
-        seen = next(
-            outcome.seen
-            for outcome in random_run.context.possible(state, machine.by_name[event.action, event.who])
-            if outcome.choice == event.choice and machine.apply(state, event, outcome) == random_run.state
-        )
-        before, after = numbered.normal(numbered.numbers(state), numbered.numbers(random_run.state))
-        yield Transition(before, event, after, seen)
-
-
-def no_rules(setup: Setup) -> Rules:
-    """Nothing is asked: the runs are judged elsewhere."""
-    return Rules()

@@ -20,7 +20,6 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Slot
 from rebalance.properties.group.rules import Rules
-from rebalance.properties.group.stateful import group_machine, setups
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol.vocabulary import UP
 from rebalance.specs.refinement import abstraction, correspondence, listeners
@@ -30,12 +29,14 @@ from rebalance.specs.refinement.refinement import (
     RefinementFailure,
     Report,
     check_exploration,
-    check_walks,
     failures,
 )
 from rebalance.specs.refinement.switches import UNSEEN, first_failure, table
-from rebalance.specs.refinement.transitions import NumberedMachine, no_rules, reachable
+from rebalance.specs.refinement.transitions import NumberedMachine, reachable
 from rebalance.specs.theorems.safety import specification
+
+from tests.specs.refinement.walks import check_walks, no_rules
+from tools.stateful.group_machine import group_machine, setups
 
 GO_ON = Limits(go_on=True)
 state: Any = values  # so that plain numbers do for partitions and generations

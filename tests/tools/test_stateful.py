@@ -14,7 +14,8 @@ from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import GroupState
 from rebalance.properties.group.clauses import CLAUSES, rules
 from rebalance.properties.group.rules import Always, Bounded, Rules
-from rebalance.properties.group.stateful import (
+
+from tools.stateful.group_machine import (
     BreachError,
     StatefulFinding,
     find,
@@ -22,7 +23,7 @@ from rebalance.properties.group.stateful import (
     runs,
     setups,
 )
-from rebalance.properties.group.swarm import PlayedRun, RandomRun, RunContext, only, run_context, swarm_config
+from tools.stateful.swarm import PlayedRun, RandomRun, RunContext, only, run_context, swarm_config
 
 QUIET = settings(
     deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink)
@@ -257,7 +258,7 @@ def test_a_state_is_judged_when_what_it_is_judged_by_changes():
 
 
 def test_what_never_settles_within_the_bound_is_a_breach(monkeypatch):
-    monkeypatch.setattr("rebalance.properties.group.swarm.BOUND", 0)
+    monkeypatch.setattr("tools.stateful.swarm.BOUND", 0)
     random_run = _play(SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, budget=0)))
     random_run.step(1)
     random_run.settle()

@@ -19,7 +19,8 @@ from rebalance.model.protocol.group import FAULTS
 from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
 from rebalance.properties.group import clauses
-from rebalance.properties.group.swarm import (
+
+from tools.stateful.swarm import (
     DENSITIES,
     SWARM_SEEDS,
     PlayedRun,

@@ -1,0 +1,1 @@
+"""Hypothesis plays the group: the search for switches in sizes beyond the explorer (``make machine``)."""
