@@ -9,7 +9,7 @@ from itertools import groupby
 from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag
-from rebalance.gate.report.terminal.proof import case_of, exit_of, headline, judged_as, kinds, label
+from rebalance.gate.report.terminal.proof import case_of, exit_of, headline, judged_as, kinds, label, seconds
 from rebalance.specs.logic.counterexample import lines as group_lines
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version
 from rebalance.specs.logic.specification import Theorem
@@ -74,10 +74,6 @@ def _mark(verdict: ProofVerdict) -> Markup:
     return tag("span", _KINDS[verdict], class_=_COLOURS[verdict])
 
 
-def _seconds(outcomes: tuple[ProofOutcome, ...]) -> str:
-    return f"{sum(outcome.seconds for outcome in outcomes):.1f} s"
-
-
 def _open(proof: Proof, outcome: ProofOutcome, number: int) -> Markup:
     name = f"o{number}"
     title = tag(
@@ -114,7 +110,7 @@ def _theorems(proof: Proof) -> Markup:
         judged = judged_as(proof, theorem)
         verdict = join(_mark(proof.judged(theorem)), tag("div", judged.partition(": ")[2], class_="dim"))
         upon = ", ".join(theorem.upon)
-        rows.append((what, theorem.source, upon, f"{theorem.obligations:,}", verdict, _seconds(found)))
+        rows.append((what, theorem.source, upon, f"{theorem.obligations:,}", verdict, seconds(found)))
     heads = ("theorem", "who demands it", "rests upon", "obligations", "verdict", "time")
     return page.table("Theorems", heads, rows, numbers=(3, 5))
 
@@ -155,4 +151,4 @@ def _listed(proof: Proof, theorem: Theorem) -> Markup:
     ]
     heads = ("case", "goal", "verdict", "time", "hypotheses used")
     table = page.table(f"Obligations of {theorem.name}", heads, rows, numbers=(3, 4), most=MOST_LISTED)
-    return page.details(f"{theorem.name}: {count(len(found), 'obligation')}, {_seconds(found)}", table)
+    return page.details(f"{theorem.name}: {count(len(found), 'obligation')}, {seconds(found)}", table)

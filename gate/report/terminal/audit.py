@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from rebalance.gate.cli.console.terminal import ROOT
 from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, listed, pad, shorten
+from rebalance.gate.report.frame import WIDTH, aligned, labelled, painted
 from rebalance.gate.report.times import lasted, span
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
@@ -20,7 +22,6 @@ from rebalance.pipeline.audit.records import LogEvent, LogFinding
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally
 from rebalance.properties.verdict import Verdict
 
-WIDTH = 110
 SCHEMA = 1
 """Raised when a field changes its meaning or goes away; fields may be added at any time."""
 
@@ -28,7 +29,6 @@ MOST_SHOWN = 20
 MOST_GROUPS = 10
 MOST_PLACES = 4
 NAME = 40
-_COLOURS = {"VIOLATION": "31;1", "CONFORMANT": "32;1", "INCONCLUSIVE": "33;1"}
 
 
 def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str:
@@ -43,7 +43,10 @@ def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str
             lines += ["", *_section(found, tally, mine)]
     lines += [*_groups(found), *_pauses(found), *_clocks(found), "", *_saved(found)]
     lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
-    return "\n".join(_paint(line, color) for line in lines)
+    return painted(lines, color)
+
+
+_labelled = partial(labelled, width=11)
 
 
 def finding_text(one: LogFinding, plan: AuditPlan) -> str:
@@ -131,11 +134,8 @@ def _finding(one: LogFinding, trace: str = "") -> list[str]:
     about = f"{_name(one.about)} of " if one.about else ""
     lines = [f"  {about}group {_name(one.group)}  {lasted(one)}  {trace}".rstrip()]
     lines += [f"    {line}" for line in fold(clean(one.sentence), WIDTH - 4)]
-    rows = [_event_cells(event, one) for event in one.places[:MOST_PLACES]]
-    widths = [max((columns(row[at]) for row in rows), default=0) for at in range(3)]
-    for row in rows:
-        cells = "  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=False))
-        lines.append(f"    {cells}  {row[3]}")
+    rows = aligned(_event_cells(event, one) for event in one.places[:MOST_PLACES])
+    lines += [f"    {row}" for row in rows]
     if len(one.places) > MOST_PLACES:
         lines.append(f"    and {len(one.places) - MOST_PLACES:,} more places")
     return lines
@@ -226,20 +226,8 @@ def _saved(found: Audited) -> list[str]:
     return lines
 
 
-def _labelled(name: str, text: str) -> list[str]:
-    first, *rest = fold(clean(text), WIDTH - 13, most=20)
-    return [f"  {name:<11}{first}", *(f"  {'':<11}{line}" for line in rest)]
-
-
 def _name(text: str) -> str:
     return shorten(clean(text), NAME)
-
-
-def _paint(line: str, color: bool) -> str:
-    word = line.partition(" ")[0].rstrip(",")
-    if not color or word not in _COLOURS:
-        return line
-    return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
 
 
 # -- JSON ----------------------------------------------------------------------------------------------

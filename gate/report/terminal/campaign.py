@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.text import clean, count, cut
+from rebalance.gate.report.frame import aligned
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -92,14 +93,8 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
         "slowest",
         ("ms", "members", "partitions", "seed"),
         (
-            (
-                f"{row.number:,}",
-                f"{row.micros / 1000:,.1f}",
-                str(row.members),
-                str(row.partitions),
-                str(row.seed),
-            )
-            for row in found["slowest"]
+            (f"{r.number:,}", f"{r.micros / 1000:,.1f}", *map(str, (r.members, r.partitions, r.seed)))
+            for r in found["slowest"]
         ),
     )
     if found["quarantine"]:
@@ -116,15 +111,11 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
     return "\n".join(lines)
 
 
-def _table(first: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> list[str]:
+def _table(first: str, heads: Sequence[str], found: Iterable[tuple[str, ...]]) -> list[str]:
     """A table with its first column on the left, the others on the right; nothing for no rows."""
-    shown = [tuple(clean(cell) for cell in row) for row in rows]
+    shown = [tuple(clean(cell) for cell in row) for row in found]
     if not shown:
         return []
-    left_out, shown = len(shown) - MOST, [(first, *heads), *shown[:MOST]]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(heads) + 1)]
-    lines = [""]
-    for row in shown:
-        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([f"  {row[0]:<{widths[0]}}", *cells]).rstrip())
-    return [*lines, f"  and {left_out} more (--format json)"] if left_out > 0 else lines
+    rows = aligned([(first, *heads), *shown[:MOST]], range(1, len(heads) + 1))
+    more = [f"  and {len(shown) - MOST} more (--format json)"] if len(shown) > MOST else []
+    return ["", *(f"  {row}" for row in rows), *more]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status
 from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, percent, size
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
@@ -17,22 +19,7 @@ from rebalance.gate.report.facts import (
     reached,
     tally,
 )
-from rebalance.properties.verdict import Verdict
-
-WIDTH = 110
-"""Columns; only a link may be wider, because a folded one cannot be followed."""
-
-_LABEL = 11
-_COLOURS = {
-    "VIOLATION": "31;1",
-    "CONFORMANT": "32;1",
-    "INCONCLUSIVE": "33;1",
-    "FINDING": "36;1",
-    "KNOWN": "36;1",
-    "fixed": "33;1",
-    "stale": "33;1",
-    "missed": "33;1",
-}
+from rebalance.gate.report.frame import WIDTH, labelled, painted
 
 
 def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool = True) -> str:
@@ -56,7 +43,10 @@ def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool 
     if not unicode:
         lines = [part for line in lines for part in _ascii(line)]
     safe = map(_inert, lines)
-    return "\n".join(_paint(line) if color else line for line in safe) + "\n"
+    return painted(safe, color) + "\n"
+
+
+_labelled = partial(labelled, most=6)
 
 
 def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
@@ -124,9 +114,9 @@ def _table(result: Result) -> list[str]:
     table = counts(result)
     always = (Status.PASSED, Status.VIOLATED, Status.KNOWN, Status.UNSUPPORTED, Status.UNTESTED)
     shown = [s for s in Status if s in always or any(row[s] for row in table.values())]
-    lines = [f"{'clauses':{_LABEL}}" + "".join(f"{s:>13}" for s in shown)]
+    lines = [f"{'clauses':11}" + "".join(f"{s:>13}" for s in shown)]
     for level, row in table.items():
-        lines.append(f"  {level:{_LABEL - 2}}" + "".join(f"{row[s]:>13}" for s in shown))
+        lines.append(f"  {level:9}" + "".join(f"{row[s]:>13}" for s in shown))
     return lines
 
 
@@ -147,11 +137,6 @@ def _figures(result: Result) -> list[str]:
     return lines
 
 
-def _labelled(name: str, text: str, most: int = 6) -> list[str]:
-    first, *more = fold(clean(text), WIDTH - _LABEL - 1, most)
-    return [f"  {name:{_LABEL - 2}}{first}".rstrip(), *(" " * _LABEL + line for line in more)]
-
-
 def _inert(line: str) -> str:
     """GitHub's runner takes ``::error::`` at the start of a line for an order; a backslash stops it."""
     start = len(line) - len(line.lstrip())
@@ -161,13 +146,3 @@ def _inert(line: str) -> str:
 def _ascii(line: str) -> list[str]:
     plain = clean(line, unicode=False)
     return [plain] if plain == line or len(plain) <= WIDTH else fold(plain, WIDTH - 1, most=20)
-
-
-def _paint(line: str) -> str:
-    word = next((w for w in _COLOURS if line.strip().startswith(w)), None)
-    if word is not None:
-        return line.replace(word, f"\x1b[{_COLOURS[word]}m{word}\x1b[0m", 1)
-    for verdict in (v.upper() for v in Verdict):
-        if f"; {verdict}, exit" in line:
-            return line.replace(verdict, f"\x1b[{_COLOURS[verdict]}m{verdict}\x1b[0m", 1)
-    return line

@@ -11,6 +11,7 @@ from rebalance.explore.groups.exploration import ExplorationViolation, Explored
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.liveness.liveness import Liveness
 from rebalance.gate.cli.console.text import clean, count, fold
+from rebalance.gate.report.frame import WIDTH, labelled, packed, painted
 from rebalance.gate.report.terminal.table import table
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.runs import run_id, step_out
@@ -19,9 +20,7 @@ from rebalance.model.steps import steps
 from rebalance.properties.group.clauses import CLAUSES
 from rebalance.properties.verdict import Exit, Verdict
 
-WIDTH = 110
 SCHEMA = 1
-_COLOURS = {"VIOLATION": "31;1", "CONFORMANT": "32;1", "INCONCLUSIVE": "33;1"}
 
 
 def render(found: Explored, paths: dict[str, str], *, color: bool = False, page: str = "") -> str:
@@ -31,13 +30,13 @@ def render(found: Explored, paths: dict[str, str], *, color: bool = False, page:
         lines += ["", *block(violation, paths)]
     lines.append("")
     for name, text in figures(found):
-        lines += _labelled(name, text)
+        lines += labelled(name, text)
     if found.checkpoint:
-        lines += _labelled("go on", "the same command with --resume, and where it was bounded a larger bound")
+        lines += labelled("go on", "the same command with --resume, and where it was bounded a larger bound")
     if page:
-        lines += _labelled("report", page)
+        lines += labelled("report", page)
     lines.append(f"{found.verdict.upper()}, exit {int(exit_code(found))}")
-    return "\n".join(_paint(line, color) for line in lines)
+    return painted(lines, color)
 
 
 def exit_code(found: Explored) -> Exit:
@@ -74,14 +73,7 @@ def _header(found: Explored) -> list[str]:
     parts = [f"rebalance {version('rebalance-verifier')}"]
     parts += [f"{key}={value}" for key, value in group(found).items()]
     parts.append(method(found))
-    lines, line = [], ""
-    for part in parts:
-        if line and len(line) + 2 + len(part) > WIDTH:
-            lines.append(line)
-            line = part
-        else:
-            line = f"{line}  {part}" if line else part
-    return [*lines, line, *_labelled("faults", faults(found))]
+    return [*packed(parts, WIDTH), *labelled("faults", faults(found))]
 
 
 def faults(found: Explored) -> str:
@@ -109,16 +101,16 @@ def block(violation: ExplorationViolation, paths: dict[str, str]) -> list[str]:
     """Everything about one broken clause: the rule, then its traces."""
     clause = CLAUSES[violation.clause]
     lines = fold(f"VIOLATION {clause.id}  {violation.runs[0].sentence or violation.sentence}", WIDTH)
-    lines += _labelled("level", clause.level.value)
-    lines += _labelled("rule", f"{clause.sentence} ({clause.source})")
+    lines += labelled("level", clause.level.value)
+    lines += labelled("rule", f"{clause.sentence} ({clause.source})")
     for number, run in enumerate(violation.runs, 1):
         if len(violation.runs) > 1:
             lines += ["", f"  trace {number} of {len(violation.runs)}"]
         lines += ["", *run_lines(run), ""]
-        lines += _labelled("length", length(violation, run))
+        lines += labelled("length", length(violation, run))
         if (name := run_id(run)) in paths:
-            lines += _labelled("replay", f"rebalance replay {name}")
-            lines += _labelled("trace", paths[name])
+            lines += labelled("replay", f"rebalance replay {name}")
+            lines += labelled("trace", paths[name])
     return lines
 
 
@@ -190,18 +182,6 @@ def _live(lively: Liveness | None, unasked: str) -> Iterator[tuple[str, str]]:
 def _actions(never: Sequence[tuple[str, int]]) -> list[str]:
     """Names of actions that nobody could take; members are not told apart."""
     return list(dict.fromkeys(name for name, _ in never))
-
-
-def _labelled(name: str, text: str) -> list[str]:
-    first, *rest = fold(text, WIDTH - 11, most=20)
-    return [f"  {name:<9}{first}", *(f"  {'':<9}{line}" for line in rest)]
-
-
-def _paint(line: str, color: bool) -> str:
-    word = line.partition(" ")[0].rstrip(",")
-    if not color or word not in _COLOURS:
-        return line
-    return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
 
 
 def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:

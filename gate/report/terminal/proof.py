@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
 
-from rebalance.gate.cli.console.text import count, fold
+from rebalance.gate.cli.console.text import count
+from rebalance.gate.report.frame import aligned, labelled, painted
 from rebalance.gate.traces.files import SUITE
 from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.counterexample import lines as group_lines
@@ -18,9 +19,7 @@ from rebalance.specs.necessity.vacuity import KINDS
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY
 from rebalance.specs.proving import Proof
 
-WIDTH = 110
 SCHEMA = 1
-_COLOURS = {"REFUTED": "31;1", "PROVED": "32;1", "UNKNOWN": "33;1", "VACUOUS": "33;1"}
 
 
 def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "") -> str:
@@ -28,9 +27,9 @@ def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "
     lines = [headline(proof), *_header(proof), "", *_table(proof, verbose), *_vacuity(proof)]
     lines += _failures(proof, verbose)
     if page:
-        lines += _labelled("report", page)
+        lines += labelled("report", page)
     lines.append(f"{proof.verdict.upper()}, exit {int(exit_of(proof))}")
-    return "\n".join(_paint(line, color) for line in lines)
+    return painted(lines, color)
 
 
 def headline(proof: Proof) -> str:
@@ -57,16 +56,16 @@ def exit_of(proof: Proof) -> Exit:
 def _header(proof: Proof) -> list[str]:
     plan = proof.plan
     suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:g} s"
-    rows = [suite, *_labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")]
+    rows = [suite, *labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")]
     if any(theorem.name == "convergence" for theorem in plan.theorems):
-        rows += _labelled("", f"for convergence also: {', '.join(LIVENESS)}")
+        rows += labelled("", f"for convergence also: {', '.join(LIVENESS)}")
     for name in plan.without:
         sentence = " ".join((SAFETY[name].__doc__ or "").split("\n\n")[0].split())
-        rows += _labelled("not", f"{name}: {sentence}")
+        rows += labelled("not", f"{name}: {sentence}")
     return rows
 
 
-def _table(proof: Proof, verbose: int) -> Iterator[str]:
+def _table(proof: Proof, verbose: int) -> list[str]:
     """Theorems, with ``verbose`` also their cases; the time comes last, since its width is never the same."""
     rows = []
     for theorem in proof.plan.theorems:
@@ -75,12 +74,14 @@ def _table(proof: Proof, verbose: int) -> Iterator[str]:
         for name, group in groupby(found, case_of) if verbose else ():
             case = tuple(group)
             rows.append((f"    {name}", f"{len(case):,}", verdict(case).value, case))
-    first = max(len(label) for label, *_ in rows)
-    third = max(len(judged) for *_, judged, _ in rows)
-    yield f"{'theorem':<{first}}  obligations  {'verdict':<{third}}  time"
-    for label, number, judged, outcomes in rows:
-        seconds = sum(outcome.seconds for outcome in outcomes)
-        yield f"{label:<{first}}  {number:>11}  {judged:<{third}}  {seconds:.1f} s"
+    width = max(len(judged) for *_, judged, _ in rows)
+    cells = [(name, number, f"{judged:<{width}}  {seconds(found)}") for name, number, judged, found in rows]
+    return aligned([("theorem", "obligations", f"{'verdict':<{width}}  time"), *cells], {1})
+
+
+def seconds(outcomes: Iterable[ProofOutcome]) -> str:
+    """How long they took together."""
+    return f"{sum(outcome.seconds for outcome in outcomes):.1f} s"
 
 
 def judged_as(proof: Proof, theorem: Theorem) -> str:
@@ -101,11 +102,9 @@ def kinds(proof: Proof) -> Iterator[tuple[str, int, str]]:
 
 
 def _vacuity(proof: Proof) -> Iterator[str]:
-    if rows := list(kinds(proof)):
-        width = max(len("not vacuous"), *(2 + len(kind) for kind, *_ in rows))
+    if rows := [(f"  {kind}", f"{number:,}", found) for kind, number, found in kinds(proof)]:
         yield ""
-        yield f"{'not vacuous':<{width}}  asked  found"
-        yield from (f"{f'  {kind}':<{width}}  {number:>5,}  {found}" for kind, number, found in rows)
+        yield from aligned([("not vacuous", "asked", "found"), *rows], {1})
     for row in proof.doubts:
         because = f": {', '.join(row.because)}" if row.because else ""
         yield f"{row.finding.upper()} {row.kind} {row.name}{because}"
@@ -119,14 +118,14 @@ def _failures(proof: Proof, verbose: int) -> Iterator[str]:
         yield ""
         yield f"{outcome.verdict.upper()} {outcome.theorem}  {label(outcome)}"
         if outcome.verdict is ProofVerdict.UNKNOWN:
-            yield from _labelled("", f"neither proved nor refuted within {proof.plan.limit:g} s")
+            yield from labelled("", f"neither proved nor refuted within {proof.plan.limit:g} s")
         elif outcome.counterexample is None:
-            yield from _labelled("", "refuted by the solver, but by no small group")
+            yield from labelled("", "refuted by the solver, but by no small group")
         elif shown and not verbose:
-            yield from _labelled("", "-v shows the group")
+            yield from labelled("", "-v shows the group")
         else:
             for name, text in group_lines(outcome.counterexample):
-                yield from _labelled(name, text)
+                yield from labelled(name, text)
             shown = True
     yield ""
 
@@ -139,18 +138,6 @@ def label(outcome: ProofOutcome) -> str:
 def case_of(outcome: ProofOutcome) -> str:
     """Its kind and the name of its action."""
     return f"{outcome.kind} {outcome.case}".rstrip()
-
-
-def _labelled(name: str, text: str) -> list[str]:
-    first, *rest = fold(text, WIDTH - 11, most=20)
-    return [f"  {name:<9}{first}".rstrip(), *(f"  {'':<9}{line}" for line in rest)]
-
-
-def _paint(line: str, color: bool) -> str:
-    word = line.partition(" ")[0].rstrip(",")
-    if not color or word not in _COLOURS:
-        return line
-    return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
 
 
 def data(proof: Proof) -> dict[str, Any]:
