@@ -89,7 +89,6 @@ TABLES = {"model.bugs.catalogue", "specs.necessity.necessity"}
 LONG: set[str] = {
     "gate.cli.commands.explore",
     "gate.cli.main",
-    "gate.report.diagram.svg",
     "live.conformance.logs",
     "live.conformance.search",
 }
