@@ -15,9 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from rebalance.specs.logic.concrete import Stepper, Structure, Universe
 from rebalance.specs.logic.specification import Specification
+from rebalance.specs.logic.universe import Structure, Universe
 from rebalance.specs.theorems.safety import specification
+
+from tools.state_space import StateSpace
 
 WALK = 10
 """Steps of one walk."""
@@ -74,12 +76,12 @@ def universe(
 
 
 def walks(
-    stepper: Stepper, initial: Sequence[Structure], seed: int
+    space: StateSpace, initial: Sequence[Structure], seed: int
 ) -> Iterator[tuple[VisitedState, list[str]]]:
     """States as the walks visit them, with the actions possible there. Without end, and the same for the
     same seed."""
     rng = random.Random(seed)
-    positions = [stepper.universe.positions[name] for name in KIND if name in stepper.universe.positions]
+    positions = [space.universe.positions[name] for name in KIND if name in space.universe.positions]
 
     def kind(state: Structure) -> Structure:
         return tuple(state[position] for position in positions)
@@ -92,10 +94,10 @@ def walks(
         node = seen[start]
         for _ in range(WALK):
             steps: dict[str, list[Structure]] = {}
-            for name, _, after in stepper.successors(node.state):
+            for name, _, after in space.successors(node.state):
                 steps.setdefault(name, []).append(after)
             yield node, list(steps)
-            quiet = [name for name in steps if not stepper.actions[name].fault]
+            quiet = [name for name in steps if not space.actions[name].fault]
             name = rng.choice(quiet if quiet and rng.random() >= FAULTS else list(steps))
             node = VisitedState(rng.choice(steps[name]), node.depth + 1, node, name)
             key = kind(node.state)
@@ -106,10 +108,10 @@ def walks(
                 seen[key] = node
 
 
-def search(stepper: Stepper, initial: Sequence[Structure], seed: int, visits: int) -> dict[str, ActionPath]:
+def search(space: StateSpace, initial: Sequence[Structure], seed: int, visits: int) -> dict[str, ActionPath]:
     """For each action that was possible in one of ``visits`` states, the shortest of the paths to it."""
     found: dict[str, VisitedState] = {}
-    for node, possible in islice(walks(stepper, initial, seed), visits):
+    for node, possible in islice(walks(space, initial, seed), visits):
         for name in possible:
             if name not in found or node.depth < found[name].depth:
                 found[name] = node
@@ -120,14 +122,14 @@ class Replays:
     """Paths of actions, whatever their parameters, on the states of one universe."""
 
     def __init__(self, spec: Specification, universe: Universe, initial: Sequence[Structure]) -> None:
-        self._alone = {action.name: Stepper(universe, [action]) for action in spec.actions}
+        self._alone = {action.name: StateSpace(universe, [action]) for action in spec.actions}
         self._reached: dict[ActionPath, list[Structure]] = {(): list(initial)}
 
     def after(self, path: ActionPath) -> list[Structure]:
         """States after these actions; not more than ``WIDTH``."""
         if path not in self._reached:
-            before, stepper = self.after(path[:-1]), self._alone[path[-1]]
-            steps = (state for one in before for _, _, state in stepper.successors(one))
+            before, space = self.after(path[:-1]), self._alone[path[-1]]
+            steps = (state for one in before for _, _, state in space.successors(one))
             self._reached[path] = list(islice(dict.fromkeys(islice(steps, 4 * WIDTH)), WIDTH))
         return self._reached[path]
 
@@ -162,11 +164,11 @@ def main(visits: int = 100_000, seeds: int = 2) -> None:
     ]  # fmt: skip
     best: dict[str, ActionPath] = {}
     for group in groups:
-        stepper, listed = Stepper(group, spec.actions), group.positions["lists"]
-        initial = [state for state in stepper.states(spec.initial) if all(state[listed])]
+        space, listed = StateSpace(group, spec.actions), group.positions["lists"]
+        initial = [state for state in space.states(spec.initial) if all(state[listed])]
         replays = Replays(spec, group, initial)
         for seed in range(seeds):
-            for name, path in search(stepper, initial, seed, visits).items():
+            for name, path in search(space, initial, seed, visits).items():
                 short = replays.shortened((*path, name))[:-1]
                 if name not in best or len(short) < len(best[name]):
                     best[name] = short

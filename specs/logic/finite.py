@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 import z3
+from rebalance.specs.logic.grounding import Grounding
 from rebalance.specs.logic.language import Term, Vocabulary, parts
 from rebalance.specs.logic.limit import check
 
@@ -51,19 +52,13 @@ class Finite:
 
     def __init__(self, vocabulary: Vocabulary, most: Mapping[str, int]) -> None:
         self.vocabulary = vocabulary
-        self.most = {name: most[name] for name in vocabulary.sorts if name not in vocabulary.values}
+        self.grounding = Grounding(vocabulary, most)
+        self.elements, self.grounded = self.grounding.elements, self.grounding.grounded
+        self.most = {name: len(elements) for name, elements in self.grounding.unbounded.items()}
         self.solver = z3.SimpleSolver()
         self.solver.set("random_seed", 0)
         self.solver.set("ctrl_c", False)  # or Ctrl-C would be a "no"
-        self.elements: dict[str, tuple[Term, ...]] = {}
-        for name, sort in vocabulary.sorts.items():
-            if name in self.most:
-                self.elements[name] = tuple(z3.Const(f"{name} {i}", sort) for i in range(most[name]))
-            else:
-                values = range(len(vocabulary.values[name]))
-                self.elements[name] = tuple(sort.constructor(i)() for i in values)
-        self._own = {str(element) for name in self.most for element in self.elements[name]}
-        self._grounded: dict[int, tuple[Term, Term]] = {}
+        self._own = {str(element) for elements in self.grounding.unbounded.values() for element in elements}
         self.symbols: dict[str, Any] = {}
         """What the formulas speak of: declarations by name, also of parameters."""
 
@@ -81,7 +76,7 @@ class Finite:
             return
         self.symbols[symbol.name()] = symbol
         if symbol.range().name() in self.most:
-            for arguments in product(*(self.elements[sort.name()] for sort in _arguments(symbol))):
+            for arguments in self.grounding.tuples(_arguments(symbol)):
                 here = symbol(*arguments)
                 self.solver.add(z3.Or([here == e for e in self.elements[symbol.range().name()]]))
 
@@ -103,25 +98,6 @@ class Finite:
         if left <= 0:
             return False
         return bool(check(self.solver, left, *assumptions) == z3.sat)
-
-    def grounded(self, term: Term) -> Term:
-        """``term`` without quantifiers."""
-        known = self._grounded.get(term.get_id())
-        if known is None:  # the term is kept, or its id would be that of another
-            known = self._grounded[term.get_id()] = term, self._written_out(term)
-        return known[1]
-
-    def _written_out(self, term: Term) -> Term:
-        if z3.is_quantifier(term):
-            domains = (self.elements[term.var_sort(i).name()] for i in range(term.num_vars()))
-            cases = [
-                self.grounded(z3.substitute_vars(term.body(), *reversed(values)))
-                for values in product(*domains)
-            ]
-            return z3.And(cases) if term.is_forall() else z3.Or(cases)
-        if not z3.is_app(term) or not term.num_args():
-            return term
-        return term.decl()(*map(self.grounded, term.children()))
 
     # -- the plainest model ------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any
 import z3
 from rebalance.model.machine import NOBODY
 from rebalance.model.protocol.describe import event_text
-from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, Unrolling
+from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, Unrolling
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.counterexample import lines
 from rebalance.specs.logic.language import SpecAction, Term
@@ -185,26 +185,23 @@ def counterexample(variation: Variation) -> SearchAnswer:
     is honest and subscribes to everything, assignors differ in what they can do."""
     refutation, spec = variation.refutation, variation.specification
     assert refutation is not None
-    unrolling = Unrolling(spec, {**FEW, **refutation.sizes})
-    elements = unrolling.steps.elements
+    unrolling = Unrolling(StepRelations(spec, {**FEW, **refutation.sizes}))
+    elements = unrolling.steps.grounding.elements
     listed = z3.Exists([A], spec.vocabulary.state().lists(C, A))
     unrolling.require(honest(C), listed)
     first, *others = (cooperative(assignor) for assignor in elements["Assignor"])
     unrolling.solver.add(*(z3.And(first, z3.Not(other)) for other in others))
     unrolling.require(spec.initial)
-    for number, (who, name) in enumerate(steps_of(refutation.path)):
-        action = spec.action(name)
-        sorts = [parameter.sort() for parameter in action.parameters]
-        names = [f"{parameter}@{number}" for parameter in action.parameters]
-        unrolling.step(action, names)
+    for who, name in steps_of(refutation.path):
+        parameters = {constant.sort(): constant for constant in reversed(unrolling.step(spec.action(name)))}
         if refutation.given is not None:
             unrolling.require(refutation.given)
         if who != NOBODY:
             consumer = elements["Consumer"][who]
-            if Consumer in sorts:
-                unrolling.solver.add(z3.Const(names[sorts.index(Consumer)], Consumer) == consumer)
-            elif Member in sorts:
-                unrolling.solver.add(of(z3.Const(names[sorts.index(Member)], Member)) == consumer)
+            if Consumer in parameters:
+                unrolling.solver.add(parameters[Consumer] == consumer)
+            elif Member in parameters:
+                unrolling.solver.add(of(parameters[Member]) == consumer)
         if name == "start":
             unrolling.require(spec.vocabulary.state().subscribed(elements["Consumer"][who], P), listed)
     return unrolling.answer(60.0, z3.Not(wanted(variation)))

@@ -169,7 +169,7 @@ def witness(spec: Specification, path: tuple[str, ...], steps: StepRelations | N
 
     Raises ValueError if they contradict each other.
     """
-    unrolling = Unrolling(spec, None, steps or StepRelations(spec, SIZES))
+    unrolling = Unrolling(steps or StepRelations(spec, SIZES))
     unrolling.require(spec.initial)
     for name in path:
         unrolling.step(spec.action(name))
@@ -242,11 +242,12 @@ def implied(
     or nobody knows."""
 
     def follows(names: list[str]) -> list[str] | None:
-        solver = z3.Solver()
+        context = z3.Context()  # of its own, so that nothing that was asked before changes the core
+        solver = z3.Solver(ctx=context)
         solver.set("random_seed", 0)
-        solver.add(*spec.axioms.values(), z3.Not(formula))
-        marks = {name: z3.Bool(f"given {name}") for name in names}
-        solver.add(*(z3.Implies(marks[name], others[name]) for name in names))
+        solver.add(*(known.translate(context) for known in (*spec.axioms.values(), z3.Not(formula))))
+        marks = {name: z3.Bool(f"given {name}", context) for name in names}
+        solver.add(*(z3.Implies(marks[name], others[name].translate(context)) for name in names))
         if check(solver, limit, *marks.values()) != z3.unsat:
             return None
         core = {str(mark) for mark in solver.unsat_core()}

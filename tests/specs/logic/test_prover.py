@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import z3
 from rebalance.live.processes.workers import spread
-from rebalance.specs.logic.concrete import Stepper, Universe
+from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Vocabulary
@@ -28,6 +28,7 @@ from rebalance.specs.logic.prover import (
     written,
 )
 from rebalance.specs.logic.specification import ProofCase, Specification
+from rebalance.specs.logic.universe import Universe
 from rebalance.specs.protocol.contract import SAFETY
 from rebalance.specs.protocol.member import _join, owns
 from rebalance.specs.protocol.vocabulary import P, honest, none

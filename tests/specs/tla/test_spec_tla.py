@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 import z3
-from rebalance.specs.logic import concrete
 from rebalance.specs.logic.language import ANY, Vocabulary
 from rebalance.specs.logic.universe import Universe
 from rebalance.specs.theorems import safety
 from rebalance.specs.tla import group as tla_group
 from rebalance.specs.tla.module import configuration, model, module
 from rebalance.specs.tla.names import RESERVED, Export, camel
+
+from tools.state_space import StateSpace, explore
 
 # -- a toy that has one of everything ------------------------------------------------------------------
 
@@ -533,8 +534,8 @@ def searched(export, sizes, **fixed):
     """The same from our own search of the formulas, to which TLA+ is unknown."""
     sizes = {sort: size + (sort in export.naturals) for sort, size in sizes.items()}
     universe = Universe(export.vocabulary, sizes, fixed)
-    stepper = concrete.Stepper(universe, export.actions)
-    counts = concrete.explore(stepper, stepper.states(export.initial), export.invariants)
+    stepper = StateSpace(universe, export.actions)
+    counts = explore(stepper, stepper.states(export.initial), export.invariants)
     assert counts.end == "complete"
     return counts.distinct, counts.depth
 
