@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import json
 import operator
 import os
 import signal
@@ -17,7 +18,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from rebalance.gate.targets.lines import Garbage, Json, from_line, show, to_line, to_text
+from rebalance.gate.targets.lines import Garbage, Json, show, to_line, to_text
 from rebalance.gate.targets.messages import (
     VERSION,
     Skipped,
@@ -90,7 +91,7 @@ def serve(spec: str, requests: Iterable[bytes], replies: BinaryIO) -> None:
     """Answer every request, in order."""
     assignor: Any = None
     for line in requests:
-        request = from_line(line)
+        request = json.loads(line)  # of the driver, which is ours
         if request["cmd"] == "bye":
             return
         try:
@@ -114,8 +115,7 @@ def _result(assignor: Any, request: Json) -> Json:
         case "hello" if request["version"] == VERSION:
             return encode_hello(describe(assignor))
         case "assign":
-            _, cluster, group = decode_assign(request)
-            return encode_assignment(*ask(assignor, cluster, group))
+            return encode_assignment(*ask(assignor, *decode_assign(request)))
         case "user_data":
             return {"user_data": encode_bytes(ask_user_data(assignor, *decode_user_data_request(request)))}
     raise TargetError(f"this host speaks version {VERSION} of the protocol and does not know {show(request)}")

@@ -26,14 +26,11 @@ from rebalance.gate.targets.lines import (
     only_known,
     optional_text,
     show,
-    texts,
     to_line,
     to_text,
 )
 from rebalance.model.assignor import Promise
 from rebalance.model.values import (
-    NEWEST_VERSION,
-    NO_GENERATION,
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -101,11 +98,19 @@ def hello_request() -> bytes:
 
 
 def assign_request(
-    seq: int, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription, history: int = 0
+    seq: int,
+    protocol: RebalanceProtocol,
+    cluster: Cluster,
+    group: GroupSubscription,
+    history: int = 0,
+    metadata: bool = True,
 ) -> bytes:
     """Ask for an assignment; order and repetitions of everything in ``group`` are kept. ``history``: the
-    number of the history that it is a part of, 0 for none."""
-    members = ",".join([f'{{"id":{encode(member)},{_subscription(sub)}' for member, sub in group.items()])
+    number of the history that it is a part of, 0 for none. ``metadata``: whether each subscription is
+    written a second time, as the bytes that the member sent."""
+    members = ",".join(
+        [f'{{"id":{encode(member)},{_subscription(sub, metadata)}' for member, sub in group.items()]
+    )
     topics = _topics(tuple(cluster.topics.items()))
     return _request(
         seq, f'"assign","protocol":"{protocol}","cluster":{topics},"members":[{members}]', history
@@ -139,9 +144,9 @@ def _topics(topics: tuple[tuple[str, tuple[Racks, ...]], ...]) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _subscription(sub: Subscription) -> str:
+def _subscription(sub: Subscription, metadata: bool) -> str:
     """A member of a group without its opening brace and id."""
-    fields = {
+    fields: Json = {
         "topics": sub.topics,
         "owned": encode_runs(sub.owned_partitions),
         "generation": sub.generation_id,
@@ -149,8 +154,9 @@ def _subscription(sub: Subscription) -> str:
         "instance": sub.group_instance_id,
         "user_data": encode_bytes(sub.user_data),
         "version": sub.version,
-        "metadata": encode_subscription(sub).hex(),
     }
+    if metadata:
+        fields["metadata"] = encode_subscription(sub).hex()
     return encode(fields)[1:]
 
 
@@ -176,57 +182,31 @@ def encode_bytes(data: bytes | None) -> str | None:
     return None if data is None else data.hex()
 
 
-def decode_assign(request: Json) -> tuple[RebalanceProtocol, Cluster, dict[str, Subscription]]:
-    """What an ``assign`` request asks: protocol, cluster, group. Raises Garbage."""
-    protocol = one_of(RebalanceProtocol, field_of(request, "protocol", "assign"), "protocol")
-    return (
-        protocol,
-        decode_cluster(field_of(request, "cluster", "assign")),
-        decode_group(field_of(request, "members", "assign")),
-    )
-
-
-def decode_cluster(value: object) -> Cluster:
-    """The cluster that `assign_request` wrote. Raises Garbage."""
-    topics = of_kind(dict, field_of(of_kind(dict, value, "cluster"), "topics", "cluster"), "cluster topics")
-    found: dict[str, tuple[Racks, ...]] = {}
-    for topic, partitions in topics.items():
-        try:
-            racks = tuple([texts(racks) if racks else () for racks in of_kind(list, partitions)])
-        except Garbage as garbage:
-            raise Garbage(f"cluster topic {show(topic)}: {garbage}") from None
-        found[to_text(topic, "cluster")] = racks
-    return Cluster(found)
-
-
-def decode_group(value: object) -> dict[str, Subscription]:
-    """The group that `assign_request` wrote; ``metadata`` says the same in bytes and is not read.
-
-    Raises Garbage."""
-    group: dict[str, Subscription] = {}
-    for item in of_kind(list, value, "members"):
-        member = to_text(field_of(of_kind(dict, item, "member"), "id", "member"), "member id")
-        if member in group:
-            raise Garbage(f"member {show(member)} appears twice")
-        try:
-            group[member] = Subscription(
-                topics=texts(field_of(item, "topics"), "topics"),
-                user_data=decode_bytes(item.get("user_data"), "user_data"),
-                owned_partitions=decode_runs(field_of(item, "owned"), "owned"),
-                generation_id=integer(item.get("generation", NO_GENERATION), "generation"),
-                rack_id=optional_text(item.get("rack"), "rack"),
-                group_instance_id=optional_text(item.get("instance"), "instance"),
-                version=integer(item.get("version", NEWEST_VERSION), "version"),
-            )
-        except Garbage as garbage:
-            raise Garbage(f"member {show(member)}: {garbage}") from None
-    return group
+def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
+    """The cluster and the group that `assign_request` wrote; only what it wrote itself is read."""
+    racks = request["cluster"]["topics"]
+    group = {
+        member["id"]: Subscription(
+            topics=tuple(member["topics"]),
+            user_data=None if member["user_data"] is None else bytes.fromhex(member["user_data"]),
+            owned_partitions=_partitions_of(member["owned"]),
+            generation_id=member["generation"],
+            rack_id=member["rack"],
+            group_instance_id=member["instance"],
+            version=member["version"],
+        )
+        for member in request["members"]
+    }
+    return Cluster({topic: tuple(map(tuple, partitions)) for topic, partitions in racks.items()}), group
 
 
 def decode_user_data_request(request: Json) -> tuple[Partitions, int]:
-    """What a ``user_data`` request asks: partitions last assigned, and their generation. Raises Garbage."""
-    owned = decode_runs(field_of(request, "owned", "user_data"), "owned")
-    return owned, integer(field_of(request, "generation", "user_data"), "generation")
+    """The partitions and the generation that `user_data_request` wrote."""
+    return _partitions_of(request["owned"]), request["generation"]
+
+
+def _partitions_of(runs: list[list[Any]]) -> Partitions:
+    return tuple([_partition(one) for topic, indexes in runs for one in zip(repeat(topic), indexes)])
 
 
 # --- replies ---------------------------------------------------------------------------------------------

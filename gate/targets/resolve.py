@@ -14,7 +14,6 @@ imports nothing of the target's; `load` runs in the host.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -27,14 +26,15 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.targets import java
 from rebalance.gate.targets.messages import Hello
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 DEFAULT = "cooperative-sticky"
 """The target when none is named."""
@@ -44,6 +44,9 @@ GROUP = "rebalance.assignors"
 
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
+
+_JAVA = "java:"
+"""How the spec of a Java assignor begins, as ``rebalance.gate.targets.java`` writes it."""
 
 _FORMS = (
     "a reference name, module:attribute, ADAPTER:SPEC, ADAPTER==RELEASE:SPEC, java:CLASS@WHERE, "
@@ -108,7 +111,9 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     spec = DEFAULT if spec is None else spec
     if spec.startswith(_COMMAND):
         return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
-    if spec.startswith(java.JAVA):
+    if spec.startswith(_JAVA):  # what Java needs is loaded for Java only
+        from rebalance.gate.targets import java
+
         return Target(
             spec=spec,
             command=java.command(spec),
@@ -218,6 +223,8 @@ def _reference(spec: str) -> Any:
 
 
 def _adapters() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
@@ -332,5 +339,7 @@ def _optional(assignor: Any, name: str) -> str | None:
 
 
 def _close(name: str, candidates: Iterable[str]) -> str:
+    import difflib
+
     matches = difflib.get_close_matches(name, list(candidates), n=3)
     return f"did you mean {' or '.join(matches)}?" if matches else ""

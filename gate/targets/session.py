@@ -137,10 +137,12 @@ class Session:
         When the target fails on one of them, the first that it left unanswered gets the failure, and the
         questions after it are put again to a new process.
         """
+        # Our own host does not read the bytes; who listens hears the whole protocol.
+        metadata = self._observe is not None or not self.target.hosted
         requests = []
         for question in questions:
             seq = self._next()
-            requests.append((seq, assign_request(seq, *question, self.history)))
+            requests.append((seq, assign_request(seq, *question, self.history, metadata)))
         outcomes = self._exchange(requests, decode_assignment)
         return [o if isinstance(o, Failure) else Answer(*o[0], o[1]) for o in outcomes]
 

@@ -8,9 +8,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape
 
 from rebalance.live.processes.tools import ToolError, cache, key, run
 
@@ -134,7 +134,7 @@ def _dependency(coordinates: str, *, alone: bool = False) -> str:
     group, artifact, *between, version = coordinates.split(":")
     fields = {"groupId": group, "artifactId": artifact, "version": version}
     fields |= dict(zip(("type", "classifier"), between, strict=False))
-    text = "".join(f"<{k}>{escape(v)}</{k}>" for k, v in fields.items())
+    text = "".join(f"<{k}>{escape(v, quote=False)}</{k}>" for k, v in fields.items())
     return f"<dependency>{text}{_ALONE if alone else ''}</dependency>"
 
 

@@ -13,8 +13,6 @@ from rebalance.gate.report import facts
 from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
 from rebalance.gate.report.ci.source_location import locate, shown
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
-from rebalance.gate.report.diagram.log_diagram import of_recording
-from rebalance.gate.report.diagram.run_diagram import of_run
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.diagram.text import draw
 from rebalance.properties.verdict import Exit, Level, Verdict
@@ -196,6 +194,7 @@ def _run(violation: ExplorationViolation, run: SavedRun, paths: Mapping[str, str
 
 def _counterexample(run: SavedRun, message: str, paths: Mapping[str, str], more: str) -> Evidence:
     """A run of the group that breaks something."""
+    from rebalance.gate.report.diagram.run_diagram import of_run
     from rebalance.gate.report.terminal.exploration import run_lines
     from rebalance.gate.traces.runs import run_id
 
@@ -316,6 +315,7 @@ def _finding(found: Audited, one: LogFinding) -> Evidence:
 
 
 def _recorded(path: str) -> OwnershipDiagram:
+    from rebalance.gate.report.diagram.log_diagram import of_recording
     from rebalance.gate.traces import recordings
 
     return of_recording(recordings.load(Path(path)))

@@ -40,7 +40,7 @@ def adapter(monkeypatch, tmp_path):
     )
     monkeypatch.syspath_prepend(tmp_path)
     entry = EntryPoint("json", "acme_adapter:load", targets.GROUP)
-    monkeypatch.setattr(targets, "entry_points", lambda group: [entry])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
     yield "json"
     sys.modules.pop("acme_adapter", None)
 
