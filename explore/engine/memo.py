@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rebalance.explore.engine.tables import Array, Column, Growing, Lookup
 from rebalance.model.machine import Action, Event, Machine, Value, When
+from rebalance.model.numbered import Numbered
 from rebalance.properties.group.rules import Always, Rules
 
 Columns = list[Array]
@@ -36,24 +37,6 @@ class Steps(NamedTuple):
     """None when every state has one."""
 
 
-class Numbered:
-    """Values of any kind, numbered in order of discovery."""
-
-    def __init__(self, *values: Value) -> None:
-        self.values: list[Value] = list(values)
-        self.ids: dict[Value, int] = {value: number for number, value in enumerate(values)}
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def id(self, value: Value) -> int:
-        """The number of ``value``."""
-        found = self.ids.setdefault(value, len(self.values))
-        if found == len(self.values):
-            self.values.append(value)
-        return found
-
-
 class ActionTable:
     """An action with its outcomes, remembered for each value of what it reads."""
 
@@ -74,7 +57,7 @@ class ActionTable:
         self.delta = Growing(np.uint64)
         self.written = [Growing(np.uint32) for _ in self.writes]
         self.remark = Growing(np.int32)
-        self.remarks = Numbered(Remark())
+        self.remarks = Numbered([Remark()])
         self.known: dict[tuple[str, tuple[Value, ...]], int] = {}
         self.most = 0
 
@@ -226,9 +209,9 @@ class AlwaysTable:
             look = Lookup([columns[position] for position in positions], self._look(name, numbers))
             self.views[name] = positions, look
         for views, rules_ in groupby(sorted(rules.always, key=_views), key=_views):
-            verdicts = Numbered(())
+            verdicts = Numbered([()])
             judge = self._judge(tuple(rules_), verdicts)
-            parts: list[Numbered | Column] = [self.values[view] for view in views]
+            parts: list[Numbered] = [self.values[view] for view in views]
             self.groups.append((views, verdicts, Lookup(parts or [columns[0]], judge)))
 
     def breaches(self, states: Columns) -> list[tuple[str, str, NDArray[np.int64]]]:

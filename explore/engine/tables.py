@@ -1,18 +1,19 @@
-"""Small numbers for values, and answers remembered by small numbers.
+"""Columns of small numbers for values, and answers remembered by small numbers.
 
-``Column`` numbers the values of one component in order of discovery. ``Lookup`` remembers an answer for
+``Column`` numbers the values of one component. ``Lookup`` remembers an answer for
 each tuple of such numbers, for whole arrays at a time; what it has not met it asks for once. Both are
 exact: no answer depends on a hash alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from rebalance.model.machine import Labels, Value
+from rebalance.model.numbered import Numbered
 
 Array = NDArray[Any]
 
@@ -48,14 +49,8 @@ class Growing:
         self.size = after
 
 
-class Sized(Protocol):
-    """Something that numbers what it meets: 0 to ``len`` - 1."""
-
-    def __len__(self) -> int: ...
-
-
-class Column:
-    """The values of one component, numbered from 0 in order of discovery.
+class Column(Numbered):
+    """The values of one component, numbered.
 
     ``random`` holds a fixed random number for each, for the hash of a state; ``used`` the bit mask of its
     labels. Both arrays are longer than the column, and are replaced when it grows.
@@ -63,34 +58,21 @@ class Column:
 
     def __init__(self, position: int, labels: Labels | None, values: Iterable[Value] = ()) -> None:
         self.position, self.labels = position, labels
-        self.values: list[Value] = []
-        self.ids: dict[Value, int] = {}
         self.random: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self.used: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self.labelled = False
         self._grow()
-        for value in values:
-            self.id(value)
+        super().__init__(values)
 
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def id(self, value: Value) -> int:
-        """The number of ``value``. Raises ValueError when it has labels of 64 or more."""
-        found = self.ids.get(value)
-        if found is not None:
-            return found
-        new = len(self.values)
-        if new == len(self.random):
+    def add(self, number: int, value: Value) -> None:
+        """Note the labels of a new value. Raises ValueError when it has labels of 64 or more."""
+        if number == len(self.random):
             self._grow()
         if self.labels is not None and (mask := self.labels.used(value)):
             if mask >> 64:
                 raise ValueError(f"a label above 63 in {value!r}")
-            self.used[new] = mask
+            self.used[number] = mask
             self.labelled = True
-        self.values.append(value)
-        self.ids[value] = new
-        return new
 
     def _grow(self) -> None:
         size = max(64, 2 * len(self.random))
@@ -131,7 +113,6 @@ class Lookup:
         self.halves: tuple[Lookup, Lookup] | None = None
         self.middle = 0
         self.bits: list[int] = []
-        self.shifts: list[np.int64] = []
         self.dense = True
         self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
         self.answers: NDArray[np.int32] = np.zeros(0, np.int32)

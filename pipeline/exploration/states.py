@@ -71,18 +71,14 @@ class Shared(Column):
 
     numbers: dict[int, int]
 
-    def id(self, value: Value) -> int:
-        """The number of ``value``."""
-        found = self.ids.get(value)
-        if found is not None:
-            return found
-        number = super().id(value)
+    def add(self, number: int, value: Value) -> None:
+        """Note the id of a new value. Raises RuntimeError when another has the same."""
+        super().add(number, value)
         name = value_id(self.position, value)
         if self.numbers.setdefault(name, number) != number:
             other = self.values[self.numbers[name]]
             raise RuntimeError(f"two values have the same 64 bits: {value!r} and {other!r}")
         self.random.view(np.int64)[number] = name
-        return number
 
     def _grow(self) -> None:
         known = self.random

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance.model.machine import Event, Machine, State, Value, dense
+from rebalance.model.numbered import Numbered
 
 Numbers = tuple[int, ...]
 """A state; one number per component."""
@@ -38,7 +39,7 @@ class NumberedMachine:
         self.machine = machine
         self.values: list[Value] = []
         """Every value seen so far, by its number."""
-        self._numbers: dict[tuple[type, Value], int] = {}
+        self._numbers = Numbered()  # of (type, value): a SyncGroup equals its answer as a tuple
         self._used: list[int] = []
         self._relabelled: dict[tuple[int, int], int] = {}
         self._permuted: list[dict[int, int]] = [{} for _ in machine.symmetries]
@@ -57,10 +58,8 @@ class NumberedMachine:
         return tuple([self.number(value) for value in state])
 
     def number(self, value: Value) -> int:
-        key = (type(value), value)  # a SyncGroup equals its answer as a tuple
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self.values)
+        number = self._numbers.id((type(value), value))
+        if number == len(self.values):
             self.values.append(value)
             labels = self.machine.labels
             self._used.append(labels.used(value) if labels else 0)
