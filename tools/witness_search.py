@@ -1,4 +1,4 @@
-"""Searches for a run to each action: how ``specs.necessity.witnesses`` was made.
+"""Searches for a run to each action: how ``specs/necessity/witnesses.json`` was made.
 
     python -m tools.witness_search
 
@@ -9,6 +9,7 @@ shortened for as long as the action is still possible at the end.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -156,7 +157,7 @@ def chained(paths: Mapping[str, ActionPath]) -> dict[str, ActionPath]:
 
 
 def main(visits: int = 100_000, seeds: int = 2) -> None:
-    """Prints the table of ``specs.necessity.witnesses``. Takes a quarter of an hour."""
+    """Prints ``specs/necessity/witnesses.json``. Takes a quarter of an hour."""
     spec = specification()
     groups = [
         universe(spec, [True]), universe(spec, [False]), universe(spec, [False], honest=False),
@@ -172,10 +173,10 @@ def main(visits: int = 100_000, seeds: int = 2) -> None:
                 short = replays.shortened((*path, name))[:-1]
                 if name not in best or len(short) < len(best[name]):
                     best[name] = short
-    for name, path in chained(best).items():
-        sys.stdout.write(f'    "{name}": "{" ".join(path)}",\n')
+    witnesses = {name: " ".join(path) for name, path in chained(best).items()}
+    sys.stdout.write(json.dumps(witnesses, indent=1) + "\n")
     never = [action.name for action in spec.actions if action.name not in best]
-    sys.stdout.write(f"never: {' '.join(never)}\n")
+    sys.stderr.write(f"never: {' '.join(never)}\n")
 
 
 if __name__ == "__main__":
