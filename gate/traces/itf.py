@@ -15,15 +15,29 @@ from enum import Enum
 from typing import Any
 
 from rebalance.explore.engine.search import ModelTrace
+from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.machine import NOBODY, Event, Machine, State
+from rebalance.model.protocol.group import machine
 
 ABOUT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
 NO_NAMES: Mapping[str, str] = {}
 
 
+def of_run(run: SavedRun) -> dict[str, Any]:
+    """A run of the group as an ITF object. Raises CannotHappenError when the model does not allow a step."""
+    built = machine(run.setup)
+    for _ in built.replay(run.events):
+        pass  # which says what is wrong with a run that cannot happen
+    start, loop = built.initial[0], run.loop
+    events = ModelTrace(start, run.events)
+    whole = events if loop is None else Lasso(start, run.events[:loop], run.events[loop:])
+    names = {name: name.replace(" ", "_") for name in built.components}
+    return trace(built, whole, names, description=run.sentence, source=run.clause)
+
+
 def trace(
-    machine: Machine, run: ModelTrace | Lasso, names: Mapping[str, str] = NO_NAMES, **meta: str
+    built: Machine, run: ModelTrace | Lasso, names: Mapping[str, str] = NO_NAMES, **meta: str
 ) -> dict[str, Any]:
     """``run`` as an ITF object, for ``json.dumps``.
 
@@ -34,17 +48,17 @@ def trace(
 
     Raises ValueError when an event cannot happen, or two variables would have one name.
     """
-    variables = [names.get(component, component) for component in machine.components]
+    variables = [names.get(component, component) for component in built.components]
     if len(set(variables)) < len(variables):
         raise ValueError(f"two components of one name among {variables}")
     if isinstance(run, Lasso):
         events = run.stem + run.cycle
-        states = [machine.normal(state) for state in _states(machine, run.initial, events)]
+        states = [built.normal(state) for state in _states(built, run.initial, events)]
         # The cycle's last event leads back to the first state of the loop, which is there already.
         states = states[: len(states) - bool(run.cycle)]
     else:
         events = run.events
-        states = _states(machine, run.initial, events)
+        states = _states(built, run.initial, events)
     result: dict[str, Any] = {
         "#meta": {"format": "ITF", "format-description": ABOUT, **meta},
         "vars": variables,
@@ -61,10 +75,10 @@ def trace(
     return result
 
 
-def _states(machine: Machine, initial: State, events: tuple[Event, ...]) -> list[State]:
+def _states(built: Machine, initial: State, events: tuple[Event, ...]) -> list[State]:
     states = [initial]
     for event in events:
-        states.append(machine.step(states[-1], event))
+        states.append(built.step(states[-1], event))
     return states
 
 

@@ -102,8 +102,6 @@ def add(commands: Any) -> None:
     shown.add_argument(
         "--itf", type=Path, metavar="FILE", help="the first trace in the Informal Trace Format"
     )
-    shown.add_argument("--dot", type=Path, metavar="FILE", help="the steps without faults for Graphviz, "
-                       "at most 500 states")  # fmt: skip
     report_options.add(shown, "html (this one, unless --format says otherwise), json, junit, sarif, "
                   "markdown")  # fmt: skip
     shown.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
@@ -274,14 +272,10 @@ def _refuse(options: argparse.Namespace) -> None:
     _refuse_of_spark(options)
     if options.symmetry and (options.naming or ("given" if options.assignor else "every")) == "given":
         raise UsageError("--symmetry needs --naming every: under given names nothing is symmetric")
-    if options.dot and (options.symmetry or options.dfs or options.swarm):
-        raise UsageError("--dot draws a whole search: it does not go with --symmetry, --dfs or --swarm")
     if options.swarm and options.states:
         raise UsageError("--states does not go with --swarm: say --walks")
-    for name in ("itf", "dot"):
-        path = getattr(options, name)
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"--{name}: no directory {str(path.parent)!r}")
+    if options.itf is not None and not options.itf.parent.is_dir():
+        raise UsageError(f"--itf: no directory {str(options.itf.parent)!r}")
 
 
 def _refuse_of_spark(options: argparse.Namespace) -> None:
@@ -289,7 +283,7 @@ def _refuse_of_spark(options: argparse.Namespace) -> None:
         if options.master is not None:
             raise UsageError("--master goes with --engine spark only")
         return
-    for name in ("exact", "memory", "dot", "dfs", "swarm"):
+    for name in ("exact", "memory", "dfs", "swarm"):
         if getattr(options, name):
             raise UsageError(f"--{name} does not go with --engine spark")
     if options.master is not None and not options.master.startswith("local") and options.out is None:
@@ -443,42 +437,14 @@ def _report(
 
 
 def _export(found: Explored, options: argparse.Namespace) -> None:
-    if options.itf:
-        _itf(found, options.itf)
-    if options.dot:
-        from rebalance.gate.traces.dot import dot
-
-        if found.search is None or not found.search.complete:
-            print_err("--dot: not written, the search did not come to its end")
-            return
-        try:
-            write(
-                options.dot,
-                dot(found.built, found.search.graph()),
-                "--dot",
-            )
-        except ValueError as error:
-            print_err(f"--dot: not written: {error}")
-
-
-def _itf(found: Explored, path: Path) -> None:
-    from rebalance.explore.engine.search import ModelTrace
-    from rebalance.explore.liveness.lasso import Lasso
-    from rebalance.gate.traces import itf
-
+    if not options.itf:
+        return
     if not found.violations:
         print_err("--itf: not written, there is no trace of a broken clause")
         return
-    one = found.violations[0].runs[0]
-    start = found.built.initial[0]
-    whole_run = (
-        ModelTrace(start, one.events)
-        if one.loop is None
-        else Lasso(start, one.events[: one.loop], one.events[one.loop :])
-    )
-    names = {name: name.replace(" ", "_") for name in found.built.components}
-    written = itf.trace(found.built, whole_run, names, description=one.sentence, source=one.clause)
-    write(path, json.dumps(written, indent=1) + "\n", "--itf")
+    from rebalance.gate.traces import itf
+
+    write(options.itf, json.dumps(itf.of_run(found.violations[0].runs[0]), indent=1) + "\n", "--itf")
 
 
 # -- the list ------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rebalance.pipeline.audit.records import Recording
 
 
-FORMATS = ("text", "svg", "mermaid", "itf", "dot", "json")
+FORMATS = ("text", "svg", "mermaid", "itf", "json")
 
 
 def add(commands: Any) -> None:
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
     parser.add_argument("--format", choices=FORMATS, default="text", help="text for the terminal; an SVG "
                         "picture; a Mermaid sequence diagram for a pull request; a run as ITF for trace "
-                        "viewers or as a graph for Graphviz; the picture as JSON")  # fmt: skip
+                        "viewers; the picture as JSON")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of to the terminal")
     parser.add_argument("--metrics", action="store_true", help="and what it cost: the metrics of KIP-429, "
                         "counted in steps")  # fmt: skip
@@ -72,7 +72,7 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
     from rebalance.gate.report.diagram.log_diagram import of_recording
     from rebalance.gate.report.diagram.run_diagram import of_run
     from rebalance.gate.report.diagram.scenario_diagram import of_trace
-    from rebalance.gate.traces import kinds
+    from rebalance.gate.traces import itf, kinds
     from rebalance.pipeline.audit.records import Recording
 
     saved = kinds.load(path)
@@ -85,8 +85,8 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
         kind = "a run of the model"
         if wanted == "text":
             return "\n".join(_run(saved, metrics))
-        if wanted in ("itf", "dot") and not metrics:
-            return _states(saved, wanted)
+        if wanted == "itf" and not metrics:
+            return json.dumps(itf.of_run(saved), indent=1)
         drawn = of_run(saved)
     else:
         kind = "a counterexample of an assignor"
@@ -99,9 +99,9 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
             if "model" not in kind
             else "--metrics goes with --format text"
         )
-    if wanted in ("itf", "dot"):
+    if wanted == "itf":
         raise UsageError(
-            f"--format {wanted} is for runs of the model, which have states; {path} is {kind}: use svg, "
+            f"--format itf is for runs of the model, which have states; {path} is {kind}: use svg, "
             "mermaid, text or json"
         )
     return _drawn(drawn, wanted)
@@ -119,25 +119,6 @@ def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
     from rebalance.gate.report.diagram.diagram import to_json
 
     return json.dumps(to_json(drawn), indent=1)
-
-
-def _states(run: SavedRun, wanted: str) -> str:
-    """A run as its states, for other tools."""
-    from rebalance.explore.engine.search import ModelTrace
-    from rebalance.explore.liveness.lasso import Lasso
-    from rebalance.gate.traces import dot, itf
-    from rebalance.model.protocol.group import machine
-
-    built = machine(run.setup)
-    for _ in built.replay(run.events):
-        pass  # which says what is wrong with a run that cannot happen
-    start, loop = built.initial[0], run.loop
-    played = ModelTrace(start, run.events)
-    whole = played if loop is None else Lasso(start, run.events[:loop], run.events[loop:])
-    if wanted == "dot":
-        return dot.path(built, whole).rstrip("\n")
-    names = {name: name.replace(" ", "_") for name in built.components}
-    return json.dumps(itf.trace(built, whole, names, description=run.sentence, source=run.clause), indent=1)
 
 
 def _run(run: SavedRun, metrics: bool) -> list[str]:

@@ -56,7 +56,6 @@ def test_a_bounded_search_is_gone_on_with(rebalance, tmp_path):
         (("--engine", "spark", "--memory", "1G"), "--memory does not go with --engine spark"),
         (("--engine", "spark", "--dfs"), "--dfs does not go with --engine spark"),
         (("--engine", "spark", "--swarm"), "--swarm does not go with --engine spark"),
-        (("--engine", "spark", "--dot", "x.dot"), "--dot does not go with --engine spark"),
         (("--engine", "spark", "--master", "spark://h:7077"), "spark://h:7077 needs --out DIR"),
     ],
 )

@@ -1,9 +1,9 @@
-"""Traces for other tools: ITF as ADR-015 defines it, and DOT."""
+"""Traces for other tools: ITF as ADR-015 defines it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
@@ -13,8 +13,7 @@ from rebalance.explore.engine.search import ModelTrace
 from rebalance.explore.liveness.lasso import Lasso
 from rebalance.explore.liveness.liveness import settles
 from rebalance.gate.traces import itf
-from rebalance.gate.traces.dot import dot, path
-from rebalance.model.machine import Description, Event, Machine
+from rebalance.model.machine import Event, Machine
 from rebalance.properties.group.rules import Rules
 
 from tests.explore.liveness.toys_live import Row, lock, restless, table
@@ -133,47 +132,3 @@ def test_resting_loops_on_the_last_state():
     machine = table(Row("go", {0: (1,)}))
     trace = closes(machine, Lasso((0,), (Event("go", 0, "1"),), ()))
     assert trace["loop"] == 1
-
-
-def test_dot():
-    machine = table(Row("go", {0: (1,), 1: (0, 1)}), Row("step", {0: (1,)}))
-    machine = replace(machine, describe=Description(state=lambda state: f'at "{state[0]}"'))
-    graph = explore(machine, Rules()).graph()
-    text = dot(machine, graph, marked=lambda state: state == (1,))
-    assert text.splitlines() == [
-        "digraph {",
-        "  node [shape=box, fontname=monospace];",
-        '  0 [label="at \\"0\\"", style="bold"];',
-        '  1 [label="at \\"1\\"", style="filled"];',
-        '  0 -> 1 [label="go 0\\nstep 1"];',
-        '  1 -> 0 [label="go 0"];',
-        '  1 -> 1 [label="go 0"];',
-        "}",
-    ]
-
-
-def test_dot_of_too_much_is_refused():
-    machine = table(Row("go", {n: (n + 1,) for n in range(600)}))
-    with pytest.raises(ValueError, match="601 states"):
-        dot(machine, explore(machine, Rules()).graph())
-
-
-def test_a_run_as_a_graph():
-    machine = table(Row("go", {0: (1,), 1: (2,), 2: (1,)}))
-    steps = tuple(Event("go", 0, choice) for choice in ("1", "2", "1"))
-    captioned = replace(machine, describe=Description(state=lambda state: f"at {state[0]}"))
-    assert path(captioned, ModelTrace((0,), steps[:1])).splitlines() == [
-        "digraph {",
-        "  node [shape=box, fontname=monospace];",
-        '  0 [label="at 0", style="bold"];',
-        '  1 [label="at 1", style="filled"];',
-        '  0 -> 1 [label="1 go 0 (1)"];',
-        "}",
-    ]
-    lines = path(machine, Lasso((0,), steps[:1], steps[1:])).splitlines()
-    assert [line.split(" [")[0] for line in lines if "->" in line] == ["  0 -> 1", "  1 -> 2", "  2 -> 1"]
-    assert [line.split()[0] for line in lines if "filled" in line] == ["1", "2"]
-    with pytest.raises(ValueError, match="not enabled"):
-        path(machine, ModelTrace((0,), (Event("go", 0, "2"),)))
-    with pytest.raises(ValueError, match="1001 states; beyond 500"):
-        path(machine, Lasso((0,), (), (steps[0], steps[1]) * 500))
