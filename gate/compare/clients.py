@@ -15,6 +15,7 @@ from typing import Any
 
 from rebalance.gate.compare.compare import UNKNOWN, TargetColumn
 from rebalance.gate.compare.registries import parsed
+from rebalance.gate.traces import codec
 from rebalance.model.bugs.releases import newest_of_minors, released, version
 
 SCHEMA = 1
@@ -124,16 +125,8 @@ def _parse(text: str) -> tuple[PinnedClient, ...]:
 def _client(item: dict[str, Any]) -> PinnedClient:
     assignors = item["assignors"]
     pairs = assignors.items() if isinstance(assignors, dict) else [(name, name) for name in assignors]
-    client = PinnedClient(
-        name=item["name"],
-        target=item["target"],
-        assignors=tuple(pairs),
-        releases=tuple(item["releases"]),
-        since=tuple(item.get("since", {}).items()),
-        page=item.get("page", ""),
-        package=item.get("package", ""),
-        minors_since=item.get("minors_since", ""),
-    )
+    written = {**item, "assignors": [*map(list, pairs)], "since": [*map(list, item.get("since", {}).items())]}
+    client = codec.from_json(PinnedClient, written, item["name"])
     if client.package:
         parsed(client.package)
         for release in filter(None, (*client.releases, client.minors_since)):

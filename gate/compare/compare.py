@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import version as distribution_version
@@ -29,7 +29,7 @@ from rebalance.gate.compare.probes import Probe, ProbeOutcome, probes
 from rebalance.gate.targets.java import JAVA, KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
-from rebalance.gate.traces import counterexamples, files
+from rebalance.gate.traces import codec, counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.model.bugs.releases import parse
 from rebalance.model.bugs.releases import version as as_version
@@ -419,17 +419,8 @@ def load(comparison: TargetComparison, column: TargetColumn) -> Judged:
 
 
 def _judged_in(column: TargetColumn, data: Mapping[str, Any]) -> Judged:
-    info: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["target"].items()}
-    return Judged(
-        column=column,
-        info=TargetInfo(**info),
-        error="",
-        clauses={key: _cell_in(cell) for key, cell in data["clauses"].items()},
-        entries={key: _cell_in(cell) for key, cell in data["entries"].items()},
-        searched={key: _cell_in(cell) for key, cell in data["searched"].items()},
-        scenarios=data["scenarios"],
-        played=data["played"],
-    )
+    readers = {TargetColumn: lambda _: column, CellMark: lambda name: CellMark[name.upper()]}
+    return codec.from_json(Judged, {**data, "column": None, "info": data["target"]}, readers=readers)
 
 
 def to_json_of(one: Judged) -> dict[str, Any]:
@@ -439,7 +430,7 @@ def to_json_of(one: Judged) -> dict[str, Any]:
         "client": one.column.client,
         "assignor": one.column.assignor,
         "spec": one.column.spec,
-        "target": asdict(one.info) if one.info else None,
+        "target": codec.to_json(one.info),
         "error": one.error,
         "scenarios": one.scenarios,
         "clauses": _cells_out(one.clauses),
@@ -457,18 +448,8 @@ def _cell_order(item: tuple[str, TargetCell]) -> tuple[int, str]:
 
 
 def _cell_out(cell: TargetCell) -> dict[str, Any]:
-    data: dict[str, Any] = {"mark": cell.mark.name.lower()}
-    for name in ("summary", "trace"):
-        if value := getattr(cell, name):
-            data[name] = value
-    if cell.expected is not None:
-        data |= {"expected": cell.expected, "agrees": cell.agrees}
-    return data
-
-
-def _cell_in(data: Mapping[str, Any]) -> TargetCell:
-    mark = CellMark[data["mark"].upper()]
-    return TargetCell(mark, data.get("summary", ""), data.get("trace", ""), data.get("expected"))
+    written = codec.to_json(cell, ("summary", "trace", "expected")) | {"mark": cell.mark.name.lower()}
+    return written if cell.expected is None else {**written, "agrees": cell.agrees}
 
 
 def _digest(value: Any) -> str:
