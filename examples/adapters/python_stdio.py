@@ -1,6 +1,6 @@
 """A target in plain Python: round robin over all subscribed partitions. Uses nothing but the protocol.
 
-    rebalance smoke -- python examples/adapters/python_stdio.py
+    rebalance check --adapter -- python examples/adapters/python_stdio.py
 
 One JSON object per line, one reply per request, in order, flushed. Print to stderr, never to stdout.
 """

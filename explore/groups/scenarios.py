@@ -1,7 +1,7 @@
 """Named scenarios: groups to explore, each a function from a few parameters to a setup.
 
 A scenario says what kind of group it is; how large, of which releases and with which faults is up to the
-caller. ``SCENARIOS`` is what ``rebalance explore --list`` shows.
+caller. ``SCENARIOS`` is what ``rebalance list scenarios`` shows.
 """
 
 from __future__ import annotations

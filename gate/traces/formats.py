@@ -46,16 +46,16 @@ FORMATS = {
         Format("picture", "rebalance show --format json", "picture"),
         Format("replay", "rebalance replay --on CLIENT: ID-CLIENT.json", "replay"),
         Format("protocol", "messages between the suite and a target, a line each", "protocol"),
-        Format("clauses", "rebalance clauses --format json", "lists", "clauses"),
-        Format("group-clauses", "rebalance explore --clauses --format json", "lists", "group-clauses"),
-        Format("scenarios", "rebalance explore --list --format json", "lists", "scenarios"),
-        Format("checks", "rebalance audit --list --format json", "lists", "checks"),
-        Format("obligations", "rebalance prove --list --format json", "lists", "obligations"),
+        Format("clauses", "rebalance list clauses --format json", "lists", "clauses"),
+        Format("group-clauses", "rebalance list clauses --of group --format json", "lists", "group-clauses"),
+        Format("scenarios", "rebalance list scenarios --format json", "lists", "scenarios"),
+        Format("checks", "rebalance list checks --format json", "lists", "checks"),
+        Format("obligations", "rebalance list obligations --format json", "lists", "obligations"),
         Format("bugs", "rebalance bugs --format json", "lists", "bugs"),
         Format("matrix", "rebalance bugs --matrix --format json", "lists", "matrix"),
     )
 }
-"""By name, as `rebalance schemas` lists them."""
+"""By name, as `rebalance list schemas` lists them."""
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
             at = (BEGIN + timedelta(seconds=second)).isoformat()
             row = {"at": at, "group": "g", "consumer": consumer, "event": event, "generation": 1}
             stream.write(json.dumps({**row, "partitions": partitions}) + "\n")
-    argv = ("audit", log, "--format", "json", "--memory", "1g", "--no-progress")
+    argv = ("audit", log, "--format", "json", "--driver-memory", "1g", "--no-progress")
     code, here = rebalance(tmp_path, *argv, "--out", tmp_path / "here", "--master", "local[2]")
     again, there = rebalance(tmp_path, *argv, "--out", tmp_path / "there", "--master", cluster)
     assert code == again == 1

@@ -1,6 +1,6 @@
 /* A target of rebalance-verifier in C, to start from; it needs nothing but the standard library:
  *
- *     cc -O1 -o adapter adapter.c && rebalance smoke --validate -- ./adapter
+ *     cc -O1 -o adapter adapter.c && rebalance check --adapter --validate -- ./adapter
  *
  * It is sticky in the simplest way: keep what was assigned last, deal out the rest. Replace HELLO, assign, user_data.
  * The JSON below reads what this protocol sends; a library does as well. */

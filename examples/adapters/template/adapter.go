@@ -1,6 +1,6 @@
 // A target of rebalance-verifier in Go, to start from; it needs nothing but the standard library:
 //
-//	go build adapter.go && rebalance smoke --validate -- ./adapter
+//	go build adapter.go && rebalance check --adapter --validate -- ./adapter
 //
 // It is sticky in the simplest way: keep what was assigned last, deal out the rest. Replace hello, assign, userData.
 package main

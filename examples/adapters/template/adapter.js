@@ -1,4 +1,4 @@
-// A target of rebalance-verifier in JavaScript, to start from: `rebalance smoke --validate -- node adapter.js`.
+// A target of rebalance-verifier in JavaScript, to start from: `rebalance check --adapter --validate -- node adapter.js`.
 // It is sticky in the simplest way: keep what was assigned last, deal out the rest. Replace HELLO, assign, userData.
 "use strict";
 

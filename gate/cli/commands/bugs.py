@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.terminal import EXITS, UsageError, draw, print_out, unicode, usage
+from rebalance.gate.cli.console.progress import progress
+from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, unicode, usage_errors
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.shared.targets import clauses, resolved
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.bugs import Shown
@@ -21,33 +23,32 @@ STATES = 5_000_000
 """Most states of one group that shows a bug; the largest has a tenth of that."""
 
 
-def add(commands: Any) -> None:
+def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "bugs",
         help="the bugs of the field: list them, reproduce one, releases x bugs",
-        epilog=EXITS + ". A bug that is shown is what was asked for: exit 0.",
-        description="List the catalogue of rebalance bugs that were shipped; with IDs, tell their story "
-        "and make each mistake again: on the model of the group, and by the search of `rebalance check`.",
+        epilog="A bug that is shown is what was asked for: exit 0.",
+        description="List the catalogue of rebalance bugs that were shipped (as text, json or md); with IDs, "
+        "tell their story and make each mistake again: on the model of the group, and by the search of "
+        "`rebalance check`. With --out the runs are kept, for replay and show.",
     )
-    parser.set_defaults(run=run)
     parser.add_argument("entries", nargs="*", metavar="ID", help="an entry such as J1, or a switch")
     parser.add_argument("--matrix", action="store_true", help="releases x bugs, each cell by running; takes "
-                        "minutes without ID and --profiles")  # fmt: skip
-    parser.add_argument("--profiles", default="", metavar="P[,P...]", help="only these columns of --matrix")
+                        "minutes without ID and --release, which names columns")  # fmt: skip
+    add_options(parser, "--release")
     parser.add_argument("--story", action="store_true", help="tell the story only, run nothing")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write the runs there, for replay and show")
-    parser.add_argument(
-        "--format", choices=("text", "json", "md"), default="text", help="of list and --matrix"
-    )
-    parser.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
+    add_options(parser, "--out")
+    add_format(parser, "md")
+    add_options(parser, "--no-progress")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
     chosen = _chosen(options.entries)
-    if options.profiles and not options.matrix:
-        raise UsageError("--profiles goes with --matrix")
+    if options.release and not options.matrix:
+        raise UsageError("--release goes with --matrix")
     if options.matrix:
         return _matrix(options, [switch for entry in chosen for switch in entry.switches])
     if not options.entries:
@@ -103,7 +104,7 @@ def _list(options: argparse.Namespace) -> None:
 
     rows = [(entry, list(shown_by(entry))) for entry in CATALOGUE.values()]
     if options.format == "json":
-        print_out(json.dumps([_entry_out(entry, shown) for entry, shown in rows], indent=2))
+        print_json([_entry_out(entry, shown) for entry, shown in rows])
         return
     if options.format == "md":
         lines = ["| id | level | project | affected | what happens | switches |", "|---|---|---|---|---|---|"]
@@ -190,10 +191,8 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
     lines += _labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
     lines += ["", *run_lines(found), "", *_labelled("so", found.sentence)]
     if options.out:
-        try:
-            lines += _labelled("trace", str(runs.save(found, options.out)))
-        except OSError as error:
-            raise UsageError(f"--out: {error}") from error
+        with usage_errors(OSError, option="--out"):
+            lines += _labelled("trace", str(runs.save(found, Path(options.out))))
     print_out("\n".join(lines))
     return 0
 
@@ -205,8 +204,8 @@ def _group(shown: Shown) -> str:
     setup: Setup = shown.setup()
     command = f"rebalance explore {shown.scenario} --members {shown.members} --partitions {shown.partitions}"
     faults = ",".join(fault.replace(" ", "-") for fault in shown.faults) or "none"
-    command += f" --faults {faults} --budget {setup.budget}"
-    command += f" --profiles {shown.client}" if shown.client != "as-specified" else ""
+    command += f" --faults {faults} --max-faults {setup.budget}"
+    command += f" --release {shown.client}" if shown.client != "as-specified" else ""
     return command + "".join(f" --switch {name}" for name in (shown.switch, *shown.also)) + " --go-on"
 
 
@@ -269,15 +268,13 @@ def judged(spec: str, profile: str) -> Any:
     """The result of a check of ``spec``; one of profile ci stops at the first violation."""
     from rebalance.gate.check.plan import PROFILES, CheckPlan
     from rebalance.gate.check.search import check, describe
-    from rebalance.gate.targets.resolve import resolve
     from rebalance.gate.targets.session import Session
-    from rebalance.properties.assignors.clauses import select
     from rebalance.properties.verdict import Level
 
     plan = CheckPlan(
-        clauses=select([]), profile=PROFILES[profile], level=Level.QUALITY, fail_fast=profile == "ci"
+        clauses=clauses([]), profile=PROFILES[profile], level=Level.QUALITY, fail_fast=profile == "ci"
     )
-    with Session(resolve(spec)) as session:
+    with Session(resolved(spec)) as session:
         return check(plan, session, describe(spec, session.hello), fresh=session.close)
 
 
@@ -296,23 +293,18 @@ def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
     from rebalance.explore.groups.matrix import cells
     from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 
-    profiles = [name.strip() for name in options.profiles.split(",") if name.strip()]
+    profiles = [name for several in options.release for name in several]
     for name in profiles:
         if name not in CLIENTS and name not in BROKERS:
-            raise UsageError(f"--profiles: no release {name!r}; there are {', '.join([*CLIENTS, *BROKERS])}")
+            raise UsageError(f"--release: no release {name!r}; there are {', '.join([*CLIENTS, *BROKERS])}")
     chosen = [switch for switch in switches if switch in SHOWN]
     if switches and not chosen:
         raise UsageError("nothing of that is shown on the model; `rebalance bugs ID` says how it is shown")
-    report_progress = _ticker(options)
     found: list[Cell] = []
-    try:
+    with usage_errors(ValueError), progress(options) as show:
         for cell in cells(tuple(dict.fromkeys(chosen)), profiles):
             found.append(cell)
-            report_progress(f"{len(found)} cells, {cell.switch} {cell.profile.name}")
-    except ValueError as error:
-        raise usage(error) from error
-    finally:
-        report_progress("")
+            show(lambda: f"{len(found)} cells, {found[-1].switch} {found[-1].profile.name}")
     if options.format == "json":
         rows = [
             {
@@ -325,7 +317,7 @@ def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
             }
             for cell in found
         ]
-        print_out(json.dumps(rows, indent=2))
+        print_json(rows)
     else:
         print_out("\n".join(_grids(found, markdown=options.format == "md")))
     return 0 if all(cell.agrees for cell in found) else 1
@@ -369,9 +361,3 @@ def _mark(cell: Cell | None) -> str:
     if cell is None:
         return " "
     return str(cell.mark.value) if cell.agrees else "!"
-
-
-def _ticker(options: argparse.Namespace) -> Callable[[str], None]:
-    if options.no_progress or not sys.stderr.isatty():
-        return lambda line: None
-    return draw

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli import java_options
-from rebalance.gate.cli.console.terminal import (
-    EXITS,
-    ROOT,
-    UsageError,
-    comma_separated,
-    natural,
-    positive,
-    print_err,
-    print_out,
-    usage,
-    whole,
-)
+from rebalance.gate.cli.console.progress import Counter, progress
+from rebalance.gate.cli.console.terminal import UsageError, print_err, print_json, print_out, usage_errors
+from rebalance.gate.cli.shared import java, traces
+from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.releases import AS_SPECIFIED, releases
+from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session
+from rebalance.gate.cli.shared.values import whole
 
 if TYPE_CHECKING:
     from rebalance.gate.check.player import TargetPlayer
@@ -32,62 +26,44 @@ SLICE, SLICE_OF_PROGRAM = 20_000, 2_000
 """Scenarios that a kill may cost; a program answers about a tenth as fast as a Python target."""
 
 
-def add(commands: Any) -> None:
+def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "campaign",
         help="play any number of scenarios, on Spark",
-        epilog=f"{EXITS}. Scenarios that hang or end their process are rows of their own; where nothing "
+        epilog="Scenarios that hang or end their process are rows of their own; where nothing "
         "worse was found they make the campaign inconclusive.",
         description="Play scenarios by the thousand or by the million: histories on TARGET, as `rebalance "
         "check` does, or random walks of SCENARIO, as `rebalance explore --swarm` does. The rows are Parquet "
-        "below DIR; the same command goes on where a campaign was interrupted or killed, and with more "
+        "below --out; the same command goes on where a campaign was interrupted or killed, and with more "
         "--scenarios makes it longer.",
     )
-    parser.set_defaults(run=run)
     parser.add_argument("what", nargs="?", metavar="TARGET|SCENARIO", help="as `rebalance check` or as "
                         "`rebalance explore` takes it; or `-- COMMAND ...`")  # fmt: skip
     parser.add_argument("--as", dest="kind", choices=("target", "scenario"),
                         help="which of the two, where a name is both (sticky)")  # fmt: skip
     parser.add_argument("--scenarios", type=whole, metavar="N", help="how many in all")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where the campaign is kept")
-    parser.add_argument("--report", type=Path, metavar="DIR", help="only show what was played so far")
-    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the campaign (0)")
-    parser.add_argument("--limit", type=positive, default=60.0, metavar="SECONDS",
-                        help="how long one scenario may take (60)")  # fmt: skip
+    add_options(parser, "--out")
+    parser.add_argument("--played", action="store_true", help="only show what was played so far, in --out")
+    add_options(parser, "--seed", "--each-limit", seed=0, each_limit=60.0)
     parser.add_argument("--slice", type=whole, metavar="K", help="scenarios that are committed together, and "
                         f"that a kill may cost ({SLICE:,}; of a program {SLICE_OF_PROGRAM:,})")  # fmt: skip
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs: local[N], "
-                        "spark://HOST:PORT, sc://HOST:PORT (local[*])")  # fmt: skip
-    parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument("--traces", type=Path, metavar="DIR", help="where traces go (.rebalance/failures)")
-    parser.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
+    add_options(parser, "--master")
+    add_format(parser)
+    parser.add_argument("--trace-dir", type=Path, metavar="DIR",
+                        help="where traces go (.rebalance/failures)")  # fmt: skip
+    add_options(parser, "--no-progress")
 
     target = parser.add_argument_group("of a TARGET")
-    target.add_argument("--clause", action="append", default=[], metavar="PATH", help="only clauses at or "
-                        "below this path; repeatable")  # fmt: skip
-    target.add_argument("--protocol", choices=("eager", "cooperative", "auto"), default="auto")
-    target.add_argument("--level", choices=("safety", "liveness", "quality"), default="liveness",
-                        help="the weakest level that is a violation (liveness)")  # fmt: skip
-    target.add_argument("--call-seconds", type=positive, default=10.0, metavar="S",
-                        help="how long a program may take for one answer (10)")  # fmt: skip
-    target.add_argument("--memory-mib", type=whole, default=2048, metavar="N",
-                        help="how much memory a program may use (2048)")  # fmt: skip
-
-    java_options.add(parser)
+    add_options(target, "--clause", "--protocol", "--level", *LIMITS)
+    add_java(parser)
     group = parser.add_argument_group(
-        "of a SCENARIO (what is not given is as `rebalance explore --list` says)"
+        "of a SCENARIO (what is not given is as `rebalance list scenarios` says)",
+        "Of several --release each walk has one.",
     )
-    group.add_argument("--profile", type=comma_separated, action="append", default=[],
-                       metavar="RELEASE[,RELEASE...]",
-                       help="releases of the members, in turn; repeatable, a walk has one")  # fmt: skip
-    group.add_argument("--members", type=whole, metavar="N", help="how many consumers")
-    group.add_argument("--partitions", type=whole, metavar="N", help="how many partitions in all")
-    group.add_argument("--broker", default="as-specified", metavar="B", help="release of the coordinator")
-    group.add_argument("--budget", type=natural, metavar="N", help="how many faults may happen in one walk")
-    group.add_argument("--switch", action="append", default=[], metavar="ID",
-                       help="a design switch of `rebalance bugs` for everybody; repeatable")  # fmt: skip
-    group.add_argument("--depth", type=whole, default=200, metavar="N", help="steps of a walk (200)")
+    add_options(group, "--release", "--members", "--partitions", "--broker", "--max-faults", "--switch",
+                "--depth", broker=AS_SPECIFIED, depth=200)  # fmt: skip
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,26 +71,24 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.pipeline.campaign.campaign import CampaignError
     from rebalance.pipeline.session import SparkMissing
 
-    try:
-        if options.report is not None:
+    with usage_errors(CampaignError, SparkMissing):
+        if options.played and options.out:
             return _report_only(options)
         if options.out is None or options.scenarios is None:
-            raise UsageError("a campaign needs --scenarios N and --out DIR (or --report DIR)")
+            raise UsageError("a campaign needs --scenarios N and --out DIR (or --played --out DIR)")
         return _campaign(options)
-    except (CampaignError, SparkMissing) as error:
-        raise usage(error) from error
 
 
 def _campaign(options: argparse.Namespace) -> int:
     from importlib.metadata import version
 
     from rebalance.pipeline.campaign import campaign as pipeline
-    from rebalance.pipeline.progress import progress
-    from rebalance.pipeline.session import session
+    from rebalance.pipeline.session import LOCAL
+    from rebalance.pipeline.session import session as spark_session
 
-    options.what = java_options.spec(options.what, options)
+    options.what = java.spec(options.what, options)
     player = _player(options)
-    directory: Path = options.out
+    directory = Path(options.out)
     size = options.slice or (SLICE_OF_PROGRAM if _is_program(options) else SLICE)
     legs = ((int(options.scenarios), int(size)),)
     wanted = pipeline.Campaign(player.identity(), options.seed, legs, version("rebalance-verifier"))
@@ -122,20 +96,35 @@ def _campaign(options: argparse.Namespace) -> int:
         campaign = pipeline.enlist(directory, wanted)
         try:
             with (
-                session(options.master, memory="2g", settings=pipeline.LIGHT) as spark,
-                progress("scenarios", campaign.scenarios, quiet=options.no_progress) as report_progress,
+                spark_session(options.master or LOCAL, memory="2g", settings=pipeline.LIGHT) as spark,
+                progress(options) as show,
             ):
-                pipeline.run(spark, player, campaign, directory, options.limit, report_progress)
+                counter = Counter("scenarios", _kept(directory, campaign))
+                pipeline.run(
+                    spark,
+                    player,
+                    campaign,
+                    directory,
+                    options.each_limit,
+                    lambda done: show(lambda: counter.line(done, campaign.scenarios)),
+                )
                 found = pipeline.tables(pipeline.verdicts(spark, directory, campaign))
         except KeyboardInterrupt:
-            kept = sum(one.last - one.first for one in pipeline.played(directory, campaign))
+            kept = _kept(directory, campaign)
             print_err(
                 f"interrupted: {kept:,} of {campaign.scenarios:,} scenarios are kept in {directory}; the "
-                f"same command goes on from there, `rebalance campaign --report {directory}` shows them"
+                f"same command goes on from there, `rebalance campaign --played --out {directory}` shows them"
             )
             return 130
     paths = _shrink(player, found, campaign, options)
     return _show(campaign, directory, found, paths, options)
+
+
+def _kept(directory: Path, campaign: Campaign) -> int:
+    """How many scenarios are played and kept."""
+    from rebalance.pipeline.campaign.campaign import played
+
+    return sum(one.last - one.first for one in played(directory, campaign))
 
 
 def _is_program(options: argparse.Namespace) -> bool:
@@ -146,14 +135,16 @@ def _is_program(options: argparse.Namespace) -> bool:
 
 def _report_only(options: argparse.Namespace) -> int:
     from rebalance.pipeline.campaign import campaign as pipeline
-    from rebalance.pipeline.session import session
+    from rebalance.pipeline.session import LOCAL
+    from rebalance.pipeline.session import session as spark_session
 
-    campaign = pipeline.load(options.report)
+    directory = Path(options.out)
+    campaign = pipeline.load(directory)
     if campaign is None:
-        raise UsageError(f"--report: there is no campaign in {options.report}")
-    with session(options.master, memory="2g", settings=pipeline.LIGHT) as spark:
-        found = pipeline.tables(pipeline.verdicts(spark, options.report, campaign))
-    return _show(campaign, options.report, found, {}, options)
+        raise UsageError(f"--played: there is no campaign in {directory}")
+    with spark_session(options.master or LOCAL, memory="2g", settings=pipeline.LIGHT) as spark:
+        found = pipeline.tables(pipeline.verdicts(spark, directory, campaign))
+    return _show(campaign, directory, found, {}, options)
 
 
 # -- what is played --------------------------------------------------------------------------------------
@@ -173,66 +164,49 @@ def _player(options: argparse.Namespace) -> TargetPlayer | WalkPlayer:
 
 
 def _walks(options: argparse.Namespace) -> WalkPlayer:
-    from rebalance.explore.groups.scenarios import ScenarioError, scenario
-    from rebalance.model.bugs.profiles import broker, client
+    from rebalance.explore.groups.scenarios import scenario
     from rebalance.model.protocol.group import machine
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
-    mixes = tuple(options.profile) or (("as-specified",),)
-    try:
+    with usage_errors(ValueError):
         scenario(options.what or "")
-        for release in (release for mix in mixes for release in mix):
-            client(release)
-        broker(options.broker)
+        releases(options)
+        mixes = tuple(options.release) or ((AS_SPECIFIED,),)
         player = WalkPlayer(
             scenario=options.what,
             mixes=mixes,
             members=options.members,
             partitions=options.partitions,
             broker=options.broker,
-            budget=options.budget,
+            budget=options.max_faults,
             switches=tuple(dict.fromkeys(options.switch)),
             steps=options.depth,
         )
         for mix in mixes:
             if not mix:
-                raise UsageError("--profile names no release")
+                raise UsageError("--release names no release")
             machine(player.setup(mix))
-    except (ScenarioError, ValueError) as error:
-        raise usage(error) from error
     return player
 
 
 def _histories(options: argparse.Namespace) -> TargetPlayer:
     """The player for a target; starts it once in a process of its own, to hear what it is."""
     from rebalance.gate.check.player import TargetPlayer
-    from rebalance.gate.targets.resolve import TargetError, resolve
-    from rebalance.gate.targets.session import Session
-    from rebalance.model.values import RebalanceProtocol
-    from rebalance.properties.assignors.clauses import select
     from rebalance.properties.verdict import Level
 
-    if options.profile:
-        raise UsageError(f"--profile goes with a SCENARIO, and {options.what or 'a command'!r} is a target")
-    try:
-        select(options.clause)
-    except ValueError as error:
-        raise UsageError(f"--clause: {error}") from error
-    try:
-        target = resolve(options.what, options.command)
-        with Session(target, options.call_seconds, memory_mib=options.memory_mib) as session:
-            hello = session.hello
-    except TargetError as error:
-        raise UsageError(str(error)) from error
-    wanted = (
-        tuple(RebalanceProtocol) if options.protocol == "auto" else (RebalanceProtocol(options.protocol),)
-    )
-    protocols = tuple(protocol for protocol in hello.protocols if protocol in wanted)
-    if not protocols:
+    if options.release:
+        raise UsageError(f"--release goes with a SCENARIO, and {options.what or 'a command'!r} is a target")
+    clauses(options.clause)
+    target = resolved(options.what, options.command)
+    with session(target, options) as talk:
+        hello = talk.hello
+    wanted = protocols(options)
+    common = tuple(protocol for protocol in hello.protocols if protocol in wanted)
+    if not common:
         raise UsageError(f"--protocol: {target.label} does not support {options.protocol}")
     return TargetPlayer(
         spec=target.spec,
-        protocols=protocols,
+        protocols=common,
         version=hello.version or "",
         clauses=tuple(options.clause),
         level=Level(options.level),
@@ -255,10 +229,9 @@ def _shrink(
     save them; clause -> path."""
     from rebalance.gate.check.player import TargetPlayer, shrink_histories
     from rebalance.gate.targets.resolve import TargetError
-    from rebalance.gate.traces import counterexamples, files, runs
+    from rebalance.gate.traces import counterexamples, runs
     from rebalance.pipeline.campaign.campaign import Failing
     from rebalance.pipeline.campaign.walks import shrink_walks
-    from rebalance.pipeline.progress import progress
 
     failing = [Failing(row.clause, row.number, row.seed, row.scenarios) for row in found["clauses"]]
     lost = {row.verdict: (row.number, row.seed) for row in reversed(found["quarantine"])}
@@ -266,10 +239,8 @@ def _shrink(
     if not failing and not lost:
         return paths
     try:
-        if options.traces is None:
-            files.make_root(ROOT)
-        out = options.traces or ROOT / files.FAILURES
-        with progress("traces", len(failing), quiet=options.no_progress) as report_progress:
+        out = traces.directory(options.trace_dir)
+        with progress(options) as show:
             if isinstance(player, TargetPlayer):
                 small = shrink_histories(
                     player, failing, tuple(lost.values()), seed=campaign.seed, played=campaign.scenarios
@@ -283,7 +254,7 @@ def _shrink(
             else:
                 for clause, run in shrink_walks(player, failing):
                     paths[clause] = str(runs.save(run, out))
-                    report_progress(len(paths))
+                    show(lambda: f"{len(paths)} of {len(failing)} traces")
     except (OSError, TargetError) as error:
         print_err(f"the traces cannot be made: {error}")
     except KeyboardInterrupt:
@@ -301,7 +272,7 @@ def _show(
     from rebalance.gate.report.terminal.campaign import data, exit_code, render
 
     if options.format == "json":
-        print_out(json.dumps(data(campaign, directory, found, paths), indent=2))
+        print_json(data(campaign, directory, found, paths))
     else:
         print_out(render(campaign, directory, found, paths))
     return int(exit_code(campaign, found))

@@ -8,17 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.terminal import (
-    ROOT,
-    UsageError,
-    comma_separated,
-    natural,
-    positive,
-    print_err,
-    print_out,
-    usage,
-    whole,
-)
+from rebalance.gate.cli.console.progress import span
+from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, print_out, usage_errors
+from rebalance.gate.cli.shared.options import LIMITS, add_format
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.targets import clauses, resolved
+from rebalance.gate.cli.shared.values import comma_separated
 
 if TYPE_CHECKING:
     from rebalance.gate.compare.clients import PinnedClient
@@ -27,49 +22,38 @@ if TYPE_CHECKING:
     from rebalance.gate.traces.counterexamples import Trace
 
 
-def add(commands: Any) -> None:
+def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "compare",
         help="targets beside each other: releases x clauses, releases x bugs",
         epilog="exit codes: 0 every cell has its verdict, 1 a bug shows where the catalogue says that it "
-        "does not, or the other way round, 2 usage, 3 a target was not judged or a cell has no verdict (?), "
-        "130 interrupted",
+        "does not, or the other way round, 3 a target was not judged or a cell has no verdict (?)",
         description="Check every TARGET, and the releases of every --client, play each counterexample on all "
-        "of them, and show which clauses each breaks and which known bugs each has. The same command goes on "
-        "where it was interrupted.",
+        "of them, and show which clauses each breaks and which known bugs each has; as text, json or md. The "
+        "same command goes on where it was interrupted, with what is kept in .rebalance/compare or --out.",
     )
-    parser.set_defaults(run=run)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="as `rebalance check` takes it, or "
                         "@FILE: clients, written as in gate/compare/clients.json")  # fmt: skip
     parser.add_argument("--client", type=comma_separated, metavar="all|C[,C...]",
                         help="clients in their releases: "
                         "reference, kafka-clients (of Java), kafka-python, aiokafka")  # fmt: skip
-    parser.add_argument("--releases", type=comma_separated, metavar="all|newest|R[,R...]",
+    parser.add_argument("--versions", type=comma_separated, metavar="all|newest|V[,V...]",
                         help="their releases: all "
                         "(the default) that gate/compare/clients.json names, of those that exist, as the "
                         "registries say, the last of each minor series; newest, the last that exists; "
                         "without --client of kafka-clients")  # fmt: skip
     parser.add_argument(
-        "--assignors", type=comma_separated, metavar="A[,A...]", help="which of their assignors (all)"
+        "--only", type=comma_separated, metavar="A[,A...]", help="which of their assignors (all)"
     )
     parser.add_argument("--traces", type=Path, action="append", default=[], metavar="PATH", help="a trace, "
                         "or a directory of them, to be played on all besides; repeatable")  # fmt: skip
-    parser.add_argument("--profile", choices=("smoke", "ci", "nightly"), default="smoke",
-                        help="how much is searched in each target (smoke)")  # fmt: skip
-    parser.add_argument("--clause", action="append", default=[], metavar="PATH", help="only clauses at or "
-                        "below this path; repeatable")  # fmt: skip
-    parser.add_argument("--seed", type=natural, default=0, metavar="S")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where it is kept (.rebalance/compare)")
-    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    add_options(parser, "--profile", "--clause", "--seed", "--out", profile="smoke", seed=0)
+    add_format(parser, "md")
     parser.add_argument("--pages", type=Path, metavar="DIR", help="write a page of all and one of each "
                         "client there, in Markdown, with the traces that they name")  # fmt: skip
-    parser.add_argument("--call-seconds", type=positive, default=10.0, metavar="S",
-                        help="how long a target may take for one answer (10)")  # fmt: skip
-    parser.add_argument("--memory-mib", type=whole, default=2048, metavar="N",
-                        help="how much memory a target may use (2048)")  # fmt: skip
-    parser.add_argument("-v", "--verbose", action="store_true", help="a counterexample for every red cell")
-    parser.add_argument("--no-progress", action="store_true", help="do not say what is being done")
+    add_options(parser, *LIMITS, "--verbose", "--no-progress")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,17 +63,16 @@ def run(options: argparse.Namespace) -> int:
 
     comparison = _comparison(options)
     try:
-        files.make_root(ROOT)
-        judged = compare.run(comparison, _teller(options))
-        if options.pages:
-            _write(judged, comparison, options.pages)
+        with usage_errors(compare.CompareError, OSError):
+            files.make_root(ROOT)
+            judged = compare.run(comparison, _progress(options))
+            if options.pages:
+                _write(judged, comparison, options.pages)
     except KeyboardInterrupt:
         print_err(f"interrupted: what is known is kept in {comparison.directory}; the same command goes on")
         if not options.pages:
             _show(compare.stored(comparison), comparison, options.format, options.verbose)
         return 130
-    except (compare.CompareError, OSError) as error:
-        raise usage(error) from error
     if not options.pages:
         _show(judged, comparison, options.format, options.verbose)
     return _exit(judged)
@@ -115,18 +98,16 @@ def columns(
     if unknown := [name for name in wanted if name not in known and wanted != ("all",)]:
         raise UsageError(f"--client: {unknown[0]!r} is none of {', '.join(known)}, all")
     found = [known[name] for name in (known if wanted == ("all",) else wanted)]
-    try:
+    with usage_errors(ValueError):  # of a file, or a release that is no release
         for spec in targets:
             found += clients.read(Path(spec[1:])) if spec.startswith("@") else ()
         of_clients = _of(found, releases, assignors, {})  # so that nobody is asked for what is wrong
         packages = [one.package for one in found if one.package and one.has(assignors)]
         if packages:
             of_clients = _of(found, releases, assignors, (ask or registries.existing_of)(packages))
-    except ValueError as error:  # of a file, or a release that is no release
-        raise UsageError(str(error)) from error
     for name in assignors or ():
         if not any(column.assignor == name for column in of_clients):
-            raise UsageError(f"--assignors: none of the clients has {name!r}")
+            raise UsageError(f"--only: none of the clients has {name!r}")
     named = [TargetColumn(spec=spec, label=spec) for spec in targets if not spec.startswith("@")]
     return tuple(dict.fromkeys([*named, *of_clients]))
 
@@ -155,25 +136,22 @@ def _of(
 def _comparison(options: argparse.Namespace) -> TargetComparison:
     from rebalance.gate.check.plan import PROFILES, CheckPlan
     from rebalance.gate.compare.compare import TargetComparison
-    from rebalance.gate.targets.resolve import TargetError, resolve
-    from rebalance.properties.assignors.clauses import select
     from rebalance.properties.verdict import Level
 
-    found = columns(options.targets, options.client, options.releases, options.assignors)
+    found = columns(options.targets, options.client, options.versions, options.only)
     if not found:
-        raise UsageError("name the TARGETs to compare, or --client, or --releases all")
-    try:
-        clauses = select(options.clause)
-        for column in found:
-            if not column.client:
-                resolve(column.spec)
-    except (ValueError, TargetError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError("name the TARGETs to compare, or --client, or --versions all")
+    for column in found:
+        if not column.client:
+            resolved(column.spec)
     return TargetComparison(
         columns=found,
-        directory=options.out or ROOT / "compare",
+        directory=Path(options.out or ROOT / "compare"),
         plan=CheckPlan(
-            clauses=clauses, profile=PROFILES[options.profile], seed=options.seed, level=Level.QUALITY
+            clauses=clauses(options.clause),
+            profile=PROFILES[options.profile],
+            seed=options.seed,
+            level=Level.QUALITY,
         ),
         call_seconds=options.call_seconds,
         memory_mib=options.memory_mib,
@@ -186,18 +164,14 @@ def _known(paths: Sequence[Path]) -> tuple[Trace, ...]:
     from rebalance.gate.traces import counterexamples, files
 
     found = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
-    try:
+    with usage_errors(files.TraceError, option="--traces"):
         return tuple(map(counterexamples.load, found))
-    except files.TraceError as error:
-        raise UsageError(f"--traces: {error}") from error
 
 
-def _teller(options: argparse.Namespace) -> Callable[[int, int, str], None]:
+def _progress(options: argparse.Namespace) -> Callable[[int, int, str], None]:
     """Says what is done, and how long the rest will take if it goes on as since the start."""
     if options.no_progress:
         return lambda done, total, what: None
-    from rebalance.gate.report.times import span
-
     began: list[tuple[float, int]] = []
 
     def report_progress(done: int, total: int, what: str) -> None:
@@ -232,7 +206,7 @@ def _show(judged: Sequence[Judged], comparison: TargetComparison, form: str, ver
     about = report.About.of(comparison)
     if form == "json":
         print_out(report.to_json(judged))
-    elif form == "markdown":
+    elif form == "md":
         print_out(report.markdown(judged, about))
     else:
         print_out(report.text(judged, verbose=verbose))

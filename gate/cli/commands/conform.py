@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.cli.console.progress import progress
 from rebalance.gate.cli.console.terminal import (
-    EXITS,
     UsageError,
-    comma_separated,
-    draw,
-    natural,
-    positive,
+    json_text,
     print_out,
-    usage,
-    whole,
+    usage_errors,
     write,
 )
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.shared.values import comma_separated, duration
 
 if TYPE_CHECKING:
     from rebalance.live.conformance.logs import Choices, ConformanceAnswer
@@ -36,67 +32,68 @@ VERDICTS: dict[str, tuple[str, int]] = {
 }
 
 
-def add(commands: Any) -> None:
+def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "conform",
         help="ask the model whether it can do what a recorded group did",
-        epilog=EXITS,
         description="Read EVENTS, an event log as `rebalance record` writes it (a file of JSON lines, or its "
         "directory), and search for a run of the model that shows exactly these events. A mismatch is a "
         "defect of the model or a discovery about the client.",
     )
-    parser.set_defaults(run=run)
     parser.add_argument("events", type=Path, metavar="EVENTS.jsonl|DIR")
-    parser.add_argument("--group", metavar="NAME", help="which group, if the log has several")
-    model = parser.add_argument_group("what the model is")
-    model.add_argument("--profile", action="append", default=[], metavar="[CONSUMER=]PROFILE",
-                       help="release of all consumers, or of those whose names fit a pattern; repeatable (as "
-                       "the log says of itself, else as-specified)")  # fmt: skip
-    model.add_argument("--broker", metavar="PROFILE", help="release of the coordinator, or mock, the mock "
-                       "cluster of librdkafka (as run.json says, else as-specified)")  # fmt: skip
+    add_options(parser, "--group")
+    model = parser.add_argument_group(
+        "what the model is",
+        "--release CONSUMER=RELEASE is for those whose names fit a pattern (as the log says of itself, else "
+        "as-specified). --broker mock is the mock cluster of librdkafka (as run.json says, else "
+        "as-specified). --max-faults (0) counts those that nobody wrote down, such as lost answers.",
+    )
+    add_options(model, "--release", "--broker")
     model.add_argument("--assignors", action="append", default=[], metavar="[CONSUMER=]NAME[,NAME...]",
-                       help="their lists of assignors (as run.json says, else the profile's)")  # fmt: skip
+                       help="their lists of assignors (as run.json says, else the release's)")  # fmt: skip
     model.add_argument("--assignment", choices=("observed", "reference"), default="observed",
                        help="what a leader decides: what the callbacks after it say, as far as the clauses "
                        "of a leader hold, or what our assignor of that name does (observed)")  # fmt: skip
     model.add_argument("--topic", action="append", default=[], metavar="NAME=COUNT",
                        help="how many partitions a topic has, where the log does not show all")  # fmt: skip
-    model.add_argument("--faults", type=natural, default=0, metavar="N", help="how many faults that nobody "
-                       "wrote down may have happened, such as lost answers (0)")  # fmt: skip
+    add_options(model, "--max-faults", max_faults=0)
     search = parser.add_argument_group("the search")
-    search.add_argument("--window", type=positive, default=1.0, metavar="SECONDS", help="events of two "
+    search.add_argument("--window", type=duration, default=1.0, metavar="TIME", help="events of two "
                         "consumers this far apart may have happened in either order (1)")  # fmt: skip
-    search.add_argument("--steps", choices=("atomic", "fine"), default="atomic",
-                        help="fine: every request and response is a step (many more states)")  # fmt: skip
-    search.add_argument("--states", type=whole, default=400_000, metavar="N",
-                        help="inconclusive after so many, for each number of faults (400000)")  # fmt: skip
-    search.add_argument("--seconds", type=positive, metavar="N",
-                        help="inconclusive after so much computing time")  # fmt: skip
-    shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--format", choices=("text", "json"), default="text")
+    add_options(search, "--granularity", "--states", "--time-limit", states=400_000)
+    shown = parser.add_argument_group("what is shown", "--out: the answer as JSON, with the run of the model")
+    add_format(parser)
     shown.add_argument("--show", action="store_true", help="the run of the model that explains the log")
-    shown.add_argument("--out", type=Path, metavar="FILE", help="the answer as JSON, with that run")
-    shown.add_argument("--no-progress", action="store_true", help="no progress line on the terminal")
+    add_options(shown, "--out", "--no-progress")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.live.conformance.logs import LogError, ask, build_question, read
 
+    if len(options.group) > 1:
+        raise UsageError("--group: one group is asked about")
     try:
-        recorded = read(options.events, options.group)
-        question = build_question(recorded, choices(options))
+        recorded = read(options.events, *options.group)
     except OSError as error:
         raise UsageError(f"{error.filename}: {error.strerror}") from error
     except (LogError, ValueError) as error:
-        raise usage(error) from error
-    bar = _Progress(sys.stderr.isatty() and not options.no_progress)
-    answer = ask(question, choices(options), bar)
-    bar.clear()
-    document = json.dumps(data(answer), indent=2)
+        raise UsageError(str(error)) from error
+    with usage_errors(LogError, ValueError):
+        question = build_question(recorded, choices(options))
+    with progress(options) as show:
+        answer = ask(
+            question,
+            choices(options),
+            lambda explained, events, states: show(
+                lambda: f"{explained} of {events} events, {states:,} states"
+            ),
+        )
+    document = json_text(data(answer))
     if options.out is not None:
-        write(options.out, document + "\n", "--out")
+        write(Path(options.out), document + "\n", "--out")
     print_out(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
     return VERDICTS[answer.conformance.verdict][1]
 
@@ -113,39 +110,22 @@ def choices(options: argparse.Namespace) -> Choices:
         topics[name] = int(count)
     lists = [(pattern, comma_separated(names)) for pattern, names in map(_named, options.assignors)]
     return Choices(
-        profiles=tuple(map(_named, options.profile)),
+        profiles=tuple(_named(one) for several in options.release for one in several),
         broker=options.broker,
         assignors=tuple(lists),
         topics=topics,
         assignor=options.assignment,
-        faults=options.faults,
+        faults=options.max_faults,
         window=options.window,
-        steps=options.steps,
+        steps=options.granularity,
         limit=options.states,
-        seconds=options.seconds,
+        seconds=options.time_limit,
     )
 
 
 def _named(given: str) -> tuple[str, str]:
     pattern, _, value = given.rpartition("=")
     return pattern or "*", value
-
-
-class _Progress:
-    """How far it is, on one line of the terminal."""
-
-    def __init__(self, shown: bool) -> None:
-        self._shown, self._at = shown, 0.0
-
-    def __call__(self, explained: int, events: int, searched: int) -> None:
-        if self._shown and time.monotonic() - self._at > 0.5:
-            self._at = time.monotonic()
-            draw(f"{explained} of {events} events, {searched:,} states")
-
-    def clear(self) -> None:
-        """Leave the line empty."""
-        if self._shown:
-            draw()
 
 
 # -- what is said --------------------------------------------------------------------------------------

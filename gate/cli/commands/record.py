@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.terminal import (
-    EXITS,
     ROOT,
     UsageError,
     clean,
-    natural,
-    positive,
+    make_directory,
     print_err,
+    print_json,
     print_out,
-    whole,
+    usage_errors,
 )
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 
 if TYPE_CHECKING:
@@ -30,32 +32,31 @@ if TYPE_CHECKING:
     from rebalance.live.record.request import Request
 
 
-def add(commands: Any) -> None:
+def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "record",
         help="record real consumers on a real coordinator",
-        epilog=f"{EXITS}. A recording is inconclusive when a client or the cluster lacks what the scenario "
-        "needs.",
+        epilog="A recording is inconclusive when a client or the cluster lacks what the scenario needs.",
         description="Start real consumers in processes of their own, disturb them as the scenario says, "
-        "write down every callback with one clock, and check who owned what, and who read what.",
+        "write down every callback with one clock, and check who owned what, and who read what. All is kept "
+        "in .rebalance/<time>, or in --out, a new directory.",
     )
-    parser.set_defaults(run=run)
-    parser.add_argument("--list", action="store_true", help="list the scenarios and the checks")
     parser.add_argument("--cluster", choices=tuple(SESSION), default="mock",
                         help="mock: librdkafka's own (default); kafka: Apache Kafka, by Maven")  # fmt: skip
     parser.add_argument("--kafka-version", metavar="VERSION", help=f"of --cluster kafka ({KAFKA})")
     parser.add_argument("--nodes", type=whole, metavar="N", help="of --cluster kafka (1; failover: 3)")
     parser.add_argument("--clients", default="confluent:3", metavar="NAME:COUNT[,...]",
                         help="confluent, kafka-python, aiokafka, java:VERSION (confluent:3)")  # fmt: skip
-    parser.add_argument("--scenario", default="scale-out", metavar="NAME", help="what happens (scale-out)")
-    parser.add_argument("--seed", type=natural, default=0, help="of the random scenario (0)")
+    parser.add_argument("--scenario", default="scale-out", metavar="NAME", help="what happens: "
+                        "`rebalance list scenarios --of recording` (scale-out)")  # fmt: skip
+    add_options(parser, "--seed", seed=0)
     parser.add_argument("--steps", type=whole, default=STEPS, metavar="N",
                         help=f"of the random scenario ({STEPS})")  # fmt: skip
     parser.add_argument(
-        "--duration", type=positive, metavar="SECONDS", help="the random scenario goes on so long"
+        "--duration", type=duration, metavar="TIME", help="the random scenario goes on so long"
     )
-    parser.add_argument("--partitions", type=whole, default=PARTITIONS, metavar="N",
+    parser.add_argument("--topic-partitions", type=whole, default=PARTITIONS, metavar="N",
                         help=f"of each topic ({PARTITIONS})")  # fmt: skip
     parser.add_argument("--assignor", default="", metavar="NAME", help="range, roundrobin, sticky or "
                         "cooperative-sticky (the last where all clients have it, else range)")  # fmt: skip
@@ -63,42 +64,40 @@ def add(commands: Any) -> None:
                         f"({', '.join(f'{kind}: {ms}' for kind, ms in SESSION.items())})")  # fmt: skip
     parser.add_argument("--poll", type=whole, default=POLL, metavar="MS",
                         help=f"timeout of each poll ({POLL})")  # fmt: skip
-    parser.add_argument("--settle", type=positive, default=SETTLE, metavar="SECONDS",
-                        help=f"how long a group may take to come to rest ({SETTLE:g})")  # fmt: skip
+    add_options(parser, "--settle", settle=SETTLE)
     parser.add_argument(
         "--static", action="store_true", help="static members: their names are group.instance.id"
     )
     parser.add_argument("--again", type=Path, metavar="DIR", help="what was recorded in DIR, step by step: "
                         "its clients, steps and times, on its cluster, but for --kafka-version and "
                         "--nodes")  # fmt: skip
-    parser.add_argument("--out", type=Path, metavar="DIR", help="a new directory (.rebalance/<time>)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="what is printed")
-    parser.add_argument("-v", "--verbose", action="store_true", help="say each step")
+    add_options(parser, "--out")
+    add_format(parser)
+    add_options(parser, "--verbose")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.live.consumers.member import command
     from rebalance.live.processes.tools import ToolError
-    from rebalance.live.record.record import Recorded, play
+    from rebalance.live.record.record import Recorded, data, play
 
-    if options.list:
-        print_out(_listed())
-        return 0
     request = _again(options) if options.again else _request(options)
     if problem := request.problem():
         made = Recorded(request=request, out=Path(), unsupported=problem)
     else:
         out = _directory(options.out)
         report_progress = print_err if options.verbose else (lambda _: None)
-        try:
+        with usage_errors(ToolError):
             for profile, _ in request.clients:
                 command(profile)  # before a cluster starts: is there all that it needs?
             with _cluster(request, out) as cluster:
                 made = play(request, cluster, out, report_progress)
-        except ToolError as error:
-            raise UsageError(str(error)) from error
-    print_out(json.dumps(_data(made), indent=2) if options.format == "json" else clean(render(made)))
+    if options.format == "json":
+        print_json(data(made))
+    else:
+        print_out(clean(render(made)))
     return int(made.exit)
 
 
@@ -110,10 +109,8 @@ def _request(options: argparse.Namespace) -> Request:
         raise UsageError(
             f"--scenario: none is called {options.scenario!r}; there are: {', '.join(SCENARIOS)}"
         )
-    try:
+    with usage_errors(ValueError, option="--clients"):
         several = clients(options.clients)
-    except ValueError as error:
-        raise UsageError(f"--clients: {error}") from error
     least = SCENARIOS[options.scenario].least
     if sum(count for _, count in several) < least:
         raise UsageError(f"--clients: {options.scenario} takes {least} members or more")
@@ -131,7 +128,7 @@ def _request(options: argparse.Namespace) -> Request:
         seed=options.seed,
         duration=options.duration,
         length=options.steps,
-        partitions=options.partitions,
+        partitions=options.topic_partitions,
         assignor=options.assignor,
         session=options.session_timeout or SESSION[options.cluster],
         poll=options.poll,
@@ -142,24 +139,16 @@ def _request(options: argparse.Namespace) -> Request:
     )
 
 
-def _directory(out: Path | None) -> Path:
+def _directory(out: str | None) -> Path:
     """A new or empty directory, so that nothing is overwritten."""
     from rebalance.gate.traces import files
 
-    directory = out or ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    number = 1
-    while out is None and directory.exists():
-        number += 1
-        directory = ROOT / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{number}"
-    try:
-        if out is None:
-            files.make_root(ROOT)
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise UsageError(f"--out: {directory} is not empty; name a new directory")
-    except OSError as error:
-        raise UsageError(f"--out: {error}") from error
-    return directory
+    with usage_errors(OSError, option="--out"):
+        return (
+            make_directory(Path(out), "--out", empty=True)
+            if out
+            else files.run_directory(ROOT, datetime.now(UTC))
+        )
 
 
 def _again(options: argparse.Namespace) -> Request:
@@ -194,23 +183,6 @@ def _cluster(request: Request, out: Path) -> AbstractContextManager[LiveCluster]
     return KafkaCluster(request.kafka, request.nodes, logs=out / "brokers")
 
 
-def _data(made: Recorded) -> dict[str, Any]:
-    from rebalance.live.record.record import data
-
-    return data(made)
-
-
-def _listed() -> str:
-    from rebalance.live.record.judge import CHECKS
-    from rebalance.live.record.scenarios import SCENARIOS
-
-    lines = ["scenarios"]
-    lines += [f"  {one.name:<18}{one.sentence}" for one in SCENARIOS.values()]
-    lines += ["", "checks"]
-    lines += [f"  {one.id:<24}{one.level:<10}{one.sentence}" for one in CHECKS.values()]
-    return "\n".join(lines)
-
-
 MOST = 10
 """Findings of one check that the text shows."""
 
@@ -218,8 +190,9 @@ MOST = 10
 def render(made: Recorded) -> str:
     """The report for people."""
     from rebalance.live.record.judge import CHECKS
+    from rebalance.live.record.record import data
 
-    report = _data(made)
+    report = data(made)
     verdict = str(made.verdict).upper()
     request = made.request
     what = "steps of an earlier run" if request.steps else f"{request.scenario}, seed {request.seed}"
@@ -260,6 +233,3 @@ def render(made: Recorded) -> str:
             lines.append(f"  ... and {len(found) - MOST} more in report.json")
     lines += ["", *([f"  saved      {made.out}"] if made.saved else []), f"{verdict}, exit {int(made.exit)}"]
     return "\n".join(lines)
-
-
-__all__ = ["add", "render", "run"]

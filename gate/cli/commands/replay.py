@@ -1,20 +1,37 @@
-"""``rebalance replay TRACE --on CLIENT``: a run of the model played against real clients."""
+"""``rebalance replay``: saved counterexamples again, on their targets, on the model, or on real clients."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.terminal import ROOT, UsageError, positive, print_err, print_out, usage, whole
+from rebalance.gate.cli.console.terminal import (
+    ROOT,
+    UsageError,
+    make_directory,
+    print_err,
+    print_out,
+    unicode,
+    usage_errors,
+    write,
+)
+from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.options import LIMITS
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.targets import resolved, session
+from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.live.clusters.defaults import PATIENCE
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
+    from rebalance.gate.traces.counterexamples import Trace
     from rebalance.live.consumers.member import ClientProfile
     from rebalance.live.replay.verdict import Replayed
+    from rebalance.properties.assignors.histories import PlayedHistory
 
 REPLAYS = "replays"
 KIND = "replay"
@@ -24,33 +41,165 @@ EXIT = {"same": 1, "another": 1, "none": 0, "inconclusive": 3}
 """The exit code of a verdict; of several the gravest counts, 1 before 3."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options to the parser of ``replay``."""
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the parser's ``commands``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "replay",
+        help="run saved counterexamples again",
+        description="Play counterexamples again: those of assignors on their targets, runs of a group on the "
+        "model or, with --on, on real clients.",
+    )
+    parser.add_argument("traces", nargs="*", metavar="ID|FILE|DIR", help="default: all saved failures")
+    add_options(parser, "--target")
+    parser.add_argument("--as-pytest", type=Path, metavar="OUT.py",
+                        help="write one counterexample as a stand-alone test instead")  # fmt: skip
+    add_options(parser, *LIMITS, "--verbose", "--no-color")
     live = parser.add_argument_group(
         "against real clients (runs of the group only)",
         "Plays the environment and the coordinator of a run that `rebalance explore` or `rebalance bugs` "
         "saved against real consumers, and asks whether they break the same clause: exit 1 if they break "
-        "it or another one, 0 if none, 3 if the trace could not be forced to its end.",
+        "it or another one, 0 if none, 3 if the trace could not be forced to its end. Recordings go to "
+        ".rebalance/replays, or to --out.",
     )
     live.add_argument("--on", metavar="CLIENT", help="confluent, kafka-python, aiokafka or java:VERSION")
-    live.add_argument("--patience", type=positive, default=PATIENCE, metavar="S", help="how long a client "
+    live.add_argument("--patience", type=duration, default=PATIENCE, metavar="TIME", help="how long a client "
                       f"gets for what the trace says that it does next ({PATIENCE:g})")  # fmt: skip
     live.add_argument("--attempts", type=whole, metavar="N", help="how many orders of member ids are tried "
                       "for the leader to decide as in the trace (all)")  # fmt: skip
-    live.add_argument("--out", type=Path, metavar="DIR", help="where recordings go (.rebalance/replays)")
+    add_options(live, "--out")
+    return parser
 
 
-def run(options: argparse.Namespace, paths: Sequence[Path]) -> int:
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.gate.traces import counterexamples, files, kinds
+    from rebalance.pipeline.audit.records import Recording
+
+    paths = traces.found(options.traces or [str(ROOT / files.FAILURES)])
+    if options.on:
+        if options.as_pytest or options.target:
+            raise UsageError("--as-pytest and --target go with assignors, --on with runs of the group")
+        return _on_clients(options, paths)
+    if options.as_pytest and len(paths) != 1:
+        raise UsageError(f"--as-pytest takes one trace, {len(paths)} were named")
+    worst = 0
+    for path in paths:
+        try:
+            trace = kinds.load(path)
+            if isinstance(trace, Recording):
+                raise UsageError(f"{path} is a recording of a log, which `rebalance show` draws")
+            if isinstance(trace, SavedRun):
+                if options.as_pytest or options.target:
+                    raise UsageError(
+                        f"{path} is a run of the group: --as-pytest and --target go with assignors"
+                    )
+                worst = max(worst, _replay_run(trace, options.verbose))
+                continue
+        except files.NewerSchema as error:
+            print_err(f"skipped  {error}")
+            continue
+        except ValueError as error:
+            print_out(f"error    {error}")
+            worst = max(worst, 2)
+            continue
+        if options.target:
+            trace = replace(trace, target=replace(trace.target, spec=options.target))
+        if options.as_pytest:
+            write(options.as_pytest, counterexamples.as_pytest(trace), "--as-pytest")
+            print_out(f"written  {options.as_pytest}")
+        else:
+            worst = max(worst, _replay_trace(trace, options))
+    return worst
+
+
+def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
+    """Play a trace again, say what came of it; the exit code it deserves."""
+    from rebalance.gate.check.search import replay
+    from rebalance.gate.cli.console.text import clean
+
+    spec = trace.target.spec
+    name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
+    try:
+        with session(resolved(spec), options) as talk:
+            record = replay(talk, trace.scenario, trace.clause)
+    except UsageError as error:
+        print_out(f"error    {name}: {error}")
+        return 2
+    if record.skipped is not None:
+        print_out(f"error    {name} declined: {clean(record.skipped)}")
+        return 2
+    found = record.breach_of(trace.clause.id)
+    if found is None:
+        print_out(f"fixed    {name}")
+        return 0
+    print_out(f"failing  {name}: {clean(found.breach.summary)}")
+    if options.verbose:
+        print_out("\n".join(_shown(trace, record)) + "\n")
+    return 1
+
+
+def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
+    """What happened in a replay, as in the report of the check that found it."""
+    from rebalance.gate.check.result import ClauseResult, Finding, Status
+    from rebalance.gate.report.terminal.check import block
+
+    found = record.breach_of(trace.clause.id)
+    assert found is not None
+    finding = Finding(
+        clause=trace.clause,
+        protocol=trace.protocol,
+        breach=found.breach,
+        scenario=record.scenario,
+        round=found.round,
+        calls=record.calls,
+        seed=trace.seed,
+        number=trace.number,
+        found_size=trace.found_size,
+        confirmed=True,
+        trace_id=trace.id,
+        path=str(trace.path or ""),
+    )
+    row = ClauseResult(clause=trace.clause, protocol=trace.protocol, status=Status.VIOLATED, finding=finding)
+    return ["", *block("VIOLATION", row, unicode())]
+
+
+def _replay_run(run: SavedRun, verbose: int) -> int:
+    """Play a run on the model again and say what came of it; the exit code it deserves."""
+    from rebalance.explore.groups.runs import play
+    from rebalance.gate.cli.console.text import clean
+    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.gate.traces import runs
+    from rebalance.model.machine import CannotHappenError
+
+    name = f"{runs.run_id(run)}  {run.clause}  {clean(str(run.origin.get('scenario', 'group')))}"
+    try:
+        played = play(run)
+    except CannotHappenError as error:
+        print_out(f"error    {name}: {error}")
+        return 2
+    if played.sentence is None:
+        print_out(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
+        return 0
+    early = f", after {played.after} of {len(run.events)} steps" if played.after < len(run.events) else ""
+    print_out(f"failing  {name}: {clean(played.sentence)}{early}")
+    if verbose:
+        print_out("\n".join(["", *run_lines(run), ""]))
+    return 1
+
+
+# -- on real clients -----------------------------------------------------------------------------------
+
+
+def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     """Replay each of ``paths`` on real clients; the exit code."""
     from rebalance.gate.traces import runs
 
     profile = profile_of(options.on)
     codes = []
     for path in paths:
-        try:
-            codes.append(_one(runs.load(path), profile, options))
-        except ValueError as error:
-            raise usage(error) from error
+        with usage_errors(ValueError):
+            codes.append(_on_client(runs.load(path), profile, options))
     return next((code for code in (1, 3) if code in codes), 0)
 
 
@@ -68,17 +217,16 @@ def profile_of(name: str) -> ClientProfile:
     return ClientProfile(client, version)
 
 
-def _one(saved: SavedRun, profile: ClientProfile, options: argparse.Namespace) -> int:
+def _on_client(saved: SavedRun, profile: ClientProfile, options: argparse.Namespace) -> int:
     from rebalance.gate.cli.console.text import clean
+    from rebalance.gate.traces import files
     from rebalance.live.clusters.cluster import Unsupported
     from rebalance.live.processes.tools import ToolError
     from rebalance.live.replay.attempts import replay
 
-    directory = options.out or ROOT / REPLAYS
-    try:
-        _make(directory)
-    except OSError as error:
-        raise UsageError(f"--out: {error}") from error
+    if options.out is None:
+        files.make_root(ROOT)
+    directory = make_directory(Path(options.out or ROOT / REPLAYS), "--out")
     try:
         result = replay(
             saved,
@@ -90,23 +238,13 @@ def _one(saved: SavedRun, profile: ClientProfile, options: argparse.Namespace) -
         )
     except (ToolError, Unsupported) as error:
         raise UsageError(f"--on {profile}: {clean(str(error))}") from error
-    try:
+    with usage_errors(OSError, option="--out"):
         path = save(saved, result, directory)
-    except OSError as error:
-        raise UsageError(f"--out: {error}") from error
     print_out("\n".join(describe(saved, result, verbose=options.verbose)))
     print_out(f"  saved    {path}")
     if result.interrupted:
         raise KeyboardInterrupt
     return EXIT[result.verdict]
-
-
-def _make(directory: Path) -> None:
-    from rebalance.gate.traces import files
-
-    if directory.parent == ROOT:
-        files.make_root(ROOT)
-    directory.mkdir(parents=True, exist_ok=True)
 
 
 def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:

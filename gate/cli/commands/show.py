@@ -1,13 +1,15 @@
-"""Traces of every kind on the command line: ``rebalance show``, and ``rebalance replay`` of a run."""
+"""``rebalance show``: a trace of any kind, drawn."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.terminal import EXITS, ROOT, UsageError, print_out, unicode, usage, write
+from rebalance.gate.cli.console.terminal import UsageError, json_text, print_out, unicode, usage_errors, write
+from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import add_format
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
@@ -16,51 +18,37 @@ if TYPE_CHECKING:
     from rebalance.pipeline.audit.records import Recording
 
 
-FORMATS = ("text", "svg", "mermaid", "itf", "json")
-
-
-def add(commands: Any) -> None:
-    """Add ``show`` to the parser's ``commands``."""
-    parser = commands.add_parser(
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the parser's ``commands``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
         "show",
         help="draw a trace: who owned what when, and the messages between",
-        epilog=EXITS,
         description="Draw what `rebalance check`, `rebalance explore` or `rebalance audit` found: who owned "
-        "which partition when, generations, messages, callbacks. A run that never ends has its loop marked.",
+        "which partition when, generations, messages, callbacks. A run that never ends has its loop marked. "
+        "Formats: text for the terminal; svg, a picture; mermaid, a sequence diagram for a pull request; "
+        "itf, a run for trace viewers; json, the picture as JSON.",
     )
-    parser.set_defaults(run=show)
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="text for the terminal; an SVG "
-                        "picture; a Mermaid sequence diagram for a pull request; a run as ITF for trace "
-                        "viewers; the picture as JSON")  # fmt: skip
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of to the terminal")
+    add_format(parser, "svg", "mermaid", "itf")
+    add_options(parser, "--out")
     parser.add_argument("--metrics", action="store_true", help="and what it cost: the metrics of KIP-429, "
                         "counted in steps")  # fmt: skip
+    return parser
 
 
-def show(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.gate.traces import files
     from rebalance.model.machine import CannotHappenError
 
-    paths: list[Path] = []
-    for name in options.traces:
-        try:
-            paths += files.find(name, ROOT)
-        except (ValueError, OSError) as error:
-            raise usage(error) from error
+    paths = traces.found(options.traces)
     if len(paths) > 1 and (options.out or options.format != "text"):
         option = f"--out {options.out}" if options.out else f"--format {options.format}"
         raise UsageError(f"{option} is for one trace, these are {len(paths)}: {paths[0]}, {paths[1]} ...")
     for path in paths:
-        try:
+        with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(path)):
             text = _shown(path, options.format, options.metrics)
-        except CannotHappenError as error:
-            raise UsageError(f"{path}: {error}") from error
-        except ValueError as error:
-            raise usage(error) from error
         if options.out:
-            write(options.out, text + "\n", "--out")
+            write(Path(options.out), text + "\n", "--out")
         else:
             print_out(text)
     return 0
@@ -84,9 +72,9 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
     elif isinstance(saved, SavedRun):
         kind = "a run of the model"
         if wanted == "text":
-            return "\n".join(_run(saved, metrics))
+            return "\n".join(_run_of_group(saved, metrics))
         if wanted == "itf" and not metrics:
-            return json.dumps(itf.of_run(saved), indent=1)
+            return json_text(itf.of_run(saved), 1)
         drawn = of_run(saved)
     else:
         kind = "a counterexample of an assignor"
@@ -118,10 +106,10 @@ def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
         return mermaid.render(drawn).rstrip("\n")
     from rebalance.gate.report.diagram.diagram import to_json
 
-    return json.dumps(to_json(drawn), indent=1)
+    return json_text(to_json(drawn), 1)
 
 
-def _run(run: SavedRun, metrics: bool) -> list[str]:
+def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
     from rebalance.gate.cli.console.text import clean, fold
     from rebalance.gate.report.diagram.run_diagram import of_run
     from rebalance.gate.report.diagram.text import chart
@@ -220,37 +208,3 @@ def _origin(run: SavedRun) -> list[str]:
         if key != "faults"
     ]
     return [f"  from     {line}" for line in fold(clean("  ".join(settings)), 99)] if settings else []
-
-
-def replay(path: Path, *, verbose: int = 0) -> int:
-    """Play the run in a file again and say what came of it; the exit code it deserves.
-
-    ``gate.traces.files.NewerSchema`` is raised for the caller to skip it.
-    """
-    from rebalance.explore.groups.runs import play
-    from rebalance.gate.cli.console.text import clean
-    from rebalance.gate.report.terminal.exploration import run_lines
-    from rebalance.gate.traces import files, runs
-    from rebalance.model.machine import CannotHappenError
-
-    try:
-        run = runs.load(path)
-    except files.NewerSchema:
-        raise
-    except ValueError as error:
-        print_out(f"error    {clean(str(error))}")
-        return 2
-    name = f"{runs.run_id(run)}  {run.clause}  {clean(str(run.origin.get('scenario', 'group')))}"
-    try:
-        played = play(run)
-    except CannotHappenError as error:
-        print_out(f"error    {name}: {error}")
-        return 2
-    if played.sentence is None:
-        print_out(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
-        return 0
-    early = f", after {played.after} of {len(run.events)} steps" if played.after < len(run.events) else ""
-    print_out(f"failing  {name}: {clean(played.sentence)}{early}")
-    if verbose:
-        print_out("\n".join(["", *run_lines(run), ""]))
-    return 1

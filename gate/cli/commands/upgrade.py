@@ -3,128 +3,115 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli import report_options
 from rebalance.gate.cli.console.terminal import (
-    ROOT,
     UsageError,
-    amount,
     color,
-    comma_separated,
-    print_err,
+    json_text,
+    print_json,
     print_out,
-    usage,
-    whole,
+    usage_errors,
 )
+from rebalance.gate.cli.shared import reports, traces
+from rebalance.gate.cli.shared.options import REPORTS, add_format
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.releases import faults, releases
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
     from rebalance.explore.groups.upgrades import UpgradeOutcome
 
 
-def add(commands: Any) -> None:
+def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "upgrade",
         help="find the safe way from one assignor list to another",
-        epilog="exit codes: 0 there is a safe path, 1 there is none, 2 usage, 3 inconclusive, "
-        "4 internal error, 130 interrupted",
+        epilog="exit codes: 0 there is a safe path, 1 there is none, 3 inconclusive",
         description="Explore every interleaving of a rolling upgrade, path by path: which of them are "
-        "safe, a counterexample for those that are not, what each costs, and the plan to follow.",
+        "safe, a counterexample for those that are not, what each costs, and the plan to follow. Faults "
+        "besides the bounces happen where --faults names some. Traces go to .rebalance/failures or --out.",
     )
-    parser.set_defaults(run=run)
     parser.add_argument("--from", dest="old", required=True, metavar="ASSIGNOR",
                         help="range, roundrobin, sticky, cooperative-sticky, default, streams")  # fmt: skip
     parser.add_argument("--to", dest="new", required=True, metavar="ASSIGNOR", help="the same; for a "
                         "downgrade name them the other way round")  # fmt: skip
     parser.add_argument("--path", metavar="NAME", help="this path only, such as double-bounce (all)")
-    parser.add_argument("--members", type=whole, default=2, metavar="N", help="how many consumers (2)")
-    parser.add_argument("--partitions", type=whole, default=2, metavar="N", help="of one topic (2)")
-    parser.add_argument("--profile", default="as-specified", metavar="P", help="release of the clients")
-    parser.add_argument("--broker", default="as-specified", metavar="B", help="release of the coordinator")
-    parser.add_argument("--faults", type=comma_separated, default=(), metavar="F[,F...]",
-                        help="kinds of faults besides the bounces (none)")  # fmt: skip
-    parser.add_argument("--budget", type=whole, metavar="N", help="how many of them in one run (1)")
-    parser.add_argument("--states", type=whole, metavar="N", help="stop a path after so many states")
-    parser.add_argument(
-        "--memory", type=amount, metavar="SIZE", help="stop before this is exceeded: 500M, 4G"
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where traces go (.rebalance/failures)")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
-    report_options.add(parser, "files for programs and CI systems: json, junit, sarif, markdown")
-    parser.add_argument("--no-color", action="store_true", help="also by the variable NO_COLOR")
+    add_options(parser, "--members", "--partitions", "--release", "--broker", "--faults", "--max-faults",
+                "--states", "--memory", members=2, partitions=2, broker="as-specified")  # fmt: skip
+    add_options(parser, "--out")
+    add_format(parser)
+    add_options(parser, *REPORTS, "--no-color")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.explore.groups.scenarios import ScenarioError
     from rebalance.explore.groups.upgrades import UpgradeVerdict
-    from rebalance.gate.cli.writers import CI_WRITERS
     from rebalance.gate.report.ci import ci_reports
 
-    formats = report_options.formats(options, ("json", *CI_WRITERS))
-    directory = report_options.directory(formats, options)
-    try:
+    formats, directory = reports.wanted(options, ("json",), ())
+    with usage_errors(ValueError):
         outcomes = _judged(options)
-    except (ScenarioError, ValueError) as error:
-        raise usage(error) from error
     saved = {outcome.path.name: _run_of(outcome, options) for outcome in outcomes}
-    paths = _save([run for run in saved.values() if run is not None], options.out)
+    out = Path(options.out) if options.out else None
+    paths = traces.save_runs((run for run in saved.values() if run is not None), out)
+    document = _data(outcomes, saved, paths, options)
     if options.format == "json":
-        print_out(json.dumps(_data(outcomes, saved, paths, options), indent=2))
+        print_json(document)
     else:
         print_out("\n".join(_lines(outcomes, saved, paths, options)))
     verdicts = [outcome.verdict for outcome in outcomes]
     # Without --path the question is whether there is a safe way.
     code = 0 if UpgradeVerdict.SAFE in verdicts else 3 if UpgradeVerdict.UNKNOWN in verdicts else 1
-    own = {
-        "json": (
-            "report.json",
-            lambda: json.dumps(_data(outcomes, saved, paths, options), indent=2) + "\n",
-        )
-    }
-    report_options.finish(
+    reports.finish(
         lambda: ci_reports.upgraded(outcomes, saved, paths, code),
         directory,
         formats,
-        own,
+        {"json": lambda: json_text(document) + "\n"},
         options,
         noted=True,
     )
     return code
 
 
+def _release(options: argparse.Namespace) -> str:
+    """The release of all members. Raises UsageError."""
+    first, *others = releases(options)
+    if others:
+        raise UsageError("--release: all members are of one release in an upgrade")
+    return first
+
+
 def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
     from rebalance.explore.engine.search import Limits, Stop
     from rebalance.explore.groups.upgrades import judge, paths, setup
-    from rebalance.model.bugs.profiles import broker, client
 
-    client(options.profile)
-    broker(options.broker)
     if options.members > 6 or options.partitions > 12:
         raise UsageError(
             f"{options.members} members x {options.partitions} partitions: at most 6 x 12 can be explored"
         )
-    upgrade_paths = paths(options.old, options.new, options.profile)
+    upgrade_paths = paths(options.old, options.new, _release(options))
     if options.path:
         known = [path.name for path in upgrade_paths]
         upgrade_paths = tuple(path for path in upgrade_paths if path.name == options.path)
         if not upgrade_paths:
             raise UsageError(f"--path: no path {options.path!r} from {options.old} to {options.new}; "
                              f"there are: {', '.join(known)}")  # fmt: skip
-    faults = tuple(fault.replace("-", " ") for fault in options.faults)
-    if options.budget and not faults:
-        raise UsageError("--budget is how many of --faults may happen: name some")
+    kinds = faults(options.faults) or ()
+    if options.max_faults and not kinds:
+        raise UsageError("--max-faults is how many of --faults may happen: name some")
+    most = 1 if options.max_faults is None else options.max_faults
     limits = Limits(states=options.states, memory=options.memory, go_on=True)
     outcomes = []
     for path in upgrade_paths:
         group = setup(
             path, options.members, options.partitions,
-            faults=faults, budget=(options.budget or 1) if faults else 0, broker_profile=options.broker,
+            faults=kinds, budget=most if kinds else 0, broker_profile=options.broker,
         )  # fmt: skip
         outcomes.append(judge(path, group, limits))
         if outcomes[-1].search.stop is Stop.INTERRUPTED:
@@ -134,8 +121,6 @@ def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
 
 def _run_of(outcome: UpgradeOutcome, options: argparse.Namespace) -> SavedRun | None:
     """The counterexample of a path as a run that can be saved."""
-    from dataclasses import replace
-
     from rebalance.explore.groups.exploration import saved_run
 
     if outcome.trace is None or outcome.clause is None:
@@ -145,25 +130,11 @@ def _run_of(outcome: UpgradeOutcome, options: argparse.Namespace) -> SavedRun | 
         "path": outcome.path.name,
         "members": options.members,
         "partitions": options.partitions,
-        "profiles": [options.profile],
+        "profiles": [_release(options)],
         "broker": options.broker,
     }
     found = saved_run(outcome.setup, origin, outcome.clause, outcome.trace)
     return replace(found, sentence=found.sentence or outcome.sentence)
-
-
-def _save(found: Sequence[SavedRun], out: Path | None) -> dict[str, str]:
-    from rebalance.gate.traces import files, runs
-
-    paths: dict[str, str] = {}
-    try:
-        if found and out is None:
-            files.make_root(ROOT)
-        for one in found:
-            paths[runs.run_id(one)] = str(runs.save(one, out or ROOT / files.FAILURES))
-    except OSError as error:
-        print_err(f"the traces cannot be saved: {error}")
-    return paths
 
 
 def _lines(

@@ -1,13 +1,13 @@
-"""What the commands share: how they print, errors of use, and the kinds of values that options take."""
+"""How commands print and write, and errors of use."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ EXITS = (
     "exit codes: 0 conformant, 1 violation (or a stale known failure), 2 usage or target cannot start, "
     "3 inconclusive, 4 internal error, 130 interrupted"
 )
+"""What ``rebalance.properties.verdict.Exit`` means."""
 ROOT = Path(".rebalance")
 """Where everything is saved that is saved."""
 
@@ -35,11 +36,6 @@ def print_err(text: str) -> None:
     """Print to stderr."""
     with contextlib.suppress(BrokenPipeError):
         print(clean(text), file=sys.stderr, flush=True)
-
-
-def draw(line: str = "") -> None:
-    """Put ``line`` in place of the progress line, which is on stderr; nothing takes it away."""
-    print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def clean(text: str) -> str:
@@ -63,54 +59,42 @@ def unicode() -> bool:
     return True
 
 
-def positive(text: str) -> float:
-    """An option's value: a number above 0."""
-    with contextlib.suppress(ValueError):
-        if 0 < (value := float(text)) < float("inf"):
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-
-
-def whole(text: str) -> int:
-    """An option's value: 1, 2, 3 ..."""
-    if (value := int(positive(text))) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than 1")
-    return value
-
-
-def natural(text: str) -> int:
-    """An option's value: 0, 1, 2 ..."""
-    if not re.fullmatch(r"\d{1,12}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)
-
-
-def amount(text: str) -> int:
-    """An option's value: so many bytes, as 500M or 4G."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG]?)(?:i?[bB])?", text)
-    if not found or not float(found[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory, such as 500M or 4G")
-    return int(float(found[1]) * 1024 ** " kmg".index(found[2].lower() or " "))
-
-
-def comma_separated(text: str) -> tuple[str, ...]:
-    """An option's value: several words, separated by commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
 def write(path: Path, text: str, option: str) -> None:
     """Write a file that an ``option`` asked for. Raises UsageError when that cannot be done."""
-    try:
+    with usage_errors(OSError, option=option):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{option}: {error}") from error
 
 
-Add = Callable[..., argparse.ArgumentParser]
-"""``add_parser`` of the subcommands."""
+def make_directory(path: Path, option: str, *, empty: bool = False) -> Path:
+    """Make a directory that an ``option`` asked for, an ``empty`` one where nothing may be overwritten.
+
+    Raises UsageError when that cannot be done.
+    """
+    with usage_errors(OSError, option=option):
+        path.mkdir(parents=True, exist_ok=True)
+        if empty and any(path.iterdir()):
+            raise UsageError(f"{option}: {path} is not empty; name a new directory")
+    return path
 
 
-def usage(error: Exception) -> UsageError:
-    """``error``, which says what is wrong with what the user asked for, as a UsageError."""
-    message: Any = error.args[0] if error.args and not isinstance(error, OSError) else error
-    return UsageError(str(message))
+@contextlib.contextmanager
+def usage_errors(*kinds: type[Exception], option: str = "") -> Iterator[None]:
+    """Make errors of these kinds, which say what is wrong with what was asked for, a UsageError.
+
+    ``option``: whose value it is, named first.
+    """
+    try:
+        yield
+    except kinds as error:
+        message: Any = error.args[0] if error.args and not isinstance(error, OSError) else error
+        raise UsageError(f"{option}: {message}" if option else str(message)) from error
+
+
+def print_json(document: Any) -> None:
+    """Print a document as JSON."""
+    print_out(json_text(document))
+
+
+def json_text(document: Any, indent: int = 2) -> str:
+    """A document as JSON, to be printed or written."""
+    return json.dumps(document, indent=indent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -55,16 +54,16 @@ def plans(monkeypatch):
         ((), "which logs?"),
         (("x", "--check", "nonsense"), "--check: no check is called 'nonsense'; there are: owned-twice,"),
         (("x", "--report", "pdf"), "--report: no format is called 'pdf'; known: text, json, html"),
-        (("x", "--storm", "10"), "'10' is not COUNT/SECONDS, such as 10/600"),
-        (("x", "--storm", "0/600"), "'0' is not a positive number"),
-        (("x", "--clock-skew", "-1"), "'-1' is not a positive number"),
-        (("x", "--stranded", "soon"), "'soon' is not a positive number"),
+        (("x", "--storm", "10"), "'10' is not COUNT/TIME, such as 10/600"),
+        (("x", "--storm", "0/600"), "'0' is not a whole number from 1 on"),
+        (("x", "--clock-skew", "-1"), "'-1' is no time above 0"),
+        (("x", "--stranded", "soon"), "'soon' is no time above 0"),
         (("x", "--date", "21.11.2026"), "'21.11.2026' is not a day, such as 2026-11-21"),
         (("x", "--zone", "Atlantis"), "'Atlantis' is no time zone, such as Europe/Berlin or +02:00"),
         (("x", "--source", "syslog"), "invalid choice: 'syslog'"),
-        (("x", "--memory", "lots"), "'lots' is not an amount of memory"),
+        (("x", "--driver-memory", "lots"), "'lots' is not an amount of memory"),
         (("x", "--out", "full"), "--out: full is not empty"),
-        (("x", "--out", "file"), "no directory for the results"),
+        (("x", "--out", "file"), "--out: [Errno"),
         (("logs", "--out", "logs/out"), "--out: logs/out is within logs, which is read"),
     ],
 )
@@ -83,9 +82,10 @@ def test_wrong_use_is_named(rebalance, plans, tmp_path, argv, message):
 
 def test_everything_that_can_be_said_is_asked(rebalance, plans, tmp_path):
     ran = rebalance(
-        "audit", "a.log", "s3a://b/*.gz", "--master", "spark://h:7077", "--memory", "1.5g", "--out", "o",
-        "--source", "java", "--zone", "Europe/Berlin", "--date", "2026-11-21", "--clock-skew", "0",
-        "--stranded", "1", "--settle", "2", "--storm", "3/4", "--pause", "5", "--group", "g", "--group", "h",
+        "audit", "a.log", "s3a://b/*.gz", "--master", "spark://h:7077", "--driver-memory", "1.5g",
+        "--out", "o", "--source", "java", "--zone", "Europe/Berlin", "--date", "2026-11-21",
+        "--clock-skew", "0", "--stranded", "1", "--settle", "2", "--storm", "3/4", "--pause", "5",
+        "--group", "g", "--group", "h",
         "--group", "g", "--check", "stranded", "--level", "quality",
     )  # fmt: skip
     assert ran.code == 0
@@ -157,8 +157,8 @@ def test_what_is_missing_is_said_in_one_line(rebalance, monkeypatch, tmp_path, e
 
 def test_list_describes_every_check(rebalance):
     text, listed = (
-        rebalance("audit", "--list").out,
-        json.loads(rebalance("audit", "--list", "--format", "json").out),
+        rebalance("list", "checks").out,
+        json.loads(rebalance("list", "checks", "--format", "json").out),
     )
     assert [one["check"] for one in listed] == list(CHECKS)
     for check in CHECKS.values():
@@ -169,7 +169,7 @@ def test_list_describes_every_check(rebalance):
 def test_help_names_the_thresholds(rebalance):
     help_text, limits = " ".join(rebalance("audit", "--help").out.split()), Thresholds()
     assert f"without an owner ({limits.stranded:g})" in help_text
-    assert f"a rebalance may take ({limits.settle:g})" in help_text
+    assert f"group is at rest ({limits.settle:g} s)" in help_text
     assert f"are too many ({limits.storm}/{limits.storm_within:g})" in help_text
     assert f"from everybody ({limits.pause:g})" in help_text
 
@@ -190,18 +190,17 @@ def test_what_can_be_asked_for_is_what_can_be_read():
     assert sorted(audit_cli.SOURCES) == sorted(KINDS)
 
 
-def test_progress_is_for_terminals_only(monkeypatch, capsys):
-    quiet = argparse.Namespace(no_progress=False)
-    with audit_cli._ticker(quiet) as report_progress:
-        assert report_progress is None
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with audit_cli._ticker(quiet) as report_progress:
-        assert report_progress is not None
+def test_progress_names_the_stage_and_its_tasks(rebalance, plans, monkeypatch):
+    def work(plan, report_progress):
         report_progress("reading", lambda: (3, 12))
         time.sleep(1.2)
-    assert "reading: 3 of 12 tasks, about" in capsys.readouterr().err
-    with audit_cli._ticker(argparse.Namespace(no_progress=True)) as report_progress:
-        assert report_progress is None
+        return Audited(plan=plan, events=1, groups=1)
+
+    monkeypatch.setattr(audit_run, "run_audit", work)
+    assert rebalance("audit", "x", "--out", "a").err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert "reading: 3 of 12 tasks, " in rebalance("audit", "x", "--out", "b").err
+    assert rebalance("audit", "x", "--out", "c", "--no-progress").err == ""
 
 
 # -- whole audits --------------------------------------------------------------------------------------
@@ -232,7 +231,6 @@ def found(number, check="owned-twice", group="g", *, seconds=7.9, certain=True, 
 @pytest.fixture
 def made(spark, monkeypatch, tmp_path):
     """An audit of these events, malformed lines and findings, in an empty directory."""
-    from rebalance.pipeline.audit import audit as judging
     from rebalance.pipeline.audit import sources
     from rebalance.pipeline.audit.findings import FINDINGS
     from rebalance.pipeline.audit.sources.events import EVENTS
@@ -270,8 +268,8 @@ def made(spark, monkeypatch, tmp_path):
                          "host string, ahead double, spread double, samples bigint"),
         )  # fmt: skip
         monkeypatch.setattr(sources, "read", lambda *arguments, **options: read)
-        monkeypatch.setattr(judging, "audit", lambda events, limits: judged)
-        return run_audit(AuditPlan(paths=("logs",), out=tmp_path / "out [1]", **plan))
+        monkeypatch.setattr(audit_run, "judge", lambda events, limits: judged)
+        return audit_cli.saved(run_audit(AuditPlan(paths=("logs",), out=tmp_path / "out [1]", **plan)))
 
     (tmp_path / "out [1]").mkdir()
     return run
@@ -429,7 +427,7 @@ def test_ctrl_c_ends_it_and_keeps_what_is_known(example):
         "run.STAGES['checking'] = wait\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
-    argv = ["audit", "audit", "--out", "out", "--master", "local[1]", "--memory", "1g"]
+    argv = ["audit", "audit", "--out", "out", "--master", "local[1]", "--driver-memory", "1g"]
     with subprocess.Popen(
         [sys.executable, "-c", code, *argv],
         cwd=example, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

@@ -81,7 +81,7 @@ def test_ctrl_c_and_then_on_from_there(once, tmp_path):
     log.write_bytes(started("one"))
     argv = [sys.executable, "-m", "tests.gate.cli.quick_audit", *FOLLOW, "--every", "0.2"]
     with subprocess.Popen(
-        [*argv, "--master", "local[1]", "--memory", "1g"],
+        [*argv, "--master", "local[1]", "--driver-memory", "1g"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:  # fmt: skip

@@ -79,7 +79,7 @@ def test_a_switch_names_its_entry_and_a_story_runs_nothing(rebalance, monkeypatc
 
 
 def test_the_matrix_runs_its_cells(rebalance):
-    ran = rebalance("bugs", "Q2", "--matrix", "--profiles", "java-current", "--format", "json")
+    ran = rebalance("bugs", "Q2", "--matrix", "--release", "java-current", "--format", "json")
     assert ran.code == 0
     assert json.loads(ran.out) == [
         {
@@ -123,8 +123,8 @@ def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
     ("argv", "message"),
     [
         (("Z9",), "no bug and no switch is called 'Z9'; bugs: U1"),
-        (("--profiles", "java-2.4"), "--profiles goes with --matrix"),
-        (("--matrix", "--profiles", "x"), "no release 'x'"),
+        (("--release", "java-2.4"), "--release goes with --matrix"),
+        (("--matrix", "--release", "x"), "no release 'x'"),
         (("U2", "--matrix"), "nothing of that is shown on the model"),
         (("J1", "--format", "json"), "--format goes with the list"),
     ],

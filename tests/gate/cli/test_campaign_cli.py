@@ -32,13 +32,13 @@ class Bad:
         (("nonsense", "--scenarios", 10, "--out", "c"), "no target is called 'nonsense'"),
         (("sticky", "--scenarios", 10, "--out", "c"), "say --as target or --as scenario"),
         (("range", "--as", "scenario", "--scenarios", 10, "--out", "c"), "no scenario 'range'"),
-        (("dynamic", "--profile", "9.9", "--scenarios", 10, "--out", "c"), "unknown client profile '9.9'"),
+        (("dynamic", "--release", "9.9", "--scenarios", 10, "--out", "c"), "unknown client profile '9.9'"),
         (("dynamic", "--members", 99, "--scenarios", 10, "--out", "c"), "99 members"),
-        (("range", "--profile", "java-2.4", "--scenarios", 10, "--out", "c"), "goes with a SCENARIO"),
+        (("range", "--release", "java-2.4", "--scenarios", 10, "--out", "c"), "goes with a SCENARIO"),
         (("range", "--clause", "kip0", "--scenarios", 10, "--out", "c"), "--clause"),
         (("range", "--protocol", "cooperative", "--scenarios", 10, "--out", "c"), "does not support"),
-        (("--report", "nowhere"), "there is no campaign in nowhere"),
-        (("range", "--scenarios", 0, "--out", "c"), "not a positive number"),
+        (("--played", "--out", "nowhere"), "there is no campaign in nowhere"),
+        (("range", "--scenarios", 0, "--out", "c"), "not a whole number from 1 on"),
     ],
 )
 def test_what_cannot_be_played_is_said_before_anything_starts(rebalance, argv, message):
@@ -73,7 +73,7 @@ def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
     # The same again plays nothing and says the same; so does --report, which makes no traces.
     again = rebalance(*argv, "--scenarios", 120)
     assert again.out == ran.out
-    shown = json.loads(rebalance("campaign", "--report", "c", "--format", "json").out)
+    shown = json.loads(rebalance("campaign", "--played", "--out", "c", "--format", "json").out)
     assert (shown["played"], shown["verdict"], shown["exit"]) == (120, "violation", 1)
     assert {row["scenarios"] for row in shown["verdicts"]} <= set(range(121))
     assert sum(row["scenarios"] for row in shown["verdicts"]) == 120
@@ -89,8 +89,8 @@ def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance):
-    argv = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --traces t --profile java-2.4"
-    argv += " --profile as-specified --scenarios 240 --slice 120 --format json"
+    argv = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --trace-dir t --release java-2.4"
+    argv += " --release as-specified --scenarios 240 --slice 120 --format json"
     ran = rebalance(*argv.split())
     assert ran.code == 1
     document = json.loads(ran.out)
@@ -112,7 +112,7 @@ def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance):
 def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebalance):
     Path("worst.py").write_text(BAD)
     ran = rebalance(
-        "campaign", "worst:Bad", "--scenarios", 12, "--limit", 1, "--out", "c", "--format", "json"
+        "campaign", "worst:Bad", "--scenarios", 12, "--each-limit", 1, "--out", "c", "--format", "json"
     )
     assert ran.code == 3
     document = json.loads(ran.out)
@@ -120,7 +120,7 @@ def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebala
     traces = [json.loads(path.read_text()) for path in Path(".rebalance/failures").glob("*.json")]
     assert {trace["clause"] for trace in traces} == {"assign/4"}  # in a process of its own it does not answer
     assert sum(row["scenarios"] for row in document["verdicts"]) == document["played"] == 12
-    text = rebalance("campaign", "--report", "c").out
+    text = rebalance("campaign", "--played", "--out", "c").out
     assert text.startswith("INCONCLUSIVE: worst:Bad, 12 scenarios")
     assert "its process ended with status 3" in text
     assert "no result within 1 s" in text
@@ -143,7 +143,7 @@ def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(rebalance, monkeypa
     ran = rebalance(*argv)
     assert (ran.code, ran.out) == (130, "")
     assert "interrupted: 20 of 40 scenarios are kept in c; the same command goes on from there" in ran.err
-    part = rebalance("campaign", "--report", "c")
+    part = rebalance("campaign", "--played", "--out", "c")
     assert part.code == 3
     assert part.out.startswith("INCONCLUSIVE: range, 20 of 40 scenarios")
     monkeypatch.setattr(campaign, "play", play)

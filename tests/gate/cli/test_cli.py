@@ -113,7 +113,7 @@ def test_violation_is_1_with_a_counterexample_that_replays(rebalance: Rebalance,
 
 
 def test_unfinished_is_3(rebalance: Rebalance) -> None:
-    ran = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001")
+    ran = rebalance("check", RIGHT, *QUICK, "--time-limit", "0.000001")
     assert ran.code == 3
     assert "budget" in ran.out
     assert "INCONCLUSIVE" in ran.out
@@ -133,7 +133,7 @@ def test_a_bug_of_ours_is_4(rebalance: Rebalance, monkeypatch: pytest.MonkeyPatc
         raise ZeroDivisionError
 
     monkeypatch.setattr("rebalance.gate.targets.resolve.known", broken)
-    ran = rebalance("targets")
+    ran = rebalance("list", "targets")
     assert ran.code == 4
     assert "internal error" in ran.err
 
@@ -160,21 +160,21 @@ def test_interrupt_before_the_search_is_130(rebalance: Rebalance, monkeypatch: p
         (("check", "my.py"), "no target is called 'my.py'"),
         (("check", "range", "--", "true"), "two targets"),
         (("check", "--profile", "smoke", "--"), "nothing follows `--`"),  # an empty variable in CI
-        (("check", "--memory-mib", "0.5"), "'0.5' is less than 1"),
+        (("check", "--memory-mib", "0.5"), "'0.5' is not a whole number from 1 on"),
         (("check", "--", "no-such-program"), "cannot run 'no-such-program'"),
         (("check", "--", "true"), "target does not start: true"),
-        (("clauses", "--", "true"), "goes with check, smoke and campaign only"),
+        (("list", "clauses", "--", "true"), "goes with check and campaign only"),
         (("check", "--clause", "kip999"), "--clause: no clause is called 'kip999'"),
         (("check", "--se", "1"), "unrecognized arguments: --se"),
         (("check", "--profile", "huge"), "'smoke', 'ci', 'nightly', 'deep'"),
         (("check", "--report", "text,pdf"), "no format is called 'pdf'"),
-        (("check", "--budget", "-1"), "'-1' is not a positive number"),
-        (("check", "--call-seconds", "soon"), "'soon' is not a positive number"),
+        (("check", "--time-limit", "-1"), "'-1' is no time above 0, such as 90, 90s, 5m or 2h"),
+        (("check", "--call-seconds", "soon"), "'soon' is no time above 0"),
         (("check", "--known-failing", "@none.txt"), "--write-known none.txt makes one"),
         (("check", "--known-failing", "kip*/leader/4"), "'*' and '**' stand for whole parts only"),
         (("check", "--write-known", "no/such/place.txt"), "no directory 'no/such'"),
         (("check", "--report-dir", "/dev/null/x"), "no directory for reports"),
-        (("clauses", "kip999"), "no clause is called 'kip999'"),
+        (("list", "clauses", "kip999"), "no clause is called 'kip999'"),
         (("replay", "abcd"), "neither a file, a directory, nor the id of a trace"),
         (("replay",), "nor the id of a trace"),
         (("replay", "--as-pytest"), "expected one argument"),
@@ -192,7 +192,7 @@ def test_wrong_usage_is_2_and_says_what_is_wrong(
 def test_help_names_commands_and_exit_codes(rebalance: Rebalance) -> None:
     ran = rebalance("--help")
     assert ran.code == 0
-    for word in ("check", "replay", "smoke", "clauses", "targets", "130 interrupted"):
+    for word in ("check", "replay", "upgrade", "list", "130 interrupted"):
         assert word in ran.out
     assert rebalance("--version").out.startswith("rebalance ")
 
@@ -319,7 +319,7 @@ def test_a_line_for_what_was_not_run_is_not_needless(rebalance: Rebalance) -> No
 
 @pytest.mark.slow
 def test_an_unfinished_search_calls_no_line_needless(rebalance: Rebalance) -> None:
-    ran = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001", "--known-failing", "assign/1")
+    ran = rebalance("check", RIGHT, *QUICK, "--time-limit", "0.000001", "--known-failing", "assign/1")
     assert ran.code == 3
     assert "remove line" not in ran.out
 
@@ -350,7 +350,7 @@ def test_write_known_writes_the_list_that_lets_the_same_run_pass(rebalance: Reba
 
 @pytest.mark.slow
 def test_an_unfinished_run_writes_no_list(rebalance: Rebalance, here: Path) -> None:
-    ran = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001", "--write-known", "known.txt")
+    ran = rebalance("check", RIGHT, *QUICK, "--time-limit", "0.000001", "--write-known", "known.txt")
     assert not (here / "known.txt").exists()
     assert "not written" in ran.err
 
@@ -446,7 +446,7 @@ def test_the_plainest_locale(here: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("argv", [("clauses",), FINDS])
+@pytest.mark.parametrize("argv", [("list", "clauses"), FINDS])
 def test_a_reader_that_leaves_changes_no_verdict(here: Path, argv: Sequence[str]) -> None:
     expected = 1 if argv is FINDS else 0
     reading, writing = os.pipe()
@@ -464,7 +464,7 @@ def test_a_place_that_cannot_be_written_does_not_cost_the_verdict(rebalance: Reb
     assert f"VIOLATION {UNASSIGNED}" in ran.out
     assert "cannot be saved" in ran.err
     assert rebalance("check", RIGHT, *QUICK, "--report", "json").code == 2
-    late = rebalance("check", RIGHT, *QUICK, "--budget", "0.000001")
+    late = rebalance("check", RIGHT, *QUICK, "--time-limit", "0.000001")
     assert late.code == 3
     assert "cannot be saved" in late.err
 
@@ -547,7 +547,7 @@ def test_as_pytest_writes_a_test_that_stands_alone(
 
 
 def test_smoke_of_a_good_program(rebalance: Rebalance) -> None:
-    ran = rebalance("smoke", "--validate", "--", sys.executable, ADAPTER)
+    ran = rebalance("check", "--adapter", "--validate", "--", sys.executable, ADAPTER)
     assert ran.code == 0, ran.out
     assert ran.out.startswith("ok    hello from plain-round-robin 1.0\n")
     assert "against the schema" in ran.out
@@ -565,26 +565,26 @@ def test_smoke_of_a_bad_program(rebalance: Rebalance, here: Path, old: str, new:
     good = ADAPTER.read_text()
     assert old in good
     (here / "bad.py").write_text(good.replace(old, new, 1))
-    ran = rebalance("smoke", "--validate", "--", sys.executable, "bad.py")
+    ran = rebalance("check", "--adapter", "--validate", "--", sys.executable, "bad.py")
     assert ran.code == 1, ran.out
     assert "FAIL" in ran.out
     assert message in ran.out
 
 
 def test_clauses_as_text_json_and_markdown(rebalance: Rebalance) -> None:
-    table = json.loads(rebalance("clauses", "--format", "json").out)
-    text, markdown = rebalance("clauses").out, rebalance("clauses", "--format", "md").out
+    table = json.loads(rebalance("list", "clauses", "--format", "json").out)
+    text, markdown = rebalance("list", "clauses").out, rebalance("list", "clauses", "--format", "md").out
     assert len(table) == text.count("\n") == markdown.count("\n") - 2
     for clause in table:
         assert clause["id"] in text
         assert f"`{clause['id']}`" in markdown
-    one = rebalance("clauses", "kip429/leader/4").out
+    one = rebalance("list", "clauses", "kip429/leader/4").out
     assert "https://" in one
     assert "checked by" in one
 
 
 def test_targets_names_references_adapters_and_switches(rebalance: Rebalance) -> None:
-    ran = rebalance("targets")
+    ran = rebalance("list", "targets")
     for name in ("cooperative-sticky", "kafka-python:", "aiokafka:", BROKEN):
         assert name in ran.out
 
@@ -653,7 +653,7 @@ def test_an_interrupted_check_that_is_resumed_is_as_good_as_any(
 def test_resume_without_anything_to_resume_or_with_a_damaged_file(rebalance: Rebalance, here: Path) -> None:
     argv = ("check", RIGHT, *QUICK)
     assert "nothing to resume" in rebalance(*argv, "--resume").err
-    rebalance(*argv, "--budget", "0.000001")
+    rebalance(*argv, "--time-limit", "0.000001")
     (saved,) = (here / ".rebalance" / "resume").iterdir()
     for text in ("{", "[]", '{"done": 1}'):
         saved.write_text(text)

@@ -118,7 +118,7 @@ def test_an_assignment_that_takes_from_an_owner(rebalance):
         event(79.316, "synced", a, generation=8),
         event(79.317, "revoked", a, generation=8, **lost),
     ]
-    arguments = ("conform", write(lines), *CALM, "--profile", "java-2.6", "--broker", "mock")
+    arguments = ("conform", write(lines), *CALM, "--release", "java-2.6", "--broker", "mock")
     ran = rebalance(*arguments)
     assert ran.code == 1
     assert "line 10: orders-2 assigned orders-1 generation 8" in ran.out
@@ -136,7 +136,7 @@ def test_faults_that_nobody_wrote_down(rebalance):
         if "generation" in line:
             line["generation"] = 5
     assert rebalance("conform", write(lines), *CALM).code == 1
-    ran = rebalance("conform", "events.jsonl", *CALM, "--faults", 2)
+    ran = rebalance("conform", "events.jsonl", *CALM, "--max-faults", 2)
     assert ran.code == 0
     assert ", 1 fault that nobody wrote down" in ran.out
 
@@ -194,7 +194,7 @@ def wrong() -> Iterator[tuple[Any, tuple[str, ...], str]]:
     yield [{**lines[0], "event": 3}], (), "field 'event' is 3, expected a string"
     yield [{**lines[6], "generation": "1"}], (), "field 'generation' is \"1\""
     yield [{**lines[6], "partitions": ["orders"]}], (), "'orders' is no partition such as orders-0"
-    yield lines, ("--profile", "java-1"), "unknown client profile 'java-1'"
+    yield lines, ("--release", "java-1"), "unknown client profile 'java-1'"
     yield lines, ("--broker", "x"), "unknown broker profile 'x'"
     yield lines, ("--assignors", "one=mine"), "assignor 'mine' of one is unknown; known: "
     yield lines, ("--topic", "orders"), "--topic 'orders' is not of the form NAME=COUNT"

@@ -65,7 +65,7 @@ def test_a_refuted_obligation_is_shown_as_a_group(rebalance, toy):
 
 def test_no_time_is_no_verdict(rebalance, toy):
     toy()
-    ran = rebalance("prove", "--limit", 1e-9)
+    ran = rebalance("prove", "--each-limit", 1e-9)
     assert ran.code == 3
     assert ran.out.startswith("UNKNOWN  possibility, invariants, one or none; 0 of 8 obligations proved\n")
     assert "neither proved nor refuted within 1e-09 s" in ran.out
@@ -177,7 +177,7 @@ def test_wrong_usage(rebalance, toy):
     assert "no clause is called 'twice'; there are: once, member_only, newest_claim, held_back" in ran.err
     Path("file").touch()
     assert rebalance("prove", "--smt2", "file").code == 2
-    for wrong in (("--limit", "0"), ("--jobs", "0"), ("--format", "xml")):
+    for wrong in (("--each-limit", "0"), ("--jobs", "0"), ("--format", "xml")):
         assert rebalance("prove", *wrong).code == 2
 
 
@@ -191,7 +191,7 @@ def test_obligations_are_written_where_one_says(rebalance, toy):
 
 def test_the_list_is_of_every_obligation(rebalance, toy):
     toy()
-    ran = rebalance("prove", "--list", "--theorem", "one-or-none")
+    ran = rebalance("list", "obligations", "one-or-none")
     assert ran.code == 0
     assert ran.out.splitlines() == [
         "invariants: 1 invariants hold at first, and every action keeps them (induction)",
@@ -201,7 +201,7 @@ def test_the_list_is_of_every_obligation(rebalance, toy):
         "one or none: one or none",
         "  implies: one or none",
     ]
-    listed = json.loads(rebalance("prove", "--list", "--format", "json").out)
+    listed = json.loads(rebalance("list", "obligations", "--format", "json").out)
     assert len(listed) == 8
     assert listed[-1] == {
         "theorem": "one or none", "kind": "implies", "case": "", "goal": "one or none",
@@ -230,9 +230,9 @@ def test_a_theorem_is_worth_what_it_rests_upon():
 def test_progress_on_a_terminal(rebalance, toy, monkeypatch, capfd):
     toy()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr("rebalance.gate.cli.commands.prove.time.monotonic", iter(range(1000)).__next__)
+    monkeypatch.setattr("rebalance.gate.cli.console.progress.time.monotonic", iter(range(1000)).__next__)
     err = rebalance("prove", "--jobs", 1).err
-    assert re.search(r"\r\x1b\[K4 of 8 obligations and checks, about \d+ s left", err)
+    assert re.search(r"\r\x1b\[K4 of 8 obligations and checks, \S+/s, about \d+ s left", err)
     assert err.endswith("\r\x1b[K")
     assert rebalance("prove", "--jobs", 1, "--no-progress").err == ""
 
@@ -258,7 +258,7 @@ def test_every_obligation_is_listed_and_the_page_has_their_number(rebalance):
     obligations = sum(theorem.obligations for theorem in among)
     page = (Path(__file__).parents[3] / "docs" / "explanation" / "proof.md").read_text()
     assert f"PROVED  {len(among)} theorems, {obligations:,} obligations, for groups of any size\n" in page
-    listed = rebalance("prove", "--list").out.splitlines()
+    listed = rebalance("list", "obligations").out.splitlines()
     assert len(listed) == obligations + len(among)
     assert "  step lead: offered what nobody else has" in listed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from rebalance.gate.cli import report_options
+from rebalance.gate.cli.shared import reports
 from rebalance.gate.report.ci import ci_reports
 
 from tests.gate.report.test_audit_report import audited, finding
@@ -17,8 +17,8 @@ def refuse():
 def test_a_report_that_cannot_be_made_or_written_costs_no_other(tmp_path, capsys):
     report = ci_reports.audited(audited(finding()))
     (tmp_path / "junit.xml").mkdir()
-    own = {"html": ("report.html", refuse), "json": ("report.json", lambda: "{}\n")}
-    report_options.write(tmp_path, ("html", "junit", "text", "json", "markdown"), report, own)
+    own = {"html": refuse, "json": lambda: "{}\n"}
+    reports.write(tmp_path, ("html", "junit", "text", "json", "markdown"), report, own)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["junit.xml", "report.json", "report.md"]
     assert (tmp_path / "report.json").read_text() == "{}\n"
     err = capsys.readouterr().err
@@ -28,7 +28,7 @@ def test_a_report_that_cannot_be_made_or_written_costs_no_other(tmp_path, capsys
 
 def test_a_step_summary_that_cannot_be_written_costs_no_annotation(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
-    report_options.publish_ci(ci_reports.audited(audited(finding())), Namespace(ci="github"))
+    reports.publish_ci(ci_reports.audited(audited(finding())), Namespace(ci="github"))
     printed = capsys.readouterr()
     assert printed.out.startswith("::error ")
     assert "the step summary cannot be written: " in printed.err

@@ -52,10 +52,10 @@ def test_a_bound_is_inconclusive(rebalance):
         (("--from", "range", "--to", "streams"), "--from streams --to streams"),
         (("--from", "range", "--to", "sticky", "--path", "x"), "no path 'x' from range to sticky; there are"),
         (("--from", "range", "--to", "sticky", "--members", "9"), "at most 6 x 12"),
-        (("--from", "range", "--to", "sticky", "--profile", "x"), "unknown client profile 'x'"),
+        (("--from", "range", "--to", "sticky", "--release", "x"), "unknown client profile 'x'"),
         (("--from", "range", "--to", "sticky", "--broker", "x"), "unknown broker profile 'x'"),
-        (("--from", "range", "--to", "sticky", "--faults", "fire"), "unknown fault 'fire'"),
-        (("--from", "range", "--to", "sticky", "--budget", "2"), "name some"),
+        (("--from", "range", "--to", "sticky", "--faults", "fire"), "no fault 'fire'"),
+        (("--from", "range", "--to", "sticky", "--max-faults", "2"), "name some"),
     ],
 )
 def test_wrong_use_is_one_message(rebalance, argv, message):

@@ -788,9 +788,9 @@ def test_pages_are_the_same_byte_for_byte(rebalance, few, tmp_path):
     [
         ([], "name the TARGETs to compare, or --client"),
         (["no-such"], "no target is called 'no-such'"),
-        (["--releases", "all", "--assignors", "fair"], "none of the clients has 'fair'"),
+        (["--versions", "all", "--only", "fair"], "none of the clients has 'fair'"),
         (["--client", "librdkafka"], "'librdkafka' is none of reference, kafka-clients,"),
-        (["--client", "kafka-python", "--releases", "new"], "'new' is no release"),
+        (["--client", "kafka-python", "--versions", "new"], "'new' is no release"),
         (["@nowhere.json"], "nowhere.json: No such file"),
         (["range", "--traces", "nowhere.json"], "--traces: "),
         (["range", "--clause", "nope"], "nope"),
@@ -809,7 +809,7 @@ def test_two_releases_of_the_java_client(rebalance):
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
-    argv = ["--releases", "3.4.0,3.4.1", "--assignors", "cooperative-sticky", "--format", "json"]
+    argv = ["--versions", "3.4.0,3.4.1", "--only", "cooperative-sticky", "--format", "json"]
     ran = rebalance("compare", *argv)
     if ran.code == 3 and any(why in ran.out for why in ("is there a network?", "a JDK is needed")):
         pytest.skip(ran.out[-300:])

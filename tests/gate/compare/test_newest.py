@@ -1,7 +1,7 @@
 """The newest release of each client that the registries have today can be judged: one that cannot fails here.
 
-Only where a registry cannot be asked is a test skipped. Each step of `rebalance smoke` has to be right before
-a verdict counts, since a bridge or adapter that answers nothing gets one too.
+Only where a registry cannot be asked is a test skipped. Each step of `rebalance check --adapter` has to be
+right before a verdict counts, since a bridge or adapter that answers nothing gets one too.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from rebalance.gate.check.result import Status
-from rebalance.gate.cli.writers import CI_WRITERS
+from rebalance.gate.cli.shared.reports import CI_WRITERS
 from rebalance.gate.report.ci import ci_reports, github, junit, sarif
 from rebalance.gate.traces import recordings
 from rebalance.pipeline.audit.records import Recording
@@ -49,7 +49,7 @@ def agree(report, published):
     assert any(line.startswith("::error") for line in commands) == bool(report.failing)
     assert report.exit == Exit.CONFORMANT or commands
     assert all(line.isprintable() for line in commands)
-    assert CI_WRITERS["markdown"][1](report).count("<details>") == len(report.failing) + len(report.informing)
+    assert CI_WRITERS["markdown"](report).count("<details>") == len(report.failing) + len(report.informing)
 
 
 def kept(monkeypatch, name):

@@ -114,9 +114,9 @@ def test_specs_that_are_wrong(spec, texts, tmp_path, monkeypatch):
         (["--config", "a=b"], "go with java:CLASS, not None"),
     ],
 )
-@pytest.mark.parametrize("command", ["check", "smoke"])
+@pytest.mark.parametrize("command", [("check",), ("check", "--adapter")])
 def test_options_that_are_wrong(command, argv, text, rebalance):
-    ran = rebalance(command, *argv)
+    ran = rebalance(*command, *argv)
     assert ran.code == 2
     assert text in ran.err
 

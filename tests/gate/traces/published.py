@@ -48,12 +48,15 @@ def printed(arguments: Sequence[str]) -> str | None:
         return None
     command = arguments[0]
     special = {
-        ("explore", "--list"): "scenarios",
-        ("explore", "--clauses"): "group-clauses",
-        ("prove", "--list"): "obligations",
+        ("list", "scenarios"): "scenarios",
+        ("list", "releases"): "scenarios",
+        ("list", "faults"): "scenarios",
+        ("list", "group"): "group-clauses",
+        ("list", "clauses"): "clauses",
+        ("list", "checks"): "checks",
+        ("list", "obligations"): "obligations",
         ("prove", "--necessity"): "necessity",
         ("bugs", "--matrix"): "matrix",
-        ("audit", "--list"): "checks",
         ("audit", "--follow"): "finding",
     }
     found = next(
@@ -68,7 +71,6 @@ def printed(arguments: Sequence[str]) -> str | None:
         "audit": "audit",
         "record": "record-report",
         "conform": "conformance",
-        "clauses": "clauses",
         "bugs": "bugs",
         "show": "picture",
     }

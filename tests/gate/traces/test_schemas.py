@@ -219,7 +219,8 @@ def test_a_check_writes_its_report_and_traces(rebalance, tmp_path):
 
 @pytest.mark.parametrize(
     "argv",
-    [("explore", "--list"), ("explore", "--clauses"), ("clauses",), ("bugs",), ("audit", "--list"),
+    [("list", "scenarios"), ("list", "releases"), ("list", "clauses", "--of", "group"), ("list", "clauses"),
+     ("list", "checks"), ("bugs",),
      ("explore", "dynamic", "--members", "2", "--partitions", "1", "--depth", "3"),
      ("upgrade", "--from", "range", "--to", "sticky", "--path", "single-bounce")],
     ids=" ".join,
@@ -237,23 +238,22 @@ def test_a_list_keeps_its_schema(rebalance, argv):
 WRITTEN = {
     "gate.cli.commands.audit.run": "audit",
     "gate.cli.commands.audit._follow.report": "finding",
-    "gate.cli.commands.audit._write": "audit",
-    "gate.cli.commands.audit._listed": "checks",
     "gate.cli.commands.bugs._list": "bugs",
     "gate.cli.commands.bugs._matrix": "matrix",
     "gate.cli.commands.campaign._show": "campaign",
-    "gate.cli.main._clauses": "clauses",
     "gate.cli.commands.conform.run": "conformance",
     "gate.cli.commands.explore.run": "exploration",
-    "gate.cli.commands.explore._report": "exploration",
-    "gate.cli.commands.explore._clauses": "group-clauses",
-    "gate.cli.commands.explore._list": "scenarios",
+    "gate.cli.commands.listing._clauses": "clauses",
+    "gate.cli.commands.listing._faults": "scenarios",
+    "gate.cli.commands.listing._obligations": "obligations",
+    "gate.cli.commands.listing._releases": "scenarios",
+    "gate.cli.commands.listing._scenarios": "scenarios",
+    "gate.cli.commands.listing._schemas": "",
+    "gate.cli.commands.listing._sentences": "checks",
     "live.record.record.write": "record-run",
     "live.proxy.frames.lines": "replay",
-    "gate.cli.commands.necessity.run": "necessity",
+    "gate.cli.commands.prove._necessity": "necessity",
     "gate.cli.commands.prove.run": "proof",
-    "gate.cli.commands.prove._list": "obligations",
-    "gate.cli.commands.prove._report": "proof",
     "gate.cli.commands.record.run": "record-report",
     "gate.traces.recordings.to_text": "recording",
     "gate.cli.commands.replay.save": "replay",
@@ -261,7 +261,6 @@ WRITTEN = {
     "gate.report.data.render": "report",
     "gate.traces.runs.to_text": "run",
     "gate.cli.commands.show._drawn": "picture",
-    "gate.cli.commands.schemas.run": "",
     "gate.traces.counterexamples.to_text": "trace",
     "gate.cli.commands.upgrade.run": "upgrade",
 }
@@ -269,13 +268,14 @@ WRITTEN = {
 
 OTHERS = {
     "gate.report.ci.sarif.render": "OASIS says what it is: test_sarif.py",
-    "gate.cli.commands.explore._itf": "Apalache says what it is: tests/gate/traces/test_itf.py",
-    "gate.cli.commands.show._states": "the same",
+    "gate.cli.commands.show._shown": "Apalache says what it is: tests/gate/traces/test_itf.py",
 }
 
 OURS = {
     "gate.compare.compare._enlist": "read by compare itself",
     "gate.compare.compare._save": "read by compare itself",
+    "gate.cli.console.terminal.json_text": "what others give it",
+    "gate.cli.console.terminal.print_json": "what others give it",
     "gate.check.resume.save": "read by check --resume itself",
     "live.processes.program.sent": "to a program of ours",
     "live.clusters.mock.main.emit": "to the process that started it",
@@ -294,6 +294,9 @@ INSIDE = {
 """What is made into JSON to be compared, hashed or named in an error."""
 
 
+DUMPS = ("dumps", "dump", "json_text", "print_json")
+
+
 def writers() -> Iterator[str]:
     """Every function of gate and live that makes JSON text of a value, but in an error or a hash."""
     for path in sorted([*GATE.rglob("*.py"), *(ROOT / "live").rglob("*.py")]):
@@ -310,7 +313,7 @@ def found_in(node: ast.AST, name: str) -> Iterator[str]:
             isinstance(child, ast.Call) and called(child) in ("sha256", "write_user_data")
         ):
             continue
-        if isinstance(child, ast.Call) and called(child) in ("dumps", "dump") and not name.endswith(".dump"):
+        if isinstance(child, ast.Call) and called(child) in DUMPS and not name.endswith(".dump"):
             yield name
         yield from found_in(child, name)
 

@@ -7,26 +7,31 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rebalance.gate.cli.console.terminal import ROOT, UsageError, comma_separated, print_err, print_out
+from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, print_out
+from rebalance.gate.cli.shared.values import comma_separated
+from rebalance.gate.traces.files import REPORTS
 
 if TYPE_CHECKING:
     from rebalance.gate.report.ci.cases import CiReport
 
-
-def add(group: Any, known: str) -> None:
-    """Add ``--report``, ``--report-dir`` and ``--ci`` to a parser or a group of its arguments."""
-    group.add_argument("--report", metavar="FORMAT[,...]", help=known)
-    group.add_argument("--report-dir", type=Path, metavar="DIR", help="default: .rebalance/<time>")
-    add_ci(group)
+Own = Mapping[str, Callable[[], str]]
+"""Formats that a command has of its own -> what makes the text."""
 
 
-def add_ci(group: Any) -> None:
-    """Add ``--ci`` alone."""
-    group.add_argument("--ci", choices=("github", "none"), default="none",
-                       help="github: annotations and a step summary")  # fmt: skip
+def _renderer(module: str) -> Callable[[CiReport], str]:
+    def render(report: CiReport) -> str:
+        made: str = import_module(f"rebalance.gate.report.ci.{module}").render(report)
+        return made
+
+    return render
+
+
+CI_WRITERS = {name: _renderer(name) for name in ("junit", "sarif", "markdown")}
+"""The formats of CI systems, which every command can write; their modules are imported on first use."""
 
 
 def formats(
@@ -66,6 +71,22 @@ def directory(chosen: Sequence[str], options: argparse.Namespace) -> Path | None
     return path
 
 
+def wanted(
+    options: argparse.Namespace, own: Sequence[str], unasked: tuple[str, ...] = ("html",)
+) -> tuple[tuple[str, ...], Path | None]:
+    """The formats to write, of the command's ``own`` and those of CI systems, and the directory.
+
+    ``unasked``: what is written where ``--report`` is not given and text is printed. Raises UsageError.
+    """
+    chosen = formats(options, (*own, *CI_WRITERS), unasked if options.format == "text" else ())
+    return chosen, directory(chosen, options)
+
+
+def noted(options: argparse.Namespace, chosen: tuple[str, ...]) -> bool:
+    """Whether to say where reports are: the text that is printed names the page itself."""
+    return chosen != ("html",) or options.format != "text"
+
+
 def page(directory: Path | None, chosen: Sequence[str]) -> str:
     """The HTML report among what is ``chosen``, by a name that is the same in the next run; or nothing."""
     from rebalance.gate.traces import files
@@ -87,40 +108,30 @@ def spared(what: str) -> Iterator[None]:
         print_err(f"{what} cannot be made: {error!r}; this is a bug of the suite, please report it")
 
 
-def write(
-    directory: Path,
-    chosen: Sequence[str],
-    report: CiReport,
-    own: Mapping[str, tuple[str, Callable[[], str]]],
-) -> None:
+def write(directory: Path, chosen: Sequence[str], report: CiReport, own: Own) -> None:
     """Write the ``chosen`` formats, each file whole or not at all, and each whatever becomes of the others.
 
-    ``own``: those of the command, format -> (file name, what makes its text); the others are CI systems'.
+    ``own``: those of the command; the others are CI systems'.
     """
-    from rebalance.gate.cli.writers import CI_WRITERS
     from rebalance.gate.traces import files
 
-    known: dict[str, tuple[str, Callable[[], str]]] = {
-        name: (file, partial(render, report)) for name, (file, render) in CI_WRITERS.items()
-    }
-    known.update(own)
+    known: Own = {**{name: partial(render, report) for name, render in CI_WRITERS.items()}, **own}
     for name in chosen:
         if name in known:
-            file, made = known[name]
-            with spared(str(directory / file)):
-                files.write(directory / file, made())
+            with spared(str(directory / REPORTS[name])):
+                files.write(directory / REPORTS[name], known[name]())
 
 
 def finish(
     made: Callable[[], CiReport],
     directory: Path | None,
     chosen: Sequence[str],
-    own: Mapping[str, tuple[str, Callable[[], str]]],
+    own: Own,
     options: argparse.Namespace,
     *,
     noted: bool,
 ) -> None:
-    """Write what is ``chosen`` to ``directory`` and do what ``--ci`` asks for; ``made`` tells what was found.
+    """Write what is ``chosen`` to ``directory`` and do what ``--ci`` asks for; ``made`` says what was found.
 
     ``own`` as in ``write``. ``noted``: say where the reports are. Nothing that goes wrong costs the verdict.
     """

@@ -1,0 +1,226 @@
+"""``rebalance check``: the verdict on an assignor; with ``--adapter`` first aid for whoever writes one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.cli.console.progress import counted, progress
+from rebalance.gate.cli.console.terminal import (
+    ROOT,
+    UsageError,
+    clean,
+    color,
+    print_err,
+    print_out,
+    unicode,
+    usage_errors,
+    write,
+)
+from rebalance.gate.cli.shared import reports
+from rebalance.gate.cli.shared.options import LIMITS, REPORTS, add_java
+from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.targets import clauses, protocols, session, target_of
+
+if TYPE_CHECKING:
+    from rebalance.gate.check.known import KnownFailure
+    from rebalance.gate.check.plan import CheckPlan
+    from rebalance.gate.check.progress import CheckProgress
+    from rebalance.gate.check.result import Result
+    from rebalance.gate.targets.resolve import Target
+
+FORMATS = ("text", "json", "html", *reports.CI_WRITERS)
+UNASKED = ("text", "html")
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the parser's ``commands``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "check",
+        help="judge an assignor",
+        description="Search for inputs and histories on which TARGET breaks the contract of an assignor.",
+    )
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="a reference assignor (default: cooperative-sticky), +SWITCH to break it, module:attribute, "
+        "ADAPTER:NAME such as kafka-python:sticky, java:CLASS; or `-- COMMAND ...` that speaks the "
+        "JSON-lines protocol",
+    )
+    parser.add_argument("--adapter", action="store_true", help="only try TARGET: handshake and three "
+                        "assignments, for authors of adapters")  # fmt: skip
+    parser.add_argument("--validate", action="store_true", help="with --adapter: hold every message against "
+                        "the JSON Schema")  # fmt: skip
+    add_options(
+        parser, "--clause", "--protocol", "--level", "--profile", "--seed", "--time-limit", profile="ci"
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
+    parser.add_argument("--known-failing", action="append", default=[], metavar="PATTERN|@FILE",
+                        help="violations to expect; an entry that is not needed any more fails")  # fmt: skip
+    parser.add_argument("--known-flaky", action="append", default=[], metavar="PATTERN|@FILE",
+                        help="violations to accept, and not to miss when they are absent")  # fmt: skip
+    parser.add_argument("--write-known", metavar="FILE", type=Path, help="write the list of known failures "
+                        "that would let this run pass")  # fmt: skip
+    add_options(parser, *REPORTS, "--resume", "--jobs", *LIMITS, "--verbose", "--no-color", "--no-progress")
+    add_java(parser)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance.gate.check import resume
+    from rebalance.gate.check.judgement import allow
+    from rebalance.gate.check.progress import CheckProgress
+    from rebalance.gate.check.search import check, describe
+    from rebalance.gate.traces import counterexamples
+    from rebalance.live.processes.workers import processors
+
+    if options.adapter:
+        return _try_adapter(target_of(options), options)
+    if options.validate:
+        raise UsageError("--validate goes with --adapter")
+    formats = reports.formats(options, FORMATS, UNASKED)
+    failing = _known(options.known_failing, "--known-failing")
+    flaky = _known(options.known_flaky, "--known-flaky")
+    plan = _plan(options, (*failing, *flaky))
+    target = target_of(options)
+    if options.write_known and not options.write_known.parent.is_dir():
+        raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
+    with session(target, options) as talk:
+        info = describe(target.spec, talk.hello)
+        directory = reports.directory(formats, options)  # a target that does not start leaves none
+        saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
+        state = _resumed(saved) if options.resume else CheckProgress()
+        with progress(options) as show:
+            result = check(
+                plan,
+                talk,
+                info,
+                progress=state,
+                report_progress=lambda now, total: show(partial(_line, now, total)),
+                fresh=talk.close,
+                jobs=int(options.jobs or processors()),
+            )
+    result = allow(result, failing, flaky, date.today())
+    try:
+        result = counterexamples.save_all(result, ROOT)
+    except OSError as error:  # which does not cost the verdict
+        print_err(f"the counterexamples cannot be saved: {error}")
+    _report(result, formats, directory, options)
+    if options.write_known:
+        _write_known(result, failing, options.write_known)
+    _keep(saved, state, result, resume.unfinished(state, plan, info))
+    return int(result.exit)
+
+
+def _line(now: CheckProgress, total: int) -> str:
+    broken = f", {len(now.best)} clauses broken" if now.best else ""
+    return counted("scenarios", now.played, total, 0, now.seconds) + broken
+
+
+def _resumed(saved: Path) -> CheckProgress:
+    from rebalance.gate.check import resume
+
+    with usage_errors(ValueError):
+        found = resume.load(saved)
+    print_err(f"going on after scenario {found.done}" if found.done else "nothing to resume: a new start")
+    return found
+
+
+def _keep(saved: Path, progress: CheckProgress, result: Result, unfinished: bool) -> None:
+    """Leave behind where an unfinished search stands, and nothing of a finished one."""
+    from rebalance.gate.check import resume
+    from rebalance.gate.traces import files
+
+    try:
+        if not (result.interrupted or unfinished):
+            saved.unlink(missing_ok=True)
+            return
+        files.make_root(ROOT)
+        resume.save(saved, progress)
+        print_err("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
+    except OSError as error:
+        print_err(f"where the search stands cannot be saved: {error}")
+
+
+def _write_known(result: Result, old: Sequence[KnownFailure], path: Path) -> None:
+    from rebalance.gate.check import known
+    from rebalance.gate.check.judgement import gates
+    from rebalance.gate.check.result import Status
+    from rebalance.properties.verdict import Level
+
+    if result.interrupted or result.missed:
+        print_err(f"{path} is not written: the search did not come to its end")
+        return
+    # What only informs passes without being on the list.
+    level = Level(result.level)
+    rows = [r for r in result.clauses if r.status is not Status.VIOLATED or gates(r.clause, level)]
+    write(path, known.write(rows, old, date.today()), "--write-known")
+    print_err(f"known failures written to {path}")
+
+
+def _plan(options: argparse.Namespace, expected: Sequence[KnownFailure]) -> CheckPlan:
+    from rebalance.gate.check.known import match
+    from rebalance.gate.check.plan import PROFILES, CheckPlan
+    from rebalance.properties.verdict import Level
+
+    seed = options.seed
+    if seed is None:
+        seed = 0 if options.profile in ("smoke", "ci") else int.from_bytes(os.urandom(4))
+    today = date.today()
+    return CheckPlan(
+        clauses=clauses(options.clause),
+        protocols=None if options.protocol == "auto" else protocols(options),
+        profile=PROFILES[options.profile],
+        seed=seed,
+        level=Level(options.level),
+        budget=options.time_limit,
+        fail_fast=options.fail_fast,
+        expected=lambda key: match(expected, key, today) is not None,
+    )
+
+
+def _known(given: list[str], name: str) -> tuple[KnownFailure, ...]:
+    from rebalance.gate.check import known
+
+    with usage_errors(ValueError, OSError):
+        return known.read(given, name)
+
+
+def _report(
+    result: Result, formats: Sequence[str], directory: Path | None, options: argparse.Namespace
+) -> None:
+    from rebalance.gate.report import data
+    from rebalance.gate.report.ci import ci_reports
+    from rebalance.gate.report.html import check as page
+    from rebalance.gate.report.terminal import check as text
+
+    result = replace(result, run_dir=str(directory or ""), page=reports.page(directory, formats))
+    if "text" in formats:
+        shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
+        print_out(shown.rstrip("\n"))
+    own = {
+        "text": partial(text.render, result),
+        "json": partial(data.render, result),
+        "html": partial(page.render, result),
+    }
+    noted = "text" not in formats
+    reports.finish(lambda: ci_reports.result(result), directory, formats, own, options, noted=noted)
+
+
+def _try_adapter(target: Target, options: argparse.Namespace) -> int:
+    from rebalance.gate.targets.smoke import smoke
+
+    limits = {"call_seconds": options.call_seconds, "memory_mib": options.memory_mib}
+    steps = smoke(target, options.validate, **limits)
+    for step in steps:
+        lines = [f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]
+        print_out("\n      ".join(map(clean, lines)))
+    return 0 if all(step.ok for step in steps) else 1

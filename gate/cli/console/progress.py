@@ -1,0 +1,106 @@
+"""One line that says how far a long job is and how long the rest will take, on a terminal only."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+EVERY = 0.3
+"""Seconds between two lines."""
+
+Line = Callable[[], str]
+"""Makes the line; asked only when one is shown."""
+
+
+def quiet(options: argparse.Namespace) -> bool:
+    """Whether no progress is shown: nobody looks, or nobody wants it."""
+    return options.no_progress or not sys.stderr.isatty()
+
+
+def draw(line: str = "") -> None:
+    """Put ``line`` in place of the progress line, which is on stderr; nothing takes it away."""
+    print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def progress(options: argparse.Namespace) -> Iterator[Callable[[Line], None]]:
+    """A function that shows a line, a few times a second at most; the line goes away in the end."""
+    if quiet(options):
+        yield lambda line: None
+        return
+    shown = 0.0
+
+    def show(line: Line) -> None:
+        nonlocal shown
+        if time.monotonic() - shown >= EVERY:
+            shown = time.monotonic()
+            draw(line())
+
+    try:
+        yield show
+    finally:
+        if shown:
+            draw()
+
+
+@contextlib.contextmanager
+def polled(options: argparse.Namespace, line: Line) -> Iterator[None]:
+    """Show ``line`` again and again meanwhile: for jobs that do not say themselves how far they are."""
+    if quiet(options):
+        yield
+        return
+    ended = threading.Event()
+
+    def show() -> None:
+        while not ended.wait(EVERY):
+            draw(line())
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(5)
+        draw()
+
+
+class Counter:
+    """How many of a number of things are done, since when, and how long the rest will take."""
+
+    def __init__(self, noun: str, done: int = 0) -> None:
+        self.noun, self.before, self.began = noun, done, time.monotonic()
+
+    def line(self, done: int, total: int) -> str:
+        """The line; ``done`` counts what was done before, the estimate is of this run."""
+        return counted(self.noun, done, total, self.before, time.monotonic() - self.began)
+
+
+def counted(noun: str, done: int, total: int, before: int, seconds: float) -> str:
+    """So many of ``total``, ``done - before`` of them in so many seconds.
+
+    >>> counted("scenarios", 40_000, 100_000, 0, 10.0)
+    '40,000 of 100,000 scenarios, 4,000/s, about 15 s left'
+    >>> counted("scenarios", 40_000, 100_000, 40_000, 0.1)
+    '40,000 of 100,000 scenarios'
+    """
+    text = f"{done:,} of {total:,} {noun}"
+    if done <= before or seconds <= 0:
+        return text
+    rate = (done - before) / seconds
+    return f"{text}, {rate:,.0f}/s, about {span((total - done) / rate)} left"
+
+
+def span(seconds: float) -> str:
+    """A stretch of time, roughly.
+
+    >>> span(15), span(150), span(9000)
+    ('15 s', '2 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,41 @@
+"""What members and coordinators behave like, and which faults may happen, on the command line."""
+
+from __future__ import annotations
+
+import argparse
+
+from rebalance.gate.cli.console.terminal import UsageError, usage_errors
+from rebalance.gate.cli.shared.values import comma_separated
+
+AS_SPECIFIED = "as-specified"
+
+
+def releases(options: argparse.Namespace) -> tuple[str, ...]:
+    """The releases that ``--release`` names, in order; as specified where it is not given.
+
+    Raises UsageError for one that is not known, as ``--broker`` too.
+    """
+    from rebalance.model.bugs.profiles import broker, client
+
+    named = tuple(name for several in options.release for name in several)
+    if options.release and not named:
+        raise UsageError("--release names no release")
+    with usage_errors(ValueError):
+        for name in named:
+            client(name)
+        broker(options.broker)
+    return named or (AS_SPECIFIED,)
+
+
+def faults(text: str | None) -> tuple[str, ...] | None:
+    """The kinds of faults that ``--faults`` names; None where it is not given. Raises UsageError."""
+    from rebalance.model.protocol.group import FAULTS
+
+    if text is None:
+        return None
+    if text in ("all", "none"):
+        return FAULTS if text == "all" else ()
+    wanted = [word.replace("-", " ") for word in comma_separated(text)]
+    if unknown := [word for word in wanted if word not in FAULTS]:
+        raise UsageError(f"--faults: no fault {unknown[0]!r}; there are: {', '.join(FAULTS)}; all; none")
+    return tuple(fault for fault in FAULTS if fault in wanted)

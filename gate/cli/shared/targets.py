@@ -1,0 +1,58 @@
+"""Targets on the command line: which one, and a conversation with it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rebalance.gate.cli.console.terminal import usage_errors
+from rebalance.gate.cli.shared import java
+
+if TYPE_CHECKING:
+    from rebalance.gate.targets.resolve import Target
+    from rebalance.gate.targets.session import Session
+    from rebalance.model.values import RebalanceProtocol
+    from rebalance.properties.assignors.clause import Clause
+
+
+def target_of(options: argparse.Namespace) -> Target:
+    """What TARGET with its options, or the command after ``--``, names. Raises UsageError."""
+    return resolved(java.spec(options.target, options), options.command)
+
+
+def resolved(spec: str | None, command: Sequence[str] = ()) -> Target:
+    """The target that is spelled so. Raises UsageError."""
+    from rebalance.gate.targets.resolve import TargetError, resolve
+
+    with usage_errors(TargetError):
+        return resolve(spec, command)
+
+
+@contextlib.contextmanager
+def session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
+    """A conversation within the limits of the options. Raises UsageError where the target does not start."""
+    from rebalance.gate.targets.resolve import TargetError
+    from rebalance.gate.targets.session import Session
+
+    with usage_errors(TargetError):
+        started = Session(target, options.call_seconds, memory_mib=options.memory_mib).__enter__()
+    with contextlib.closing(started):
+        yield started
+
+
+def clauses(paths: Sequence[str]) -> tuple[Clause, ...]:
+    """The clauses of assignors that ``--clause`` names. Raises UsageError."""
+    from rebalance.properties.assignors.clauses import select
+
+    with usage_errors(ValueError, option="--clause"):
+        return tuple(select(paths))
+
+
+def protocols(options: argparse.Namespace) -> tuple[RebalanceProtocol, ...]:
+    """The protocols that ``--protocol`` names."""
+    from rebalance.model.values import RebalanceProtocol
+
+    every = tuple(RebalanceProtocol)
+    return every if options.protocol == "auto" else (RebalanceProtocol(options.protocol),)

@@ -1,0 +1,42 @@
+"""Traces on the command line: found by what names them, and saved with a word about where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rebalance.gate.cli.console.terminal import ROOT, print_err, usage_errors
+
+if TYPE_CHECKING:
+    from rebalance.explore.groups.runs import SavedRun
+
+
+def found(names: Sequence[str]) -> list[Path]:
+    """The files that ids, files and directories name. Raises UsageError."""
+    from rebalance.gate.traces import files
+
+    with usage_errors(LookupError, ValueError, OSError):
+        return [path for name in names for path in files.find(name, ROOT)]
+
+
+def directory(out: Path | None) -> Path:
+    """Where traces go: ``out``, or that of failures, whose root is made. Raises OSError."""
+    from rebalance.gate.traces import files
+
+    if out is None:
+        files.make_root(ROOT)
+    return out or ROOT / files.FAILURES
+
+
+def save_runs(saved: Iterable[SavedRun], out: Path | None) -> dict[str, str]:
+    """Save runs of the group; id -> path. What cannot be written does not cost the verdict."""
+    from rebalance.gate.traces import runs
+
+    paths: dict[str, str] = {}
+    try:
+        for one in saved:
+            paths[runs.run_id(one)] = str(runs.save(one, directory(out)))
+    except OSError as error:
+        print_err(f"the traces cannot be saved: {error}")
+    return paths
