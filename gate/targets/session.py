@@ -10,7 +10,6 @@ import contextlib
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import starmap
@@ -38,9 +37,6 @@ from rebalance.gate.targets.resolve import Target, TargetError, adopt, describe
 from rebalance.live.processes.child import Child, Gone
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
-
-AssignmentQuestion = tuple[RebalanceProtocol, Cluster, GroupSubscription]
-"""What one ``assign`` asks."""
 
 Observer = Callable[[str, bytes], None]
 """Called with ``">"`` and each request line, ``"<"`` and each reply line."""
@@ -114,7 +110,10 @@ class Session:
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask for one assignment."""
-        return self.many([(protocol, cluster, group)])[0]
+        seq = self._next()
+        request = (seq, assign_request(seq, protocol, cluster, group, self.history))
+        (outcome,) = self._exchange([request], decode_assignment)
+        return outcome if isinstance(outcome, Failure) else Answer(*outcome[0], outcome[1])
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask the same of a second process, as another leader would: one that was asked nothing else, and
@@ -130,21 +129,6 @@ class Session:
             return self.assign(protocol, cluster, group)
         self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
         return self._twin.assign(protocol, cluster, group)
-
-    def many(self, questions: Iterable[AssignmentQuestion]) -> list[Reply]:
-        """Ask for several assignments at once, which saves waiting; one reply for each, in order.
-
-        When the target fails on one of them, the first that it left unanswered gets the failure, and the
-        questions after it are put again to a new process.
-        """
-        # Our own host does not read the bytes; who listens hears the whole protocol.
-        metadata = self._observe is not None or not self.target.hosted
-        requests = []
-        for question in questions:
-            seq = self._next()
-            requests.append((seq, assign_request(seq, *question, self.history, metadata)))
-        outcomes = self._exchange(requests, decode_assignment)
-        return [o if isinstance(o, Failure) else Answer(*o[0], o[1]) for o in outcomes]
 
     def user_data(
         self, owned: Partitions, generation: int, asker: Asker | None = None
@@ -186,7 +170,7 @@ class Session:
         for owned, generation, asker in questions:
             seq = self._next()
             requests.append((seq, user_data_request(seq, owned, generation, asker, self.history)))
-        outcomes = self._exchange(requests, decode_user_data, past_failure=False)
+        outcomes = self._exchange(requests, decode_user_data)
         return _until_failure(o if isinstance(o, Failure) else o[0] for o in outcomes)
 
     def renew(self) -> None:
@@ -245,28 +229,27 @@ class Session:
         return outcome[0]
 
     def _exchange(
-        self, requests: Sequence[_Request], decode: _Decode[_T], *, past_failure: bool = True
+        self, requests: Sequence[_Request], decode: _Decode[_T]
     ) -> list[tuple[_T, float] | Failure]:
-        """Send all requests and read all replies, each with its seconds. Start over behind a request that
-        ends the process, or, not to go ``past_failure``, end there."""
-        waiting = deque(requests)
+        """Send all requests and read the replies, each with its seconds, up to one that ends the process."""
+        if not requests:
+            return []
         self._used = True
-        outcomes: list[tuple[_T, float] | Failure] = []
         try:
-            while waiting and (past_failure or not (outcomes and isinstance(outcomes[-1], Failure))):
-                if self._child is None and self._lost is None:
-                    outcome = self._start()
-                    self._lost = _restart_failure(outcome) if isinstance(outcome, Failure) else None
-                if self._lost:
-                    return outcomes + [self._lost] * len(waiting)
-                self._send(*(line for _, line in waiting))
-                while waiting and self._child:
-                    seq, _ = waiting.popleft()
+            if self._child is None and self._lost is None:
+                outcome = self._start()
+                self._lost = _restart_failure(outcome) if isinstance(outcome, Failure) else None
+            if self._lost:
+                return [self._lost]
+            self._send(*(line for _, line in requests))
+            outcomes: list[tuple[_T, float] | Failure] = []
+            for seq, _ in requests:
+                if self._child:
                     outcomes.append(self._hear(seq, self.call_seconds, decode))
+            return outcomes
         except BaseException:  # ours or the user's interrupt: replies may be under way
             self._end()
             raise
-        return outcomes
 
     def _send(self, *lines: bytes) -> None:
         assert self._child
@@ -368,10 +351,6 @@ class InProcess:
 
     again = assign
     """There is no second process: the same one is asked."""
-
-    def many(self, questions: Iterable[AssignmentQuestion]) -> list[Reply]:
-        """Ask for several assignments, one after the other."""
-        return [self.assign(*question) for question in questions]
 
     def user_data(
         self, owned: Partitions, generation: int, asker: Asker | None = None

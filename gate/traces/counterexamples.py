@@ -85,11 +85,6 @@ class Trace:
         return trace_id(self.clause.id, self.target.spec, self.scenario)
 
     @property
-    def target_spec(self) -> str:
-        """What to replay it on, as ``--target`` takes it."""
-        return self.target.spec
-
-    @property
     def protocol(self) -> RebalanceProtocol:
         """The protocol under which it is replayed."""
         return self.scenario.protocol

@@ -422,7 +422,7 @@ def test_cannot_be_started_again(session, tmp_path):
     opened = session(*program("once", str(tmp_path / "ran")))
     assert isinstance(ask(opened, GOOD), Answer)
     assert ask(opened, BAD).message == "ended with exit status 6 instead of answering"
-    failure, again = opened.many([(COOPERATIVE, CLUSTER, GOOD)] * 2)
+    failure, again = ask(opened, GOOD), ask(opened, GOOD)
     assert failure == again
     assert (failure.kind, "cannot be started again: ended with exit" in failure.message) == ("crash", True)
     assert opened.starts == 2
@@ -473,18 +473,17 @@ def test_does_not_start(session, mode, texts):
 
 
 @pytest.mark.parametrize("spec", ["hostile_assignors:os_exit", "hostile_assignors:returns_none"])
-def test_many_blames_exactly_the_bad_one(session, spec):
+def test_only_the_bad_question_fails(session, spec):
     opened = session(spec)
     groups = [{f"m{i}": GOOD["A"]} for i in range(9)]
     for index in (2, 6):
         groups[index] = BAD
-    replies = opened.many([(COOPERATIVE, CLUSTER, group) for group in groups])
+    replies = [ask(opened, group) for group in groups]
     assert [isinstance(reply, Failure) for reply in replies] == [group is BAD for group in groups]
     for group, reply in zip(groups, replies, strict=True):
         if group is not BAD:
             assert reply.assignment == {next(iter(group)): (T0, T1)}
     assert opened.starts == (3 if spec.endswith("exit") else 1)
-    assert opened.many([]) == []
 
 
 def test_user_data_of_several_members_ends_at_a_failure(session):
@@ -553,13 +552,13 @@ def test_an_answer_given_again_to_another_request_is_no_answer(session):
 
 
 @pytest.mark.slow
-def test_many_larger_than_the_pipes(session):
-    """Requests and replies of more than a pipe holds, both ways at once."""
-    opened = session("hostile_assignors:hang")
-    big = Cluster.of({"t": 5000})
-    questions = [(COOPERATIVE, big, {f"m{i}": GOOD["A"]}) for i in range(40)]
-    for number, reply in enumerate(opened.many(questions)):
-        assert len(reply.assignment[f"m{number}"]) == 5000
+def test_requests_larger_than_the_pipes(session):
+    """Requests of more than a pipe holds, and as many replies as are awaited at once."""
+    big = Cluster.of({"t": 50_000})
+    assert isinstance(session("hostile_assignors:hang").assign(COOPERATIVE, big, GOOD), Answer)
+    many = tuple(TopicPartition("t", index) for index in range(500))
+    questions = [UserDataQuestion(many, generation) for generation in range(200)]
+    assert len(session("hostile_assignors:Reporting").user_data_of(questions)) == 200
 
 
 # --- in this process -------------------------------------------------------------------------------------
@@ -582,7 +581,7 @@ def test_in_process_says_the_same(name, kind, text, detail):
         assert (failure.kind, text in failure.message, detail in failure.detail) == (kind, True, True), (
             failure
         )
-        (reply,) = opened.many([(COOPERATIVE, CLUSTER, GOOD)])
+        reply = ask(opened, GOOD)
         assert isinstance(reply, Answer), reply
         assert reply.assignment == {"A": (T0, T1)}
 

@@ -181,7 +181,7 @@ def test_a_short_file_written_by_hand_is_enough(tmp_path):
         clause=CLAUSES["assign/1"], target=TargetInfo(spec="range", name=""), scenario=scenario()
     )
     assert replace(read, path=None) == expected
-    assert (read.protocol, read.target_spec) == (COOPERATIVE, "range")
+    assert (read.protocol, read.target.spec) == (COOPERATIVE, "range")
 
 
 def test_hostile_names_read_back(tmp_path):
