@@ -556,7 +556,7 @@ def test_requests_larger_than_the_pipes(session):
     """Requests of more than a pipe holds, and as many replies as are awaited at once."""
     big = Cluster.of({"t": 50_000})
     assert isinstance(session("hostile_assignors:hang").assign(COOPERATIVE, big, GOOD), Answer)
-    many = tuple(TopicPartition("t", index) for index in range(500))
+    many = tuple(TopicPartition("t", index) for index in range(200))
     questions = [UserDataQuestion(many, generation) for generation in range(200)]
     assert len(session("hostile_assignors:Reporting").user_data_of(questions)) == 200
 
