@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from rebalance.explore.engine.memo import Columns, Remark
 from rebalance.explore.engine.search import DEADLOCK, Graph, ModelTrace
 from rebalance.explore.engine.space import BLOCK, Candidates, Space
 from rebalance.explore.engine.visited import Hashes, Index
-from rebalance.model.machine import Event, State
+from rebalance.model.machine import State
 
 
 class LevelHistory:
@@ -126,22 +126,14 @@ def leading(
 def follow(space: Space, ways: Sequence[Hashes], clause: str) -> Iterator[ModelTrace]:
     """Every trace through states whose hashes are in ``ways``, sorted, for each depth; the last step may
     break or show ``clause`` instead."""
-    rules = space.rules
-    steps = [rule for rule in rules.each_step if rule.clause == clause]
-    sometimes = [rule for rule in rules.sometimes if rule.clause == clause]
     met: dict[State, int] = {}
-
-    def shows(event: Event, seen: tuple[Hashable, ...]) -> bool:
-        return any(rule.breach(event, seen) is not None for rule in steps) or any(
-            rule.shows(event, seen) for rule in sometimes
-        )
 
     def on_way(state: State, here: int) -> bool:
         if state not in met:
             met[state] = space.key(state)
         return bool(_among(np.array([met[state]], np.uint64), ways[here])[0])
 
-    return unfold(space.machine, len(ways) - 1, on_way, shows)
+    return unfold(space.machine, len(ways) - 1, on_way, space.rules.about(clause).concerns)
 
 
 def _among(hashes: Hashes, some: Hashes) -> NDArray[np.bool_]:

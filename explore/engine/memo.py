@@ -188,10 +188,9 @@ class ActionTable:
         self.delta.extend(delta)
 
     def _remark(self, event: Event, seen: tuple[Value, ...]) -> int:
-        sentences = [(rule.clause, rule.breach(event, seen)) for rule in self.rules.each_step]
-        breaches = tuple((clause, sentence) for clause, sentence in sentences if sentence is not None)
-        shows = tuple(rule.clause for rule in self.rules.sometimes if rule.shows(event, seen))
-        return self.remarks.id(Remark(breaches, shows)) if breaches or shows else 0
+        return self.remarks.id(
+            Remark(tuple(self.rules.at_step(event, seen)), tuple(self.rules.shown(event, seen)))
+        )
 
 
 class AlwaysTable:

@@ -6,14 +6,15 @@ Breadth-first over normal forms, one state after the other, every action called 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from rebalance.explore.engine.backtrace import Shows, unfold
 from rebalance.explore.engine.memory import resident
 from rebalance.explore.engine.search import DEADLOCK, Exploration, Graph, Limits, ModelTrace, Stop
 from rebalance.explore.engine.tally import Tally
-from rebalance.model.machine import Event, Machine, State
+from rebalance.model.machine import Machine, State
 from rebalance.properties.group.rules import Rules
 
 NO_LIMITS = Limits()
@@ -63,13 +64,10 @@ def _next_level(
         for action in dict.fromkeys(taken):
             tally.take(action, 1, taken.count(action))
         for event, outcome in outcomes:
-            for step in rules.each_step:
-                sentence = step.breach(event, outcome.seen)
-                if sentence is not None:
-                    tally.breach(step.clause, sentence, depth)
-            for sometimes in rules.sometimes:
-                if sometimes.shows(event, outcome.seen):
-                    tally.witness(sometimes.clause, depth)
+            for clause, sentence in rules.at_step(event, outcome.seen):
+                tally.breach(clause, sentence, depth)
+            for clause in rules.shown(event, outcome.seen):
+                tally.witness(clause, depth)
             after = machine.normal(machine.apply(state, event, outcome))
             if after not in seen:
                 seen.add(after)
@@ -79,10 +77,8 @@ def _next_level(
 
 def _check(machine: Machine, rules: Rules, states: list[State], tally: Tally, depth: int) -> None:
     for state in states:
-        for rule in rules.always:
-            sentence = rule.breach(*(machine.look(state, view) for view in rule.views))
-            if sentence is not None:
-                tally.breach(rule.clause, sentence, depth)
+        for clause, sentence in rules.in_state(partial(machine.look, state)):
+            tally.breach(clause, sentence, depth)
 
 
 class PlainHistory:
@@ -93,20 +89,15 @@ class PlainHistory:
 
     def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
         """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
-        machine, always = self.machine, [rule for rule in self.rules.always if rule.clause == clause]
+        machine, rules = self.machine, self.rules.about(clause)
 
         def goal(state: State) -> bool:
             if clause == DEADLOCK:
                 return next(machine.outcomes(state), None) is None
-            return any(r.breach(*(machine.look(state, v) for v in r.views)) is not None for r in always)
-
-        def shows(event: Event, seen: tuple[Hashable, ...]) -> bool:
-            return any(
-                rule.breach(event, seen) is not None for rule in self.rules.each_step if rule.clause == clause
-            ) or any(rule.shows(event, seen) for rule in self.rules.sometimes if rule.clause == clause)
+            return any(rules.in_state(partial(machine.look, state)))
 
         last = self.levels[depth] if depth < len(self.levels) else []
-        return self._traces({state for state in last if goal(state)}, depth, shows)
+        return self._traces({state for state in last if goal(state)}, depth, rules.concerns)
 
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Every shortest trace to the state with this index."""

@@ -80,7 +80,7 @@ def play(run: SavedRun) -> Played:
     state, after = built.initial[0], 0
     for after, (reached, outcome) in enumerate(built.replay(run.events), 1):
         state = reached
-        since = quiet(built, run.events[:after]) if judge.bounded else ()
+        since = quiet(built, run.events[:after]) if judge.rules.bounded else ()
         step = judge.step(run.events[after - 1], outcome.seen)
         for broken in (*step, *judge.state(state), *judge.run(since)):
             return Played(broken.sentence, after)

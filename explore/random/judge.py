@@ -26,12 +26,9 @@ class Judge:
 
     def __init__(self, machine: Machine, rules: Rules, only: str | None = None) -> None:
         self.machine = machine
-        self._always = [rule for rule in rules.always if only in (None, rule.clause)]
-        self._each_step = [rule for rule in rules.each_step if only in (None, rule.clause)]
-        self._finally = [rule for rule in rules.finally_ if only in (None, rule.clause)]
-        self.bounded = [rule for rule in rules.bounded if only in (None, rule.clause)]
+        self.rules = rules if only is None else rules.about(only)
         self._known: dict[tuple[int, tuple[Value, ...]], str | None] = {}
-        self._positions = [self._read(rule.views) for rule in self._always]
+        self._positions = [self._read(rule.views) for rule in self.rules.always]
 
     def _read(self, views: Sequence[str]) -> tuple[int, ...]:
         machine = self.machine
@@ -39,7 +36,7 @@ class Judge:
 
     def state(self, state: State) -> Iterator[Broken]:
         """The ``Always`` rules that do not hold in ``state``."""
-        for number, rule in enumerate(self._always):
+        for number, rule in enumerate(self.rules.always):
             key = (number, tuple([state[position] for position in self._positions[number]]))
             if key not in self._known:
                 self._known[key] = rule.breach(*[self.machine.look(state, view) for view in rule.views])
@@ -49,21 +46,18 @@ class Judge:
 
     def step(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[Broken]:
         """The ``EachStep`` rules that do not hold at a step."""
-        for rule in self._each_step:
-            sentence = rule.breach(event, seen)
-            if sentence is not None:
-                yield Broken(rule.clause, sentence)
+        return (Broken(*found) for found in self.rules.at_step(event, seen))
 
     def run(self, since_fault: Sequence[Event]) -> Iterator[Broken]:
         """The ``Bounded`` rules that a run breaks with its steps since the last fault."""
-        for rule in self.bounded:
+        for rule in self.rules.bounded:
             if sum(map(rule.counts, since_fault)) > rule.most:
                 yield Broken(rule.clause, f"{rule.most + 1} steps without a fault count, {rule.most} may")
 
     def rest(self, state: State, outcomes: Iterable[tuple[Event, Outcome]]) -> Iterator[Broken]:
         """The ``Finally`` rules that a run breaks by ending in ``state``; ``outcomes`` is what can happen."""
-        if self._finally and ends(self.machine, state, outcomes):
-            for rule in self._finally:
+        if self.rules.finally_ and ends(self.machine, state, outcomes):
+            for rule in self.rules.finally_:
                 if not rule.holds(*[self.machine.look(state, view) for view in rule.views]):
                     yield Broken(rule.clause, "the run ends in a state in which the goal does not hold")
 

@@ -94,7 +94,7 @@ class _Run:
     ) -> bool:
         if event is not None and outcome is not None and any(self.judge.step(event, outcome.seen)):
             return True
-        if self.judge.bounded and any(self.judge.run(quiet(self.machine, taken))):
+        if self.judge.rules.bounded and any(self.judge.run(quiet(self.machine, taken))):
             return True
         return self.state_broken(state)
 
@@ -198,7 +198,7 @@ def _quicker(
             if len(came) > states:
                 return best, False
         frontier = beyond
-    return best, position == 0 and not judge.bounded and best == trace
+    return best, position == 0 and not judge.rules.bounded and best == trace
 
 
 def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[State, tuple[Event, ...]]:

@@ -119,7 +119,7 @@ def _onward(
     for event, outcome in outcomes:
         sight.step(event, outcome)
         after = judge.machine.normal(judge.machine.apply(state, event, outcome))
-        run = quiet(judge.machine, [*events, event]) if judge.bounded else ()
+        run = quiet(judge.machine, [*events, event]) if judge.rules.bounded else ()
         yield event, after, (*judge.step(event, outcome.seen), *judge.state(after), *judge.run(run))
 
 
@@ -143,7 +143,7 @@ def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, s
         sight.step(event, outcome)
         events.append(event)
         state = machine.normal(machine.apply(state, event, outcome))
-        run = quiet(machine, events) if judge.bounded else ()
+        run = quiet(machine, events) if judge.rules.bounded else ()
         broken = (*judge.step(event, outcome.seen), *judge.state(state), *judge.run(run))
     return Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
 
@@ -161,7 +161,7 @@ class _Sight:
 
     def __init__(self, machine: Machine, rules: Rules) -> None:
         self._taken = {(action.name, action.who): [0, 0] for action in machine.actions}
-        self._sometimes = rules.sometimes
+        self._rules = rules
         self._witnesses = {rule.clause: 0 for rule in rules.sometimes}
         self.distinct = self._generated = self._depth = 0
 
@@ -179,8 +179,8 @@ class _Sight:
 
     def step(self, event: Event, outcome: Outcome) -> None:
         """A step that was taken."""
-        for rule in self._sometimes:
-            self._witnesses[rule.clause] += rule.shows(event, outcome.seen)
+        for clause in self._rules.shown(event, outcome.seen):
+            self._witnesses[clause] += 1
 
     def coverage(self) -> Coverage:
         """All of it."""

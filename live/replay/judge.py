@@ -18,9 +18,7 @@ class ReplayJudge:
 
     def __init__(self, scene: ReplayScene) -> None:
         self.scene = scene
-        every = rules(scene.setup)
-        self.each_step = [rule for rule in every.each_step if rule.clause in OBSERVABLE_CLAUSES]
-        self.always = [rule for rule in every.always if rule.clause in OBSERVABLE_CLAUSES]
+        self.rules = rules(scene.setup).about(*OBSERVABLE_CLAUSES)
 
     def judge(self, step: ReplayStep, seen: tuple[Any, ...]) -> None:
         """Ask the clauses about ``seen`` and about what each client has now; a sentence counts once."""
@@ -28,15 +26,12 @@ class ReplayJudge:
         values: dict[str, Any] = {}
         for client in self.scene.clients:
             values |= self._views(step, client)
-        sentences = [(rule.clause, rule.breach(step.event, seen)) for rule in self.each_step]
-        sentences += [
-            (rule.clause, rule.breach(*(values[view] for view in rule.views))) for rule in self.always
-        ]
+        found = (*self.rules.at_step(step.event, seen), *self.rules.in_state(values.__getitem__))
         known = {(one.clause, one.sentence) for one in result.broken}
         result.broken += [
             BrokenClause(clause, step.number, sentence)
-            for clause, sentence in sentences
-            if sentence is not None and (clause, sentence) not in known
+            for clause, sentence in found
+            if (clause, sentence) not in known
         ]
         result.shown.append(
             {

@@ -7,7 +7,7 @@ representation, so every engine, the Hypothesis machine and the replay of a trac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 from rebalance.model.machine import Event, Value
@@ -60,5 +60,28 @@ class Rules(NamedTuple):
     finally_: tuple[Finally, ...] = ()
     bounded: tuple[Bounded, ...] = ()
 
+    def about(self, *clauses: str) -> Rules:
+        """Those of ``clauses``."""
+        return Rules._make(tuple(rule for rule in kind if rule.clause in clauses) for kind in self)
 
-__all__ = ["Always", "Bounded", "EachStep", "Finally", "Rules", "Sometimes", "Value"]
+    def in_state(self, look: Callable[[str], Value]) -> Iterator[tuple[str, str]]:
+        """Clause and sentence of each ``Always`` that fails in a state; ``look`` gives its views by name."""
+        for rule in self.always:
+            sentence = rule.breach(*map(look, rule.views))
+            if sentence is not None:
+                yield rule.clause, sentence
+
+    def at_step(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[tuple[str, str]]:
+        """Clause and sentence of each ``EachStep`` that fails at a step."""
+        for rule in self.each_step:
+            sentence = rule.breach(event, seen)
+            if sentence is not None:
+                yield rule.clause, sentence
+
+    def shown(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[str]:
+        """The witnesses that a step shows."""
+        return (rule.clause for rule in self.sometimes if rule.shows(event, seen))
+
+    def concerns(self, event: Event, seen: tuple[Hashable, ...]) -> bool:
+        """Whether a step breaks or shows anything."""
+        return any(self.at_step(event, seen)) or any(self.shown(event, seen))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from rebalance.model.assignor import Promise
@@ -330,16 +331,12 @@ class _Judged:
 
     def broken(self, event: Event, outcome: Outcome, state: State, clause: str = "") -> str | None:
         """What the clause says of a step and of the state that it leads to."""
-        clause = clause or self._clause
-        sentences = [
-            step.breach(event, outcome.seen) for step in self._rules.each_step if step.clause == clause
-        ]
-        sentences += [
-            rule.breach(*(self.built.look(state, view) for view in rule.views))
-            for rule in self._rules.always
-            if rule.clause == clause
-        ]
-        return next((sentence for sentence in sentences if sentence is not None), None)
+        rules_about = self._rules.about(clause or self._clause)
+        found = (
+            *rules_about.at_step(event, outcome.seen),
+            *rules_about.in_state(partial(self.built.look, state)),
+        )
+        return next((sentence for _, sentence in found), None)
 
     def _play(self, events: Sequence[Event]) -> Iterator[tuple[Event, Outcome, State]]:
         """Each event with its outcome and the state after, as far as they are possible."""

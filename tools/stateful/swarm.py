@@ -105,13 +105,7 @@ def only(rules: Rules, clause: str | None) -> Rules:
     """
     if clause is None:
         return rules
-    found = Rules(
-        always=tuple(rule for rule in rules.always if rule.clause == clause),
-        each_step=tuple(rule for rule in rules.each_step if rule.clause == clause),
-        sometimes=rules.sometimes,
-        finally_=tuple(rule for rule in rules.finally_ if rule.clause == clause),
-        bounded=tuple(rule for rule in rules.bounded if rule.clause == clause),
-    )
+    found = rules.about(clause)._replace(sometimes=rules.sometimes)
     if not (found.always or found.each_step or found.finally_ or found.bounded):
         raise ValueError(f"no rule of this setup is about {clause!r}")
     return found
