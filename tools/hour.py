@@ -4,8 +4,8 @@
 ``--seconds`` for each client on each cluster, into ``--into``; what is there already counts, so it goes on
 where it was stopped. Then ``rebalance conform`` is asked of each recording, and everything is written to
 docs/results/recorded-hour.md. ``python -m tools.hour DIR`` does that with recordings made before, in
-directories CLIENT-CLUSTER-SEED. Exit 1 if something has no reviewed cause (``live/conformance/diagnoses.py``,
-``live/conformance/deviations.py``), of which the page says UNEXPLAINED, or was not decided; or if a run left
+directories CLIENT-CLUSTER-SEED. Exit 1 if something has no reviewed cause (``live/conformance/clients``),
+of which the page says UNEXPLAINED, or was not decided; or if a run left
 no recording.
 """
 
@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.cli.commands.conform import data as answer_out
-from rebalance.live.conformance.deviations import DEVIATIONS
-from rebalance.live.conformance.diagnoses import DIAGNOSES, Diagnosis, FindingContext, diagnosis
-from rebalance.live.conformance.logs import Choices, LogError, ask, build_question, read
+from rebalance.live.conformance.ask import ask
+from rebalance.live.conformance.clients.table import DEVIATIONS, DIAGNOSES, diagnosis
+from rebalance.live.conformance.clients.traits import Diagnosis, FindingContext
+from rebalance.live.conformance.log import LogError, read
+from rebalance.live.conformance.question import Choices, build_question
 from rebalance.live.record.judge import QuiescencePoint, judge
 from rebalance.live.record.request import Request
 from rebalance.live.record.request import clients as parsed
@@ -270,7 +272,7 @@ _VIOLATIONS = """What `rebalance record` reports as safety or liveness, by kind.
 
 | client | cluster | check | cause | findings | runs | smallest | file |
 |---|---|---|---|---|---|---|---|"""  # noqa: E501
-_CONFORMANCE = """The model's member is the Java client's. Where a client does something else, `rebalance conform` has it as a step of its own, with its reason (`live/conformance/deviations.py`); a run that needs one is explained, and says so.
+_CONFORMANCE = """The model's member is the Java client's. Where a client does something else, `rebalance conform` has it as a step of its own, with its reason (`live/conformance/clients/`); a run that needs one is explained, and says so.
 
 | client | finding | what it does | what shows it | runs | times |
 |---|---|---|---|---|---|"""  # noqa: E501

@@ -27,8 +27,9 @@ class ReleaseProfile:
     """One release. ``decisions`` are ids of ``rebalance.model.bugs.decisions``.
 
     ``switches`` are those of ``rebalance.model.bugs.switches`` for its cooperative-sticky assignor, in the
-    order to apply them. ``metadata_version`` is the highest subscription version it writes (0: a broker,
-    none); ``user_data_generation`` whether its CooperativeStickyAssignor writes one there (KAFKA-12984).
+    order to apply them. ``metadata_version`` is the highest subscription version it writes (0 of a
+    broker: none); ``user_data_generation`` whether its CooperativeStickyAssignor writes one there
+    (KAFKA-12984).
     """
 
     name: str
@@ -94,9 +95,10 @@ def _other(
     name: str,
     product: str,
     release: Version,
-    metadata_version: Literal[1, 3],
+    metadata_version: Literal[0, 1, 3],
     notes: str,
     also: Mapping[str, str] | None = None,
+    default_assignors: tuple[str, ...] = ("range", "roundrobin"),
 ) -> ReleaseProfile:
     """A client that is not Java: its own entries, and ``also`` (id -> how it was found to have it)."""
     read = also or {}
@@ -105,7 +107,7 @@ def _other(
         kind="client",
         decisions=decisions_in(product, release) | {id_ for id_ in read if id_ in DECISIONS},
         switches=(*switches_in(product, release), *(id_ for id_ in read if id_ not in DECISIONS)),
-        default_assignors=("range", "roundrobin"),
+        default_assignors=default_assignors,
         metadata_version=metadata_version,
         user_data_generation=False,
         notes="; ".join([notes, *(f"{id_}: {reason}" for id_, reason in read.items())]),
@@ -122,6 +124,17 @@ KAFKA_PYTHON_READ: dict[str, str] = {
 }
 """What kafka-python 3.0.12 was found to do in its own code, each by the id of a switch that others have an
 entry for."""
+
+AIOKAFKA_READ: dict[str, str] = {
+    "lost_as_revoked": "a listener has no on_partitions_lost; _on_join_prepare revokes what was owned",
+    "clear_before_leave_prepare": "close and unsubscribe call no listener",
+    "no_heartbeat_in_completing": "ensure_active_group, the heartbeat is off from JoinGroup until the "
+    "callbacks",
+    "commit_illegal_generation_always_lost": "_do_commit_offsets, a refused commit resets in whatever state",
+    "static_forgets_id": "_maybe_leave_group resets, and sends LeaveGroup if dynamic",
+    "static_leader_returns_as_follower": "JoinGroup is sent in version 5 at most, KIP-814 needs 9",
+}
+"""What aiokafka 0.14.0 was found to do in its own code (consumer/group_coordinator.py), as above."""
 
 _CLIENTS = (
     ReleaseProfile(name=AS_SPECIFIED, kind="client", decisions=frozenset(), switches=(),
@@ -149,6 +162,10 @@ _CLIENTS = (
     _other(
         "kafka-python", "kafka-python", version("3.0.12"), 1,
         "cooperative-sticky is COOPERATIVE only (K3)", KAFKA_PYTHON_READ,
+    ),
+    _other(
+        "aiokafka", "aiokafka", version("0.14.0"), 0,
+        "EAGER only: range, roundrobin and sticky, no claims", AIOKAFKA_READ, ("roundrobin",),
     ),
 )  # fmt: skip
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.live.conformance.diagnoses import DIAGNOSES, FindingContext, diagnosis
+from rebalance.live.conformance.clients.table import DIAGNOSES, diagnosis
+from rebalance.live.conformance.clients.traits import FindingContext
 
 from tools import hour
 

@@ -20,7 +20,8 @@ from rebalance.gate.cli.shared.options import add_format
 from rebalance.gate.cli.shared.values import comma_separated, duration
 
 if TYPE_CHECKING:
-    from rebalance.live.conformance.logs import Choices, ConformanceAnswer
+    from rebalance.live.conformance.ask import ConformanceAnswer
+    from rebalance.live.conformance.question import Choices
 
 MOST = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
@@ -71,7 +72,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.live.conformance.logs import LogError, ask, build_question, read
+    from rebalance.live.conformance.ask import ask
+    from rebalance.live.conformance.log import LogError, read
+    from rebalance.live.conformance.question import build_question
 
     if len(options.group) > 1:
         raise UsageError("--group: one group is asked about")
@@ -100,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
 
 def choices(options: argparse.Namespace) -> Choices:
     """What the options say. Raises UsageError."""
-    from rebalance.live.conformance.logs import Choices
+    from rebalance.live.conformance.question import Choices
 
     topics: dict[str, int] = {}
     for given in options.topic:
@@ -159,7 +162,7 @@ def data(answer: ConformanceAnswer) -> dict[str, Any]:
         "longest": found.longest,
         "hidden_faults": answer.faults,
         "findings": answer.findings,
-        "free": [f"{name} of {question.name(slot)}" for name, slot in question.unlogged_actions],
+        "free": [f"{name} of {question.name(slot)}" for name, slot in question.search.unlogged_actions],
         "searched": found.searched,
         "why": found.why,
         **({"mismatch": mismatch} if mismatch else {}),
@@ -205,7 +208,7 @@ def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
 def _found(answer: ConformanceAnswer) -> list[str]:
     """What about clients the run takes that is no part of the model."""
     from rebalance.gate.cli.console.text import clean, count
-    from rebalance.live.conformance.deviations import BY_ID
+    from rebalance.live.conformance.clients.table import BY_ID
 
     lines: list[str] = []
     for name, times in answer.findings.items():

@@ -287,7 +287,7 @@ OURS = {
 INSIDE = {
     "gate.traces.itf._order",
     "gate.compare.compare._order",
-    "live.conformance.logs._seconds",
+    "live.conformance.log.seconds_of",
     "gate.traces.runs.run_id",
     "gate.traces.counterexamples.trace_id",
 }

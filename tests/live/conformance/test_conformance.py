@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.live.conformance.search import (
+from rebalance.live.conformance.observed import (
     ALWAYS_LOGGED,
     INPUTS,
-    Conformance,
     LogCapabilities,
     Observed,
-    conforms,
+    SearchQuestion,
 )
+from rebalance.live.conformance.search import Conformance, conforms
 from rebalance.model.machine import Action, Event, Outcome, State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.observations import Callback
@@ -85,7 +86,8 @@ def conformance(
     setup: Setup, log: list[Observed], capabilities: LogCapabilities = EVERYTHING, **more: object
 ) -> Conformance:
     known = dict.fromkeys(setup.slots, capabilities)
-    return conforms(setup, log, capabilities=known, **{"window": 0.0, **more})  # type: ignore[arg-type]
+    bounds: dict[str, Any] = {"window": 0.0, **more}
+    return conforms(SearchQuestion(setup=setup, events=log, capabilities=known, **bounds))
 
 
 def group(

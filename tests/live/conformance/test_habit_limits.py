@@ -9,16 +9,13 @@ from typing import Any
 
 import pytest
 from rebalance.explore.groups.scenarios import runs
-from rebalance.live.conformance.deviations import (
-    AIOKAFKA,
-    DEVIATIONS,
-    KAFKA_PYTHON,
-    LIBRDKAFKA,
-    client_of,
-    with_deviations,
-)
-from rebalance.live.conformance.logs import Choices, ConformanceAnswer, ask, build_question, read
-from rebalance.model.bugs.profiles import AS_SPECIFIED, CLIENTS
+from rebalance.live.conformance.ask import ConformanceAnswer, ask
+from rebalance.live.conformance.clients.table import DEVIATIONS, client_of
+from rebalance.live.conformance.deviations import with_deviations
+from rebalance.live.conformance.log import read
+from rebalance.live.conformance.observed import SearchQuestion
+from rebalance.live.conformance.question import Choices, build_question
+from rebalance.model.bugs.profiles import CLIENTS
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Consumer, Setup
 from rebalance.model.protocol.state import Parts, Topics
@@ -96,11 +93,10 @@ def test_two_owners_in_one_generation_are_a_mismatch(client: str, tmp_path: Path
     assert answer == (("explained", ["leader/withhold"]) if client == "kafka-python" else ("mismatch", []))
 
 
-@pytest.mark.parametrize("profile", [*CLIENTS, AIOKAFKA])
+@pytest.mark.parametrize("profile", CLIENTS)
 def test_a_client_has_its_own_habits_only(profile: str) -> None:
     client = client_of(profile)
-    release = AS_SPECIFIED if profile == AIOKAFKA else profile
-    member = Consumer((runs(release, ("range",)),), (Topics(1), Topics(2)))
+    member = Consumer((runs(profile, ("range",)),), (Topics(1), Topics(2)))
     setup = Setup(consumers=(member,), topics=(Parts(3), Parts(12)), exist=Parts(15))
     timed = [(deviation.id, 0) for deviation in DEVIATIONS]
     made = with_deviations(machine(setup), setup, (client,), timed=timed, findings=True)
@@ -119,7 +115,9 @@ def test_a_client_has_its_own_habits_only(profile: str) -> None:
     )
 
 
-@pytest.mark.parametrize("release", [one for one in CLIENTS if one.startswith((LIBRDKAFKA, KAFKA_PYTHON))])
+@pytest.mark.parametrize(
+    "release", [one for one in CLIENTS if one.startswith(("librdkafka", "kafka-python"))]
+)
 def test_every_release_of_a_client_can_be_asked(release: str, tmp_path: Path) -> None:
     lines = [*lives("librdkafka", "one", 0, 1, A), line(5, "subscribed", "one", topics=["b"])]
     found = answer_for(lines, "librdkafka", tmp_path, (("*", release),))
@@ -133,11 +131,12 @@ def test_of_a_narrow_window_the_last_search_gets_the_time_that_is_left(
     answer_for(lives("librdkafka", "one", 0, 1, A), "librdkafka", tmp_path)  # writes the files
     seconds: list[float] = []
 
-    def never(*_: Any, **more: Any) -> Any:
-        seconds.append(more["seconds"])
+    def never(asked: SearchQuestion, *_: Any) -> Any:
+        assert asked.seconds is not None
+        seconds.append(asked.seconds)
         return SimpleNamespace(verdict="mismatch")
 
-    monkeypatch.setattr("rebalance.live.conformance.logs.conforms", never)
+    monkeypatch.setattr("rebalance.live.conformance.ask.conforms", never)
     for window, searches in ((1.0, 4), (0.05, 2)):
         seconds.clear()
         choices = Choices(window=window, seconds=1000)

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.live.conformance.deviations import BY_ID, DEVIATIONS
-from rebalance.live.conformance.logs import Choices, ConformanceAnswer, ask, build_question, read
+from rebalance.live.conformance.ask import ConformanceAnswer, ask
+from rebalance.live.conformance.clients.table import BY_ID, DEVIATIONS
+from rebalance.live.conformance.log import read
+from rebalance.live.conformance.question import Choices, build_question
 
 T0, CLUSTER = 1_000.0, {"kind": "kafka", "version": "4.1.0"}
 

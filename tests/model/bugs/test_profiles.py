@@ -6,6 +6,7 @@ import pytest
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import (
+    AIOKAFKA_READ,
     BROKERS,
     CLIENTS,
     INERT,
@@ -39,7 +40,7 @@ FAITHFUL = {
 
 
 def test_names() -> None:
-    others = ["librdkafka-1.6", "librdkafka", "kafka-python"]
+    others = ["librdkafka-1.6", "librdkafka", "kafka-python", "aiokafka"]
     assert list(CLIENTS) == ["as-specified", *JAVA, *others]
     brokers = ["broker-2.4", "broker-2.6", "broker-2.8.0", "broker-3.0", "broker-3.2", "broker-current"]
     assert list(BROKERS) == ["as-specified", *brokers]
@@ -53,7 +54,7 @@ def test_look_up() -> None:
     assert client("as-specified").kind == "client"
     assert broker("as-specified").kind == "broker"
     with pytest.raises(
-        ValueError, match=r"unknown client profile 'broker-2\.4': .*java-2\.4, .*kafka-python$"
+        ValueError, match=r"unknown client profile 'broker-2\.4': .*java-2\.4, .*kafka-python, aiokafka$"
     ):
         client("broker-2.4")
     with pytest.raises(
@@ -172,6 +173,8 @@ def test_other_clients() -> None:
     assert all(
         f"{id_}: {reason}" in client("kafka-python").notes for id_, reason in KAFKA_PYTHON_READ.items()
     )
+    assert client("aiokafka").decisions == set(AIOKAFKA_READ)
+    assert client("aiokafka").switches == ()
 
 
 def test_metadata() -> None:
@@ -181,6 +184,7 @@ def test_metadata() -> None:
     assert [len(client(name).default_assignors) for name in JAVA] == [1] * 4 + [2] * 5
     assert client("librdkafka").metadata_version == 3
     assert client("kafka-python").metadata_version == 1
+    assert client("aiokafka").metadata_version == 0
 
 
 # -- the assignor of a profile -----------------------------------------------------------------------------

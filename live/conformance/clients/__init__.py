@@ -1,0 +1,1 @@
+"""What is known of each client beside its release profile: one module for each."""

@@ -1,0 +1,216 @@
+"""An event log as a question to the model: the setup of its group, and the events by number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from rebalance.explore.groups.scenarios import runs
+from rebalance.live.conformance.absences import absences_of, between
+from rebalance.live.conformance.clients.table import BY_ID, BY_REPORT
+from rebalance.live.conformance.deviations import RecordedMachine
+from rebalance.live.conformance.listing import ConsumerSlot, Listing, capabilities_of, left_in_time
+from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
+from rebalance.live.conformance.mock import MOCK, MOCK_DECISIONS
+from rebalance.live.conformance.observed import SearchQuestion, UnloggedAction
+from rebalance.model.assignors import NAMES
+from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
+from rebalance.model.machine import NOBODY
+from rebalance.model.protocol.setup import Consumer, Setup
+from rebalance.model.protocol.state import Parts, Topics
+
+MAX_CONSUMERS, MAX_PARTITIONS = 26, 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What the caller says. Names of consumers are patterns; the last that fits counts.
+
+    ``profiles`` and ``assignors`` are (pattern, value); ``topics`` how many partitions a topic has where the
+    log does not show all. ``assignor``: ``observed`` or ``reference``. ``faults``: how many hidden ones may
+    happen at most. ``window`` and ``seconds`` in seconds.
+    """
+
+    profiles: tuple[tuple[str, str], ...] = ()
+    broker: str | None = None
+    assignors: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    topics: Mapping[str, int] = field(default_factory=dict)
+    assignor: str = "observed"
+    faults: int = 0
+    window: float = 1.0
+    steps: str = "atomic"
+    limit: int = 400_000
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConformanceQuestion:
+    """What the model is asked. ``lines[i]`` is the line of the event number ``i`` of ``search``."""
+
+    recorded: RecordedLog
+    slots: tuple[ConsumerSlot, ...]
+    broker: str
+    topics: tuple[tuple[str, int], ...]
+    lines: tuple[LogLine, ...]
+    search: SearchQuestion
+    build: RecordedMachine
+
+    def name(self, slot: int) -> str:
+        """The consumer in a slot."""
+        return "" if slot == NOBODY else self.slots[slot].consumer
+
+
+def build_question(recorded: RecordedLog, choices: Choices) -> ConformanceQuestion:
+    """The setup and the events by number.
+
+    Raises LogError for what the log lacks, ValueError for a profile or an assignor that does not exist.
+    """
+    topics = _topics(recorded, choices)
+    lives = _lives(recorded, choices)
+    slots = tuple(dict.fromkeys(slot for several in lives.values() for slot in several))
+    if not slots:
+        raise LogError(f"{recorded.path}: no event of group {recorded.group} is of a consumer")
+    if len(slots) > MAX_CONSUMERS or sum(count for _, count in topics) > MAX_PARTITIONS:
+        raise LogError(
+            f"{recorded.path}: {len(slots)} consumers and {sum(count for _, count in topics)} partitions; "
+            f"at most {MAX_CONSUMERS} and {MAX_PARTITIONS} can be asked about"
+        )
+    where = {slot: number for number, slot in enumerate(slots)}
+    listed = Listing(slots, topics)
+    owners = {name: [where[slot] for slot in several] for name, several in lives.items()}
+    absent = absences_of(recorded, owners)
+    for line in sorted((*left_in_time(recorded.lines), *absent.lines), key=lambda line: line.at):
+        listed.add(line, owners)
+    when = {**absent.when, **between(slots, listed.events)}
+    for number, slot in enumerate(slots):
+        if slot.client.joins_unpolled:
+            when.pop(("slow member", number), None)
+    kind = _broker(recorded, choices)
+    unlogged_actions = [action for action in when if action[0] not in BY_ID]
+    unlogged_actions += [("enforce", number) for number in listed.again]
+    unlogged_actions += _loading(kind, recorded, slots)
+    unlogged_actions += [(name, number) for number, slot in enumerate(slots) for name in slot.client.loses]
+    return ConformanceQuestion(
+        recorded=recorded,
+        slots=slots,
+        broker=kind,
+        topics=topics,
+        lines=tuple(listed.lines),
+        search=SearchQuestion(
+            setup=_setup(slots, kind, topics, listed.subscriptions, choices),
+            events=tuple(listed.events),
+            capabilities=capabilities_of(slots, listed.events),
+            unlogged_actions=tuple(dict.fromkeys(unlogged_actions)),
+            when=when,
+            observed_assignments=choices.assignor == "observed",
+            limit=choices.limit,
+        ),
+        build=RecordedMachine(
+            kind == MOCK,
+            tuple(slot.client for slot in slots),
+            frozenset(action for action in when if action[0] in BY_ID),
+        ),
+    )
+
+
+def _topics(recorded: RecordedLog, choices: Choices) -> tuple[tuple[str, int], ...]:
+    found: dict[str, int] = {}
+    configured = recorded.run.get("partitions")
+    for line in recorded.lines:
+        for topic in line.topics or ():
+            found.setdefault(topic, configured if isinstance(configured, int) else 1)
+        for name in line.partitions or ():
+            topic, _, number = name.rpartition("-")
+            if not topic or not number.isdigit():
+                raise LogError(f"{recorded.path}:{line.number}: {name!r} is no partition such as orders-0")
+            found[topic] = max(found.get(topic, 1), int(number) + 1)
+    for topic, count in choices.topics.items():
+        found[topic] = max(found.get(topic, 1), count)
+    return tuple(found.items()) or (("topic", 1),)
+
+
+def _lives(recorded: RecordedLog, choices: Choices) -> dict[str, list[ConsumerSlot]]:
+    """Each consumer's slot for each time that it was started."""
+    stages = recorded.run.get("assignors")
+    steps = [step for step in recorded.run.get("steps", ()) if step.get("do") == "start"]
+    lives: dict[str, list[ConsumerSlot]] = {}
+    for line in recorded.lines:
+        if not line.consumer or (line.event != "started" and line.consumer in lives):
+            continue
+        several = lives.setdefault(line.consumer, [])
+        reported = _profile(line.detail)
+        profile = _last(choices.profiles, line.consumer) or reported
+        release = client(profile)
+        mine = [step for step in steps if step.get("member") == line.consumer]
+        stage = mine[len(several)].get("stage", 0) if len(several) < len(mine) else 0
+        assignors = _last(choices.assignors, line.consumer)
+        if assignors is None and isinstance(stages, list) and stages:
+            assignors = tuple(stages[min(stage, len(stages) - 1)])
+        assignors = assignors or release.default_assignors
+        for name in assignors:
+            if name not in NAMES:
+                known = ", ".join(NAMES)
+                raise ValueError(f"assignor {name!r} of {line.consumer} is unknown; known: {known}")
+        several.append(ConsumerSlot(line.consumer, profile, assignors))
+    return lives
+
+
+def _profile(reported: str) -> str:
+    """The profile of a client by what it says that it is."""
+    name, _, release = reported.partition(" ")
+    if name == "kafka-clients" and re.fullmatch(r"\d+\.\d+\.\d+", release):
+        return f"java-{release}"
+    return BY_REPORT[name].profile if name in BY_REPORT else AS_SPECIFIED
+
+
+def _last(given: Sequence[tuple[str, Any]], name: str) -> Any:
+    return next((value for pattern, value in reversed(given) if fnmatchcase(name, pattern)), None)
+
+
+def _broker(recorded: RecordedLog, choices: Choices) -> str:
+    if choices.broker is not None:
+        return choices.broker
+    cluster = recorded.run.get("cluster")
+    kind = cluster.get("kind") if isinstance(cluster, dict) else None
+    return {MOCK: MOCK, "kafka": "broker-current"}.get(str(kind), AS_SPECIFIED)
+
+
+def _setup(
+    slots: Sequence[ConsumerSlot],
+    kind: str,
+    topics: Sequence[tuple[str, int]],
+    subscriptions: Mapping[int, Sequence[int]],
+    choices: Choices,
+) -> Setup:
+    sets, at = [], 0
+    for _, count in topics:
+        sets.append(Parts((1 << count) - 1 << at))
+        at += count
+    everything = Topics((1 << len(topics)) - 1)
+    # The mock cluster begins a rebalance at each JoinGroup, as if its bytes were always others.
+    more = ("unsorted_metadata",) if kind == MOCK else ()
+    decisions = MOCK_DECISIONS if kind == MOCK else broker(kind).decisions
+    return Setup(
+        consumers=tuple(
+            Consumer(
+                (runs(slot.profile, slot.assignors, more),),
+                tuple(Topics(some) for some in subscriptions.get(number, ())) or (everything,),
+            )
+            for number, slot in enumerate(slots)
+        ),
+        topics=tuple(sets),
+        exist=Parts((1 << at) - 1),
+        coordinator=decisions,
+        steps=choices.steps,
+    )
+
+
+def _loading(kind: str, recorded: RecordedLog, slots: Sequence[ConsumerSlot]) -> list[UnloggedAction]:
+    """A JoinGroup may be refused by a coordinator that is loading, if the log shows that it is sent again."""
+    shown = {line.consumer for line in recorded.lines if line.event == "joining"}
+    return [
+        ("join lost", number) for number, slot in enumerate(slots) if kind != MOCK and slot.consumer in shown
+    ]
