@@ -40,15 +40,14 @@ class Refutation:
 
     ``goal`` is what breaks: a property, or an invariant that says something by itself. ``path`` is one line
     for each consumer whose turn it is, with the actions that it is about; ``-`` is the group. ``clause`` is
-    what the replay breaks (``rebalance.properties.group.clauses``), with ``switches`` of the model on or the
-    model ``altered``; ``also`` are other events of the model for some actions. ``sizes`` are of sorts of
-    which it takes more than in ``FEW``; ``given`` is asked of every state besides.
+    what the replay breaks (``rebalance.properties.group.clauses``), with the model ``altered`` or the
+    variation's switches on; ``also`` are other events of the model for some actions. ``sizes`` are of sorts
+    of which it takes more than in ``FEW``; ``given`` is asked of every state besides.
     """
 
     goal: str
     path: str
     clause: str = "group/owner"
-    switches: tuple[str, ...] = ()
     altered: Altered | None = None
     also: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -231,7 +230,9 @@ def replay_of(variation: Variation, run: SpecRun) -> Replay:
     refutation = variation.refutation
     assert refutation is not None
     whose = [who for who, _ in steps_of(refutation.path)]
-    return play(run, whose, refutation.clause, refutation.switches, refutation.altered, refutation.also)
+    # Where the contract is varied it is the assignor that is wrong, not the model.
+    switches = () if variation.about == "contract" else variation.switches
+    return play(run, whose, refutation.clause, switches, refutation.altered, refutation.also)
 
 
 def examine(

@@ -8,6 +8,7 @@ clause that they are for.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rebalance.specs.logic.language import Term
 from rebalance.specs.necessity import altered, variations
@@ -120,6 +121,12 @@ _INSTANCES = {
 }
 """KIP-345, as invariants."""
 
+
+def _switched(name: str, **more: Any) -> Variation:
+    """What the design switch of the model makes of the action of ``variations`` that has its name."""
+    return Variation(name=name, instead=(getattr(variations, name),), switches=(name,), **more)
+
+
 # -- the contract --------------------------------------------------------------------------------------
 
 _CONTRACT = (
@@ -187,17 +194,14 @@ _CONTRACT = (
 # -- the member ----------------------------------------------------------------------------------------
 
 _MEMBER = (
-    Variation(
-        name="claims_always_empty", about="member", sentence="JoinGroup claims nothing",
-        instead=(variations.claims_always_empty,), switches=("claims_always_empty",),
+    _switched(
+        "claims_always_empty", about="member", sentence="JoinGroup claims nothing",
         obligations=(("join", "a claim is what is owned"),),
-        refutation=Refutation(goal="exclusive ownership", path=_SECOND_SETTLED,
-                              switches=("claims_always_empty",)),
+        refutation=Refutation(goal="exclusive ownership", path=_SECOND_SETTLED),
     ),
-    Variation(
-        name="keep_owned_on_sync_rip", about="member",
+    _switched(
+        "keep_owned_on_sync_rip", about="member",
         sentence="a claim is since the generation joined last, not the one that assigned it",
-        instead=(variations.keep_owned_on_sync_rip,),
         invariants={
             "a claim is what is owned": Implies(
                 And(_s.wire(C) == JOIN, honest(C), _s.id(M), of(M) == C, _s.names(M), owns(_s, C, P)),
@@ -207,7 +211,6 @@ _MEMBER = (
                 ("a claim is as old as what is owned", "known since", "known to the log since"), BoolVal(True)
             ),
         },
-        switches=("keep_owned_on_sync_rip",),
         kept="leader/label: that something is claimed is enough between honest members; since when matters "
         "against members whose claims are stale",
     ),
@@ -217,7 +220,6 @@ _MEMBER = (
         instead=(loses_nothing(member.expelled),), switches=("prepare_not_repeated_after_reset",),
         obligations=(("expelled", "prepared without membership owns nothing"),),
         refutation=Refutation(goal="exclusive ownership", path=_LOST,
-                              switches=("prepare_not_repeated_after_reset",),
                               sizes={"Member": 3, "Generation": 5}),
     ),
     Variation(
@@ -238,26 +240,21 @@ _MEMBER = (
             )
         ),
         refutation=Refutation(goal="exclusive ownership", path=_LOST,
-                              switches=("prepare_once_per_rebalance",),
                               sizes={"Member": 3, "Generation": 5}),
     ),
-    Variation(
-        name="protocol_flag_inconsistent", about="member", sentence="EAGER does not revoke before it joins",
-        instead=(variations.protocol_flag_inconsistent,), switches=("protocol_flag_inconsistent",),
+    _switched(
+        "protocol_flag_inconsistent", about="member", sentence="EAGER does not revoke before it joins",
         obligations=(("partitions_revoked_to_join", "prepared in EAGER owns nothing"),),
         refutation=Refutation(goal="exclusive ownership", path=_SECOND_SETTLED,
-                              switches=("protocol_flag_inconsistent",),
                               sizes={"Assignor": 2},
                               given=And(_s.lists(C, A), Implies(_s.chosen(A), Not(cooperative(A))))),
     ),
-    Variation(
-        name="no_revoke_on_protocol_downgrade", about="member",
+    _switched(
+        "no_revoke_on_protocol_downgrade", about="member",
         sentence="one assignor that can do COOPERATIVE is enough not to revoke",
-        instead=(variations.no_revoke_on_protocol_downgrade,), switches=("no_revoke_on_protocol_downgrade",),
         obligations=(("reconfigure", "EAGER by its list"),),
         refutation=Refutation(goal="exclusive ownership", path=f"A: reconfigure {_SECOND_SETTLED}",
-                              switches=("no_revoke_on_protocol_downgrade",), sizes={"Assignor": 2},
-                              given=Implies(_s.chosen(A), Not(cooperative(A)))),
+                              sizes={"Assignor": 2}, given=Implies(_s.chosen(A), Not(cooperative(A)))),
     ),
     Variation(
         name="unsubscribed_are_kept", about="member",
@@ -275,16 +272,14 @@ _MEMBER = (
         switches=("clear_member_id_on_illegal_generation",),
         kept="error/id: the id that stays behind blocks its partitions until its session expires",
     ),
-    Variation(
-        name="reset_on_sync_rip", about="member",
+    _switched(
+        "reset_on_sync_rip", about="member",
         sentence="REBALANCE_IN_PROGRESS from SyncGroup resets the membership",
-        instead=(variations.reset_on_sync_rip,), switches=("reset_on_sync_rip",),
         kept="error/retriable: partitions are lost for nothing",
     ),
-    Variation(
-        name="reset_on_retriable", about="member",
+    _switched(
+        "reset_on_retriable", about="member",
         sentence="an error that a retry would cure resets the membership",
-        instead=(variations.reset_on_retriable,), switches=("reset_on_retriable",),
         kept="error/retriable: partitions are lost for nothing",
     ),
     Variation(
@@ -296,9 +291,8 @@ _MEMBER = (
         ),
         kept="error/old: partitions are lost for nothing",
     ),
-    Variation(
-        name="commit_error_no_rejoin", about="member", sentence="an error of a late request changes nothing",
-        instead=(variations.commit_error_no_rejoin,), switches=("commit_error_no_rejoin",),
+    _switched(
+        "commit_error_no_rejoin", about="member", sentence="an error of a late request changes nothing",
         kept="error/membership: it goes on reading what others own by then; its commits are refused",
     ),
     Variation(
@@ -311,10 +305,9 @@ _MEMBER = (
         switches=("no_rejoin_after_illegal_generation",),
         kept="error/membership: its partitions are read by nobody",
     ),
-    Variation(
-        name="join_rip_fatal", about="member",
+    _switched(
+        "join_rip_fatal", about="member",
         sentence="REBALANCE_IN_PROGRESS from JoinGroup ends the consumer",
-        instead=(variations.join_rip_fatal,), switches=("join_rip_fatal",),
         kept="poll/throws: a consumer is lost for nothing",
     ),
     Variation(
@@ -324,27 +317,23 @@ _MEMBER = (
         switches=("static_forgets_id",),
         kept="poll/throws: a JoinGroup that is left behind makes an id that fences the consumer",
     ),
-    Variation(
-        name="rejoin_flag_not_latched", about="member",
+    _switched(
+        "rejoin_flag_not_latched", about="member",
         sentence="a rejoin is dropped when what called for it goes away",
-        instead=(variations.rejoin_flag_not_latched,), switches=("rejoin_flag_not_latched",),
         kept="group/converges: a JoinGroup that fails is not sent again",
     ),
-    Variation(
-        name="no_rejoin_after_revoke", about="member",
+    _switched(
+        "no_rejoin_after_revoke", about="member",
         sentence="what is revoked after a join is not followed by another one",
-        instead=(variations.no_rejoin_after_revoke,), switches=("no_rejoin_after_revoke",),
         kept="callback/rejoin: what was withheld is given to nobody",
     ),
-    Variation(
-        name="leave_on_empty_assignment", about="member",
+    _switched(
+        "leave_on_empty_assignment", about="member",
         sentence="assigned nothing, it forgets its membership",
-        instead=(variations.leave_on_empty_assignment,), switches=("leave_on_empty_assignment",),
         kept="group/converges: it stops taking part",
     ),
-    Variation(
-        name="no_leave_on_unsubscribe", about="member", sentence="unsubscribe does not send LeaveGroup",
-        instead=(variations.no_leave_on_unsubscribe,), switches=("no_leave_on_unsubscribe",),
+    _switched(
+        "no_leave_on_unsubscribe", about="member", sentence="unsubscribe does not send LeaveGroup",
         kept="leave/sent: its partitions wait for its session to expire",
     ),
 )  # fmt: skip
@@ -352,42 +341,35 @@ _MEMBER = (
 _INFORMED = "the listener is told"
 
 _LISTENER = (
-    Variation(
-        name="assign_before_revoke_cb", about="listener",
+    _switched(
+        "assign_before_revoke_cb", about="listener",
         sentence="the new assignment is owned before the listener hears of the old",
-        instead=(variations.assign_before_revoke_cb,), switches=("assign_before_revoke_cb",),
         obligations=(("partitions_assigned", _INFORMED),),
-        refutation=Refutation(goal=_INFORMED, path=f"{_SECOND} {_OWNS}", clause="callback/owned",
-        switches=("assign_before_revoke_cb",)),
+        refutation=Refutation(goal=_INFORMED, path=f"{_SECOND} {_OWNS}", clause="callback/owned"),
     ),
-    Variation(
-        name="no_snapshot_before_callback", about="listener",
+    _switched(
+        "no_snapshot_before_callback", about="listener",
         sentence="an assignment is handled although the membership was reset",
-        instead=(variations.no_snapshot_before_callback,), switches=("no_snapshot_before_callback",),
         obligations=(("partitions_assigned", "joining has prepared"), ("partitions_assigned", _INFORMED)),
         refutation=Refutation(goal=_INFORMED, path=f"""
             A: {_ENTERS}
             -: join_phase_ends
             A: {_DECIDES} sync_answered poll_too_late partitions_assigned""",
-            clause="callback/generation", switches=("no_snapshot_before_callback",)),
+            clause="callback/generation"),
     ),
-    Variation(
-        name="abort_on_callback_exception", about="listener",
+    _switched(
+        "abort_on_callback_exception", about="listener",
         sentence="an exception of the listener ends the callbacks",
-        instead=(variations.abort_on_callback_exception,), switches=("abort_on_callback_exception",),
         obligations=(("partitions_revoked", _INFORMED),),
         refutation=Refutation(goal=_INFORMED, path=f"{_SECOND} sync_answered partitions_revoked",
                               clause="callback/told",
-                              switches=("abort_on_callback_exception",),
                               also={"partitions_revoked": "listener throws"}),
     ),
-    Variation(
-        name="clear_before_leave_prepare", about="listener",
+    _switched(
+        "clear_before_leave_prepare", about="listener",
         sentence="on leaving the partitions go before the listener is asked",
-        instead=(variations.clear_before_leave_prepare,), switches=("clear_before_leave_prepare",),
         obligations=(("close", _INFORMED),),
-        refutation=Refutation(goal=_INFORMED, path=f"{_ALONE} close", clause="leave/callback",
-        switches=("clear_before_leave_prepare",)),
+        refutation=Refutation(goal=_INFORMED, path=f"{_ALONE} close", clause="leave/callback"),
     ),
 )  # fmt: skip
 
@@ -454,13 +436,11 @@ _COORDINATOR = (
         refutation=Refutation(goal="exclusive ownership", path=f"{_REMOVED} join_of_unknown",
                               altered=altered.UNKNOWN_MEMBER_REJOINS),
     ),
-    Variation(
-        name="silent_static_claims_stale", about="coordinator",
+    _switched(
+        "silent_static_claims_stale", about="coordinator",
         sentence="a silent static member claims what it sent last, not what it was assigned since",
-        instead=(variations.silent_static_claims_stale,), switches=("silent_static_claims_stale",),
         obligations=(("join_phase_ends", "what is held is claimed when the leader asks"),),
-        refutation=Refutation(goal="exclusive ownership", path=_SILENT,
-                              switches=("silent_static_claims_stale",)),
+        refutation=Refutation(goal="exclusive ownership", path=_SILENT),
     ),
     Variation(
         name="assignment_not_logged", about="coordinator", sentence="a failover forgets what was assigned",
@@ -478,21 +458,17 @@ _COORDINATOR = (
             -: join_phase_ends
             A: {_DECIDES} {_OWNS}""", altered=altered.ASSIGNMENT_NOT_LOGGED),
     ),
-    Variation(
-        name="static_replace_only_stable", about="coordinator",
+    _switched(
+        "static_replace_only_stable", about="coordinator",
         sentence="in the join phase an instance that is known becomes another member",
-        instead=(variations.static_replace_only_stable,),
         invariants=_INSTANCES,
-        switches=("static_replace_only_stable",),
         obligations=(("join_of_static", _INSTANCE),),
         refutation=Refutation(goal=_INSTANCE, path=f"A: {_ENTERS} crash lost {_ENTERS}",
-                              clause="group/instance",
-                              switches=("static_replace_only_stable",)),
+                              clause="group/instance"),
     ),
-    Variation(
-        name="persist_selected_protocol_only", about="coordinator",
+    _switched(
+        "persist_selected_protocol_only", about="coordinator",
         sentence="the log keeps the selected assignor only",
-        instead=(variations.persist_selected_protocol_only,), switches=("persist_selected_protocol_only",),
         kept="poll/throws: members that were compatible are refused after a failover",
     ),
     Variation(
@@ -526,24 +502,20 @@ _COORDINATOR = (
         switches=("static_replace_not_persisted",),
         kept="poll/throws: the process with the new id is fenced; the log differs in ids only",
     ),
-    Variation(
-        name="static_replace_drops_revocation", about="coordinator",
+    _switched(
+        "static_replace_drops_revocation", about="coordinator",
         sentence="a static member returns without a rebalance although the old process had something to "
         "revoke",
-        instead=(variations.static_replace_drops_revocation,), switches=("static_replace_drops_revocation",),
         kept="group/converges: what it had to revoke is given to nobody",
     ),
-    Variation(
-        name="static_rejoin_ignores_subscription", about="coordinator",
+    _switched(
+        "static_rejoin_ignores_subscription", about="coordinator",
         sentence="a static member returns without a rebalance although it subscribes to something else",
-        instead=(variations.static_rejoin_ignores_subscription,),
-        switches=("static_rejoin_ignores_subscription",),
         kept="coordinator/static: it gets what it does not want",
     ),
-    Variation(
-        name="static_replace_in_completing_no_rebalance", about="coordinator",
+    _switched(
+        "static_replace_in_completing_no_rebalance", about="coordinator",
         sentence="a static id is replaced while the leader assigns, and no rebalance follows",
-        instead=(variations.static_replace_in_completing_no_rebalance,),
         invariants={
             "what is held is claimed when the leader asks": Implies(
                 And(_s.group == COMPLETING, _s.member(M), honest(of(M)), holds(_s, M, P)),
@@ -556,30 +528,24 @@ _COORDINATOR = (
                 ),
             ),
         },
-        switches=("static_replace_in_completing_no_rebalance",),
         kept="coordinator/static: the new id is left without an assignment",
     ),
-    Variation(
-        name="sync_load_error_raw", about="coordinator", sentence="SyncGroup during load ends the client",
-        instead=(variations.sync_load_error_raw,), switches=("sync_load_error_raw",),
+    _switched(
+        "sync_load_error_raw", about="coordinator", sentence="SyncGroup during load ends the client",
         kept="poll/throws: a consumer is lost for nothing",
     ),
-    Variation(
-        name="evict_static_on_rebalance_timeout", about="coordinator",
+    _switched(
+        "evict_static_on_rebalance_timeout", about="coordinator",
         sentence="static members that miss the join phase are removed",
-        instead=(variations.evict_static_on_rebalance_timeout,),
-        switches=("evict_static_on_rebalance_timeout",),
         kept="coordinator/keep: a restart within the session timeout moves partitions",
     ),
-    Variation(
-        name="ghost_on_retry", about="coordinator", sentence="JoinGroup without an id makes a member at once",
-        instead=(variations.ghost_on_retry,), switches=("ghost_on_retry",),
+    _switched(
+        "ghost_on_retry", about="coordinator", sentence="JoinGroup without an id makes a member at once",
         kept="coordinator/admit: each retry leaves a member behind",
     ),
-    Variation(
-        name="rebalance_timeout_zero", about="coordinator",
+    _switched(
+        "rebalance_timeout_zero", about="coordinator",
         sentence="the join phase ends without those who have yet to join",
-        instead=(variations.rebalance_timeout_zero,), switches=("rebalance_timeout_zero",),
         kept="group/converges: who comes late is removed, and joins again, for ever",
     ),
 )  # fmt: skip

@@ -15,7 +15,7 @@ new member id, which may not be in the log; of ids there are always others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, cast
@@ -69,9 +69,9 @@ class RefinementFailure:
         return f"{self.event} {what}: {self.why}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Report:
-    """What was checked.
+    """What was checked so far.
 
     ``states`` (of an exploration) and ``transitions`` are the model's; ``distinct`` are the steps between two
     pictures that these come to, each checked once, and ``silent`` the transitions that stand for no action.
@@ -79,18 +79,13 @@ class Report:
     (``correspondence.given_again``).
     """
 
-    states: int
-    transitions: int
-    distinct: int
-    silent: int
-    impossible: int
-    taken: Mapping[str, int]
-    failure: RefinementFailure | None
-
-    @property
-    def unused(self) -> tuple[str, ...]:
-        """The actions of the logic that no transition stands for."""
-        return tuple(name for name, count in self.taken.items() if not count)
+    taken: Counter[str]
+    states: int = 0
+    transitions: int = 0
+    distinct: int = 0
+    silent: int = 0
+    impossible: int = 0
+    failure: RefinementFailure | None = None
 
 
 Picture = tuple[int, ...]
@@ -108,8 +103,7 @@ class Refinement:
         self.setup = replace(setup, steps="fine")
         self.spec = spec or _protocol()
         self.numbered = NumberedMachine(machine(self.setup))
-        self.states = self.transitions = self.distinct = self.silent = self.impossible = 0
-        self.taken = Counter(dict.fromkeys((action.name for action in self.spec.actions), 0))
+        self.report = Report(taken=Counter(dict.fromkeys((action.name for action in self.spec.actions), 0)))
         position = self.numbered.machine.position
         logs = ["log"] if setup.keeps_log else []
         self._shared = [position[name] for name in ("group", *logs)]
@@ -157,7 +151,7 @@ class Refinement:
         one, other = self.numbered.normal(self.numbered.numbers(before), self.numbered.numbers(after))
         transition = Transition(one, event, other, seen)
         if not self.possible(transition):
-            self.impossible += 1
+            self.report.impossible += 1
             return None
         return self.check(transition) or self.judge(other, event_text(event))
 
@@ -183,20 +177,20 @@ class Refinement:
         """Check one step."""
         before, event, after, seen = transition
         self.fit((*before, *after))
-        self.transitions += 1
+        self.report.transitions += 1
         try:
             one, other = self._picture(before), self._picture(after)
             path = tuple(steps(self._move(transition)))
         except NoCounterpartError as reason:
             return RefinementFailure(event_text(event), "", str(reason))
-        self.silent += not path
+        self.report.silent += not path
         for name, _ in path:
-            self.taken[name] += 1
+            self.report.taken[name] += 1
         calls = None if seen is None else seen_by(seen)
         if (one, path, other, calls) in self._seen:
             return None
         self._seen.add((one, path, other, calls))
-        self.distinct += 1
+        self.report.distinct += 1
         wrong = self._wrong(self._structure(one), path, self._structure(other), calls)
         return RefinementFailure(event_text(event), *wrong) if wrong else None
 
@@ -222,17 +216,6 @@ class Refinement:
         values = self._stepper.breach(formula, letters, structure) or {}
         return RefinementFailure(
             event, name, ", ".join(f"{letter}={v}" for letter, v in values.items()), True
-        )
-
-    def report(self, failure: RefinementFailure | None) -> Report:
-        return Report(
-            states=self.states,
-            transitions=self.transitions,
-            distinct=self.distinct,
-            silent=self.silent,
-            impossible=self.impossible,
-            taken=dict(self.taken),
-            failure=failure,
         )
 
     def _wrong(
@@ -359,14 +342,14 @@ def failures(
     """
     yield from filter(None, [refinement.begin()])
     states = reachable(refinement.numbered, refinement.possible, limit)
-    refinement.states = len(states)
+    refinement.report.states = len(states)
     refinement.fit(range(len(refinement.numbered.values)))  # or the universe would grow again and again
     for state in states:
         if judged and (failure := refinement.judge(state, "a reachable state")):
             yield failure
         for transition in refinement.numbered.steps(state):
             if not refinement.possible(transition):
-                refinement.impossible += 1
+                refinement.report.impossible += 1
             elif failure := refinement.check(transition):
                 yield failure
 
@@ -376,4 +359,5 @@ def check_exploration(
 ) -> Report:
     """Check everything that is reachable, to the first failure."""
     refinement = Refinement(setup, spec)
-    return refinement.report(next(failures(refinement, judged=judged, limit=limit), None))
+    refinement.report.failure = next(failures(refinement, judged=judged, limit=limit), None)
+    return refinement.report

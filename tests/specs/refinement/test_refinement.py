@@ -210,7 +210,7 @@ class RefinedMachine(Machine):  # type: ignore[misc]
             self.refinement = Refinement(run.context.setup)
             self.before, self.steps = run.context.machine.initial[0], 0
             assert self.refinement.begin() is None
-        if len(run.events) > self.steps and not self.refinement.impossible:
+        if len(run.events) > self.steps and not self.refinement.report.impossible:
             failure = self.refinement.step(self.before, run.events[-1], run.state)
             assert failure is None, str(failure)
         self.before, self.steps = run.state, len(run.events)

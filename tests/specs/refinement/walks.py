@@ -24,14 +24,15 @@ def check_walks(setup: Setup, seed: int, count: int) -> Report:
     refinement = Refinement(setup, size=StructureSize(3, 6))
     failure = refinement.begin()
     random, played = Random(seed), run_context(refinement.setup, no_rules)
-    while not failure and refinement.transitions < count:
+    while not failure and refinement.report.transitions < count:
         random_run = RandomRun(
             played, swarm_config(played, random.choice(DENSITIES), random.randrange(SWARM_SEEDS))
         )
         for transition in takewhile(refinement.possible, _run(refinement.numbered, random_run, random)):
             failure = failure or refinement.check(transition)
             failure = failure or refinement.judge(transition.after, event_text(transition.event))
-    return refinement.report(failure)
+    refinement.report.failure = failure
+    return refinement.report
 
 
 def _run(numbered: NumberedMachine, random_run: RandomRun, random: Random) -> Iterator[Transition]:
