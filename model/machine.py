@@ -94,6 +94,11 @@ class Action(NamedTuple):
     when: tuple[When, ...] = ()
 
 
+def is_a(*kinds: type) -> Callable[[Value], bool]:
+    """A guard: whether the value is of one of ``kinds``."""
+    return lambda value: isinstance(value, kinds)
+
+
 def fault(name: str, who: int, reads: Footprint, writes: Footprint, run: Run) -> Action:
     """What the environment may do as long as ``reads[0]``, the budget, is not 0."""
     return Action(
@@ -221,10 +226,11 @@ class Machine:
         for action in self.actions:
             if action.fault and not faults:
                 continue
-            for outcome in self._outcomes_of(action, state):
+            for outcome in self.outcomes_of(action, state):
                 yield Event(action.name, action.who, outcome.choice), outcome
 
-    def _outcomes_of(self, action: Action, state: State) -> Iterable[Outcome]:
+    def outcomes_of(self, action: Action, state: State) -> Iterable[Outcome]:
+        """What ``action`` does in ``state``, by each of its choices."""
         values = self.read(state, action.reads)
         if action.guard is not None and not action.guard(values[0]):
             return ()
@@ -233,7 +239,7 @@ class Machine:
     def outcome(self, state: State, event: Event) -> Outcome | None:
         """What ``event`` does in ``state``; None when it is not enabled."""
         action = self.by_name.get((event.action, event.who))
-        found = () if action is None else self._outcomes_of(action, state)
+        found = () if action is None else self.outcomes_of(action, state)
         return next((outcome for outcome in found if outcome.choice == event.choice), None)
 
     def apply(self, state: State, event: Event, outcome: Outcome) -> State:

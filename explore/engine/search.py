@@ -144,6 +144,28 @@ class SearchHistory(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """What several searches covered together."""
+
+    runs: int
+    distinct: int
+    generated: int
+    depth: int
+    taken: Mapping[tuple[str, int], Taken]
+    witnesses: Mapping[str, int]
+
+    @property
+    def never_taken(self) -> tuple[tuple[str, int], ...]:
+        """The actions (name, member) that could be taken in no state of any run."""
+        return tuple(action for action, taken in self.taken.items() if not taken.outcomes)
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """The ``Sometimes`` clauses that no step of any run showed."""
+        return tuple(clause for clause, count in self.witnesses.items() if not count)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Exploration:
     """What a search found.
 
@@ -188,14 +210,17 @@ class Exploration:
         return self.generated / self.expanded if self.expanded else 0.0
 
     @property
-    def never_taken(self) -> tuple[tuple[str, int], ...]:
-        """The actions (name, member) that could be taken in no state."""
-        return tuple(action for action, taken in self.taken.items() if not taken.outcomes)
-
-    @property
-    def missed(self) -> tuple[str, ...]:
-        """The ``Sometimes`` clauses that no step showed."""
-        return tuple(witness.clause for witness in self.witnesses if not witness.count)
+    def coverage(self) -> Coverage:
+        """What it covered."""
+        witnesses = {witness.clause: witness.count for witness in self.witnesses}
+        return Coverage(
+            runs=1,
+            distinct=self.distinct,
+            generated=self.generated,
+            depth=self.depth,
+            taken=self.taken,
+            witnesses=witnesses,
+        )
 
     @property
     def bytes_per_state(self) -> float:
@@ -241,41 +266,6 @@ class Exploration:
         if len(self.levels) == 0 or self.expanded != self.distinct:
             raise ValueError(f"no graph of all reachable states: the search ended by {self.stop}")
         return self.history.graph()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Coverage:
-    """What several searches covered together."""
-
-    runs: int
-    distinct: int
-    generated: int
-    depth: int
-    taken: Mapping[tuple[str, int], Taken]
-    witnesses: Mapping[str, int]
-
-    @property
-    def never_taken(self) -> tuple[tuple[str, int], ...]:
-        """The actions (name, member) that could be taken in no state of any run."""
-        return tuple(action for action, taken in self.taken.items() if not taken.outcomes)
-
-    @property
-    def missed(self) -> tuple[str, ...]:
-        """The ``Sometimes`` clauses that no step of any run showed."""
-        return tuple(clause for clause, count in self.witnesses.items() if not count)
-
-
-def covered(exploration: Exploration) -> Coverage:
-    """The coverage of one search."""
-    witnesses = {witness.clause: witness.count for witness in exploration.witnesses}
-    return Coverage(
-        runs=1,
-        distinct=exploration.distinct,
-        generated=exploration.generated,
-        depth=exploration.depth,
-        taken=exploration.taken,
-        witnesses=witnesses,
-    )
 
 
 def merge(coverages: Iterable[Coverage]) -> Coverage:

@@ -174,15 +174,11 @@ def _judged(
     lively = None if unasked else liveness.judge(built, required, search)
     if lively is not None:
         violations += list(_unsettled(plan, lively))
-    missed = [w for w in due(plan.setup) if w in search.missed] if search.complete else []
+    missed = [w for w in due(plan.setup) if w in search.coverage.missed] if search.complete else []
     return Explored(
         plan=plan,
         built=built,
-        coverage=Coverage(
-            runs=1, distinct=search.distinct, generated=search.generated, depth=search.depth,
-            taken=search.taken,
-            witnesses={w.clause: w.count for w in search.witnesses},
-        ),
+        coverage=search.coverage,
         violations=tuple(violations),
         search=search,
         lively=lively,
@@ -190,7 +186,7 @@ def _judged(
         missed=tuple(missed),
         checkpoint=kept,
         shown={w.clause: w.depth for w in search.witnesses if w.count},
-    )  # fmt: skip
+    )
 
 
 def _unasked(plan: ExplorationPlan, search: Exploration, collected: int | None = None) -> str:

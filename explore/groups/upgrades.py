@@ -7,7 +7,7 @@ finished. The verdict comes from that search, not from the path's reputation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rebalance.explore.engine import fast
@@ -134,7 +134,7 @@ def _streams(profile: str) -> tuple[Path, ...]:
         assignors=COOPERATIVE, switches=("no_withhold",), version=1, tells=False, upgrade_from=True
     )
     new = runs(profile, COOPERATIVE)
-    careful = ConsumerConfig(**{**vars(new), "upgrade_from": True})
+    careful = replace(new, upgrade_from=True)
     return (
         Path(
             "upgrade.from",
@@ -186,38 +186,31 @@ def judge(path: Path, group: Setup, limits: Limits | None = None) -> UpgradeOutc
     built, clauses = machine(group), rules(group)
     search = fast.explore(built, clauses, limits or Limits(go_on=True))
     rebalances, pauses = cost(built, group)
+    outcome = UpgradeOutcome(
+        path=path,
+        setup=group,
+        verdict=UpgradeVerdict.SAFE if search.complete else UpgradeVerdict.UNKNOWN,
+        search=search,
+        rebalances=rebalances,
+        pauses=pauses,
+    )
     broken = sorted(search.breaches, key=lambda breach: (breach.clause == "poll/throws", breach.depth))
     if broken:
         first = broken[0]
         refused = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
-        return UpgradeOutcome(
-            path=path, setup=group, verdict=UpgradeVerdict.REFUSED if refused else UpgradeVerdict.UNSAFE,
-            search=search, clause=first.clause, sentence=first.sentence, trace=search.trace(first.clause),
-            rebalances=rebalances, pauses=pauses,
-        )  # fmt: skip
-    if not search.complete:
-        return UpgradeOutcome(
-            path=path,
-            setup=group,
-            verdict=UpgradeVerdict.UNKNOWN,
-            search=search,
-            rebalances=rebalances,
-            pauses=pauses,
-        )
-    for settling in liveness.judge(built, clauses, search).settling:
-        if settling.lasso is not None:
-            return UpgradeOutcome(
-                path=path, setup=group, verdict=UpgradeVerdict.STALLS, search=search, clause=CONVERGES.id,
-                sentence=CONVERGES.sentence, trace=settling.lasso,
-                rebalances=rebalances, pauses=pauses,
-            )  # fmt: skip
-    return UpgradeOutcome(
-        path=path,
-        setup=group,
-        verdict=UpgradeVerdict.SAFE,
-        search=search,
-        rebalances=rebalances,
-        pauses=pauses,
+        verdict = UpgradeVerdict.REFUSED if refused else UpgradeVerdict.UNSAFE
+        trace = search.trace(first.clause)
+        return replace(outcome, verdict=verdict, clause=first.clause, sentence=first.sentence, trace=trace)
+    settling = liveness.judge(built, clauses, search).settling if search.complete else ()
+    lasso = next((one.lasso for one in settling if one.lasso is not None), None)
+    if lasso is None:
+        return outcome
+    return replace(
+        outcome,
+        verdict=UpgradeVerdict.STALLS,
+        clause=CONVERGES.id,
+        sentence=CONVERGES.sentence,
+        trace=lasso,
     )
 
 

@@ -71,23 +71,6 @@ def ends(machine: Machine, state: State, outcomes: Iterable[tuple[Event, Outcome
     )
 
 
-def attempt(machine: Machine, state: State, event: Event, *, loose: bool = False) -> Outcome | None:
-    """What ``event`` does in ``state``, None when it is not enabled. Calls its action only.
-
-    ``loose``: where its choice cannot be made, what the first choice that can be made does.
-    """
-    action = machine.by_name[event.action, event.who]
-    values = machine.read(state, action.reads)
-    if action.guard is None or action.guard(values[0]):
-        outcomes = list(action.run(*values))
-        for outcome in outcomes:
-            if outcome.choice == event.choice:
-                return outcome
-        if loose and outcomes:
-            return outcomes[0]
-    return None
-
-
 def quiet(machine: Machine, events: Sequence[Event]) -> Sequence[Event]:
     """The events after the last fault."""
     start = len(events)

@@ -34,12 +34,12 @@ class ReleaseProfile:
 
     name: str
     kind: Kind
-    decisions: frozenset[str]
-    switches: tuple[str, ...]
-    default_assignors: tuple[str, ...]
-    metadata_version: Literal[0, 1, 3]
-    user_data_generation: bool
     notes: str
+    decisions: frozenset[str] = frozenset()
+    switches: tuple[str, ...] = ()
+    default_assignors: tuple[str, ...] = ()
+    metadata_version: Literal[0, 1, 3] = 0
+    user_data_generation: bool = False
 
 
 INERT: dict[str, str] = {
@@ -109,7 +109,6 @@ def _other(
         switches=(*switches_in(product, release), *(id_ for id_ in read if id_ not in DECISIONS)),
         default_assignors=default_assignors,
         metadata_version=metadata_version,
-        user_data_generation=False,
         notes="; ".join([notes, *(f"{id_}: {reason}" for id_, reason in read.items())]),
     )
 
@@ -137,9 +136,8 @@ AIOKAFKA_READ: dict[str, str] = {
 """What aiokafka 0.14.0 was found to do in its own code (consumer/group_coordinator.py), as above."""
 
 _CLIENTS = (
-    ReleaseProfile(name=AS_SPECIFIED, kind="client", decisions=frozenset(), switches=(),
-        default_assignors=RANGE_FIRST, metadata_version=3, user_data_generation=True,
-        notes="the KIPs, after correction"),
+    ReleaseProfile(name=AS_SPECIFIED, kind="client", default_assignors=RANGE_FIRST, metadata_version=3,
+        user_data_generation=True, notes="the KIPs, after correction"),
     _java("java-2.4", version("2.4.1"), "the first with KIP-429; 2.4.1 was run"),
     _java("java-2.6", version("2.6.0"), "constrained sticky algorithm, enforceRebalance"),
     _java("java-2.8.0", version("2.8.0"), "the last with KAFKA-12983 and KAFKA-12984"),
@@ -180,25 +178,12 @@ def _broker(name: str, release: Version, notes: str) -> ReleaseProfile:
         name=name,
         kind="broker",
         decisions=decisions_in("broker", release),
-        switches=(),
-        default_assignors=(),
-        metadata_version=0,
-        user_data_generation=False,
         notes=notes,
     )
 
 
 _BROKERS = (
-    ReleaseProfile(
-        name=AS_SPECIFIED,
-        kind="broker",
-        decisions=frozenset(),
-        switches=(),
-        default_assignors=(),
-        metadata_version=0,
-        user_data_generation=False,
-        notes="the KIPs, after correction",
-    ),
+    ReleaseProfile(name=AS_SPECIFIED, kind="broker", notes="the KIPs, after correction"),
     _broker("broker-2.4", version("2.4.1"), "static membership as of KIP-345"),
     _broker("broker-2.6", version("2.6.0"), "a static replacement is not persisted yet"),
     _broker("broker-2.8.0", version("2.8.0"), "heartbeats between join and sync, and no expiry"),

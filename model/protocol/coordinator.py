@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-from rebalance.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, When, fault
+from rebalance.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, When, fault, is_a
 from rebalance.model.protocol.errors import membership_error
 from rebalance.model.protocol.expiry import rebalance_timeout, session_expires, session_lost, too_slow
 from rebalance.model.protocol.join_group import (
@@ -342,17 +342,19 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             if setup.keeps_log and me.static:
                 reads, writes = (channel, "group", r, *log, "log", *others), (*writes, *log, "log")
                 run = persist_replacement(run, me)
-            listed.append(Action(name=name, who=me.slot, reads=reads, writes=writes, run=run, guard=_is_join))
+            listed.append(
+                Action(name=name, who=me.slot, reads=reads, writes=writes, run=run, guard=is_a(Join))
+            )
         listed += [
             Action(name="sync request", who=me.slot, reads=(w, "group", r), writes=(w, r),
-                   run=partial(sync_request, me), guard=_is_sync),
+                   run=partial(sync_request, me), guard=is_a(Sync)),
             Action(name="leader sync", who=me.slot, reads=(w, *wide), writes=wide,
                    run=partial(leader_sync, setup, me.slot), guard=_decides,
                    when=(When((w, "group"), partial(_in_time, me)),)),
             Action(name="sync refused", who=me.slot, reads=(w, "group"), writes=(w,),
-                   run=partial(refuse_sync, me), guard=_sync_parked),
+                   run=partial(refuse_sync, me), guard=is_a(SyncParked)),
             Action(name="join refused", who=me.slot, reads=(w, r), writes=(w,),
-                   run=partial(refuse_join, me), guard=_join_parked),
+                   run=partial(refuse_join, me), guard=is_a(JoinParked)),
             Action(name="session expires", who=me.slot, reads=(r, m, w, "group"), writes=("group", r),
                    run=partial(session_expires, me), guard=bool),
             Action(name="rebalance timeout", who=me.slot, reads=(r, m, w, "group"), writes=("group", r),
@@ -378,21 +380,5 @@ def _preparing(group: object) -> bool:
     return isinstance(group, Group) and group.state is GroupState.PREPARING
 
 
-def _is_join(wire: object) -> bool:
-    return isinstance(wire, Join)
-
-
-def _is_sync(wire: object) -> bool:
-    return isinstance(wire, Sync)
-
-
 def _decides(wire: object) -> bool:
     return isinstance(wire, Sync) and wire.grants is not None
-
-
-def _sync_parked(wire: object) -> bool:
-    return isinstance(wire, SyncParked)
-
-
-def _join_parked(wire: object) -> bool:
-    return isinstance(wire, JoinParked)

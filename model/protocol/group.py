@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import permutations, product
+from itertools import permutations
 from math import factorial, prod
 
 from rebalance.model.machine import Labels, Machine, Permutation, State, Value, View
@@ -210,31 +210,12 @@ def _symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
     asked under every naming, so none where it is asked under one."""
     if setup.naming != "every":
         return
-    renamings = (
-        [{p: p for parts in setup.topics for p in each(parts)}]
-        if setup.racks
-        else [
-            {
-                p: q
-                for parts, order in zip(setup.topics, choice, strict=True)
-                for p, q in zip(each(parts), order, strict=True)
-            }
-            for choice in product(*(_orders(setup, parts) for parts in setup.topics))
-        ]
-    )
+    renamings = setup.renamings(kept=setup.exist)
     for slots in permutations(setup.slots):
         if any(setup.consumers[a] != setup.consumers[b] for a, b in enumerate(slots)):
             continue
         for numbers in renamings:
             yield _permutation(names, slots, numbers)
-
-
-def _orders(setup: Setup, parts: Parts) -> Iterator[tuple[int, ...]]:
-    """Renamings of one topic's partitions that keep those that exist at first."""
-    numbers = each(parts)
-    for order in permutations(numbers):
-        if all((setup.exist >> a & 1) == (setup.exist >> b & 1) for a, b in zip(numbers, order, strict=True)):
-            yield order
 
 
 def _permutation(names: tuple[str, ...], slots: tuple[int, ...], numbers: dict[int, int]) -> Permutation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import permutations, product
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from rebalance.model.machine import Action, Outcome
@@ -151,18 +151,7 @@ def _namings(setup: Setup, members: int) -> tuple[tuple[tuple[int, ...], dict[in
     same = {p: p for parts in setup.topics for p in each(parts)}
     if setup.naming == "given":
         return ((tuple(range(members)), same),)
-    renamings = (
-        [same]
-        if setup.racks
-        else [
-            {
-                p: q
-                for parts, order in zip(setup.topics, choice, strict=True)
-                for p, q in zip(each(parts), order, strict=True)
-            }
-            for choice in product(*(permutations(each(parts)) for parts in setup.topics))
-        ]
-    )
+    renamings = setup.renamings()
     return tuple((order, numbers) for order in permutations(range(members)) for numbers in renamings)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import permutations, product
 
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import reference
@@ -115,6 +116,20 @@ class Setup:
                 return TopicPartition(name, each(parts).index(number))
         raise ValueError(f"no topic has partition number {number}")
 
+    def renamings(self, *, kept: int = 0) -> list[dict[int, int]]:
+        """Renamings of the partitions within their topics, those in ``kept`` among each other; only the one
+        that changes nothing where partitions have racks."""
+        if self.racks:
+            return [{p: p for parts in self.topics for p in each(parts)}]
+        return [
+            {
+                p: q
+                for parts, order in zip(self.topics, choice, strict=True)
+                for p, q in zip(each(parts), order, strict=True)
+            }
+            for choice in product(*(_orders(parts, kept) for parts in self.topics))
+        ]
+
     def spell(self, parts: int | None) -> str:
         """A set of partitions as text.
 
@@ -122,6 +137,14 @@ class Setup:
         't-0 t-1'
         """
         return " ".join(str(self.partition(p)) for p in each(parts or 0)) or "-"
+
+
+def _orders(parts: Parts, kept: int) -> Iterator[tuple[int, ...]]:
+    """The orders of one topic's partitions in which the ``kept`` ones stand where such stood."""
+    numbers = each(parts)
+    for order in permutations(numbers):
+        if all((kept >> a & 1) == (kept >> b & 1) for a, b in zip(numbers, order, strict=True)):
+            yield order
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,9 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
     ended: list[int | None] = [None] * len(members)
     rebalances = rebalancing = paused = idle = 0
     for number, event in enumerate(events):
-        before, outcome = state, _outcome(group, state, event)
+        before, outcome = state, group.outcome(state, event)
+        if outcome is None:
+            raise ValueError(f"{event} cannot happen; what can is {group.enabled(state)}")
         state, counts = group.apply(before, event, outcome), number >= since
         for slot, metrics in enumerate(members):
             verdict = _request(group, before, state, event, slot)
@@ -144,13 +146,6 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
         members=tuple(members),
         group=_together(members),
     )
-
-
-def _outcome(group: Machine, state: State, event: Event) -> Outcome:
-    for candidate, outcome in group.outcomes(state):
-        if candidate == event:
-            return outcome
-    raise ValueError(f"{event} cannot happen; what can is {group.enabled(state)}")
 
 
 def _member(group: Machine, state: State, slot: int) -> Member:

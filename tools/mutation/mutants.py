@@ -21,7 +21,17 @@ nothing."""
 
 UNTOUCHED = {
     *("letter", "letters", "spell", "partition", "name", "id"),
-    *("actions", "machine", "initial", "_components", "_initial", "_symmetries", "_orders", "_permutation"),
+    *(
+        "actions",
+        "machine",
+        "initial",
+        "_components",
+        "_initial",
+        "_symmetries",
+        "_orders",
+        "renamings",
+        "_permutation",
+    ),
     *("_witnesses", "_claims"),
 }
 """Functions that spell names, tell the engine what there is, or only observe; they decide nothing."""

@@ -166,10 +166,10 @@ def _attempt(names: Mapping[str, Any], some: MutationCase, seen: Baseline) -> Mu
         most = counts(made, ROUNDED._replace(most=seen.rounds), found)
         if not most.holds:
             return end("rounds", ROUNDS.id, detail=f"{most.reached} for {seen.rounds}")
-    lost = [name for name in WITNESSES if name in seen.witnesses and name in found.missed]
+    lost = [name for name in WITNESSES if name in seen.witnesses and name in found.coverage.missed]
     if lost:
         return end("witness", lost[0])
-    idle = [action for action in found.never_taken if action in seen.taken]
+    idle = [action for action in found.coverage.never_taken if action in seen.taken]
     return end("coverage", idle[0][0]) if idle else end("survived")
 
 

@@ -15,7 +15,6 @@ from rebalance.explore.engine.search import (
     Limits,
     ModelTrace,
     Stop,
-    covered,
     merge,
 )
 from rebalance.model.machine import Machine, State
@@ -131,7 +130,7 @@ def test_what_is_found(engine: object) -> None:
     machine, rules = puzzle(5)
     found = engine.explore(machine, rules, GO_ON)  # type: ignore[attr-defined]
     assert (found.distinct, found.complete, found.levels[0], found.deadlocks) == (36, True, 2, 1)
-    assert found.never_taken == (("never", -1),)
+    assert found.coverage.never_taken == (("never", -1),)
     assert [(b.clause, b.sentence, b.depth) for b in found.breaches] == [
         ("not-apart", "0 < 3", 2),
         ("no-jump", "jumped", 6),
@@ -149,7 +148,7 @@ def test_what_is_found(engine: object) -> None:
 def test_coverage_merges() -> None:
     """What one run leaves out another may cover."""
     machine, rules = puzzle(5)
-    short, whole = (covered(plain.explore(machine, rules, Limits(depth=d, go_on=True))) for d in (1, 100))
+    short, whole = (plain.explore(machine, rules, Limits(depth=d, go_on=True)).coverage for d in (1, 100))
     both = merge([short, whole])
     assert ("jump", 1) in short.never_taken
     assert ("jump", 1) not in both.never_taken

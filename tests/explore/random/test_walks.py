@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.engine.plain import explore
-from rebalance.explore.engine.search import Coverage, Limits, ModelTrace, covered, merge
+from rebalance.explore.engine.search import Coverage, Limits, ModelTrace, merge
 from rebalance.explore.random.walks import Walk, depth_first, swarm, walk
 from rebalance.model.machine import Event, Machine
 from rebalance.properties.group.rules import Bounded, EachStep, Rules
@@ -82,7 +82,7 @@ def test_swarm_yields_breaches_and_reports_all_walks():
 
 def test_coverage_of_walks_merges_with_that_of_searches():
     machine, rules = lock()
-    one, two = walk(machine, rules, 1, 50).coverage, covered(explore(machine, rules))
+    one, two = walk(machine, rules, 1, 50).coverage, explore(machine, rules).coverage
     both = merge([one, two])
     assert both.runs == 2
     assert both.generated == one.generated + two.generated

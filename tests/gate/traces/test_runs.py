@@ -201,4 +201,4 @@ def test_what_is_due_does_show(name, size):
     setup = SCENARIOS[name].setup(ScenarioSize(members=members, partitions=partitions, budget=1))
     search = fast.explore(machine(setup), rules(setup))
     assert search.complete
-    assert not set(due(setup)) & set(search.missed)
+    assert not set(due(setup)) & set(search.coverage.missed)
