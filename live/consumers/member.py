@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.live.clusters.defaults import CLOSE, POLL
+from rebalance.live.conformance.clients.table import BY_RECORDER
 from rebalance.live.consumers.clients.recorder import stamp
 from rebalance.live.processes.program import JsonLine, Process
 from rebalance.live.processes.tools import ToolError
@@ -61,21 +62,15 @@ class ClientProfile:
         return f"{self.name}:{self.version}" if self.version else self.name
 
 
-PYTHON = {"confluent": "confluent_kafka", "kafka-python": "kafka", "aiokafka": "aiokafka"}
-"""Profiles of Python clients: the module that they need."""
-INSTALL = {"confluent": "confluent-kafka"}
-"""The distribution, where it is called otherwise than the profile."""
-PROFILES = (*PYTHON, "java")
-
-
 def command(profile: ClientProfile) -> list[str]:
     """The program that runs such a client. Raises ToolError when something is missing."""
     if profile.name == "java":
         from rebalance.live.clusters.java import recorder
 
         return recorder(profile.version)
-    if not find_spec(PYTHON[profile.name]):
-        name = INSTALL.get(profile.name, profile.name)
+    known = BY_RECORDER[profile.name]
+    if not find_spec(known.module):
+        name = known.distribution
         raise ToolError(f"clients {profile.name!r} need the package {name}: pip install {name}")
     return [sys.executable, "-m", f"rebalance.live.consumers.clients.{profile.name.replace('-', '_')}"]
 

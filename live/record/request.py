@@ -8,17 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
-from rebalance.live.consumers.member import PROFILES, ClientProfile
+from rebalance.live.conformance.clients.table import BY_RECORDER
+from rebalance.live.consumers.member import ClientProfile
 from rebalance.live.record.scenarios import RecordingStep, step
 
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
-COOPERATIVE = {"confluent", "kafka-python", "java"}
-REFUSES = {
-    "confluent": "online migration between assignors with different protocol types is not supported",
-    "kafka-python": "Mixing EAGER and COOPERATIVE assignors in a single consumer is not supported",
-}
-"""What clients say to a list with a cooperative assignor beside an eager one, by which a group is upgraded
-member by member (KIP-429). Java's take it."""
 FIRST = "the mock cluster takes the first assignor of the leader for all"
 NO_JAVA = "the mock cluster refuses ApiVersions and SyncGroup in bytes that Java consumers misread"
 
@@ -72,10 +66,11 @@ class Request:
 
     def problem(self) -> str:
         """Why this cannot be recorded, "" if it can."""
-        if self.scenario == "rolling-upgrade" and (eager := sorted(self.kinds - COOPERATIVE)):
+        eager = [client for client in sorted(self.kinds) if not BY_RECORDER[client].cooperative]
+        if self.scenario == "rolling-upgrade" and eager:
             why = f"{eager[0]} has no cooperative assignor: there is nothing to upgrade to"
             return f"{why} (change-assignor goes from one eager assignor to another)"
-        if self.assignor == "cooperative-sticky" and (eager := sorted(self.kinds - COOPERATIVE)):
+        if self.assignor == "cooperative-sticky" and eager:
             return f"{eager[0]} has no cooperative assignor"
         if self.cluster == "mock" and "java" in self.kinds:
             return f"{NO_JAVA}: --cluster kafka"
@@ -89,15 +84,14 @@ class Request:
         """What is played otherwise than the scenario's name promises, and why."""
         if not self.together or self.problem():
             return []
-        return [
-            f'{client} says "{REFUSES[client]}": all stop, then all start'
-            for client in sorted(self.kinds & set(REFUSES))
-        ]
+        refused = {client: BY_RECORDER[client].refuses_mixed for client in sorted(self.kinds)}
+        return [f'{name} says "{why}": all stop, then all start' for name, why in refused.items() if why]
 
     @property
     def together(self) -> bool:
         """Whether a stage of an upgrade needs that all have left the one before."""
-        return self.scenario == "rolling-upgrade" and not self.kinds.isdisjoint(REFUSES)
+        refused = any(BY_RECORDER[client].refuses_mixed for client in self.kinds)
+        return self.scenario == "rolling-upgrade" and refused
 
     @property
     def stages(self) -> tuple[tuple[str, ...], ...]:
@@ -107,7 +101,8 @@ class Request:
             return (stages[0], stages[2]) if self.together else stages
         if self.scenario == "change-assignor":  # librdkafka has no eager sticky one
             return two_bounces("roundrobin" if "confluent" in self.kinds else "sticky")
-        best = "cooperative-sticky" if self.kinds <= COOPERATIVE else "range"
+        cooperative = all(BY_RECORDER[client].cooperative for client in self.kinds)
+        best = "cooperative-sticky" if cooperative else "range"
         return ((self.assignor or best,),)
 
     def config(self, stage: int) -> dict[str, Any]:
@@ -132,8 +127,8 @@ def clients(text: str) -> tuple[tuple[ClientProfile, int], ...]:
     made = []
     for part in filter(None, map(str.strip, text.split(","))):
         name, *more = part.split(":")
-        if name not in PROFILES:
-            raise ValueError(f"no client is called {name!r}; there are: {', '.join(PROFILES)}")
+        if name not in BY_RECORDER:
+            raise ValueError(f"no client is called {name!r}; there are: {', '.join(BY_RECORDER)}")
         version = more.pop(0) if name == "java" and more else ""
         count = more.pop(0) if more else "1"
         wrong = name == "java" and not RELEASE.fullmatch(version)

@@ -205,11 +205,12 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
 
 def profile_of(name: str) -> ClientProfile:
     """The client that ``--on`` names. Raises UsageError."""
-    from rebalance.live.consumers.member import PROFILES, ClientProfile
+    from rebalance.live.conformance.clients.table import BY_RECORDER
+    from rebalance.live.consumers.member import ClientProfile
 
     client, _, version = name.partition(":")
-    if client not in PROFILES:
-        raise UsageError(f"--on: no client is called {client!r}; there are {', '.join(PROFILES)}")
+    if client not in BY_RECORDER:
+        raise UsageError(f"--on: no client is called {client!r}; there are {', '.join(BY_RECORDER)}")
     if version and client != "java":
         raise UsageError(f"--on: {client} runs in the release that is installed, not in {version!r}")
     if client == "java" and not version:
