@@ -25,7 +25,6 @@ from rebalance.specs.protocol.vocabulary import (
     IN_PROGRESS,
     JOIN,
     JOIN_NEW,
-    JOIN_REFUSED,
     PREPARING,
     SYNC_REFUSED,
     UNJOINED,
@@ -70,6 +69,20 @@ def without(symbol: str, effect: Effect) -> Effect:
         t._guards[:] = [guard for guard in t._guards if symbol not in symbols_of(guard)]
 
     return looser
+
+
+def afterwards(change: Effect) -> Callable[[Effect], Effect]:
+    """What makes of an effect one that ends with ``change``."""
+
+    def around(effect: Effect) -> Effect:
+        @wraps(effect)
+        def varied(s: State, t: After, *parameters: Any) -> None:
+            effect(s, t, *parameters)
+            change(s, t, *parameters)
+
+        return varied
+
+    return around
 
 
 # -- the contract --------------------------------------------------------------------------------------
@@ -119,48 +132,29 @@ def rejoin_flag_not_latched(s: State, t: After, c: Term) -> None:
 # -- the member: how a membership ends -----------------------------------------------------------------
 
 
-def loses_nothing(effect: Effect) -> Effect:
-    """``effect``, which resets the membership, without another onJoinPrepare if one had its turn."""
-
-    @wraps(effect)
-    def varied(s: State, t: After, c: Term, *parameters: Term) -> None:
-        effect(s, t, c, *parameters)
-        t.prepare[c] = s.prepare(c)
-
-    return varied
+@afterwards
+def loses_nothing(s: State, t: After, c: Term, *_: Term) -> None:
+    """A reset of the membership without another onJoinPrepare if one had its turn."""
+    t.prepare[c] = s.prepare(c)
 
 
-def forgets(effect: Effect) -> Effect:
-    """``effect``, which resets the membership, so that the member id is forgotten in any case."""
-
-    @wraps(effect)
-    def varied(s: State, t: After, c: Term, *parameters: Term) -> None:
-        effect(s, t, c, *parameters)
-        t.identified[c] = False
-        t.id[M] = And(s.id(M), of(M) != c)
-
-    return varied
+@afterwards
+def forgets(s: State, t: After, c: Term, *_: Term) -> None:
+    """A reset of the membership by which the member id is forgotten in any case."""
+    t.identified[c] = False
+    t.id[M] = And(s.id(M), of(M) != c)
 
 
-def stays_out(effect: Effect) -> Effect:
-    """``effect``, which resets the membership, without another JoinGroup."""
-
-    @wraps(effect)
-    def varied(s: State, t: After, c: Term, *parameters: Term) -> None:
-        effect(s, t, c, *parameters)
-        t.rejoin[c] = False
-
-    return varied
-
-
-def _join_or_sync_refused(s: State, c: Term) -> Term:
-    return And(s.life(c) == UP, Or(s.wire(c) == JOIN_REFUSED, s.wire(c) == SYNC_REFUSED))
+@afterwards
+def stays_out(s: State, t: After, c: Term, *_: Term) -> None:
+    """A reset of the membership without another JoinGroup."""
+    t.rejoin[c] = False
 
 
 @instead_of(member.expelled)
 def expelled_by_old_errors(s: State, t: After, c: Term) -> None:
     """An error of JoinGroup or SyncGroup resets the membership even if it is for an older one."""
-    t.when(_join_or_sync_refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL))
+    t.when(member.refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL))
     reset(s, t, c, keep_id=s.error(c) == ILLEGAL)
     clear(s, t, c)
 
@@ -191,7 +185,7 @@ def reset_on_retriable(s: State, t: After, c: Term) -> None:
 def reset_on_sync_rip(s: State, t: After, c: Term) -> None:
     """REBALANCE_IN_PROGRESS from SyncGroup may reset the membership too."""
     gone = Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL)
-    t.when(_join_or_sync_refused(s, c), Or(gone, And(s.wire(c) == SYNC_REFUSED, s.error(c) == IN_PROGRESS)))
+    t.when(member.refused(s, c), Or(gone, And(s.wire(c) == SYNC_REFUSED, s.error(c) == IN_PROGRESS)))
     reset(s, t, c, keep_id=s.error(c) != UNKNOWN)
     clear(s, t, c)
 
@@ -199,7 +193,7 @@ def reset_on_sync_rip(s: State, t: After, c: Term) -> None:
 @instead_of(member.fails)
 def join_rip_fatal(s: State, t: After, c: Term) -> None:
     """REBALANCE_IN_PROGRESS from JoinGroup may end the consumer too."""
-    t.when(_join_or_sync_refused(s, c), Or(s.error(c) == FATAL, s.error(c) == IN_PROGRESS))
+    t.when(member.refused(s, c), Or(s.error(c) == FATAL, s.error(c) == IN_PROGRESS))
     member.fail(s, t, c)
     clear(s, t, c)
 
@@ -391,21 +385,16 @@ def persist_selected_protocol_only(s: State, t: After, c: Term, m: Term) -> None
     t.log_supports[M, A] = And(s.supports(M, A), s.chosen(A))
 
 
-def static_removal_not_persisted(effect: Effect) -> Effect:
+@afterwards
+def static_removal_not_persisted(s: State, t: After) -> None:
     """A failover, after which a static id that was removed since the last append is back."""
-
-    @wraps(effect)
-    def varied(s: State, t: After) -> None:
-        effect(s, t)
-        t.group = s.log_group
-        t.member[M] = s.log_member(M)
-        t.synced[M] = s.log_member(M)
-        t.claim[M, P] = s.log_claim(M, P)
-        t.supports[M, A] = s.log_supports(M, A)
-        t.topics[M, P] = s.log_topics(M, P)
-        t.assigned[M, P] = s.log_assigned(M, P)
-
-    return varied
+    t.group = s.log_group
+    t.member[M] = s.log_member(M)
+    t.synced[M] = s.log_member(M)
+    t.claim[M, P] = s.log_claim(M, P)
+    t.supports[M, A] = s.log_supports(M, A)
+    t.topics[M, P] = s.log_topics(M, P)
+    t.assigned[M, P] = s.log_assigned(M, P)
 
 
 @instead_of(failover.failover_while_loading)

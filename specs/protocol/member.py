@@ -171,7 +171,8 @@ def lead_under(clauses: Mapping[str, contract.ContractClause]) -> Callable[[Stat
     def lead(s: State, t: After, c: Term) -> None:
         """onLeaderElected: SyncGroup carries the assignor's answer. Of that only the contract is known."""
         t.when(_elected(s, c), _in_time(s, c))
-        _decide(s, t, c)
+        joined(s, t, c)
+        put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c), leading=True)
         t.offer[c, M, P] = ANY
         for clause in clauses.values():
             t.where(clause(s, lambda m, p: t.offer(c, m, p)))
@@ -203,11 +204,6 @@ def _elected(s: State, c: Term) -> Term:
 
 def _in_time(s: State, c: Term) -> Term:
     return And(Or(s.group == COMPLETING, s.group == SETTLED), s.current == s.wire_generation(c))
-
-
-def _decide(s: State, t: After, c: Term) -> None:
-    joined(s, t, c)
-    put(s, t, c, SYNC, names=s.names(M), generation=s.wire_generation(c), leading=True)
 
 
 # -- SyncGroup's answer and onJoinComplete -------------------------------------------------------------
@@ -283,7 +279,8 @@ def _handled(t: After, c: Term) -> None:
 # -- errors of JoinGroup and SyncGroup -----------------------------------------------------------------
 
 
-def _refused(s: State, c: Term) -> Term:
+def refused(s: State, c: Term) -> Term:
+    """An error has come back for its JoinGroup or SyncGroup."""
     return And(s.life(c) == UP, Or(s.wire(c) == JOIN_REFUSED, s.wire(c) == SYNC_REFUSED))
 
 
@@ -297,7 +294,7 @@ def _of_present(s: State, c: Term) -> Term:
 
 def id_given(s: State, t: After, c: Term) -> None:
     """MEMBER_ID_REQUIRED: the id to join with (KIP-394)."""
-    t.when(_refused(s, c), s.error(c) == ID_REQUIRED, s.state(c) == JOINING, Not(s.identified(c)))
+    t.when(refused(s, c), s.error(c) == ID_REQUIRED, s.state(c) == JOINING, Not(s.identified(c)))
     t.identified[c] = True
     t.id[M] = If(of(M) == c, s.names(M), s.id(M))
     t.generation[c] = none
@@ -306,40 +303,40 @@ def id_given(s: State, t: After, c: Term) -> None:
 
 def id_given_too_late(s: State, t: After, c: Term) -> None:
     """The same after a reset, or when it has an id by now."""
-    t.when(_refused(s, c), s.error(c) == ID_REQUIRED, Not(And(s.state(c) == JOINING, Not(s.identified(c)))))
+    t.when(refused(s, c), s.error(c) == ID_REQUIRED, Not(And(s.state(c) == JOINING, Not(s.identified(c)))))
     clear(s, t, c)
 
 
 def try_again(s: State, t: After, c: Term) -> None:
     """An error that a retry cures: nothing is given up."""
-    t.when(_refused(s, c), s.error(c) == RETRIABLE)
+    t.when(refused(s, c), s.error(c) == RETRIABLE)
     clear(s, t, c)
 
 
 def told_to_rejoin(s: State, t: After, c: Term) -> None:
     """REBALANCE_IN_PROGRESS: rejoin with what is owned."""
-    t.when(_refused(s, c), s.error(c) == IN_PROGRESS)
+    t.when(refused(s, c), s.error(c) == IN_PROGRESS)
     t.rejoin[c] = True
     clear(s, t, c)
 
 
 def expelled(s: State, t: After, c: Term) -> None:
     """UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION: the membership is gone; the latter keeps the id."""
-    t.when(_refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL), _of_present(s, c))
+    t.when(refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL), _of_present(s, c))
     reset(s, t, c, keep_id=s.error(c) == ILLEGAL)
     clear(s, t, c)
 
 
 def expelled_before(s: State, t: After, c: Term) -> None:
     """The same for a membership that is over already."""
-    t.when(_refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL), Not(_of_present(s, c)))
+    t.when(refused(s, c), Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL), Not(_of_present(s, c)))
     t.rejoin[c] = True
     clear(s, t, c)
 
 
 def fails(s: State, t: After, c: Term) -> None:
     """An error that no application handles: the consumer closes, without a word to the coordinator."""
-    t.when(_refused(s, c), s.error(c) == FATAL)
+    t.when(refused(s, c), s.error(c) == FATAL)
     fail(s, t, c)
     clear(s, t, c)
 
