@@ -179,7 +179,7 @@ def profiles() -> str:
         groups(),
         section(
             "Releases of clients",
-            "`--profiles` of `explore` and `bugs`, `--profile` of `upgrade`, `campaign` and `conform`. The "
+            "`--release` of `explore`, `upgrade`, `bugs`, `campaign` and `conform`. The "
             "last column has the switches that are on; they are listed below.",
             table(("profile", "about", "default assignors", "otherwise than specified"), clients),
         ),

@@ -103,9 +103,9 @@ def run(options: argparse.Namespace) -> int:
             print_out(f"error    {error}")
             worst = max(worst, 2)
             continue
-        if options.target:
-            trace = replace(trace, target=replace(trace.target, spec=options.target))
         if options.as_pytest:
+            if options.target:
+                trace = replace(trace, target=replace(trace.target, spec=options.target))
             write(options.as_pytest, counterexamples.as_pytest(trace), "--as-pytest")
             print_out(f"written  {options.as_pytest}")
         else:
@@ -118,7 +118,7 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     from rebalance.gate.check.search import replay
     from rebalance.gate.cli.console.text import clean
 
-    spec = trace.target.spec
+    spec = options.target or trace.target.spec
     name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
     try:
         with session(resolved(spec), options) as talk:

@@ -52,7 +52,7 @@ def test_one_is_reproduced_on_the_model(rebalance):
 
 @pytest.mark.slow
 def test_the_command_that_it_names_finds_the_same(rebalance):
-    argv = "explore dynamic --members 2 --partitions 1 --faults pause --budget 1"
+    argv = "explore dynamic --members 2 --partitions 1 --faults pause --max-faults 1"
     ran = rebalance(
         *argv.split(), "--switch", "prepare_not_repeated_after_reset", "--go-on", "--format", "json"
     )
