@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import z3
 from rebalance.specs.logic.language import ANY, NEXT, SpecAction, Symbol, Term, free, symbols_of
@@ -244,91 +243,46 @@ def _places(names: TlaNames, symbol: Symbol, parts: Sequence[Part]) -> list[Term
 # -- initial states ------------------------------------------------------------------------------------
 
 
-class _Conjunct(NamedTuple):
-    """A formula without a quantifier for all in front, the variables that it is for all of, its symbols."""
-
-    variables: list[Term]
-    body: Term
-    symbols: frozenset[str]
-
-
 def _initial(names: TlaNames) -> list[str]:
-    """A list that TLC can execute: what the condition defines is assigned, the rest chosen and tested."""
-    conjuncts = list(_conjuncts(names, names.vocabulary.close(names.export.initial), []))
-    todo = {symbol.name: symbol for symbol in names.vocabulary.mutable}
-    items: list[TlaNode] = []
-    while todo:
-        found = next(_defining(todo, conjuncts), None)
-        if found is None:
-            symbol = next(iter(todo.values()))
-            items.append(Text(f"{names.of(symbol)} \\in {names.type(symbol)}", COMPARISON))
+    """A list that TLC can execute: what the condition gives a value is assigned, the rest chosen and tested."""
+    values: dict[str, Term] = {}
+    tests: list[TlaNode] = []
+    for part in flattened(z3.And(names.export.initial, z3.BoolVal(True))):
+        here, value = _equation_for_all(part)
+        if here is None or symbols_of(value) & {symbol.name for symbol in names.vocabulary.mutable}:
+            tests.append(TermReader(names).node(names.vocabulary.close(part)))
         else:
-            symbol, places, value, number = found
-            del conjuncts[number]
-            texts = [str(placeholder) for placeholder in places]
-            node = TermReader(names, dict(zip(texts, texts, strict=True))).node(value)
-            if places:
+            values[here] = value
+    items: list[TlaNode] = []
+    for symbol in names.vocabulary.mutable:
+        if symbol.name in values:
+            node = TermReader(names).node(values[symbol.name])
+            if symbol.arguments:
+                texts = list(map(str, _places(names, symbol, [])))
                 node = Brackets(f"{ranges(texts, symbol.arguments)} |->", (("", node),))
             items.append(VariableAssignment(names.of(symbol), node))
-        del todo[symbol.name]
-        for conjunct in conjuncts:
-            if not conjunct.symbols & todo.keys():
-                used = free(conjunct.body, conjunct.variables)
-                items.append(
-                    TermReader(names).node(z3.ForAll(used, conjunct.body) if used else conjunct.body)
-                )
-        conjuncts = [conjunct for conjunct in conjuncts if conjunct.symbols & todo.keys()]
-    return listed("/\\", [item for item in items if item != TRUE] or [TRUE])
+    for symbol in names.vocabulary.mutable:
+        if symbol.name not in values:
+            items.append(Text(f"{names.of(symbol)} \\in {names.type(symbol)}", COMPARISON))
+    return listed("/\\", [item for item in (*items, *tests) if item != TRUE] or [TRUE])
 
 
-def _conjuncts(names: TlaNames, formula: Term, variables: list[Term]) -> Iterator[_Conjunct]:
-    if z3.is_and(formula):
-        for part in formula.children():
-            yield from _conjuncts(names, part, variables)
-    elif z3.is_quantifier(formula) and formula.is_forall():
-        new: list[Term] = []
-        for i in range(formula.num_vars()):
-            sort = formula.var_sort(i)
-            wish = formula.var_name(i)
-            if wish not in names.letters[set_of(sort)]:
-                wish = next(iter(names.letters[set_of(sort)]), wish)
-            new.append(z3.Const(names.bound(wish, sort, map(str, [*variables, *new])), sort))
-        yield from _conjuncts(names, z3.substitute_vars(formula.body(), *reversed(new)), [*variables, *new])
-    else:
-        yield _Conjunct(variables, formula, frozenset(symbols_of(formula)))
-
-
-def _defining(
-    todo: Mapping[str, Symbol], conjuncts: Sequence[_Conjunct]
-) -> Iterator[tuple[Symbol, list[Term], Term, int]]:
-    """Symbols that a conjunct defines by what is known: the symbol, its places, its value, which conjunct."""
-    for symbol in todo.values():
-        for number, (variables, body, used) in enumerate(conjuncts):
-            if symbol.name not in used:
-                continue
-            for here, value in _sides(body):
-                places = here.children()
-                if (
-                    z3.is_app(here)
-                    and here.decl().name() == symbol.name
-                    and len(free(here, variables)) == len(places)
-                    and len({placeholder.get_id() for placeholder in places}) == len(places)
-                    and all(any(placeholder.eq(variable) for variable in variables) for placeholder in places)
-                    and len(free(value, variables)) == len(free(value, places))
-                    and not symbols_of(value) & todo.keys()
-                ):
-                    yield symbol, places, value, number
-
-
-def _sides(body: Term) -> Iterator[tuple[Term, Term]]:
-    """The ways to read ``body`` as what is defined and its value."""
+def _equation_for_all(part: Term) -> tuple[str | None, Term]:
+    """The symbol that has one value everywhere, and the value: ``symbol(x, y) == value`` for all x, y."""
+    body = part.body() if z3.is_quantifier(part) and part.is_forall() else part
     if z3.is_eq(body):
-        left, right = body.children()
-        yield from ((left, right), (right, left))
-    elif z3.is_not(body):
-        yield body.arg(0), z3.BoolVal(False)
-    elif z3.is_app(body):
-        yield body, z3.BoolVal(True)
+        here, value = body.children()
+        variables = [z3.get_var_index(place) for place in here.children() if z3.is_var(place)]
+        count = part.num_vars() if body is not part else 0
+        constant = z3.is_app(value) and value.num_args() == 0
+        if (
+            constant
+            and z3.is_app(here)
+            and variables == [*reversed(range(count))]
+            and here.num_args() == count
+        ):
+            return here.decl().name(), value
+    return None, part
 
 
 # -- the file ------------------------------------------------------------------------------------------

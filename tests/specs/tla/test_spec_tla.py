@@ -96,9 +96,10 @@ STATE = V.state()
 
 def toy(**changes):
     initial = z3.And(
-        z3.ForAll([C, P], z3.And(z3.Not(STATE.owned(C, P)), STATE.since(C, P) == none)),
+        z3.ForAll([C, P], STATE.owned(C, P) == z3.BoolVal(False)),
+        z3.ForAll([C, P], STATE.since(C, P) == none),
         STATE.current == none,
-        z3.Not(STATE.LET),
+        STATE.LET == z3.BoolVal(False),
         z3.Exists([C], STATE.stage(C) == IDLE),
     )
     invariants = {
@@ -357,7 +358,7 @@ def written(formula):
         (z3.Not(lt(none, STATE.current)), "~(0 < current)"),
         (z3.And(FLAG, FLAG) == FLAG, "LET_ /\\ LET_ <=> LET_"),
         (z3.Xor(FLAG, FLAG), "~(LET_ <=> LET_)"),
-        (FLAG == False, "~LET_"),  # noqa: E712
+        (FLAG == False, "~LET_"),
         (z3.And(FLAG, True, z3.Not(z3.BoolVal(False))), "LET_"),
         (z3.If(FLAG, none, STATE.current) == none, "(IF LET_ THEN 0 ELSE current) = 0"),
         (z3.If(FLAG, z3.If(FLAG, FLAG, FLAG), z3.Not(FLAG)), "IF LET_ THEN LET_ ELSE ~LET_"),
