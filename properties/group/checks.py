@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TypeVar
 
 from rebalance.model.protocol.observations import (
     Admitted,
@@ -27,12 +26,6 @@ from rebalance.model.protocol.observations import (
 )
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import Error, GroupState, Life, Parts
-
-T = TypeVar("T")
-
-
-def _of(seen: Seen, kind: type[T]) -> Iterator[T]:
-    return (item for item in seen if isinstance(item, kind))
 
 
 def owner(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
@@ -78,164 +71,138 @@ def _newest(decided: Decided) -> Iterator[tuple[int, int, list[int]]]:
             yield 1 << number, newest, [i for generation, i in holders if generation == newest]
 
 
-def stale(setup: Setup, seen: Seen) -> str | None:
-    for decided in _of(seen, Decided):
-        for bit, newest, holders in _newest(decided):
-            for i, (member, parts, generation, _) in enumerate(decided.claims):
-                loses = parts & bit and generation < newest and i not in holders
-                if loses and decided.grants[i].parts & bit:
-                    old, new = letter(member.slot), letter(decided.claims[holders[0]][0].slot)
-                    gets = f"{old} claims {setup.spell(bit)} from generation {generation} and gets it"
-                    return f"{gets}, {new} has it from generation {newest}"
+def stale(setup: Setup, decided: Decided) -> str | None:
+    for bit, newest, holders in _newest(decided):
+        for i, (member, parts, generation, _) in enumerate(decided.claims):
+            loses = parts & bit and generation < newest and i not in holders
+            if loses and decided.grants[i].parts & bit:
+                old, new = letter(member.slot), letter(decided.claims[holders[0]][0].slot)
+                gets = f"{old} claims {setup.spell(bit)} from generation {generation} and gets it"
+                return f"{gets}, {new} has it from generation {newest}"
     return None
 
 
-def withhold(setup: Setup, seen: Seen) -> str | None:
-    for decided in _of(seen, Decided):
-        for bit, _, holders in _newest(decided):
-            for i, grant in enumerate(decided.grants):
-                if grant.parts & bit and holders != [i]:
-                    other = decided.claims[next(h for h in holders if h != i)][0]
-                    goes = f"{setup.spell(bit)} goes to {letter(grant.id.slot)}"
-                    return f"{goes} while {letter(other.slot)} holds it"
+def withhold(setup: Setup, decided: Decided) -> str | None:
+    for bit, _, holders in _newest(decided):
+        for i, grant in enumerate(decided.grants):
+            if grant.parts & bit and holders != [i]:
+                other = decided.claims[next(h for h in holders if h != i)][0]
+                goes = f"{setup.spell(bit)} goes to {letter(grant.id.slot)}"
+                return f"{goes} while {letter(other.slot)} holds it"
     return None
 
 
-def label(setup: Setup, seen: Seen) -> str | None:
-    for claim in _of(seen, Claimed):
-        if claim.label != claim.own_gen:
-            return (
-                f"{letter(claim.who)} claims {setup.spell(claim.parts)} as of generation {claim.label}, "
-                f"it was assigned in {claim.own_gen}"
-            )
+def label(setup: Setup, claim: Claimed) -> str | None:
+    if claim.label == claim.own_gen:
+        return None
+    claims = f"{letter(claim.who)} claims {setup.spell(claim.parts)} as of generation {claim.label}"
+    return f"{claims}, it was assigned in {claim.own_gen}"
+
+
+def grant(setup: Setup, decided: Decided) -> str | None:
+    granted = 0
+    for (_, _, _, subscribed), grant in zip(decided.claims, decided.grants, strict=True):
+        if grant.parts & granted:
+            return f"{setup.spell(grant.parts & granted)} is granted twice"
+        if grant.parts & ~subscribed:
+            parts = setup.spell(grant.parts & ~subscribed)
+            return f"{letter(grant.id.slot)} gets {parts} without subscribing to it"
+        granted |= grant.parts
     return None
 
 
-def grant(setup: Setup, seen: Seen) -> str | None:
-    for decided in _of(seen, Decided):
-        granted = 0
-        for (_, _, _, subscribed), grant in zip(decided.claims, decided.grants, strict=True):
-            if grant.parts & granted:
-                return f"{setup.spell(grant.parts & granted)} is granted twice"
-            if grant.parts & ~subscribed:
-                parts = setup.spell(grant.parts & ~subscribed)
-                return f"{letter(grant.id.slot)} gets {parts} without subscribing to it"
-            granted |= grant.parts
+# -- at every step: callbacks --------------------------------------------------------------------------
+
+
+def revoked(setup: Setup, call: Callback) -> str | None:
+    if call.call is not Call.REVOKED:
+        return None
+    if not call.eager and not call.parts:
+        return f"COOPERATIVE {letter(call.who)}: onPartitionsRevoked of nothing"
+    if call.eager and call.parts != call.believed:
+        return f"EAGER {letter(call.who)} revokes {setup.spell(call.parts)} of {setup.spell(call.believed)}"
+    surplus = call.parts & ~call.believed
+    return f"{letter(call.who)} revokes {setup.spell(surplus)}, which it was never given" if surplus else None
+
+
+def lost(setup: Setup, call: Callback) -> str | None:
+    if call.call is Call.REVOKED and (call.reset or call.midway):
+        why = "has no membership" if call.reset else "leaves in the middle of a rebalance"
+        return f"{letter(call.who)} {why} and is told revoked, not lost"
+    if call.call is Call.LOST and not (call.reset or call.midway):
+        return f"{letter(call.who)} is told lost with its membership intact"
     return None
 
 
-def revoked(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if call.call is not Call.REVOKED:
-            continue
-        if not call.eager and not call.parts:
-            return f"COOPERATIVE {letter(call.who)}: onPartitionsRevoked of nothing"
-        if call.eager and call.parts != call.believed:
-            return (
-                f"EAGER {letter(call.who)} revokes {setup.spell(call.parts)} of {setup.spell(call.believed)}"
-            )
-        if call.parts & ~call.believed:
-            surplus = setup.spell(call.parts & ~call.believed)
-            return f"{letter(call.who)} revokes {surplus}, which it was never given"
-    return None
-
-
-def lost(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if call.call is Call.REVOKED and (call.reset or call.midway):
-            why = "has no membership" if call.reset else "leaves in the middle of a rebalance"
-            return f"{letter(call.who)} {why} and is told revoked, not lost"
-        if call.call is Call.LOST and not (call.reset or call.midway):
-            return f"{letter(call.who)} is told lost with its membership intact"
-    return None
-
-
-def while_owned(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if call.call is not Call.ASSIGNED and call.parts & ~call.owned:
-            return f"{letter(call.who)}: {setup.spell(call.parts & ~call.owned)} is gone before it is revoked"
-    return None
+def while_owned(setup: Setup, call: Callback) -> str | None:
+    gone = call.parts & ~call.owned if call.call is not Call.ASSIGNED else 0
+    return f"{letter(call.who)}: {setup.spell(gone)} is gone before it is revoked" if gone else None
 
 
 def assigned(setup: Setup, seen: Seen) -> str | None:
-    calls = [call for call in _of(seen, Callback) if call.call is Call.ASSIGNED]
+    calls = [one for one in seen if isinstance(one, Callback) and one.call is Call.ASSIGNED]
     for call in calls:
         if call.parts & call.believed:
             return f"{letter(call.who)} is assigned {setup.spell(call.parts & call.believed)} a second time"
-    completed = next(_of(seen, Completed), None)
-    thrown = any(threw.error == "listener" for threw in _of(seen, Threw))
-    if (completed is not None or thrown) and not calls:
-        return "a rebalance completed without onPartitionsAssigned"
-    return None
+    ended = any(
+        isinstance(one, Completed) or (isinstance(one, Threw) and one.error == "listener") for one in seen
+    )
+    return "a rebalance completed without onPartitionsAssigned" if ended and not calls else None
 
 
 def order(setup: Setup, seen: Seen) -> str | None:
-    calls = [call.call for call in _of(seen, Callback)]
-    if Call.ASSIGNED in calls and calls.index(Call.ASSIGNED) != len(calls) - 1:
-        return "something is revoked after onPartitionsAssigned"
-    return None
+    calls = [one.call for one in seen if isinstance(one, Callback)]
+    early = Call.ASSIGNED in calls[:-1]
+    return "something is revoked after onPartitionsAssigned" if early else None
 
 
-def generation(setup: Setup, seen: Seen) -> str | None:
-    for call in _of(seen, Callback):
-        if not call.current:
-            return f"{letter(call.who)}: {call.call} runs under the generation before"
-    return None
+def generation(setup: Setup, call: Callback) -> str | None:
+    return None if call.current else f"{letter(call.who)}: {call.call} runs under the generation before"
 
 
-def rejoin(setup: Setup, seen: Seen) -> str | None:
-    for done in _of(seen, Completed):
-        if done.revoked and not done.rejoin:
-            return f"{letter(done.who)} revoked and does not rejoin"
-    return None
+def rejoin(setup: Setup, done: Completed) -> str | None:
+    return f"{letter(done.who)} revoked and does not rejoin" if done.revoked and not done.rejoin else None
 
 
-def leave(setup: Setup, seen: Seen) -> str | None:
-    for left in _of(seen, Left):
-        if left.believed:
-            return (
-                f"{letter(left.who)} leaves, its listener still believes to have {setup.spell(left.believed)}"
-            )
-    return None
+# -- at every step: leaving, errors, the coordinator ---------------------------------------------------
 
 
-def leave_sent(setup: Setup, seen: Seen) -> str | None:
-    for left in _of(seen, Left):
-        if left.ought and not left.sent:
-            return f"{letter(left.who)} leaves without LeaveGroup"
-    return None
+def leave(setup: Setup, left: Left) -> str | None:
+    if not left.believed:
+        return None
+    return f"{letter(left.who)} leaves, its listener still believes to have {setup.spell(left.believed)}"
+
+
+def leave_sent(setup: Setup, left: Left) -> str | None:
+    return f"{letter(left.who)} leaves without LeaveGroup" if left.ought and not left.sent else None
 
 
 _GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
 
 
-def retriable(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if answer.error not in _GONE and answer.reset:
-            return f"{letter(answer.who)} gives up its membership on {answer.api} {answer.error}"
-    return None
+def retriable(setup: Setup, answer: Answered) -> str | None:
+    if answer.error in _GONE or not answer.reset:
+        return None
+    return f"{letter(answer.who)} gives up its membership on {answer.api} {answer.error}"
 
 
-def membership(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if answer.error in _GONE and answer.same and not (answer.reset and answer.rejoin):
-            what = "stays a member" if not answer.reset else "does not rejoin"
-            return f"{letter(answer.who)} hears {answer.api} {answer.error} and {what}"
-    return None
+def membership(setup: Setup, answer: Answered) -> str | None:
+    if answer.error not in _GONE or not answer.same or (answer.reset and answer.rejoin):
+        return None
+    what = "stays a member" if not answer.reset else "does not rejoin"
+    return f"{letter(answer.who)} hears {answer.api} {answer.error} and {what}"
 
 
-def old(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if not answer.same and answer.reset:
-            return f"{letter(answer.who)} resets on {answer.api} {answer.error} for an older generation"
-    return None
+def old(setup: Setup, answer: Answered) -> str | None:
+    if answer.same or not answer.reset:
+        return None
+    return f"{letter(answer.who)} resets on {answer.api} {answer.error} for an older generation"
 
 
-def keeps_id(setup: Setup, seen: Seen) -> str | None:
-    for answer in _of(seen, Answered):
-        if answer.error is Error.ILLEGAL_GENERATION and answer.reset and not answer.keeps_id:
-            return f"{letter(answer.who)} forgets its member id on {answer.api} ILLEGAL_GENERATION"
-    return None
+def keeps_id(setup: Setup, answer: Answered) -> str | None:
+    if answer.error is not Error.ILLEGAL_GENERATION or not answer.reset or answer.keeps_id:
+        return None
+    return f"{letter(answer.who)} forgets its member id on {answer.api} ILLEGAL_GENERATION"
 
 
 _RIGHTLY = (Error.GROUP_MAX_SIZE_REACHED, "listener")
@@ -243,61 +210,49 @@ _RIGHTLY = (Error.GROUP_MAX_SIZE_REACHED, "listener")
 setup share an instance id, so none may be fenced."""
 
 
-def throws(setup: Setup, seen: Seen) -> str | None:
-    for threw in _of(seen, Threw):
-        if threw.error not in _RIGHTLY:
-            return f"{letter(threw.who)}: poll throws {threw.error}"
+def throws(setup: Setup, threw: Threw) -> str | None:
+    return None if threw.error in _RIGHTLY else f"{letter(threw.who)}: poll throws {threw.error}"
+
+
+def admit(setup: Setup, item: Admitted) -> str | None:
+    return None if item.known else f"a member id of {letter(item.who)} is admitted that it has never shown"
+
+
+def vote(setup: Setup, item: Elected) -> str | None:
+    shared = set(item.lists[0]).intersection(*item.lists)
+    if item.protocol not in shared:
+        return f"{item.protocol} is selected, which not every member supports"
+    votes = Counter(next(name for name in assignors if name in shared) for assignors in item.lists)
+    if votes[item.protocol] < max(votes.values()):
+        return f"{item.protocol} is selected with {votes[item.protocol]} votes of {dict(votes)}"
     return None
 
 
-def admit(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Admitted):
-        if not item.known:
-            return f"a member id of {letter(item.who)} is admitted that it has never shown"
+def repeat(setup: Setup, item: Repeated) -> str | None:
+    if not item.rebalances:
+        return None
+    return f"{letter(item.who)} says again what it said, and the group rebalances"
+
+
+def static(setup: Setup, item: Replaced) -> str | None:
+    who = letter(item.who)
+    if item.state is GroupState.STABLE and item.rebalances is not (item.changed or item.owed):
+        same = "another" if item.changed else "the same"
+        same += " subscription, a revocation pending," if item.owed else " subscription"
+        then = "starts" if item.rebalances else "starts no"
+        return f"{who} returns with {same} and {then} rebalance"
+    if item.state is GroupState.COMPLETING and not item.rebalances:
+        return f"{who} returns between join and sync, the leader decides for the id that is gone"
     return None
 
 
-def vote(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Elected):
-        shared = set(item.lists[0]).intersection(*item.lists)
-        if item.protocol not in shared:
-            return f"{item.protocol} is selected, which not every member supports"
-        votes = Counter(next(name for name in assignors if name in shared) for assignors in item.lists)
-        if votes[item.protocol] < max(votes.values()):
-            return f"{item.protocol} is selected with {votes[item.protocol]} votes of {dict(votes)}"
-    return None
+def leader_told(setup: Setup, item: Replaced) -> str | None:
+    if not item.leader or item.rebalances or item.told_leader:
+        return None
+    return f"the leader {letter(item.who)} returns and is told that another one leads"
 
 
-def repeat(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Repeated):
-        if item.rebalances:
-            return f"{letter(item.who)} says again what it said, and the group rebalances"
-    return None
-
-
-def static(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Replaced):
-        who = letter(item.who)
-        if item.state is GroupState.STABLE and item.rebalances is not (item.changed or item.owed):
-            same = "another" if item.changed else "the same"
-            same += " subscription, a revocation pending," if item.owed else " subscription"
-            then = "starts" if item.rebalances else "starts no"
-            return f"{who} returns with {same} and {then} rebalance"
-        if item.state is GroupState.COMPLETING and not item.rebalances:
-            return f"{who} returns between join and sync, the leader decides for the id that is gone"
-    return None
-
-
-def leader_told(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Replaced):
-        quiet = item.leader and not item.rebalances
-        if quiet and not item.told_leader:
-            return f"the leader {letter(item.who)} returns and is told that another one leads"
-    return None
-
-
-def keep(setup: Setup, seen: Seen) -> str | None:
-    for item in _of(seen, Expelled):
-        if item.away and not item.able:
-            return f"static {letter(item.who)} is expelled by the {item.cause} timeout"
-    return None
+def keep(setup: Setup, item: Expelled) -> str | None:
+    if not item.away or item.able:
+        return None
+    return f"static {letter(item.who)} is expelled by the {item.cause} timeout"

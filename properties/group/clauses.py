@@ -10,16 +10,33 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations
+from typing import Any
 
 from rebalance.model.machine import Event
-from rebalance.model.protocol.observations import Call, Callback, Noted, Replaced, Seen
+from rebalance.model.protocol.observations import (
+    Admitted,
+    Answered,
+    Call,
+    Callback,
+    Claimed,
+    Completed,
+    Decided,
+    Elected,
+    Expelled,
+    Left,
+    Noted,
+    Repeated,
+    Replaced,
+    Seen,
+    Threw,
+)
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import GroupState
 from rebalance.properties.group import checks
 from rebalance.properties.group.rules import Always, Bounded, EachStep, Finally, Rules, Sometimes
 from rebalance.properties.verdict import Level
 
-Check = Callable[[Setup, Seen], str | None]
+Check = Callable[[Setup, Any], str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,62 +67,62 @@ def _always(setup: Setup) -> Iterator[Always]:
         yield Always("callback/fetch", (f"reads {a}",), partial(checks.fetch, setup, a))
 
 
-_STEPS: tuple[tuple[ProtocolClause, Check], ...] = tuple(
-    (ProtocolClause(id=name, level=level, kind="always", sentence=sentence, source=source), check)
-    for name, level, check, source, sentence in (
-        ("leader/stale", Level.SAFETY, checks.stale, "KIP-792",
+_STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
+    (ProtocolClause(id=name, level=level, kind="always", sentence=sentence, source=source), seen, check)
+    for name, level, seen, check, source, sentence in (
+        ("leader/stale", Level.SAFETY, Decided, checks.stale, "KIP-792",
          "a claim never wins over a newer claim on the same partition"),
-        ("leader/withhold", Level.SAFETY, checks.withhold, "KIP-429, consumer group changes",
+        ("leader/withhold", Level.SAFETY, Decided, checks.withhold, "KIP-429, consumer group changes",
          "a partition that somebody still holds is not granted to another member in the same round"),
-        ("leader/grant", Level.SAFETY, checks.grant, "KIP-54",
+        ("leader/grant", Level.SAFETY, Decided, checks.grant, "KIP-54",
          "a partition is granted once, and only to a subscriber"),
-        ("leader/label", Level.SAFETY, checks.label, "KIP-792, proposed changes",
+        ("leader/label", Level.SAFETY, Claimed, checks.label, "KIP-792, proposed changes",
          "a claim says in which generation it was assigned"),
-        ("callback/revoked", Level.SAFETY, checks.revoked, "KIP-429, ConsumerRebalanceListener",
+        ("callback/revoked", Level.SAFETY, Callback, checks.revoked, "KIP-429, ConsumerRebalanceListener",
          "COOPERATIVE revokes what goes and never nothing, EAGER revokes everything"),
-        ("callback/lost", Level.SAFETY, checks.lost, "KIP-429, onPartitionsLost",
+        ("callback/lost", Level.SAFETY, Callback, checks.lost, "KIP-429, onPartitionsLost",
          "onPartitionsLost is called where the membership is gone, and only there"),
-        ("callback/owned", Level.SAFETY, checks.while_owned, "KIP-429, ConsumerRebalanceListener",
+        ("callback/owned", Level.SAFETY, Callback, checks.while_owned, "KIP-429, ConsumerRebalanceListener",
          "partitions are still owned while they are revoked"),
-        ("callback/assigned", Level.SAFETY, checks.assigned, "KIP-429, onPartitionsAssigned",
+        ("callback/assigned", Level.SAFETY, None, checks.assigned, "KIP-429, onPartitionsAssigned",
          "a completed rebalance ends with onPartitionsAssigned of what is new, even if that is nothing"),
-        ("callback/order", Level.SAFETY, checks.order, "KIP-429, ConsumerRebalanceListener",
+        ("callback/order", Level.SAFETY, None, checks.order, "KIP-429, ConsumerRebalanceListener",
          "what goes is revoked before what comes is assigned"),
-        ("callback/generation", Level.SAFETY, checks.generation, "KAFKA-8104, KAFKA-9741",
+        ("callback/generation", Level.SAFETY, Callback, checks.generation, "KAFKA-8104, KAFKA-9741",
          "in a callback the group metadata shows the generation that the callback belongs to"),
-        ("callback/rejoin", Level.LIVENESS, checks.rejoin, "KIP-429, consumer group changes",
+        ("callback/rejoin", Level.LIVENESS, Completed, checks.rejoin, "KIP-429, consumer group changes",
          "a COOPERATIVE member that revoked rejoins"),
-        ("leave/callback", Level.SAFETY, checks.leave, "KIP-429, KAFKA-8972",
+        ("leave/callback", Level.SAFETY, Left, checks.leave, "KIP-429, KAFKA-8972",
          "a member that leaves has told its listener so"),
-        ("leave/sent", Level.LIVENESS, checks.leave_sent, "KIP-429; librdkafka 1.7.0",
+        ("leave/sent", Level.LIVENESS, Left, checks.leave_sent, "KIP-429; librdkafka 1.7.0",
          "a dynamic member that leaves says so to the coordinator"),
-        ("error/retriable", Level.SAFETY, checks.retriable, "KAFKA-13214, KAFKA-14016",
+        ("error/retriable", Level.SAFETY, Answered, checks.retriable, "KAFKA-13214, KAFKA-14016",
          "an error that can be retried costs no membership"),
-        ("error/membership", Level.SAFETY, checks.membership, "KIP-429, KAFKA-12983",
+        ("error/membership", Level.SAFETY, Answered, checks.membership, "KIP-429, KAFKA-12983",
          "a member that hears that its membership is gone gives it up and rejoins"),
-        ("error/old", Level.SAFETY, checks.old, "KAFKA-9823",
+        ("error/old", Level.SAFETY, Answered, checks.old, "KAFKA-9823",
          "an answer to an older generation does not touch the present one"),
-        ("error/id", Level.LIVENESS, checks.keeps_id, "KAFKA-13419",
+        ("error/id", Level.LIVENESS, Answered, checks.keeps_id, "KAFKA-13419",
          "ILLEGAL_GENERATION costs no member id"),
-        ("poll/throws", Level.SAFETY, checks.throws, "KIP-429",
+        ("poll/throws", Level.SAFETY, Threw, checks.throws, "KIP-429",
          "poll throws nothing that no application can handle"),
-        ("coordinator/admit", Level.SAFETY, checks.admit, "KIP-394",
+        ("coordinator/admit", Level.SAFETY, Admitted, checks.admit, "KIP-394",
          "a member id is admitted after its owner has shown it"),
         (
             "coordinator/vote",
             Level.SAFETY,
-            checks.vote,
+            Elected, checks.vote,
             "ClassicGroup.selectProtocol",
             "every member supports the protocol of its generation, and none has more votes",
         ),
-        ("coordinator/repeat", Level.LIVENESS, checks.repeat, "KAFKA-12898",
+        ("coordinator/repeat", Level.LIVENESS, Repeated, checks.repeat, "KAFKA-12898",
          "a follower that repeats itself starts no rebalance"),
-        ("coordinator/static", Level.SAFETY, checks.static, "KIP-345, KAFKA-9801, KAFKA-12759",
+        ("coordinator/static", Level.SAFETY, Replaced, checks.static, "KIP-345, KAFKA-9801, KAFKA-12759",
          ("a static member that returns to a settled group starts a rebalance only if it subscribes to "
          "something else or had to revoke, and one that returns during a rebalance is part of it")),
-        ("coordinator/leader", Level.LIVENESS, checks.leader_told, "KIP-814",
+        ("coordinator/leader", Level.LIVENESS, Replaced, checks.leader_told, "KIP-814",
          "a static leader that returns is told that it leads"),
-        ("coordinator/keep", Level.SAFETY, checks.keep, "KIP-345, KAFKA-8220",
+        ("coordinator/keep", Level.SAFETY, Expelled, checks.keep, "KIP-345, KAFKA-8220",
          "a static member that is away loses its place by its session timeout only"),
     )
 )  # fmt: skip
@@ -182,8 +199,11 @@ def _shows(name: str, event: Event, seen: Seen) -> bool:
     return Noted(name) in seen
 
 
-def _at_step(check: Check, setup: Setup, event: Event, seen: Seen) -> str | None:
-    return check(setup, seen)
+def _at_step(kind: type | None, check: Check, setup: Setup, event: Event, seen: Seen) -> str | None:
+    """What ``check`` says first of what was seen of one ``kind``, or of all together where that is None."""
+    if kind is None:
+        return check(setup, seen)
+    return next((found for one in seen if isinstance(one, kind) and (found := check(setup, one))), None)
 
 
 _STATES = tuple(
@@ -202,7 +222,7 @@ _STATES = tuple(
     )
 )
 
-TABLE: tuple[ProtocolClause, ...] = (*_STATES, *(clause for clause, _ in _STEPS), CONVERGES, ROUNDS)
+TABLE: tuple[ProtocolClause, ...] = (*_STATES, *(clause for clause, *_ in _STEPS), CONVERGES, ROUNDS)
 """All clauses of the protocol."""
 
 CLAUSES: dict[str, ProtocolClause] = {clause.id: clause for clause in TABLE}
@@ -229,7 +249,9 @@ def rules(setup: Setup) -> Rules:
     """The rules that the group of ``setup`` has to keep."""
     return Rules(
         always=tuple(_always(setup)),
-        each_step=tuple(EachStep(clause.id, partial(_at_step, check, setup)) for clause, check in _STEPS),
+        each_step=tuple(
+            EachStep(clause.id, partial(_at_step, kind, check, setup)) for clause, kind, check in _STEPS
+        ),
         sometimes=tuple(Sometimes(name, partial(_shows, name)) for name in WITNESSES),
         finally_=(_finally(setup),),
         bounded=(Bounded(ROUNDS.id, _round, most_rounds(setup)),),
