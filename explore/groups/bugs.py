@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.model.bugs.profiles import AS_SPECIFIED
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CLAUSES
 
@@ -31,18 +32,21 @@ class Shown:
     faults: tuple[str, ...] = ()
     budget: int | None = None
     also: tuple[str, ...] = ()
-    client: str = "as-specified"
+    client: str = AS_SPECIFIED
 
     def setup(self, *, on: bool = True) -> Setup:
         """The group; with ``on`` false everything is the same but the switch."""
-        switches = (*((self.switch,) if on else ()), *self.also)
-        budget = len(self.faults) if self.budget is None else self.budget
+        return self.run_by(self.client, AS_SPECIFIED, (*((self.switch,) if on else ()), *self.also))
+
+    def run_by(self, member: str, coordinator: str, switches: tuple[str, ...] = ()) -> Setup:
+        """The group with members and a coordinator of these releases, and ``switches`` besides."""
         size = ScenarioSize(
             members=self.members,
             partitions=self.partitions,
-            profiles=(self.client,),
+            profiles=(member,),
+            broker=coordinator,
             faults=self.faults,
-            budget=budget,
+            budget=len(self.faults) if self.budget is None else self.budget,
             switches=switches,
         )
         return SCENARIOS[self.scenario].setup(size)

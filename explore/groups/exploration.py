@@ -205,24 +205,19 @@ def _unasked(plan: ExplorationPlan, search: Exploration, collected: int | None =
 def _unsettled(plan: ExplorationPlan, lively: Liveness) -> Iterator[ExplorationViolation]:
     for settling in lively.settling:
         if settling.lasso is not None:
-            run = saved_run(plan.setup, plan.origin, settling.clause, settling.lasso)
             yield ExplorationViolation(
                 clause=settling.clause,
                 sentence=CONVERGES.sentence,
-                runs=(run,),
+                runs=(saved_run(plan.setup, plan.origin, settling.clause, settling.lasso),),
                 shortest=settling.least,
                 count=settling.stuck,
             )
+    settles = all(settling.holds for settling in lively.settling)
     for counted in lively.counts:
-        if counted.lasso is not None:
-            if any(one.lasso is not None for one in lively.settling):
-                continue  # who rebalances for ever does not settle, which has been said
-            run = saved_run(plan.setup, plan.origin, counted.clause, counted.lasso)
-            yield ExplorationViolation(
-                clause=counted.clause, sentence=run.sentence, runs=(run,), shortest=False
-            )
-        elif not counted.holds and counted.trace is not None:
-            run = saved_run(plan.setup, plan.origin, counted.clause, counted.trace)
+        # Who rebalances for ever does not settle, which has been said.
+        trace = counted.trace if counted.lasso is None else counted.lasso if settles else None
+        if trace is not None and not counted.holds:
+            run = saved_run(plan.setup, plan.origin, counted.clause, trace)
             yield ExplorationViolation(
                 clause=counted.clause, sentence=run.sentence, runs=(run,), shortest=False
             )

@@ -13,7 +13,6 @@ from enum import StrEnum
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits, Stop
 from rebalance.explore.groups.bugs import LASSO, SHOWN, Shown
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.explore.liveness import liveness
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
@@ -69,7 +68,8 @@ def cells(switches: Sequence[str] = (), profiles: Sequence[str] = ()) -> Iterato
 def cell(shown: Shown, profile: ReleaseProfile) -> Cell:
     """One cell, by exploring at most two groups."""
     expected = shown.switch in profile.decisions or shown.switch in profile.switches
-    group = _group(shown, profile)
+    broker = profile.kind == "broker"
+    group = shown.run_by(AS_SPECIFIED, profile.name) if broker else shown.run_by(profile.name, AS_SPECIFIED)
     broken = breaks(group, shown.clause)
     mark = Mark.UNKNOWN if broken is None else Mark.BREAKS if broken else Mark.FINE
     if broken and breaks(_without(group, shown.switch), shown.clause) is not False:
@@ -93,19 +93,6 @@ def breaks(group: Setup, clause: str) -> bool | None:
     if clause != LASSO:
         return False
     return any(settling.lasso for settling in liveness.judge(built, clauses, search).settling)
-
-
-def _group(shown: Shown, profile: ReleaseProfile) -> Setup:
-    broker = profile.kind == "broker"
-    size = ScenarioSize(
-        members=shown.members,
-        partitions=shown.partitions,
-        profiles=(AS_SPECIFIED if broker else profile.name,),
-        broker=profile.name if broker else AS_SPECIFIED,
-        faults=shown.faults,
-        budget=len(shown.faults) if shown.budget is None else shown.budget,
-    )
-    return SCENARIOS[shown.scenario].setup(size)
 
 
 def _without(group: Setup, switch: str) -> Setup:

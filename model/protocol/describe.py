@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -45,7 +46,7 @@ def description(setup: Setup, components: tuple[str, ...]) -> Description:
     position = {name: index for index, name in enumerate(components)}
 
     def step(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> tuple[str, tuple[str, ...]]:
-        scene = _Scene(setup, position, event, before, after, seen)
+        scene = _Scene(setup=setup, position=position, event=event, before=before, after=after, seen=seen)
         return scene.what(), tuple(observation_text(setup, one) for one in seen if _adds(one))
 
     return Description(
@@ -88,37 +89,33 @@ def _owners(setup: Setup, position: Mapping[str, int], state: State) -> Iterator
         )
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Scene:
     """One step with everything that its sentence may need."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        position: Mapping[str, int],
-        event: Event,
-        before: State,
-        after: State,
-        seen: tuple[Any, ...],
-    ) -> None:
-        self.setup, self.position, self.event, self.seen = setup, position, event, seen
-        self.before, self.after = before, after
-        self.name = "" if event.who == NOBODY else letter(event.who)
+    setup: Setup
+    position: Mapping[str, int]
+    event: Event
+    before: State
+    after: State
+    seen: tuple[Any, ...]
 
-    def _part(self, state: State, name: str) -> Any:
-        return state[self.position[name]]
+    @property
+    def name(self) -> str:
+        return "" if self.event.who == NOBODY else letter(self.event.who)
+
+    def _part(self, state: State, kind: str) -> Any:
+        return state[self.position[f"{kind} {self.name}"]]
 
     def _me(self, state: State) -> Member:
-        return cast(Member, self._part(state, f"member {self.name}"))
+        return cast(Member, self._part(state, "member"))
 
     def _wire(self, state: State) -> Wire:
-        return cast(Wire, self._part(state, f"wire {self.name}"))
-
-    def _records(self, state: State) -> Records:
-        return cast(Records, self._part(state, f"record {self.name}"))
+        return cast(Wire, self._part(state, "wire"))
 
     @property
     def _group(self) -> Group:
-        return cast(Group, self._part(self.after, "group"))
+        return cast(Group, self.after[self.position["group"]])
 
     def _topics(self, topics: int) -> str:
         names = sorted(
@@ -219,7 +216,9 @@ class _Scene:
     def _claims(self, wire: Wire) -> Parts:
         """What the coordinator knows as the claim of the JoinGroup that it has just taken."""
         found = [
-            r.meta for r in self._records(self.after) if isinstance(wire, JoinParked) and r.id == wire.id
+            r.meta
+            for r in cast(Records, self._part(self.after, "record"))
+            if isinstance(wire, JoinParked) and r.id == wire.id
         ]
         return found[0].owned if found and found[0] is not None else Parts(0)
 
