@@ -92,7 +92,7 @@ class KafkaCluster:
                 log = self.logs / f"node-{node}.log" if self.logs else None
                 given = [str(properties), identity.replace("-", "_"), self.bootstrap, str(self.nodes)]
                 self._servers[node] = Server([*command, *given], ready=None, log=log)
-                stack.callback(self._servers[node].end, 2.0)
+                stack.callback(self._servers[node].close, 2.0)
             for server in self._servers.values():
                 self.version = str(server.await_ready(READY)["version"])
             self._stack = stack.pop_all()
@@ -102,7 +102,7 @@ class KafkaCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda server: server.end(1.0), self._servers.values()))
+            list(pool.map(lambda server: server.close(1.0), self._servers.values()))
         self._stack.close()
 
     def _written(self, directory: Path, ports: list[int]) -> dict[int, Path]:
@@ -119,7 +119,7 @@ class KafkaCluster:
 
     def _ask(self, do: str, **arguments: Any) -> Any:
         """The answer of the first node that runs."""
-        running = [one for one in self._servers.values() if one.child.returncode is None]
+        running = [one for one in self._servers.values() if one.returncode is None]
         if not running:
             raise ToolError("no Kafka node runs any more")
         return running[0].ask(do, **arguments)
@@ -145,8 +145,8 @@ class KafkaCluster:
         if self.nodes < 3:
             raise Unsupported("a failover takes three nodes: --nodes 3")
         node = int(self._ask("coordinator", group=group)["node"])
-        self._servers[node].child.signal(signal.SIGKILL)
-        self._servers[node].child.wait(10)
+        self._servers[node].signal(signal.SIGKILL)
+        self._servers[node].wait(10)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rebalance.live.clusters.cluster import Unsupported
-from rebalance.live.processes.program import Server
+from rebalance.live.processes.program import GRACE, Server
 
 FIXED = {8: 7, 9: 5, 10: 2, 11: 5, 12: 3, 13: 2, 14: 3}
 """API keys of the group protocol, and their last version that is not flexible (KIP-482): later ones of other
@@ -48,13 +48,13 @@ class MockCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._server is not None:
-            self._server.end()
+            self._server.close(GRACE)
 
     @property
     def pid(self) -> int:
         """Of the process."""
         assert self._server is not None
-        return self._server.child.pid
+        return self._server.pid
 
     def _ask(self, do: str, **arguments: Any) -> Any:
         assert self._server is not None, "outside of its with block"

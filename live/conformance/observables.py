@@ -10,14 +10,7 @@ from rebalance.live.conformance.observed import INPUTS, LogCapabilities, Observa
 from rebalance.model.machine import NOBODY, Action, Outcome
 from rebalance.model.protocol.observations import Call, Callback, Threw
 from rebalance.model.protocol.setup import letter
-from rebalance.model.protocol.state import (
-    NO_ID,
-    NONE,
-    JoinOk,
-    Member,
-    MemberState,
-    SyncOk,
-)
+from rebalance.model.protocol.state import NO_ID, NONE, JoinOk, Member, MemberState, SyncOk
 
 _JOINS = frozenset({"join", "join late", "join lost", "join unanswered"})
 _RECEIVES_JOIN = frozenset({"receive", "receive join", "sync late", "sync lost", "assign", "hang"})

@@ -9,9 +9,7 @@ from typing import NamedTuple
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import (
-    Parts,
-)
+from rebalance.model.protocol.state import Parts
 
 INPUTS: Mapping[str, str] = {
     "start": "started",

@@ -53,14 +53,7 @@ from rebalance.model.bugs.switches import switched
 from rebalance.model.machine import NOBODY, Event
 from rebalance.model.protocol.group import FAULTS
 from rebalance.model.protocol.setup import letter
-from rebalance.model.protocol.state import (
-    NONE,
-    JoinOk,
-    Member,
-    Parts,
-    SyncOk,
-    Topics,
-)
+from rebalance.model.protocol.state import NONE, JoinOk, Member, Parts, SyncOk, Topics
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
 
 _FAULT_OF = {

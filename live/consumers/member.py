@@ -99,7 +99,7 @@ class LiveMember:
         self.group, self.log = group, log
         self.stopped = self.killed = False
         self._process = Process(command(profile), self._heard, log=log_file)
-        self._process.send(
+        self._process.order(
             {
                 "bootstrap": bootstrap,
                 "group": group,
@@ -116,7 +116,7 @@ class LiveMember:
         if line is not None:
             self.log.add(line)
         elif not self.killed:  # all was said; how did it end?
-            if status := self._process.status(5.0):
+            if status := self._process.wait(5.0):
                 self._gone(f"ended with status {status}")
             self.log.add({"event": "ended", "consumer": self.name})
 
@@ -137,7 +137,7 @@ class LiveMember:
 
     def command(self, do: str, **arguments: Any) -> None:
         """Tell it something (``clients/recorder.py``); it does so between two polls."""
-        self._process.send({"do": do, **arguments})
+        self._process.order({"do": do, **arguments})
 
     def await_event(self, event: str, seconds: float, *, after: int = 0) -> JsonLine | None:
         """The first such event of its lines from number ``after`` on, within so many seconds; or None.
@@ -193,7 +193,7 @@ class LiveMember:
         """Tell it to leave the group and to end; whether it has ended, within so many seconds."""
         self.cont()
         self.command("close")
-        return self._process.wait(seconds)
+        return self._process.ended(seconds)
 
     def end(self) -> None:
         """Be rid of it, whatever it does: for the end of a run."""

@@ -15,15 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from rebalance.live.processes.supervision import (
-    end_all,
-    family,
-    named,
-    queued,
-    resident,
-    send_signal,
-    spawn,
-)
+from rebalance.live.processes.supervision import end_all, family, named, queued, resident, send_signal, spawn
 from rebalance.properties.assignors.calls import FailureKind
 
 MAX_LINE = 64 * 2**20

@@ -8,9 +8,10 @@ the classic group protocol are read and written; ``SCHEMAS`` is the table (Kafka
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 MAX_FRAME = 128 * 2**20
@@ -75,136 +76,61 @@ class Schema:
     flexible: int
 
 
-def _f(name: str, kind: str | tuple[Field, ...], first: int = 0, last: int = 99) -> Field:
-    return Field(name, kind, first, last)
+_FIELD = re.compile(r"(\w+)(?::([\w?]+))?(?:@(\d+)(?:-(\d+)|\+))?(\[)?|\]")
 
 
-_THROTTLE, _ERROR = "throttle_time_ms", _f("error_code", "int16")
-_GROUP, _GENERATION, _MEMBER = (
-    _f("group_id", "string"),
-    _f("generation_id", "int32"),
-    _f("member_id", "string"),
-)
-
-
-def _instance(first: int) -> Field:
-    return _f("group_instance_id", "string?", first)
+def _schema(flexible: int, text: str) -> Schema:
+    """A message of fields ``name:kind`` and lists ``name[...]``; ``@3+`` and ``@2-4``: in these versions."""
+    levels: list[list[Field]] = [[]]
+    for found in _FIELD.finditer(text):
+        if found[0] == "]":
+            inner = tuple(levels.pop())
+            levels[-1][-1] = replace(levels[-1][-1], kind=inner)
+            continue
+        levels[-1].append(Field(found[1], found[2] or "", int(found[3] or 0), int(found[4] or 99)))
+        if found[5]:
+            levels.append([])
+    return Schema(tuple(levels[0]), flexible)
 
 
 SCHEMAS: dict[tuple[str, str], Schema] = {
-    ("JoinGroup", "request"): Schema(
-        (
-            _GROUP,
-            _f("session_timeout_ms", "int32"),
-            _f("rebalance_timeout_ms", "int32", 1),
-            _MEMBER,
-            _instance(5),
-            _f("protocol_type", "string"),
-            _f("protocols", (_f("name", "string"), _f("metadata", "bytes"))),
-            _f("reason", "string?", 8),
-        ),
-        6,
-    ),
-    ("JoinGroup", "response"): Schema(
-        (
-            _f(_THROTTLE, "int32", 2),
-            _ERROR,
-            _GENERATION,
-            _f("protocol_type", "string?", 7),
-            _f("protocol_name", "string", 0, 6),
-            _f("protocol_name", "string?", 7),
-            _f("leader", "string"),
-            _f("skip_assignment", "bool", 9),
-            _MEMBER,
-            _f("members", (_MEMBER, _instance(5), _f("metadata", "bytes"))),
-        ),
-        6,
-    ),
-    ("SyncGroup", "request"): Schema(
-        (
-            _GROUP,
-            _GENERATION,
-            _MEMBER,
-            _instance(3),
-            _f("protocol_type", "string?", 5),
-            _f("protocol_name", "string?", 5),
-            _f("assignments", (_MEMBER, _f("assignment", "bytes"))),
-        ),
-        4,
-    ),
-    ("SyncGroup", "response"): Schema(
-        (
-            _f(_THROTTLE, "int32", 1),
-            _ERROR,
-            _f("protocol_type", "string?", 5),
-            _f("protocol_name", "string?", 5),
-            _f("assignment", "bytes"),
-        ),
-        4,
-    ),
-    ("ApiVersions", "response"): Schema(
-        (
-            _ERROR,
-            _f("api_keys", (_f("api_key", "int16"), _f("min_version", "int16"), _f("max_version", "int16"))),
-            _f(_THROTTLE, "int32", 1),
-        ),
-        99,
-    ),
-    ("Heartbeat", "request"): Schema((_GROUP, _GENERATION, _MEMBER, _instance(3)), 4),
-    ("Heartbeat", "response"): Schema((_f(_THROTTLE, "int32", 1), _ERROR), 4),
-    ("LeaveGroup", "request"): Schema(
-        (
-            _GROUP,
-            _f("member_id", "string", 0, 2),
-            _f("members", (_MEMBER, _instance(3), _f("reason", "string?", 5)), 3),
-        ),
-        4,
-    ),
-    ("LeaveGroup", "response"): Schema(
-        (_f(_THROTTLE, "int32", 1), _ERROR, _f("members", (_MEMBER, _instance(3), _ERROR), 3)), 4
-    ),
-    ("OffsetCommit", "request"): Schema(
-        (
-            _GROUP,
-            _f("generation_id", "int32", 1),
-            _f("member_id", "string", 1),
-            _instance(7),
-            _f("retention_time_ms", "int64", 2, 4),
-            _f(
-                "topics",
-                (
-                    _f("name", "string", 0, 9),
-                    _f("topic_id", "uuid", 10),
-                    _f(
-                        "partitions",
-                        (
-                            _f("partition_index", "int32"),
-                            _f("committed_offset", "int64"),
-                            _f("committed_leader_epoch", "int32", 6),
-                            _f("commit_timestamp", "int64", 1, 1),
-                            _f("committed_metadata", "string?"),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-        8,
-    ),
-    ("OffsetCommit", "response"): Schema(
-        (
-            _f(_THROTTLE, "int32", 3),
-            _f(
-                "topics",
-                (
-                    _f("name", "string", 0, 9),
-                    _f("topic_id", "uuid", 10),
-                    _f("partitions", (_f("partition_index", "int32"), _ERROR)),
-                ),
-            ),
-        ),
-        8,
-    ),
-}
+    ("JoinGroup", "request"): _schema(6, """
+        group_id:string session_timeout_ms:int32 rebalance_timeout_ms:int32@1+ member_id:string
+        group_instance_id:string?@5+ protocol_type:string protocols[name:string metadata:bytes]
+        reason:string?@8+"""),
+    ("JoinGroup", "response"): _schema(6, """
+        throttle_time_ms:int32@2+ error_code:int16 generation_id:int32 protocol_type:string?@7+
+        protocol_name:string@0-6 protocol_name:string?@7+ leader:string skip_assignment:bool@9+
+        member_id:string members[member_id:string group_instance_id:string?@5+ metadata:bytes]"""),
+    ("SyncGroup", "request"): _schema(4, """
+        group_id:string generation_id:int32 member_id:string group_instance_id:string?@3+
+        protocol_type:string?@5+ protocol_name:string?@5+
+        assignments[member_id:string assignment:bytes]"""),
+    ("SyncGroup", "response"): _schema(4, """
+        throttle_time_ms:int32@1+ error_code:int16 protocol_type:string?@5+ protocol_name:string?@5+
+        assignment:bytes"""),
+    ("ApiVersions", "response"): _schema(99, """
+        error_code:int16 api_keys[api_key:int16 min_version:int16 max_version:int16]
+        throttle_time_ms:int32@1+"""),
+    ("Heartbeat", "request"): _schema(4, """
+        group_id:string generation_id:int32 member_id:string group_instance_id:string?@3+"""),
+    ("Heartbeat", "response"): _schema(4, "throttle_time_ms:int32@1+ error_code:int16"),
+    ("LeaveGroup", "request"): _schema(4, """
+        group_id:string member_id:string@0-2
+        members@3+[member_id:string group_instance_id:string?@3+ reason:string?@5+]"""),
+    ("LeaveGroup", "response"): _schema(4, """
+        throttle_time_ms:int32@1+ error_code:int16
+        members@3+[member_id:string group_instance_id:string?@3+ error_code:int16]"""),
+    ("OffsetCommit", "request"): _schema(8, """
+        group_id:string generation_id:int32@1+ member_id:string@1+ group_instance_id:string?@7+
+        retention_time_ms:int64@2-4
+        topics[name:string@0-9 topic_id:uuid@10+
+          partitions[partition_index:int32 committed_offset:int64 committed_leader_epoch:int32@6+
+            commit_timestamp:int64@1-1 committed_metadata:string?]]"""),
+    ("OffsetCommit", "response"): _schema(8, """
+        throttle_time_ms:int32@3+
+        topics[name:string@0-9 topic_id:uuid@10+ partitions[partition_index:int32 error_code:int16]]"""),
+}  # fmt: skip
 """(API, "request" or "response") -> schema."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ class CheckFinding:
 
     check: str
     began: str
-    seconds: float
+    seconds: float = 0.0
     consumers: tuple[str, ...]
     detail: str
     partition: str = ""
@@ -177,15 +177,7 @@ def history(lines: Iterable[EventLine]) -> OwnershipHistory:
 
 
 def _close(made: OwnershipHistory, mine: dict[str, Owned], name: str, event: EventLine) -> None:
-    one = mine.pop(name)
-    ended = Owned(
-        consumer=one.consumer,
-        granted=one.granted,
-        began=one.began,
-        ended=event["at"],
-        end=event["event"],
-        held=event.get("generation"),
-    )
+    ended = replace(mine.pop(name), ended=event["at"], end=event["event"], held=event.get("generation"))
     made.intervals[name].append(ended)
 
 
@@ -193,14 +185,7 @@ def _vanished(made: OwnershipHistory, one: Owned) -> Owned:
     """What a consumer owned that the group went on without ends when it did."""
     last = max((g for g, who in made.members.items() if one.consumer in who), default=None)
     later = [g for g in made.members if last is not None and g > last]
-    if not later:
-        return one
-    return Owned(
-        consumer=one.consumer,
-        granted=one.granted,
-        began=one.began,
-        ended=max(made.first[min(later)], one.began),
-    )
+    return replace(one, ended=max(made.first[min(later)], one.began)) if later else one
 
 
 def _order(event: EventLine, name: str, detail: str) -> CheckFinding:
@@ -208,7 +193,6 @@ def _order(event: EventLine, name: str, detail: str) -> CheckFinding:
     return CheckFinding(
         check="callback-order",
         began=event["at"],
-        seconds=0.0,
         consumers=(who,),
         detail=f"{who}: {detail}",
         partition=name,
@@ -287,7 +271,6 @@ def at_rest(made: OwnershipHistory, rests: Iterable[QuiescencePoint]) -> Iterato
                 yield CheckFinding(
                     check="assignment-differs",
                     began=rest.at,
-                    seconds=0.0,
                     consumers=(who,),
                     detail=detail,
                     partition=(more + less)[0],
@@ -301,7 +284,6 @@ def at_rest(made: OwnershipHistory, rests: Iterable[QuiescencePoint]) -> Iterato
             yield CheckFinding(
                 check="stranded",
                 began=rest.at,
-                seconds=0.0,
                 consumers=rest.live,
                 detail=detail,
                 partition=missing[0],
@@ -310,7 +292,6 @@ def at_rest(made: OwnershipHistory, rests: Iterable[QuiescencePoint]) -> Iterato
             yield CheckFinding(
                 check="never-settles",
                 began=rest.at,
-                seconds=0.0,
                 consumers=rest.live,
                 detail=f"at step {rest.number}: {rest.why}",
             )
@@ -369,8 +350,8 @@ def hand_overs(lines: Iterable[EventLine]) -> list[HandOver]:
         several = sorted(reads[name])
         so_far = several[0][2]
         for (read, _, end, before), (at, first, last, after) in pairwise(several):
-            if first != end + 1:
-                dead = any(read <= end_of_it < at for end_of_it in killed[before])
+            goes_on = first == end + 1
+            if not goes_on or before != after:
                 made.append(
                     HandOver(
                         partition=name,
@@ -378,20 +359,8 @@ def hand_overs(lines: Iterable[EventLine]) -> list[HandOver]:
                         after=after,
                         at=at,
                         first=first,
-                        offsets=so_far + 1 - first,
-                        killed=dead,
-                    )
-                )
-            elif before != after:
-                made.append(
-                    HandOver(
-                        partition=name,
-                        before=before,
-                        after=after,
-                        at=at,
-                        first=first,
-                        offsets=0,
-                        killed=False,
+                        offsets=0 if goes_on else so_far + 1 - first,
+                        killed=not goes_on and any(read <= end_of_it < at for end_of_it in killed[before]),
                     )
                 )
             so_far = max(so_far, last)
@@ -412,7 +381,6 @@ def skipped(handed: Iterable[HandOver], lines: Sequence[EventLine]) -> Iterator[
             yield CheckFinding(
                 check="skipped-records",
                 began=one.at,
-                seconds=0.0,
                 consumers=(one.before, one.after),
                 detail=detail,
                 partition=one.partition,
@@ -426,7 +394,6 @@ def died(lines: Iterable[EventLine]) -> Iterator[CheckFinding]:
             yield CheckFinding(
                 check="died",
                 began=line["at"],
-                seconds=0.0,
                 consumers=(line["consumer"],),
                 detail=f"{line['consumer']} {line['detail']}",
             )

@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rebalance.live.conformance.clients.every import TAKEN_BACK, prepares
-from rebalance.live.conformance.clients.traits import (
-    NEXT,
-    ClientTraits,
-    Deviation,
-    Diagnosis,
-)
+from rebalance.live.conformance.clients.traits import NEXT, ClientTraits, Deviation, Diagnosis
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import works
 from rebalance.model.protocol.setup import MemberContext

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.live.conformance.clients.traits import (
-    Deviation,
-    Diagnosis,
-    FindingContext,
-)
+from rebalance.live.conformance.clients.traits import Deviation, Diagnosis, FindingContext
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import join_prepare, works
 from rebalance.model.protocol.member import wants_to_join

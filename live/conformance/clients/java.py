@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance.live.conformance.clients.every import TAKEN_BACK
-from rebalance.live.conformance.clients.traits import (
-    ClientTraits,
-    Deviation,
-)
+from rebalance.live.conformance.clients.traits import ClientTraits, Deviation
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import works
 from rebalance.model.protocol.setup import MemberContext

@@ -85,8 +85,8 @@ def test_a_server_answers_refuses_and_ends():
     server.ask("end")
     with pytest.raises(ToolError, match="has ended: that was all"):
         server.ask("work")
-    server.end()
-    server.end()
+    server.close()
+    server.close()
 
 
 def test_a_server_that_is_silent_is_not_waited_for():
@@ -98,11 +98,11 @@ def test_a_process_is_heard_to_its_end(tmp_path):
     heard: list[object] = []
     log = tmp_path / "log"
     process = Process([sys.executable, "-c", SPEAKS], heard.append, log=log)
-    process.send({"do": "end"})
-    assert process.wait(60)
+    process.order({"do": "end"})
+    assert process.ended(60)
     assert heard == [{"ready": True}, {"did": "end"}, None]
     assert (process.returncode, process.stderr()) == (1, "that was all")
-    process.send({"do": "work"})  # nobody listens
+    process.order({"do": "work"})  # nobody listens
     process.end()
     process.end()
     assert log.read_text() == "that was all\n"
