@@ -244,7 +244,7 @@ def _places(names: TlaNames, symbol: Symbol, parts: Sequence[Part]) -> list[Term
 
 
 def _initial(names: TlaNames) -> list[str]:
-    """A list that TLC can execute: what the condition gives a value is assigned, the rest chosen and tested."""
+    """A list that TLC can execute: what the condition gives a value is assigned, the rest chosen, tested."""
     values: dict[str, Term] = {}
     tests: list[TlaNode] = []
     for part in flattened(z3.And(names.export.initial, z3.BoolVal(True))):
@@ -261,9 +261,8 @@ def _initial(names: TlaNames) -> list[str]:
                 texts = list(map(str, _places(names, symbol, [])))
                 node = Brackets(f"{ranges(texts, symbol.arguments)} |->", (("", node),))
             items.append(VariableAssignment(names.of(symbol), node))
-    for symbol in names.vocabulary.mutable:
-        if symbol.name not in values:
-            items.append(Text(f"{names.of(symbol)} \\in {names.type(symbol)}", COMPARISON))
+    free_ones = [symbol for symbol in names.vocabulary.mutable if symbol.name not in values]
+    items += [Text(f"{names.of(symbol)} \\in {names.type(symbol)}", COMPARISON) for symbol in free_ones]
     return listed("/\\", [item for item in (*items, *tests) if item != TRUE] or [TRUE])
 
 
@@ -272,7 +271,7 @@ def _equation_for_all(part: Term) -> tuple[str | None, Term]:
     body = part.body() if z3.is_quantifier(part) and part.is_forall() else part
     if z3.is_eq(body):
         here, value = body.children()
-        variables = [z3.get_var_index(place) for place in here.children() if z3.is_var(place)]
+        variables = [z3.get_var_index(at) for at in here.children() if z3.is_var(at)]
         count = part.num_vars() if body is not part else 0
         constant = z3.is_app(value) and value.num_args() == 0
         if (

@@ -99,7 +99,7 @@ def toy(**changes):
         z3.ForAll([C, P], STATE.owned(C, P) == z3.BoolVal(False)),
         z3.ForAll([C, P], STATE.since(C, P) == none),
         STATE.current == none,
-        STATE.LET == z3.BoolVal(False),
+        STATE.LET == z3.BoolVal(False),  # noqa: SIM300
         z3.Exists([C], STATE.stage(C) == IDLE),
     )
     invariants = {
@@ -358,7 +358,7 @@ def written(formula):
         (z3.Not(lt(none, STATE.current)), "~(0 < current)"),
         (z3.And(FLAG, FLAG) == FLAG, "LET_ /\\ LET_ <=> LET_"),
         (z3.Xor(FLAG, FLAG), "~(LET_ <=> LET_)"),
-        (FLAG == False, "~LET_"),
+        (FLAG == False, "~LET_"),  # noqa: E712
         (z3.And(FLAG, True, z3.Not(z3.BoolVal(False))), "LET_"),
         (z3.If(FLAG, none, STATE.current) == none, "(IF LET_ THEN 0 ELSE current) = 0"),
         (z3.If(FLAG, z3.If(FLAG, FLAG, FLAG), z3.Not(FLAG)), "IF LET_ THEN LET_ ELSE ~LET_"),
