@@ -1,7 +1,7 @@
 """Which releases of which clients stand in the public result table: data, to columns of a comparison.
 
 ``clients.json`` names what the suite can fetch by itself; a file of the same form adds others. What is newest
-is not in them: the registries know (`rebalance.gate.compare.registries`).
+is not in them: the registries know (`rebalance.live.processes.registries`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.compare.compare import UNKNOWN, TargetColumn
-from rebalance.gate.compare.registries import parsed
 from rebalance.gate.traces import codec
+from rebalance.live.processes.registries import parsed
 from rebalance.model.bugs.releases import newest_of_minors, released, version
 
 SCHEMA = 1
@@ -33,7 +33,7 @@ class PinnedClient:
     oldest first, "" being whatever the target says of itself; ``since`` the first release with an assignor
     that older ones have not; ``page`` the name of its page, its own name without one.
 
-    ``package`` is what its registry knows it by, as `gate.compare.registries` writes it, "" where it is in
+    ``package`` is what its registry knows it by, as `live.processes.registries` writes it, "" where it is in
     none; ``minors_since`` the release from which on the newest of each minor series is wanted too.
     """
 

@@ -18,8 +18,8 @@ from rebalance.gate.cli.shared.values import comma_separated
 if TYPE_CHECKING:
     from rebalance.gate.compare.clients import PinnedClient
     from rebalance.gate.compare.compare import Judged, TargetColumn, TargetComparison
-    from rebalance.gate.compare.registries import Existing
     from rebalance.gate.traces.counterexamples import Trace
+    from rebalance.live.processes.registries import Existing
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -90,8 +90,9 @@ def columns(
     ``ask`` is who knows which releases exist, the registries without any; what they do not say is said on
     stderr. Raises UsageError.
     """
-    from rebalance.gate.compare import clients, registries
+    from rebalance.gate.compare import clients
     from rebalance.gate.compare.compare import TargetColumn
+    from rebalance.live.processes import registries
 
     known = {client.name: client for client in clients.pinned()}
     wanted = ("kafka-clients",) if wanted is None and releases else tuple(wanted or ())

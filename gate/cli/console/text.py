@@ -1,4 +1,4 @@
-"""Words that several reports use, and how text that a target wrote is made fit to print.
+"""Figures and lists in words, and how text that a target wrote is made fit to print.
 
 Member and topic names, error messages and stderr belong to whoever is judged. Every report passes
 them through ``clean`` first: one line, nothing that a terminal, an XML parser or a CI log obeys.
@@ -8,19 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-
-from rebalance.model.values import NEWEST_VERSION, NO_GENERATION
-from rebalance.properties.assignors.scenarios import (
-    AddMember,
-    Fault,
-    FaultKind,
-    Leave,
-    ScenarioEvent,
-    ScenarioMember,
-    SetTopic,
-    Subscribe,
-    UserData,
-)
 
 
 def clean(text: str, unicode: bool = True) -> str:
@@ -124,48 +111,3 @@ def listed(items: Iterable[object], most: int = 8) -> str:
     names = [str(item) for item in items]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def event_phrase(event: ScenarioEvent, alike: bool = True) -> str:
-    """One event or fault as half a sentence; ``alike`` as in ``joins``."""
-    match event:
-        case AddMember(member):
-            return joins(member, alike)
-        case Leave(member):
-            return f"{member} leaves"
-        case Subscribe(member, topics):
-            return f"{member} subscribes to {listed(topics) or 'nothing'}"
-        case SetTopic(topic, None):
-            return f"{topic} is deleted"
-        case SetTopic(topic, partitions):
-            return f"{topic} has {count(len(partitions or ()), 'partition')}"
-        case Fault(kind, member):
-            return f"{member} {_FAULTS[kind]}"
-
-
-def joins(member: ScenarioMember, alike: bool = True) -> str:
-    """How a member arrives: what sets it apart; its topics unless the members subscribe ``alike``.
-
-    >>> joins(ScenarioMember(id="A", topics=("t",), instance="i-A", version=1), alike=False)
-    'A joins for t [static, metadata version 1]'
-    """
-    topics = "" if alike else f" for {listed(member.topics) or 'nothing'}"
-    since = f"generation {member.generation}" if member.generation != NO_GENERATION else "no generation"
-    claims = f" claiming {listed(member.owned)} ({since})" if member.owned else ""
-    apart = [
-        f"rack {member.rack}" if member.rack else "",
-        "static" if member.instance is not None else "",
-        "eager" if member.eager else "",
-        f"metadata version {member.version}" if member.version != NEWEST_VERSION else "",
-        f"user data {member.user_data}" if member.user_data is not UserData.OWN else "",
-    ]
-    facts = ", ".join(filter(None, apart))
-    return f"{member.id} joins{topics}{claims}" + (f" [{facts}]" if facts else "")
-
-
-_FAULTS = {
-    FaultKind.SILENT: "stays silent",
-    FaultKind.GHOST: "stays silent, and will come back with its claims",
-    FaultKind.LOST_JOIN: "loses the JoinGroup response",
-    FaultKind.MISSED_SYNC: "misses the SyncGroup response",
-}

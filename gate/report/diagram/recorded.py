@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance.gate.check.result import Finding
-from rebalance.gate.report.diagram.rounds import followed, shown_rounds
 from rebalance.gate.traces import codec
 from rebalance.gate.traces.counterexamples import RecordedCall, Trace
 from rebalance.model.values import (
@@ -18,6 +17,7 @@ from rebalance.model.values import (
 )
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach, Scope
+from rebalance.properties.assignors.rounds import followed, shown_rounds
 
 
 def recorded(trace: Trace) -> Finding:

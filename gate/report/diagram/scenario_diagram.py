@@ -28,7 +28,6 @@ from rebalance.gate.report.diagram.diagram import (
     more,
 )
 from rebalance.gate.report.diagram.recorded import recorded
-from rebalance.gate.report.diagram.rounds import ALONE, followed, shown_rounds
 from rebalance.gate.traces.counterexamples import Trace
 from rebalance.model.values import (
     Partitions,
@@ -36,6 +35,7 @@ from rebalance.model.values import (
     TopicPartition,
 )
 from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.rounds import ALONE, followed, shown_rounds
 from rebalance.properties.assignors.scenarios import (
     FaultKind,
 )

@@ -13,7 +13,6 @@ from functools import partial
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status
 from rebalance.gate.cli.console.text import count, listed, percent, size
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
-from rebalance.gate.report.diagram.rounds import stories
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.facts import (
     broken,
@@ -33,6 +32,7 @@ from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME
+from rebalance.properties.assignors.rounds import stories
 
 MOST_DRAWN = 20
 """Broken clauses shown with everything; the others are in the matrix."""

@@ -22,11 +22,11 @@ from rebalance.gate.compare.newest import newest
 from rebalance.gate.report.diagram.scenario_diagram import of_trace
 from rebalance.gate.report.diagram.text import draw
 from rebalance.gate.report.markup import code, escaped, fenced, table
-from rebalance.gate.report.unusual_preconditions import unusual_preconditions
 from rebalance.gate.traces import counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
+from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
 from rebalance.properties.verdict import Level
 
 LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   ! not as the catalogue says"

@@ -27,14 +27,13 @@ from rebalance.gate.compare.compare import (
     expectation,
 )
 from rebalance.gate.compare.probes import Probe, ProbeOutcome, probes
-from rebalance.gate.compare.registries import Existing
 from rebalance.gate.report.terminal import comparison as report
-from rebalance.gate.report.unusual_preconditions import unusual_preconditions
 from rebalance.gate.targets.java import KAFKA, parse
 from rebalance.gate.targets.resolve import load
 from rebalance.gate.targets.session import InProcess
 from rebalance.gate.traces import counterexamples
 from rebalance.live.processes.maven import CLIENTS
+from rebalance.live.processes.registries import Existing
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.model.bugs.releases import parse as releases
 from rebalance.model.bugs.releases import version as as_version
@@ -51,6 +50,7 @@ from rebalance.properties.assignors.scenarios import (
     UserData,
     uniform,
 )
+from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
 from rebalance.properties.verdict import Level
 
 TINY = CheckPlan(

@@ -10,13 +10,13 @@ from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.cli.console.text import columns
 from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_diagram, text
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
-from rebalance.gate.report.diagram.rounds import followed
 from rebalance.gate.report.times import span
 from rebalance.pipeline.audit.records import FindingOwner
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance.properties.assignors.generator import Seeded, generate
 from rebalance.properties.assignors.histories import play
+from rebalance.properties.assignors.rounds import followed
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.gate.cli.console.text import listed
 from rebalance.model.values import RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.scenarios import Fault, FaultKind, Scenario, SetTopic, UserData
+from rebalance.properties.assignors.wording import listed
 
 
 def unusual_preconditions(scenario: Scenario) -> list[str]:

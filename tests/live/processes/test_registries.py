@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.gate.compare import registries
-from rebalance.gate.compare.registries import (
+from rebalance.live.processes import maven, pypi, registries
+from rebalance.live.processes.registries import (
     Existing,
     existing,
     existing_of,
@@ -16,7 +16,6 @@ from rebalance.gate.compare.registries import (
     npm_versions,
     parsed,
 )
-from rebalance.live.processes import maven, pypi
 
 KAFKA, ARTIFACT = "maven:org.apache.kafka:kafka-clients", "org.apache.kafka:kafka-clients"
 

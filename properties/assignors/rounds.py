@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rebalance.gate.cli.console.text import event_phrase, joins
-from rebalance.model.values import Racks
+from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Racks
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -16,7 +15,9 @@ from rebalance.properties.assignors.scenarios import (
     ScenarioMember,
     SetTopic,
     Subscribe,
+    UserData,
 )
+from rebalance.properties.assignors.wording import listed
 
 MOST_ROUNDS = 12
 ROUNDS_AFTER = 2
@@ -104,3 +105,49 @@ def _matters(event: ScenarioEvent, members: dict[str, bool]) -> bool:
             return member_id in members
         case _:
             return True
+
+
+def event_phrase(event: ScenarioEvent, alike: bool = True) -> str:
+    """One event or fault as half a sentence; ``alike`` as in ``joins``."""
+    match event:
+        case AddMember(member):
+            return joins(member, alike)
+        case Leave(member):
+            return f"{member} leaves"
+        case Subscribe(member, topics):
+            return f"{member} subscribes to {listed(topics, 'nothing')}"
+        case SetTopic(topic, None):
+            return f"{topic} is deleted"
+        case SetTopic(topic, partitions):
+            number = len(partitions or ())
+            return f"{topic} has {number:,} partition{'s' * (number != 1)}"
+        case Fault(kind, member):
+            return f"{member} {_FAULTS[kind]}"
+
+
+def joins(member: ScenarioMember, alike: bool = True) -> str:
+    """How a member arrives: what sets it apart; its topics unless the members subscribe ``alike``.
+
+    >>> joins(ScenarioMember(id="A", topics=("t",), instance="i-A", version=1), alike=False)
+    'A joins for t [static, metadata version 1]'
+    """
+    topics = "" if alike else f" for {listed(member.topics, 'nothing')}"
+    since = f"generation {member.generation}" if member.generation != NO_GENERATION else "no generation"
+    claims = f" claiming {listed(member.owned)} ({since})" if member.owned else ""
+    apart = [
+        f"rack {member.rack}" if member.rack else "",
+        "static" if member.instance is not None else "",
+        "eager" if member.eager else "",
+        f"metadata version {member.version}" if member.version != NEWEST_VERSION else "",
+        f"user data {member.user_data}" if member.user_data is not UserData.OWN else "",
+    ]
+    facts = ", ".join(filter(None, apart))
+    return f"{member.id} joins{topics}{claims}" + (f" [{facts}]" if facts else "")
+
+
+_FAULTS = {
+    FaultKind.SILENT: "stays silent",
+    FaultKind.GHOST: "stays silent, and will come back with its claims",
+    FaultKind.LOST_JOIN: "loses the JoinGroup response",
+    FaultKind.MISSED_SYNC: "misses the SyncGroup response",
+}
