@@ -68,9 +68,11 @@ def render(result: Result) -> str:
     if left := len(found) - len(drawn):
         more = count(left, "more broken clause")
         blocks.append(page.dim(f"{more} without a picture: see the table below."))
-    return page.document(
-        f"rebalance check: {headline(result)}",
-        _head(result),
+    return page.report(
+        "check",
+        headline(result),
+        result.verdict,
+        _named(result),
         page.section("broken", "What is broken", *blocks),
         page.section("todo", "What else to look at", _todo(result)),
         page.section("clauses", "Clauses", _matrix(result, drawn)),
@@ -87,7 +89,7 @@ def render(result: Result) -> str:
 # -- the head ------------------------------------------------------------------------------------------------
 
 
-def _head(result: Result) -> Markup:
+def _named(result: Result) -> list[tuple[object, object]]:
     target = result.target
     played = (
         f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}, "
@@ -97,23 +99,20 @@ def _head(result: Result) -> Markup:
         target.language
     )
     links = [page.link(url, url) for url in (target.homepage, target.issues) if url]
-    kept = "" if result.quality is None else f"{percent(result.quality)} of those that could be kept"
-    return join(
-        page.headline(headline(result), result.verdict),
-        page.facts(
-            [
-                ("target", page.code(target.spec)),
-                ("calls itself", named if named != target.spec else ""),
-                ("see", Markup(" · ".join(links))),
-                ("protocols", ", ".join(target.protocols)),
-                ("promises", ", ".join(target.promises)),
-                ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
-                ("played", played + (", interrupted" if result.interrupted else "")),
-                ("claims kept", kept),
-                ("clauses", tally(result)),
-            ]
+    return [
+        ("target", page.code(target.spec)),
+        ("calls itself", named if named != target.spec else ""),
+        ("see", Markup(" · ".join(links))),
+        ("protocols", ", ".join(target.protocols)),
+        ("promises", ", ".join(target.promises)),
+        ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
+        ("played", played + (", interrupted" if result.interrupted else "")),
+        (
+            "claims kept",
+            "" if result.quality is None else f"{percent(result.quality)} of those that could be kept",
         ),
-    )
+        ("clauses", tally(result)),
+    ]
 
 
 def _todo(result: Result) -> Markup:
@@ -136,18 +135,13 @@ def _in_short(row: ClauseResult, name: str) -> Markup:
 
 def _failure(result: Result, row: ClauseResult, number: int) -> Markup:
     gates, finding, name = gating(result, row), row.finding, f"f{number}"
-    title = tag(
-        "h3",
-        page.badge("✗ VIOLATION", "bad") if gates else page.badge("◇ FINDING", "info"),
-        f" {row.clause.id} ",
-        tag("span", f"{row.clause.level}, {row.protocol}", class_="dim"),
-        id=name,
-    )
     if finding is None:
         body = [page.facts([("rule", _rule(row)), ("note", row.note)])]
     else:
         body = list(_explained(result, row, finding, name))
-    return tag("article", title, *body, class_=None if gates else "mild", aria_labelledby=name)
+    mark = page.badge("✗ VIOLATION", "bad") if gates else page.badge("◇ FINDING", "info")
+    where = f"{row.clause.level}, {row.protocol}"
+    return page.article(name, mark, row.clause.id, where, *body, mild=not gates)
 
 
 def _rule(row: ClauseResult) -> Markup:

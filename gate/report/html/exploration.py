@@ -42,12 +42,21 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
     violations = (
         _violation(one, number, paths) for number, one in enumerate(found.violations[:MOST_DRAWN], 1)
     )
-    blocks, left = page.within(violations, page.MOST)
-    if left := left + len(found.violations[MOST_DRAWN:]):
+    blocks, _ = page.within(violations, page.MOST)
+    if left := len(found.violations) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
-    return page.document(
-        f"rebalance explore: {headline(found)}",
-        _head(found),
+    named = group(found)
+    options = [f"{name} {value}" for name, value in named.items() if name not in ("scenario", "budget")]
+    return page.report(
+        "explore",
+        headline(found),
+        found.verdict,
+        [
+            ("group", named.get("scenario", "")),
+            ("of", ", ".join(options)),
+            ("faults", faults(found)),
+            ("search", method(found)),
+        ],
         page.section("broken", "What is broken", *blocks),
         page.section("searched", "What was searched", page.facts(figures(found)), _levels(found)),
         page.section("shown", "Situations shown", _witnesses(found)),
@@ -57,35 +66,11 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
     )
 
 
-def _head(found: Explored) -> Markup:
-    options = [
-        f"{name} {value}" for name, value in group(found).items() if name not in ("scenario", "budget")
-    ]
-    return join(
-        page.headline(headline(found), found.verdict),
-        page.facts(
-            [
-                ("group", group(found).get("scenario", "")),
-                ("of", ", ".join(options)),
-                ("faults", faults(found)),
-                ("search", method(found)),
-            ]
-        ),
-    )
-
-
 # -- what is broken ------------------------------------------------------------------------------------------
 
 
 def _violation(violation: ExplorationViolation, number: int, paths: Mapping[str, str]) -> Markup:
     clause, name = CLAUSES[violation.clause], f"f{number}"
-    title = tag(
-        "h3",
-        page.badge("✗ VIOLATION", "bad"),
-        f" {clause.id} ",
-        tag("span", clause.level, class_="dim"),
-        id=name,
-    )
     broken_by = f"{violation.count:,} states or steps" if violation.count else ""
     parts = [
         tag("p", text(violation.runs[0].sentence or violation.sentence, 600), class_="lead"),
@@ -94,7 +79,7 @@ def _violation(violation: ExplorationViolation, number: int, paths: Mapping[str,
     for position, one in enumerate(violation.runs[:MOST_DRAWN], 1):
         which = f", trace {position} of {len(violation.runs)}" if len(violation.runs) > 1 else ""
         parts += _run(violation, one, f"{clause.id}{which}", f"{name}r{position}", paths)
-    return tag("article", title, *parts, aria_labelledby=name)
+    return page.article(name, page.badge("✗ VIOLATION", "bad"), clause.id, clause.level, *parts)
 
 
 def _run(

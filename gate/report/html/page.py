@@ -207,6 +207,27 @@ def within(parts: Iterable[Markup], most: int) -> tuple[list[Markup], int]:
     return kept, left
 
 
+def article(
+    name: str, mark: Markup, title: object, small: object, *parts: object, mild: bool = False
+) -> Markup:
+    """One thing that is broken: a heading with its mark, whose id is ``name``, and all about it."""
+    heading = tag("h3", mark, f" {title} ", tag("span", small, class_="dim") if small else "", id=name)
+    return tag("article", heading, *parts, class_="mild" if mild else None, aria_labelledby=name)
+
+
+def report(
+    command: str,
+    line: str,
+    verdict: str,
+    named: Iterable[tuple[object, object]],
+    *sections: Markup,
+    foot: str,
+) -> str:
+    """The page of what a command found: its headline, named figures, the sections."""
+    head = join(headline(line, verdict), facts(named))
+    return document(f"rebalance {command}: {line}", head, *sections, foot=foot)
+
+
 def document(title: str, head: Markup, *sections: Markup, foot: object = "", contents: bool = True) -> str:
     """The whole page. ``contents``: with links to its sections, where there are several."""
     body = "".join(sections)

@@ -35,15 +35,20 @@ _COLOURS = {ProofVerdict.PROVED: "good", ProofVerdict.REFUTED: "bad", ProofVerdi
 def render(proof: Proof) -> str:
     """The page, below 5 MB."""
     open_ = [outcome for outcome in proof.outcomes if outcome.verdict is not ProofVerdict.PROVED]
-    blocks, left = page.within(
-        (_open(proof, one, number) for number, one in enumerate(open_[:MOST_DRAWN], 1)), page.MOST // 2
-    )
-    if left := left + len(open_[MOST_DRAWN:]):
+    shown = (_open(proof, one, number) for number, one in enumerate(open_[:MOST_DRAWN], 1))
+    blocks, _ = page.within(shown, page.MOST // 2)
+    if left := len(open_) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more obligation')} in the tables below."))
     listed, _ = page.within((_listed(proof, theorem) for theorem in proof.plan.theorems), page.MOST // 2)
-    return page.document(
-        f"rebalance prove: {headline(proof)}",
-        _head(proof),
+    return page.report(
+        "prove",
+        headline(proof),
+        proof.verdict,
+        [
+            ("solver", f"z3 {solver_version()}, {proof.plan.limit:g} s for an obligation"),
+            ("taken", f"{proof.seconds:.1f} s" + (", interrupted" if proof.interrupted else "")),
+            ("not assumed", ", ".join(proof.plan.without)),
+        ],
         page.section("open", "What is not proved", *blocks),
         page.section("theorems", "Theorems", _theorems(proof)),
         page.section("assumed", "What is assumed of the assignor", _assumed(proof)),
@@ -56,32 +61,11 @@ def render(proof: Proof) -> str:
     )
 
 
-def _head(proof: Proof) -> Markup:
-    taken = f"{proof.seconds:.1f} s" + (", interrupted" if proof.interrupted else "")
-    return join(
-        page.headline(headline(proof), proof.verdict),
-        page.facts(
-            [
-                ("solver", f"z3 {solver_version()}, {proof.plan.limit:g} s for an obligation"),
-                ("taken", taken),
-                ("not assumed", ", ".join(proof.plan.without)),
-            ]
-        ),
-    )
-
-
 def _mark(verdict: ProofVerdict) -> Markup:
     return tag("span", _KINDS[verdict], class_=_COLOURS[verdict])
 
 
 def _open(proof: Proof, outcome: ProofOutcome, number: int) -> Markup:
-    name = f"o{number}"
-    title = tag(
-        "h3",
-        page.badge(_KINDS[outcome.verdict], outcome.verdict),
-        f" {outcome.theorem}: {label(outcome)}",
-        id=name,
-    )
     if outcome.verdict is ProofVerdict.UNKNOWN:
         answer = tag("p", f"Neither proved nor refuted within {proof.plan.limit:g} s of a processor.")
     elif outcome.counterexample is None:
@@ -89,7 +73,8 @@ def _open(proof: Proof, outcome: ProofOutcome, number: int) -> Markup:
     else:
         lines = [(head or "", line) for head, line in group_lines(outcome.counterexample)]
         answer = page.facts(_gathered(lines))
-    return tag("article", title, answer, aria_labelledby=name)
+    mark = page.badge(_KINDS[outcome.verdict], outcome.verdict)
+    return page.article(f"o{number}", mark, f"{outcome.theorem}: {label(outcome)}", "", answer)
 
 
 def _gathered(lines: list[tuple[str, str]]) -> Iterator[tuple[str, Markup]]:
