@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from rebalance.specs.logic.language import Symbol, Vocabulary
+from rebalance.specs.logic.language import Vocabulary
 
 Value = bool | int | str
 """An element: truth value, number of an element of an unbounded sort, name of an enumeration's value."""
 
 Structure = tuple[tuple[Value, ...], ...]
 """One state; see above."""
-
-Sparse = Mapping[str, Mapping[Any, Value]]
-"""Values by symbol and place: ``{"owned": {(0, 1): True}, "state": {0: "STABLE"}, "group": {(): 3}}``."""
 
 
 class Universe:
@@ -83,20 +80,6 @@ class Universe:
             raise ValueError(f"{value!r} is no value of {symbol}")
         return value
 
-    def structure(self, values: Sparse, default: Mapping[str, Value] | None = None) -> Structure:
-        """The state with these values; elsewhere a symbol has its default, a relation without one is false.
-
-        Raises ValueError for what is unknown, not an element of its sort, or missing.
-        """
-        default = {} if default is None else default
-        unknown = [name for name in (*values, *default) if name not in self.positions]
-        if unknown:
-            raise ValueError(f"no symbol of a state: {', '.join(unknown)}")
-        return tuple(
-            self._entry(symbol, values.get(symbol.name, {}), default.get(symbol.name))
-            for symbol in self.vocabulary.mutable
-        )
-
     def read(self, state: Structure, name: str, *arguments: Value) -> Value:
         """The value of ``name(*arguments)``. Raises KeyError if there is none."""
         return state[self.positions[name]][self.places[name][arguments]]
@@ -110,25 +93,6 @@ class Universe:
                 for arguments, i in self.places[name].items():
                     if left[position][i] != right[position][i]:
                         yield name, arguments, left[position][i], right[position][i]
-
-    def offset(self, name: str, key: Any) -> int:
-        """The position of ``key`` (a tuple, or the only argument) in the entry of ``name``."""
-        arguments = key if isinstance(key, tuple) else (key,)
-        if arguments not in self.places[name]:
-            raise ValueError(f"{call(name, arguments)} is no place of {name}")
-        return self.places[name][arguments]
-
-    def _entry(self, symbol: Symbol, values: Mapping[Any, Value], default: Value | None) -> tuple[Value, ...]:
-        if default is None and symbol.value.name() == "Bool":
-            default = False
-        at = {self.offset(symbol.name, key): value for key, value in values.items()}
-        entry = []
-        for arguments, i in self.places[symbol.name].items():
-            value = at.get(i, default)
-            if value is None:
-                raise ValueError(f"{call(symbol.name, arguments)} has neither a value nor a default")
-            entry.append(self.element(symbol.name, value))
-        return tuple(entry)
 
 
 def call(name: str, arguments: tuple[Value, ...]) -> str:

@@ -37,6 +37,8 @@ from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import chosen, theorems
 from z3 import And, If, Implies, Not
 
+from tests.specs.logic.structures import structure
+
 PROVED, REFUTED, UNKNOWN = ProofVerdict.PROVED, ProofVerdict.REFUTED, ProofVerdict.UNKNOWN
 
 
@@ -286,7 +288,7 @@ def is_real(spec: Specification, found: Counterexample) -> None:
     sizes = {sort: len(names) for sort, names in found.elements.items()}
     universe = Universe(v, sizes, fixed)
     stepper = Stepper(universe, spec.actions)
-    before, after = universe.structure(table(found.before)), universe.structure(table(found.after))
+    before, after = structure(universe, table(found.before)), structure(universe, table(found.after))
     action = spec.action(found.action)
     parameters = tuple(number[c.sort().name()][found.parameters[str(c)]] for c in action.parameters)
     assert all(stepper.holds(axiom, before) for axiom in spec.axioms.values())

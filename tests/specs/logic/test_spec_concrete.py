@@ -18,6 +18,7 @@ from rebalance.specs.theorems.safety import specification
 from z3 import And, ForAll, If, Implies, Not, Or
 from z3 import Exists as Some
 
+from tests.specs.logic.structures import structure
 from tools.state_space import StateSpace, explore
 
 # -- toys ----------------------------------------------------------------------------------------------
@@ -137,38 +138,20 @@ def any_structure(universe, rng):
 def test_structures_are_read_where_they_were_written():
     v, _, _, _ = locks()
     universe = Universe(v, {"Client": 2, "Lock": 3})
-    state = universe.structure({"held": {(1, 2): True}, "asks": {(0, 0): True, (1, 1): True}})
+    state = structure(universe, {"held": {(1, 2): True}, "asks": {(0, 0): True, (1, 1): True}})
     assert state == ((True, False, False, False, True, False), (False, False, False, False, False, True))
     assert [
         arguments for arguments in product(range(2), range(3)) if universe.read(state, "held", *arguments)
     ] == [(1, 2)]
-    other = universe.structure({"held": {(1, 2): True}, "asks": {(0, 0): True}})
+    other = structure(universe, {"held": {(1, 2): True}, "asks": {(0, 0): True}})
     assert list(universe.differences(state, other)) == [("asks", (1, 1), True, False)]
 
 
 def test_defaults_and_sole_arguments():
     v, _ = teams()
     universe = teams_universe(v)
-    state = universe.structure({"shirt": {1: "blue"}, "captain": {(): 1}}, {"shirt": "red", "worn": True})
+    state = structure(universe, {"shirt": {1: "blue"}, "captain": {(): 1}}, {"shirt": "red", "worn": True})
     assert state == ((1,), (False,) * 4, ("red", "blue"), (True, True, True))
-
-
-@pytest.mark.parametrize(
-    ("values", "default", "problem"),
-    [
-        ({}, {"shirt": "red"}, "captain has neither"),
-        ({"captain": {(): 2}}, {"shirt": "red"}, "2 is no value of captain"),
-        ({"captain": {(): True}}, {"shirt": "red"}, "True is no value of captain"),
-        ({"captain": {(): 0}}, {"shirt": "RED"}, "'RED' is no value of shirt"),
-        ({"captain": {(): 0}, "plays": {(0, 2): True}}, {"shirt": "red"}, r"plays\(0, 2\) is no place"),
-        ({"captain": {(): 0}, "coach": {0: 1}}, {"shirt": "red"}, "no symbol of a state: coach"),
-        ({"captain": {(): 0}}, {"shirt": "red", "goals": 1}, "no symbol of a state: goals"),
-    ],
-)
-def test_structures_of_wrong_data_are_refused(values, default, problem):
-    v, _ = teams()
-    with pytest.raises(ValueError, match=problem):
-        teams_universe(v).structure(values, default)
 
 
 @pytest.mark.parametrize(
@@ -291,17 +274,17 @@ def test_what_is_wrong_with_a_step_is_said():
     v, actions, _, _ = locks()
     universe = Universe(v, {"Client": 2, "Lock": 2})
     stepper = StateSpace(universe, actions)
-    wanted = universe.structure({"asks": {(0, 1): True}})
-    held = universe.structure({"held": {(0, 1): True}})
-    empty = universe.structure({})
+    wanted = structure(universe, {"asks": {(0, 1): True}})
+    held = structure(universe, {"held": {(0, 1): True}})
+    empty = structure(universe, {})
     assert stepper.allowed(wanted, "grant", (0, 1), held) is None
     assert stepper.allowed(wanted, "grant", (1, 1), held) == "grant(c=1, l=1) needs asks(c, l)"
-    both = universe.structure({"asks": {(1, 1): True}, "held": {(0, 1): True}})
+    both = structure(universe, {"asks": {(1, 1): True}, "held": {(0, 1): True}})
     problem = stepper.allowed(both, "grant", (1, 1), both)
     assert problem == "grant(c=1, l=1) needs ForAll(D, Not(held(D, l)))"
     problem = stepper.allowed(wanted, "grant", (0, 1), empty)
     assert problem == "grant(0, 1): held(0, 1) was False, is False, should be True"
-    elsewhere = universe.structure({"held": {(0, 1): True}, "asks": {(1, 0): True}})
+    elsewhere = structure(universe, {"held": {(0, 1): True}, "asks": {(1, 0): True}})
     problem = stepper.allowed(wanted, "grant", (0, 1), elsewhere)
     assert problem == "grant(0, 1): asks(1, 0) was False, is True, should be False"
 
@@ -310,8 +293,9 @@ def test_what_is_wrong_with_an_open_value_is_said():
     v, actions = teams()
     universe = teams_universe(v)
     stepper = StateSpace(universe, actions)
-    before = universe.structure({"plays": {(0, 0): True}, "captain": {(): 0}}, {"shirt": "red"})
-    after = universe.structure(
+    before = structure(universe, {"plays": {(0, 0): True}, "captain": {(): 0}}, {"shirt": "red"})
+    after = structure(
+        universe,
         {"plays": {(0, 0): True}, "captain": {(): 0}, "worn": {"red": True}, "shirt": {0: "blue"}},
         {"shirt": "red"},
     )
@@ -334,7 +318,7 @@ def test_an_action_applied():
 def test_an_action_that_leaves_something_open_cannot_be_applied():
     v, actions = teams()
     universe = teams_universe(v)
-    before = universe.structure({"captain": {(): 0}}, {"shirt": "red"})
+    before = structure(universe, {"captain": {(): 0}}, {"shirt": "red"})
     with pytest.raises(ValueError, match=r"dress\(1\): shirt is open"):
         StateSpace(universe, actions).apply(before, "dress", (1,))
 
@@ -720,7 +704,7 @@ def test_the_search_counts_what_can_be_counted_by_hand():
     v, actions = counter()
     universe = counter_universe(v, 3)
     stepper = StateSpace(universe, actions)
-    counts = explore(stepper, [universe.structure({"now": {(): 0}, "seen": {0: True}})])
+    counts = explore(stepper, [structure(universe, {"now": {(): 0}, "seen": {0: True}})])
     # 0{0} -> 1{01} 2{02}; 1{01} -> 2{012} 0{01}; 2{02} -> 0{02}; 0{01} -> 1{01} 2{012}; and so on
     assert (counts.distinct, counts.depth, counts.end) == (8, 4, "complete")
     steps = sum(taken for _, taken in counts.actions.values())
@@ -731,7 +715,7 @@ def test_the_search_counts_what_can_be_counted_by_hand():
 def test_the_search_finds_what_an_invariant_forbids():
     v, actions, careless, exclusive = locks()
     universe = Universe(v, {"Client": 2, "Lock": 1})
-    start = [universe.structure({})]
+    start = [structure(universe, {})]
     clean = explore(StateSpace(universe, actions), start, {"exclusive": exclusive})
     assert (clean.end, clean.breach) == ("complete", None)
     broken = explore(StateSpace(universe, [*actions, careless]), start, {"exclusive": exclusive})
@@ -751,7 +735,7 @@ def test_the_search_finds_what_an_invariant_forbids():
 def test_a_bad_initial_state_is_a_breach_without_steps():
     v, actions, _, exclusive = locks()
     universe = Universe(v, {"Client": 2, "Lock": 1})
-    bad = universe.structure({"held": {(0, 0): True, (1, 0): True}})
+    bad = structure(universe, {"held": {(0, 0): True, (1, 0): True}})
     counts = explore(StateSpace(universe, actions), [bad], {"exclusive": exclusive})
     assert (counts.end, counts.distinct, counts.depth) == ("breach", 1, 1)
     assert counts.breach is not None
@@ -761,7 +745,7 @@ def test_a_bad_initial_state_is_a_breach_without_steps():
 def test_the_search_stops_at_its_limit_and_says_so():
     v, actions, _, _ = locks()
     universe = Universe(v, {"Client": 2, "Lock": 2})
-    start = [universe.structure({})]
+    start = [structure(universe, {})]
     whole = explore(StateSpace(universe, actions), start)
     assert whole.end == "complete"
     # Each lock: held by 0, 1 or nobody, and any of those who do not hold it ask.
