@@ -26,9 +26,8 @@ from rebalance.gate.cli.console.terminal import (
     print_out,
     usage_errors,
 )
-from rebalance.gate.cli.shared import reports
-from rebalance.gate.cli.shared.options import add as add_options
-from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.shared.options import add_format, add_options
+from rebalance.gate.cli.shared.reports import Reports
 from rebalance.gate.cli.shared.values import amount, duration, whole
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     if not options.paths:
         raise UsageError("which logs? `rebalance audit PATH...`; `rebalance list checks` says what is asked")
-    wanted = reports.formats(options, (*REPORTS, *reports.CI_WRITERS))
+    reports = Reports.wanted(options, REPORTS)
     if options.follow:
         return _follow(options)
     if options.once:
@@ -125,10 +124,11 @@ def run(options: argparse.Namespace) -> int:
         "json": lambda: json_text(audit.data(found)) + "\n",
         "html": lambda: html.render(found),
     }
-    reports.finish(lambda: ci_reports.audited(found), found.plan.out, wanted, own, options, noted=False)
+    reports.directory = found.plan.out
+    reports.finish(lambda: ci_reports.audited(found), own, noted=False)
     if options.format == "json":
         print_json(audit.data(found))
-    elif "text" in wanted:
+    elif "text" in reports.chosen:
         print_out(audit.render(found, verbose=bool(options.verbose), color=color(options)))
     if found.interrupted:
         print_err(f"interrupted while {found.stage}; what is known by then is in {found.plan.out}")

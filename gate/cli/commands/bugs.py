@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.progress import progress
 from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, unicode, usage_errors
-from rebalance.gate.cli.shared.options import add as add_options
-from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.console.text import fold
+from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
+from rebalance.gate.report.frame import labelled
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.bugs import Shown
@@ -99,7 +100,6 @@ def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from rebalance.gate.cli.console.text import fold
     from rebalance.model.bugs.catalogue import CATALOGUE
 
     rows = [(entry, list(shown_by(entry))) for entry in CATALOGUE.values()]
@@ -116,13 +116,13 @@ def _list(options: argparse.Namespace) -> None:
     lines = []
     for entry, shown in rows:
         lines.append(f"{entry.id:<4} {entry.level:<4} {entry.title}")
-        lines += [f"{'':<9} {line}" for line in fold(f"{entry.project}: {entry.affected}", 98)]
+        lines += labelled("", f"{entry.project}: {entry.affected}", width=8)
         for switch, how, what in shown:
             if how == "not":
-                lines += [f"{'':<9} {line}" for line in fold(f"not expressed: {what}", 98)]
+                text = f"not expressed: {what}"
             else:
-                where = f"breaks {what}" if how == "model" else f"rebalance check {what}"
-                lines += [f"{'':<9} {line}" for line in fold(f"{switch}: {where}", 98)]
+                text = f"{switch}: " + (f"breaks {what}" if how == "model" else f"rebalance check {what}")
+            lines += labelled("", text, width=8)
     print_out("\n".join(lines))
 
 
@@ -146,25 +146,24 @@ def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str,
 
 def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
     """Story and runs of one entry; 0 when everything that can be shown was, else 1."""
-    from rebalance.gate.cli.console.text import fold
     from rebalance.model.bugs.catalogue import PROPERTIES
 
     print_out(f"{entry.id}  {entry.title}")
     lines = [f"  {line}" for line in fold(entry.story, 100, most=20)]
-    lines += _labelled("project", f"{entry.project}: {entry.affected}")
+    lines += labelled("project", f"{entry.project}: {entry.affected}")
     for switch, text in entry.narrower.items():
-        lines += _labelled("", f"as {switch}: {text}")
+        lines += labelled("", f"as {switch}: {text}")
     if entry.trackers:
-        lines += _labelled("tracker", ", ".join(entry.trackers))
-    lines += _labelled("breaks", "; ".join(PROPERTIES[code] for code in entry.breaks) or "nothing")
+        lines += labelled("tracker", ", ".join(entry.trackers))
+    lines += labelled("breaks", "; ".join(PROPERTIES[code] for code in entry.breaks) or "nothing")
     print_out("\n".join(lines))
     worst = 0
     for switch, how, what in shown_by(entry):
         if how == "not":
-            print_out("\n".join(["", *_labelled("not shown", what)]))
+            print_out("\n".join(["", *labelled("not shown", what)]))
         elif options.story:
             where = f"breaks {what} on the model" if how == "model" else f"rebalance check {what}"
-            print_out("\n".join(_labelled("switch", f"{switch}: {where}")))
+            print_out("\n".join(labelled("switch", f"{switch}: {where}")))
         elif how == "model":
             worst = max(worst, _on_the_model(switch, options))
         else:
@@ -182,17 +181,17 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
 
     shown = SHOWN[switch]
     sentence = DECISIONS[switch].sentence if switch in DECISIONS else SWITCHES[switch].sentence
-    lines = ["", *_labelled("switch", f"{switch}: {sentence}"), *_labelled("group", _group(shown))]
+    lines = ["", *labelled("switch", f"{switch}: {sentence}"), *labelled("group", _group(shown))]
     found = reproduce(shown)
     if found is None:
-        print_out("\n".join([*lines, *_labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
+        print_out("\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
         return 1
     clause = CLAUSES[shown.clause]
-    lines += _labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
-    lines += ["", *run_lines(found), "", *_labelled("so", found.sentence)]
+    lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
+    lines += ["", *run_lines(found), "", *labelled("so", found.sentence)]
     if options.out:
         with usage_errors(OSError, option="--out"):
-            lines += _labelled("trace", str(runs.save(found, Path(options.out))))
+            lines += labelled("trace", str(runs.save(found, Path(options.out))))
     print_out("\n".join(lines))
     return 0
 
@@ -246,21 +245,21 @@ def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
     from rebalance.model.bugs.switches import SWITCHES
     from rebalance.properties.verdict import Level
 
-    print_out("\n".join(["", *_labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
+    print_out("\n".join(["", *labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
     for profile in ("smoke", "ci"):
         result = judged(spec, profile)
         rows = [row for row in result.clauses if row.status is Status.VIOLATED and row.finding]
         rows.sort(key=lambda row: list(Level).index(row.clause.level))
         if rows:
             print_out(
-                "\n".join(_labelled("check", f"rebalance check {spec} --level quality --profile {profile}"))
+                "\n".join(labelled("check", f"rebalance check {spec} --level quality --profile {profile}"))
             )
             print_out("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
             others = [f"{row.clause.id}-{row.protocol}" for row in rows[1:]]
             if others:
-                print_out("\n".join(_labelled("also", ", ".join(others))))
+                print_out("\n".join(labelled("also", ", ".join(others))))
             return 0
-    print_out("\n".join(_labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
+    print_out("\n".join(labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
     return 1
 
 
@@ -276,13 +275,6 @@ def judged(spec: str, profile: str) -> Any:
     )
     with Session(resolved(spec)) as session:
         return check(plan, session, describe(spec, session.hello), fresh=session.close)
-
-
-def _labelled(name: str, text: str) -> list[str]:
-    from rebalance.gate.cli.console.text import fold
-
-    first, *rest = fold(text, 99, most=20)
-    return [f"  {name:<9}{first}", *(f"  {'':<9}{line}" for line in rest)]
 
 
 # -- the matrix ----------------------------------------------------------------------------------------

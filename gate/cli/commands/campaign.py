@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.progress import Counter, progress
-from rebalance.gate.cli.console.terminal import UsageError, print_err, print_json, print_out, usage_errors
-from rebalance.gate.cli.shared import java, traces
-from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java
-from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.console.terminal import UsageError, answer, print_err, usage_errors
+from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_options
 from rebalance.gate.cli.shared.releases import AS_SPECIFIED, releases
-from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session
+from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session, spec
 from rebalance.gate.cli.shared.values import whole
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _campaign(options: argparse.Namespace) -> int:
     from rebalance.pipeline.session import LOCAL
     from rebalance.pipeline.session import session as spark_session
 
-    options.what = java.spec(options.what, options)
+    options.what = spec(options.what, options)
     player = _player(options)
     directory = Path(options.out)
     size = options.slice or (SLICE_OF_PROGRAM if _is_program(options) else SLICE)
@@ -271,8 +270,6 @@ def _show(
 ) -> int:
     from rebalance.gate.report.terminal.campaign import data, exit_code, render
 
-    if options.format == "json":
-        print_json(data(campaign, directory, found, paths))
-    else:
-        print_out(render(campaign, directory, found, paths))
+    of = (campaign, directory, found, paths)
+    answer(options, lambda: data(*of), lambda: render(*of))
     return int(exit_code(campaign, found))

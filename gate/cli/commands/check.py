@@ -23,9 +23,8 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
     write,
 )
-from rebalance.gate.cli.shared import reports
-from rebalance.gate.cli.shared.options import LIMITS, REPORTS, add_java
-from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import LIMITS, REPORTS, add_java, add_options
+from rebalance.gate.cli.shared.reports import Reports
 from rebalance.gate.cli.shared.targets import clauses, protocols, session, target_of
 
 if TYPE_CHECKING:
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from rebalance.gate.check.progress import CheckProgress
     from rebalance.gate.check.result import Result
     from rebalance.gate.targets.resolve import Target
-
-FORMATS = ("text", "json", "html", *reports.CI_WRITERS)
-UNASKED = ("text", "html")
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -86,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         return _try_adapter(target_of(options), options)
     if options.validate:
         raise UsageError("--validate goes with --adapter")
-    formats = reports.formats(options, FORMATS, UNASKED)
+    reports = Reports.wanted(options, ("text", "json", "html"), ("text", "html"))
     failing = _known(options.known_failing, "--known-failing")
     flaky = _known(options.known_flaky, "--known-flaky")
     plan = _plan(options, (*failing, *flaky))
@@ -95,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
     with session(target, options) as talk:
         info = describe(target.spec, talk.hello)
-        directory = reports.directory(formats, options)  # a target that does not start leaves none
+        reports.open()  # a target that does not start leaves none
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
         state = _resumed(saved) if options.resume else CheckProgress()
         with progress(options) as show:
@@ -113,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
         result = counterexamples.save_all(result, ROOT)
     except OSError as error:  # which does not cost the verdict
         print_err(f"the counterexamples cannot be saved: {error}")
-    _report(result, formats, directory, options)
+    _report(result, reports, options)
     if options.write_known:
         _write_known(result, failing, options.write_known)
     _keep(saved, state, result, resume.unfinished(state, plan, info))
@@ -194,16 +190,14 @@ def _known(given: list[str], name: str) -> tuple[KnownFailure, ...]:
         return known.read(given, name)
 
 
-def _report(
-    result: Result, formats: Sequence[str], directory: Path | None, options: argparse.Namespace
-) -> None:
+def _report(result: Result, reports: Reports, options: argparse.Namespace) -> None:
     from rebalance.gate.report import data
     from rebalance.gate.report.ci import ci_reports
     from rebalance.gate.report.html import check as page
     from rebalance.gate.report.terminal import check as text
 
-    result = replace(result, run_dir=str(directory or ""), page=reports.page(directory, formats))
-    if "text" in formats:
+    result = replace(result, run_dir=str(reports.directory or ""), page=reports.page)
+    if "text" in reports.chosen:
         shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
         print_out(shown.rstrip("\n"))
     own = {
@@ -211,8 +205,7 @@ def _report(
         "json": partial(data.render, result),
         "html": partial(page.render, result),
     }
-    noted = "text" not in formats
-    reports.finish(lambda: ci_reports.result(result), directory, formats, own, options, noted=noted)
+    reports.finish(lambda: ci_reports.result(result), own, noted="text" not in reports.chosen)
 
 
 def _try_adapter(target: Target, options: argparse.Namespace) -> int:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.progress import span
 from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, print_out, usage_errors
-from rebalance.gate.cli.shared.options import LIMITS, add_format
-from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import LIMITS, add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.cli.shared.values import comma_separated
 

@@ -15,8 +15,8 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
     write,
 )
-from rebalance.gate.cli.shared.options import add as add_options
-from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.console.text import clean, count
+from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.values import comma_separated, duration
 
 if TYPE_CHECKING:
@@ -180,7 +180,6 @@ def data(answer: ConformanceAnswer) -> dict[str, Any]:
 
 def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
     """The answer for people."""
-    from rebalance.gate.cli.console.text import clean, count
 
     question, found = answer.question, answer.conformance
     verdict, _ = VERDICTS[found.verdict]
@@ -207,7 +206,6 @@ def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
 
 def _found(answer: ConformanceAnswer) -> list[str]:
     """What about clients the run takes that is no part of the model."""
-    from rebalance.gate.cli.console.text import clean, count
     from rebalance.live.conformance.clients.table import BY_ID
 
     lines: list[str] = []
@@ -223,7 +221,6 @@ def _found(answer: ConformanceAnswer) -> list[str]:
 
 
 def _mismatch(answer: ConformanceAnswer) -> list[str]:
-    from rebalance.gate.cli.console.text import clean, count
 
     question, found = answer.question, answer.conformance
     assert found.blamed is not None
@@ -241,7 +238,6 @@ def _mismatch(answer: ConformanceAnswer) -> list[str]:
 
 
 def _steps(answer: ConformanceAnswer, witness: Sequence[Any]) -> list[str]:
-    from rebalance.gate.cli.console.text import clean
 
     question, lines = answer.question, []
     for step in witness:

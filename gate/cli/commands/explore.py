@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +15,17 @@ from rebalance.gate.cli.console.progress import Line, progress
 from rebalance.gate.cli.console.terminal import (
     ROOT,
     UsageError,
+    answer,
     color,
     json_text,
     print_err,
-    print_json,
-    print_out,
     usage_errors,
     write,
 )
-from rebalance.gate.cli.shared import reports, traces
-from rebalance.gate.cli.shared.options import REPORTS, add_format
-from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.releases import faults, releases
+from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import whole
 
 if TYPE_CHECKING:
@@ -102,24 +102,21 @@ def run(options: argparse.Namespace) -> int:
     with usage_errors(ScenarioError):
         plan = _plan(options, scenario(options.scenario))
     _refuse(options)
-    formats, directory = reports.wanted(options, ("html", "json"))
+    reports = Reports.wanted(options, ("html", "json")).open()
     found = _explore(plan, options)
     out = Path(options.out) if options.out and "://" not in options.out else None
     paths = traces.save_runs((one for violation in found.violations for one in violation.runs), out)
-    if options.format == "json":
-        print_json(data(found, paths))
-    else:
-        print_out(render(found, paths, color=color(options), page=reports.page(directory, formats)))
+    document = partial(data, found, paths)
+    answer(options, document, lambda: render(found, paths, color=color(options), page=reports.page))
     if options.itf and found.violations:
         write(options.itf, json_text(itf.of_run(found.violations[0].runs[0]), 1) + "\n", "--itf")
     elif options.itf:
         print_err("--itf: not written, there is no trace of a broken clause")
-    own = {
-        "json": lambda: json_text(data(found, paths)) + "\n",
-        "html": lambda: html_exploration.render(found, paths),
+    own: Own = {
+        "json": lambda: json_text(document()) + "\n",
+        "html": partial(html_exploration.render, found, paths),
     }
-    noted = reports.noted(options, formats)
-    reports.finish(lambda: ci_reports.explored(found, paths), directory, formats, own, options, noted=noted)
+    reports.finish(lambda: ci_reports.explored(found, paths), own, noted=reports.unseen)
     if found.interrupted and found.checkpoint:
         print_err(
             f"interrupted; saved to {found.checkpoint}: the same command with --resume goes on from there"
@@ -221,33 +218,34 @@ def _with_assignor(
 
 
 def _refuse(options: argparse.Namespace) -> None:
-    """Options that do not go together."""
-    fast_only = [n for n in ("symmetry", "exact", "resume") if getattr(options, n)]
-    if fast_only and (options.engine == "plain" or options.dfs or options.swarm):
-        with_ = "--engine plain" if options.engine == "plain" else "--dfs" if options.dfs else "--swarm"
-        raise UsageError(f"--{fast_only[0]} does not go with {with_}")
-    _refuse_of_spark(options)
+    """Options that do not go together. Raises UsageError."""
+    given = {name for name, value in vars(options).items() if value}
+    given |= {options.engine} if options.engine != "fast" else set()
+    for kind, without in _NOT_WITH.items():
+        for name in without:
+            if {name, kind} <= given:
+                spelled = f"--engine {kind}" if kind == options.engine else f"--{kind}"
+                raise UsageError(f"--{name} does not go with {spelled}")
     if options.symmetry and (options.naming or ("given" if options.target else "every")) == "given":
         raise UsageError("--symmetry needs --naming every: under given names nothing is symmetric")
     if options.swarm and options.states:
         raise UsageError("--states does not go with --swarm: say --walks")
     if options.itf is not None and not options.itf.parent.is_dir():
         raise UsageError(f"--itf: no directory {str(options.itf.parent)!r}")
-
-
-def _refuse_of_spark(options: argparse.Namespace) -> None:
-    if options.engine != "spark":
-        if options.master is not None:
-            raise UsageError("--master goes with --engine spark only")
-        return
-    for name in ("exact", "memory", "dfs", "swarm"):
-        if getattr(options, name):
-            raise UsageError(f"--{name} does not go with --engine spark")
+    if options.master is not None and options.engine != "spark":
+        raise UsageError("--master goes with --engine spark only")
     if options.master is not None and not options.master.startswith("local") and options.out is None:
         raise UsageError(
             f"--master {options.master} needs --out DIR: a directory or a URI that this process and all "
             "workers reach"
         )
+
+
+_NOT_WITH = {
+    **dict.fromkeys(("plain", "dfs", "swarm"), ("symmetry", "exact", "resume")),
+    "spark": ("exact", "memory", "dfs", "swarm"),
+}
+"""Engine or order -> options that it does not take."""
 
 
 # -- running -------------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ from typing import Any
 
 from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, usage_errors
 from rebalance.gate.cli.console.text import count, fold
-from rebalance.gate.cli.shared.options import add as add_options
-from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.shared.options import add_format, add_options
 
 OF = {
     "clauses": ("assignor", "group"),

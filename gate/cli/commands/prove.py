@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance.gate.cli.console.progress import Counter, progress
 from rebalance.gate.cli.console.terminal import (
     UsageError,
+    answer,
     color,
     json_text,
     make_directory,
@@ -21,9 +22,8 @@ from rebalance.gate.cli.console.terminal import (
     print_out,
     usage_errors,
 )
-from rebalance.gate.cli.shared import reports
-from rebalance.gate.cli.shared.options import REPORTS, add_format
-from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
+from rebalance.gate.cli.shared.reports import Own, Reports
 
 if TYPE_CHECKING:
     from rebalance.specs.logic.specification import Theorem
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         plan = _plan(options)
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")
-    formats, directory = reports.wanted(options, ("html", "json"))
+    reports = Reports.wanted(options, ("html", "json")).open()
     counter = Counter("obligations and checks")
     with progress(options) as show:
         proof = proving.run_proof(
@@ -75,23 +75,13 @@ def run(options: argparse.Namespace) -> int:
             lambda done, total: show(lambda: counter.line(done, total)),
             partial(workers.spread, jobs=options.jobs),
         )
-    if options.format == "json":
-        print_json(report.data(proof))
-    else:
-        page = reports.page(directory, formats)
-        print_out(report.render(proof, verbose=options.verbose, color=color(options), page=page))
-    own = {
-        "html": lambda: html_proof.render(proof),
+    text = partial(report.render, proof, verbose=options.verbose, color=color(options), page=reports.page)
+    answer(options, partial(report.data, proof), text)
+    own: Own = {
+        "html": partial(html_proof.render, proof),
         "json": lambda: json_text(report.data(proof)) + "\n",
     }
-    reports.finish(
-        lambda: ci_reports.proved(proof),
-        directory,
-        formats,
-        own,
-        options,
-        noted=reports.noted(options, formats),
-    )
+    reports.finish(lambda: ci_reports.proved(proof), own, noted=reports.unseen)
     if proof.interrupted:
         print_err("interrupted")
     return int(report.exit_of(proof))

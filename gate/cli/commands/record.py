@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 from rebalance.gate.cli.console.terminal import (
     ROOT,
     UsageError,
+    answer,
     clean,
     make_directory,
     print_err,
-    print_json,
-    print_out,
     usage_errors,
 )
-from rebalance.gate.cli.shared.options import add as add_options
-from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 
@@ -94,10 +92,7 @@ def run(options: argparse.Namespace) -> int:
                 command(profile)  # before a cluster starts: is there all that it needs?
             with _cluster(request, out) as cluster:
                 made = play(request, cluster, out, report_progress)
-    if options.format == "json":
-        print_json(data(made))
-    else:
-        print_out(clean(render(made)))
+    answer(options, lambda: data(made), lambda: clean(render(made)))
     return int(made.exit)
 
 

@@ -19,11 +19,12 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
     write,
 )
+from rebalance.gate.cli.console.text import clean
 from rebalance.gate.cli.shared import traces
-from rebalance.gate.cli.shared.options import LIMITS
-from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.shared.options import LIMITS, add_options
 from rebalance.gate.cli.shared.targets import resolved, session
 from rebalance.gate.cli.shared.values import duration, whole
+from rebalance.gate.report.frame import labelled
 from rebalance.live.clusters.defaults import PATIENCE
 
 if TYPE_CHECKING:
@@ -116,7 +117,6 @@ def run(options: argparse.Namespace) -> int:
 def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     """Play a trace again, say what came of it; the exit code it deserves."""
     from rebalance.gate.check.search import replay
-    from rebalance.gate.cli.console.text import clean
 
     spec = options.target or trace.target.spec
     name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
@@ -167,7 +167,6 @@ def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
 def _replay_run(run: SavedRun, verbose: int) -> int:
     """Play a run on the model again and say what came of it; the exit code it deserves."""
     from rebalance.explore.groups.runs import play
-    from rebalance.gate.cli.console.text import clean
     from rebalance.gate.report.terminal.exploration import run_lines
     from rebalance.gate.traces import runs
     from rebalance.model.machine import CannotHappenError
@@ -219,7 +218,6 @@ def profile_of(name: str) -> ClientProfile:
 
 
 def _on_client(saved: SavedRun, profile: ClientProfile, options: argparse.Namespace) -> int:
-    from rebalance.gate.cli.console.text import clean
     from rebalance.gate.traces import files
     from rebalance.live.clusters.cluster import Unsupported
     from rebalance.live.processes.tools import ToolError
@@ -250,7 +248,6 @@ def _on_client(saved: SavedRun, profile: ClientProfile, options: argparse.Namesp
 
 def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
     """The verdict, and what it rests on."""
-    from rebalance.gate.cli.console.text import clean, fold
     from rebalance.gate.traces.runs import run_id
 
     sentences = {
@@ -273,8 +270,7 @@ def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str
         ),
     ]
     for label, text in facts:
-        for index, line in enumerate(fold(clean(text), 98)):
-            lines.append(f"  {label if index == 0 else '':<9} {line}")
+        lines += labelled(label, text, most=6, width=10)
     if verbose:
         lines.append("")
         for step in result.shown:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.terminal import UsageError, json_text, print_out, unicode, usage_errors, write
+from rebalance.gate.cli.console.text import clean, fold
 from rebalance.gate.cli.shared import traces
-from rebalance.gate.cli.shared.options import add as add_options
-from rebalance.gate.cli.shared.options import add_format
+from rebalance.gate.cli.shared.options import add_format, add_options
+from rebalance.gate.report.frame import labelled
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
@@ -110,7 +111,6 @@ def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
 
 
 def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
-    from rebalance.gate.cli.console.text import clean, fold
     from rebalance.gate.report.diagram.run_diagram import of_run
     from rebalance.gate.report.diagram.text import chart
     from rebalance.gate.report.terminal.exploration import run_lines
@@ -119,7 +119,7 @@ def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
 
     clause = CLAUSES[run.clause]
     heading = fold(clean(f"{run_id(run)}  {clause.id}  {run.sentence}"), 110)
-    rule = [f"  rule     {line}" for line in fold(f"{clause.sentence} ({clause.source})", 99)]
+    rule = labelled("rule", f"{clause.sentence} ({clause.source})", most=6)
     lines = chart(of_run(run), unicode())
     drawn = ["", *(f"  {line}".rstrip() for line in lines)] if lines else []
     more = ["", *_metrics(run)] if metrics else []
@@ -127,7 +127,6 @@ def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
 
 
 def _counterexample(trace: Trace) -> list[str]:
-    from rebalance.gate.cli.console.text import clean, fold
     from rebalance.gate.report.diagram.scenario_diagram import of_trace
     from rebalance.gate.report.diagram.text import draw
 
@@ -142,35 +141,24 @@ def _counterexample(trace: Trace) -> list[str]:
     ]
     lines = fold(clean(f"{trace.id}  {clause.id}  {trace.summary}"), 110)
     for name, text in facts:
-        for at, line in enumerate(fold(clean(text), 98) if text else []):
-            lines.append(f"  {name if at == 0 else '':<9} {line}")
+        lines += labelled(name, text, most=6, width=10) if text else []
     drawn = draw(of_trace(trace), unicode())
-    without = (
-        []
-        if trace.calls
-        else ["  (no recording of the answers in the file: `rebalance replay -v` makes them again)"]
-    )
-    return [*lines, "", *(f"  {line}".rstrip() for line in drawn), *without, ""]
+    if not trace.calls:
+        drawn.append("(no recording of the answers in the file: `rebalance replay -v` makes them again)")
+    return [*lines, "", *(f"  {line}".rstrip() for line in drawn), ""]
 
 
 def _recording(recording: Recording) -> list[str]:
-    from rebalance.gate.cli.console.text import clean, fold
     from rebalance.gate.report.diagram.log_diagram import of_recording
     from rebalance.gate.report.diagram.text import draw
     from rebalance.gate.report.times import lasted
 
     found = recording.finding
     heading = fold(clean(f"{found.id}  {found.check}  {found.sentence}"), 110)
-    rule = fold(clean(f"{recording.rule} ({recording.source})"), 99)
-    about = fold(clean("  ".join(filter(None, (f"group {found.group}", found.about, lasted(found))))), 99)
-    paths = fold(clean("  ".join(map(str, recording.origin.get("paths", [])))), 99)
-    labelled = [("rule", rule), ("where", about), ("from", paths)]
-    facts = [
-        f"  {name if at == 0 else '':<8} {line}"
-        for name, lines in labelled
-        for at, line in enumerate(lines)
-        if line
-    ]
+    about = "  ".join(filter(None, (f"group {found.group}", found.about, lasted(found))))
+    paths = "  ".join(map(str, recording.origin.get("paths", [])))
+    rows = (("rule", f"{recording.rule} ({recording.source})"), ("where", about), ("from", paths))
+    facts = [line for name, text in rows if text for line in labelled(name, text, most=6)]
     drawn = draw(of_recording(recording), unicode())
     return [*heading, *facts, "", *(f"  {line}".rstrip() for line in drawn), ""]
 
@@ -200,11 +188,10 @@ def _metrics(run: SavedRun) -> list[str]:
 
 
 def _origin(run: SavedRun) -> list[str]:
-    from rebalance.gate.cli.console.text import clean, fold
 
     settings = [
         f"{key}={','.join(map(str, value)) if isinstance(value, list) else value}"
         for key, value in run.origin.items()
         if key != "faults"
     ]
-    return [f"  from     {line}" for line in fold(clean("  ".join(settings)), 99)] if settings else []
+    return labelled("from", "  ".join(settings), most=6) if settings else []

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.terminal import (
     UsageError,
+    answer,
     color,
     json_text,
-    print_json,
-    print_out,
     usage_errors,
 )
-from rebalance.gate.cli.shared import reports, traces
-from rebalance.gate.cli.shared.options import REPORTS, add_format
-from rebalance.gate.cli.shared.options import add as add_options
+from rebalance.gate.cli.console.text import count
+from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.releases import faults, releases
+from rebalance.gate.cli.shared.reports import Reports
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
@@ -54,28 +54,19 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.explore.groups.upgrades import UpgradeVerdict
     from rebalance.gate.report.ci import ci_reports
 
-    formats, directory = reports.wanted(options, ("json",), ())
+    reports = Reports.wanted(options, ("json",), ()).open()
     with usage_errors(ValueError):
         outcomes = _judged(options)
     saved = {outcome.path.name: _run_of(outcome, options) for outcome in outcomes}
     out = Path(options.out) if options.out else None
     paths = traces.save_runs((run for run in saved.values() if run is not None), out)
     document = _data(outcomes, saved, paths, options)
-    if options.format == "json":
-        print_json(document)
-    else:
-        print_out("\n".join(_lines(outcomes, saved, paths, options)))
+    answer(options, lambda: document, lambda: "\n".join(_lines(outcomes, saved, paths, options)))
     verdicts = [outcome.verdict for outcome in outcomes]
     # Without --path the question is whether there is a safe way.
     code = 0 if UpgradeVerdict.SAFE in verdicts else 3 if UpgradeVerdict.UNKNOWN in verdicts else 1
-    reports.finish(
-        lambda: ci_reports.upgraded(outcomes, saved, paths, code),
-        directory,
-        formats,
-        {"json": lambda: json_text(document) + "\n"},
-        options,
-        noted=True,
-    )
+    own = {"json": lambda: json_text(document) + "\n"}
+    reports.finish(lambda: ci_reports.upgraded(outcomes, saved, paths, code), own, noted=True)
     return code
 
 
@@ -144,7 +135,6 @@ def _lines(
     options: argparse.Namespace,
 ) -> list[str]:
     from rebalance.explore.groups.upgrades import UpgradeVerdict
-    from rebalance.gate.cli.console.text import count
     from rebalance.gate.report.terminal.exploration import run_lines
     from rebalance.gate.traces.runs import run_id
 

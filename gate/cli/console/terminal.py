@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,11 @@ def usage_errors(*kinds: type[Exception], option: str = "") -> Iterator[None]:
     except kinds as error:
         message: Any = error.args[0] if error.args and not isinstance(error, OSError) else error
         raise UsageError(f"{option}: {message}" if option else str(message)) from error
+
+
+def answer(options: argparse.Namespace, document: Callable[[], Any], text: Callable[[], str]) -> None:
+    """Print what a command found, as ``--format`` says: the document as JSON, or the text."""
+    print_out(json_text(document()) if options.format == "json" else text())
 
 
 def print_json(document: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -34,64 +35,82 @@ CI_WRITERS = {name: _renderer(name) for name in ("junit", "sarif", "markdown")}
 """The formats of CI systems, which every command can write; their modules are imported on first use."""
 
 
-def formats(
-    options: argparse.Namespace, known: Iterable[str], unasked: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    """The formats that ``--report`` names, those ``unasked`` where it is not given.
+@dataclass
+class Reports:
+    """The reports of one run: their formats, and their directory once there is one."""
 
-    Raises UsageError for one that is not ``known``, and for two things at once on stdout.
-    """
-    chosen, there = unasked if options.report is None else comma_separated(options.report), list(known)
-    if unknown := [name for name in chosen if name not in there]:
-        raise UsageError(f"--report: no format is called {unknown[0]!r}; known: {', '.join(there)}")
-    if getattr(options, "ci", "none") != "none" and getattr(options, "format", "text") == "json":
-        raise UsageError(f"--ci {options.ci} and --format json both print: say --report json for a file")
-    return chosen
+    options: argparse.Namespace
+    chosen: tuple[str, ...]
+    directory: Path | None = None
 
+    @classmethod
+    def wanted(
+        cls, options: argparse.Namespace, own: Sequence[str], unasked: tuple[str, ...] = ("html",)
+    ) -> Reports:
+        """Those that ``--report`` names, of the command's ``own`` formats and those of CI systems.
 
-def directory(chosen: Sequence[str], options: argparse.Namespace) -> Path | None:
-    """Where reports go, made before the search: that it cannot be made is better known now.
+        ``unasked``: what is written where it is not given and text is printed. Raises UsageError for one
+        that is not known, and for two things at once on stdout.
+        """
+        as_json = getattr(options, "format", "text") == "json"
+        given, known = options.report, (*own, *CI_WRITERS)
+        chosen = comma_separated(given) if given is not None else () if as_json else unasked
+        if unknown := [name for name in chosen if name not in known]:
+            raise UsageError(f"--report: no format is called {unknown[0]!r}; known: {', '.join(known)}")
+        if options.ci != "none" and as_json:
+            raise UsageError(f"--ci {options.ci} and --format json both print: say --report json for a file")
+        return cls(options, chosen)
 
-    None where there is nothing to write but what the terminal shows. Raises UsageError, unless nobody asked
-    for a report.
-    """
-    from rebalance.gate.traces import files
+    def open(self) -> Reports:
+        """Make the directory, before the search: that it cannot be made is better known now.
 
-    path: Path | None = options.report_dir
-    try:
-        if path is not None:
-            path.mkdir(parents=True, exist_ok=True)
-        elif any(name != "text" for name in chosen):
-            path = files.run_directory(ROOT, datetime.now(UTC))
-    except OSError as error:
-        if options.report is None and options.report_dir is None:
+        There is none where nothing is written but what the terminal shows. Raises UsageError, unless nobody
+        asked for a report.
+        """
+        from rebalance.gate.traces import files
+
+        self.directory = self.options.report_dir
+        try:
+            if self.directory is not None:
+                self.directory.mkdir(parents=True, exist_ok=True)
+            elif any(name != "text" for name in self.chosen):
+                self.directory = files.run_directory(ROOT, datetime.now(UTC))
+        except OSError as error:
+            if self.options.report is not None or self.options.report_dir is not None:
+                raise UsageError(f"no directory for reports: {error}") from error
             print_err(f"no report is written: {error}")
-            return None
-        raise UsageError(f"no directory for reports: {error}") from error
-    return path
+        return self
 
+    @property
+    def page(self) -> str:
+        """The HTML report, by a name that is the same in the next run; "" where there is none."""
+        from rebalance.gate.traces import files
 
-def wanted(
-    options: argparse.Namespace, own: Sequence[str], unasked: tuple[str, ...] = ("html",)
-) -> tuple[tuple[str, ...], Path | None]:
-    """The formats to write, of the command's ``own`` and those of CI systems, and the directory.
+        if self.directory is None or "html" not in self.chosen:
+            return ""
+        return str(files.by_latest(self.directory) / REPORTS["html"])
 
-    ``unasked``: what is written where ``--report`` is not given and text is printed. Raises UsageError.
-    """
-    chosen = formats(options, (*own, *CI_WRITERS), unasked if options.format == "text" else ())
-    return chosen, directory(chosen, options)
+    @property
+    def unseen(self) -> bool:
+        """Whether the text that is printed does not name all of them, which is the page alone."""
+        return self.chosen != ("html",) or self.options.format != "text"
 
+    def finish(self, made: Callable[[], CiReport], own: Own, *, noted: bool) -> None:
+        """Write them and do what ``--ci`` asks for; ``made`` says what was found.
 
-def noted(options: argparse.Namespace, chosen: tuple[str, ...]) -> bool:
-    """Whether to say where reports are: the text that is printed names the page itself."""
-    return chosen != ("html",) or options.format != "text"
-
-
-def page(directory: Path | None, chosen: Sequence[str]) -> str:
-    """The HTML report among what is ``chosen``, by a name that is the same in the next run; or nothing."""
-    from rebalance.gate.traces import files
-
-    return str(files.by_latest(directory) / files.REPORTS["html"]) if directory and "html" in chosen else ""
+        ``own``: the formats of the command. ``noted``: say where the reports are. Nothing that goes wrong
+        costs the verdict.
+        """
+        if self.directory is None and self.options.ci == "none":
+            return
+        with spared("a report"):
+            report = made()
+            if self.directory is not None:
+                write(self.directory, self.chosen, report, own)
+                if noted:
+                    print_err(f"reports: {self.directory}")
+            if self.options.ci == "github":
+                publish_to_github(report)
 
 
 @contextlib.contextmanager
@@ -122,34 +141,8 @@ def write(directory: Path, chosen: Sequence[str], report: CiReport, own: Own) ->
                 files.write(directory / REPORTS[name], known[name]())
 
 
-def finish(
-    made: Callable[[], CiReport],
-    directory: Path | None,
-    chosen: Sequence[str],
-    own: Own,
-    options: argparse.Namespace,
-    *,
-    noted: bool,
-) -> None:
-    """Write what is ``chosen`` to ``directory`` and do what ``--ci`` asks for; ``made`` says what was found.
-
-    ``own`` as in ``write``. ``noted``: say where the reports are. Nothing that goes wrong costs the verdict.
-    """
-    if directory is None and options.ci == "none":
-        return
-    with spared("a report"):
-        report = made()
-        if directory is not None:
-            write(directory, chosen, report, own)
-            if noted:
-                print_err(f"reports: {directory}")
-        publish_ci(report, options)
-
-
-def publish_ci(report: CiReport, options: argparse.Namespace) -> None:
-    """What ``--ci`` asks for."""
-    if options.ci != "github":
-        return
+def publish_to_github(report: CiReport) -> None:
+    """Annotations, and the summary of the step."""
     from rebalance.gate.report.ci import github
 
     with spared("annotations"):

@@ -7,8 +7,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rebalance.gate.cli.console.terminal import usage_errors
-from rebalance.gate.cli.shared import java
+from rebalance.gate.cli.console.terminal import UsageError, usage_errors
 
 if TYPE_CHECKING:
     from rebalance.gate.targets.resolve import Target
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def target_of(options: argparse.Namespace) -> Target:
     """What TARGET with its options, or the command after ``--``, names. Raises UsageError."""
-    return resolved(java.spec(options.target, options), options.command)
+    return resolved(spec(options.target, options), options.command)
 
 
 def resolved(spec: str | None, command: Sequence[str] = ()) -> Target:
@@ -56,3 +55,17 @@ def protocols(options: argparse.Namespace) -> tuple[RebalanceProtocol, ...]:
 
     every = tuple(RebalanceProtocol)
     return every if options.protocol == "auto" else (RebalanceProtocol(options.protocol),)
+
+
+def spec(what: str | None, options: argparse.Namespace) -> str | None:
+    """TARGET with these options in it: one string that names all of it. Raises UsageError."""
+    given = (options.maven, options.classpath, options.config, options.promise)
+    if not any(given):
+        return what
+    from rebalance.gate.targets.java import JAVA, spelled
+    from rebalance.live.processes.tools import ToolError
+
+    if what is None or not what.startswith(JAVA):
+        raise UsageError(f"--maven, --classpath, --config and --promise go with java:CLASS, not {what!r}")
+    with usage_errors(ToolError):
+        return spelled(what, *given)

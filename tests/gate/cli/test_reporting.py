@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
 from rebalance.gate.cli.shared import reports
 from rebalance.gate.report.ci import ci_reports
 
@@ -28,7 +26,7 @@ def test_a_report_that_cannot_be_made_or_written_costs_no_other(tmp_path, capsys
 
 def test_a_step_summary_that_cannot_be_written_costs_no_annotation(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
-    reports.publish_ci(ci_reports.audited(audited(finding())), Namespace(ci="github"))
+    reports.publish_to_github(ci_reports.audited(audited(finding())))
     printed = capsys.readouterr()
     assert printed.out.startswith("::error ")
     assert "the step summary cannot be written: " in printed.err

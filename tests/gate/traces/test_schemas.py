@@ -274,6 +274,7 @@ OTHERS = {
 OURS = {
     "gate.compare.compare._enlist": "read by compare itself",
     "gate.compare.compare._save": "read by compare itself",
+    "gate.cli.console.terminal.answer": "what others give it",
     "gate.cli.console.terminal.json_text": "what others give it",
     "gate.cli.console.terminal.print_json": "what others give it",
     "gate.check.resume.save": "read by check --resume itself",
@@ -294,7 +295,7 @@ INSIDE = {
 """What is made into JSON to be compared, hashed or named in an error."""
 
 
-DUMPS = ("dumps", "dump", "json_text", "print_json")
+DUMPS = ("dumps", "dump", "json_text", "print_json", "answer")
 
 
 def writers() -> Iterator[str]:
