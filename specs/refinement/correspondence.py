@@ -7,7 +7,7 @@ allows these actions is asked in ``refinement``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rebalance.model.machine import Event
@@ -94,13 +94,36 @@ def given_again(before: Local, after: Local) -> bool:
     return any(record.id == late.id for record in after.records if record.id not in known)
 
 
-def _plain(*names: str) -> Callable[[Move], Iterator[SpecStep]]:
-    """Actions whose only parameter is the consumer."""
-    return lambda move: ((name, (move.c,)) for name in names)
+Counterpart = Callable[[Move], Iterable[SpecStep]]
+"""The actions that a step of one action of the model stands for."""
+
+Name = str | Callable[[Move], str]
+"""The action of the logic, or which one it is."""
 
 
-def _nothing(move: Move) -> Iterator[SpecStep]:
-    return iter(())
+def _of(name: Name, *elements: Callable[[Move], int]) -> Counterpart:
+    """One action, with these parameters."""
+    return lambda move: [
+        (name if isinstance(name, str) else name(move), tuple(element(move) for element in elements))
+    ]
+
+
+def _consumer(move: Move) -> int:
+    return move.c
+
+
+def _requested(move: Move) -> int:
+    """The member id in the request that is under way."""
+    return move.id(move.old.wire.id)
+
+
+def _changed(move: Move) -> int:
+    """The member id whose record is another one now, or gone."""
+    return move.id(next(record.id for record in move.old.records if record not in move.new.records))
+
+
+def _nothing(move: Move) -> Iterable[SpecStep]:
+    return ()
 
 
 def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
@@ -118,16 +141,15 @@ def _join(move: Move) -> Iterator[SpecStep]:
     yield "join", (move.c,)
 
 
-def _receive(move: Move) -> Iterator[SpecStep]:
+def _receive(move: Move) -> str:
     m, answer = move.old.member, move.old.wire
     match answer:
         case JoinOk():
-            yield "follow" if m.state is MemberState.PREPARING else "join_answer_too_late", (move.c,)
+            return "follow" if m.state is MemberState.PREPARING else "join_answer_too_late"
         case SyncOk():
             present = m.state is MemberState.COMPLETING and (m.id, m.generation) == answer[:2]
-            yield "sync_answered" if present else "sync_answer_too_late", (move.c,)
-        case Refused():
-            yield _refused(m, answer), (move.c,)
+            return "sync_answered" if present else "sync_answer_too_late"
+    return _refused(m, answer)
 
 
 def _refused(m: Member, answer: Refused) -> str:
@@ -207,9 +229,9 @@ def _crash(move: Move) -> Iterator[SpecStep]:
     yield from _gone(move, late=True)
 
 
-def _hang(move: Move) -> Iterator[SpecStep]:
+def _hang(move: Move) -> str:
     inside = isinstance(move.old.wire, JoinOk) and move.old.member.state is MemberState.PREPARING
-    yield "hang_in_assign" if inside else "hang", (move.c,)
+    return "hang_in_assign" if inside else "hang"
 
 
 def _close(move: Move) -> Iterator[SpecStep]:
@@ -228,24 +250,15 @@ def _enforce(move: Move) -> Iterator[SpecStep]:
         yield "enforce_rebalance", (move.c,)
 
 
-def _disconnect(move: Move) -> Iterator[SpecStep]:
-    yield "lost" if move.old.gone else "disconnect", (move.c,)
-
-
-def _late_request(move: Move) -> Iterator[SpecStep]:
-    yield f"{move.new.stray.api}_late", (move.c,)
-
-
-def _assign(move: Move) -> Iterator[SpecStep]:
+def _assign(move: Move) -> str:
     answer, request = move.old.wire, move.new.wire
     if move.old.member.state is not MemberState.PREPARING:
-        yield "join_answer_too_late", (move.c,)
-    elif answer.skip:
-        yield "follow", (move.c,)
-    elif request is None:
-        yield "lead_in_vain", (move.c,)
-    else:
-        yield "lead" if request.grants else "lead_too_late", (move.c,)
+        return "join_answer_too_late"
+    if answer.skip:
+        return "follow"
+    if request is None:
+        return "lead_in_vain"
+    return "lead" if request.grants else "lead_too_late"
 
 
 def _join_request(move: Move) -> Iterator[SpecStep]:
@@ -287,21 +300,19 @@ def _join_phase_ends(move: Move) -> Iterator[SpecStep]:
             yield "join_answered", (old.slot, move.map.id(old.slot, new.wire.id))
 
 
-def _sync_request(move: Move) -> Iterator[SpecStep]:
-    answer, m = move.new.wire, move.id(move.old.wire.id)
-    match answer:
+def _sync_request(move: Move) -> str:
+    match move.new.wire:
         case SyncOk():
-            yield "sync_of_settled", (move.c, m)
+            return "sync_of_settled"
         case SyncParked():
-            yield "sync_parks", (move.c, m)
+            return "sync_parks"
         case Refused(error=Error.UNKNOWN_MEMBER_ID):
-            yield "sync_of_unknown", (move.c, m)
+            return "sync_of_unknown"
         case Refused(error=Error.FENCED_INSTANCE_ID):
-            yield "sync_of_fenced", (move.c, m)
+            return "sync_of_fenced"
         case Refused(error=Error.ILLEGAL_GENERATION):
-            yield "sync_of_old", (move.c, m)
-        case _:
-            yield "sync_in_rebalance", (move.c, m)
+            return "sync_of_old"
+    return "sync_in_rebalance"
 
 
 def _leader_sync(move: Move) -> Iterator[SpecStep]:
@@ -311,89 +322,64 @@ def _leader_sync(move: Move) -> Iterator[SpecStep]:
             yield "sync_parked_answered", (old.slot, move.map.id(old.slot, old.wire.id))
 
 
-def _join_refused(move: Move) -> Iterator[SpecStep]:
+def _join_refused(move: Move) -> str:
     fenced = move.new.wire.error is Error.FENCED_INSTANCE_ID
-    yield "join_of_replaced" if fenced else "join_of_removed", (move.c, move.id(move.old.wire.id))
+    return "join_of_replaced" if fenced else "join_of_removed"
 
 
-def _session(name: str) -> Callable[[Move], Iterator[SpecStep]]:
-    def session(move: Move) -> Iterator[SpecStep]:
-        yield name, (move.id(_changed(move)),)
-
-    return session
-
-
-def _timeout(of_join: str, of_sync: str) -> Callable[[Move], Iterator[SpecStep]]:
-    def timeout(move: Move) -> Iterator[SpecStep]:
-        removed = len(move.new.records) < len(move.old.records)
-        yield of_sync if removed else of_join, (move.id(_changed(move)),)
-
-    return timeout
-
-
-def _append_fails(move: Move) -> Iterator[SpecStep]:
-    yield "append_fails", (move.c, move.id(move.old.wire.id))
-
-
-def _failover(move: Move) -> Iterator[SpecStep]:
-    yield "failover_while_loading" if move.event.choice else "failover", ()
-
-
-def _changed(move: Move) -> int:
-    """The id whose record is another one now, or gone."""
-    return next(record.id for record in move.old.records if record not in move.new.records)
+def _timeout(of_join: str, of_sync: str) -> Counterpart:
+    """A member that syncs too late is removed, one that joins too late is given up."""
+    return _of(lambda move: of_sync if len(move.new.records) < len(move.old.records) else of_join, _changed)
 
 
 def _admitted(records: Records) -> list[MemberRecord]:
     return [record for record in records if record.meta is not None]
 
 
-_STEPS: Mapping[str, Callable[[Move], Iterator[SpecStep]]] = {
+_STEPS: Mapping[str, Counterpart] = {
     # -- the member --
     "join": _join,
-    "receive": _receive,
+    "receive": _of(_receive, _consumer),
     "complete": _complete,
     "listener throws": _complete,
     "heartbeat": _heartbeat,
     "slow commit": _nothing,
     "commit done": _nothing,
-    "refresh": _plain("refresh"),
-    "resume": _plain("resume"),
+    "refresh": _of("refresh", _consumer),
+    "resume": _of("resume", _consumer),
     "late request arrives": _late_request_arrives,
-    "poll interval": _plain("poll_too_late"),
-    "max poll": _plain("poll_too_late"),
+    "poll interval": _of("poll_too_late", _consumer),
+    "max poll": _of("poll_too_late", _consumer),
     "late answer": _late_answer,
     "start": _start,
-    "subscribe": _plain("subscribe"),
+    "subscribe": _of("subscribe", _consumer),
     "crash": _crash,
-    "pause": _plain("pause"),
-    "hang": _hang,
+    "pause": _of("pause", _consumer),
+    "hang": _of(_hang, _consumer),
     "close": _close,
-    "unsubscribe": _plain("unsubscribe"),
-    "resubscribe": _plain("resubscribe"),
+    "unsubscribe": _of("unsubscribe", _consumer),
+    "resubscribe": _of("resubscribe", _consumer),
     "enforce": _enforce,
-    "disconnect": _disconnect,
-    "late request": _late_request,
+    "disconnect": _of(lambda move: "lost" if move.old.gone else "disconnect", _consumer),
+    "late request": _of(lambda move: f"{move.new.stray.api}_late", _consumer),
     # -- the leader --
-    "assign": _assign,
+    "assign": _of(_assign, _consumer),
     # -- the coordinator --
     "join request": _join_request,
     "join phase ends": _join_phase_ends,
-    "sync request": _sync_request,
+    "sync request": _of(_sync_request, _consumer, _requested),
     "leader sync": _leader_sync,
-    "sync refused": _plain("sync_parked_refused"),
-    "join refused": _join_refused,
-    "append fails": _append_fails,
-    "session expires": _session("session_expires"),
-    "session timeout": _session("session_lost"),
+    "sync refused": _of("sync_parked_refused", _consumer),
+    "join refused": _of(_join_refused, _consumer, _requested),
+    "append fails": _of("append_fails", _consumer, _requested),
+    "session expires": _of("session_expires", _changed),
+    "session timeout": _of("session_lost", _changed),
     "rebalance timeout": _timeout("rebalance_timeout", "sync_timeout"),
     "slow member": _timeout("too_slow_to_join", "too_slow_to_sync"),
-    "failover": _failover,
-    "group expires": lambda move: iter([("group_expires", ())]),
+    "failover": _of(lambda move: "failover_while_loading" if move.event.choice else "failover"),
+    "group expires": _of("group_expires"),
     # -- the environment --
     "bounce": _bounce,
-    **dict.fromkeys(
-        ("topic grows", "topic shrinks", "topic deleted"), lambda move: iter([("topics_change", ())])
-    ),
+    **dict.fromkeys(("topic grows", "topic shrinks", "topic deleted"), _of("topics_change")),
 }
 """By the model's actions. "abandoned join" is left out: as specified no JoinGroup is given up on."""

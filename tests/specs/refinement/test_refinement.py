@@ -325,7 +325,7 @@ def test_a_stricter_logic_does_not_allow_the_model():
 
 
 def test_a_stutter_changes_nothing(monkeypatch):
-    monkeypatch.setitem(correspondence._STEPS, "pause", lambda move: iter(()))
+    monkeypatch.setitem(correspondence._STEPS, "pause", lambda move: ())
     failure = failed(group("dynamic", 1, 1, 1, ("pause",)))
     assert failure.name == "a stutter"
     assert "life(0) is PAUSED, should be UP" in failure.why
