@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from rebalance.gate.check.plan import CheckPlan
 from rebalance.gate.check.result import Finding
@@ -44,35 +45,15 @@ def finding(
         record = subject.play(played, (found.clause,))
         again = record.breach_of(found.clause.id)
         if again is not None:
-            return Finding(
-                clause=found.clause,
-                protocol=played.protocol,
-                breach=again.breach,
-                scenario=played,
-                round=again.round,
-                calls=record.calls,
-                seed=plan.seed,
-                number=number,
-                found_size=scenario.size,
-                confirmed=True,
-            )
+            shown = Finding.of(again, played, record.calls)
+            size = scenario.size
+            return replace(shown, seed=plan.seed, number=number, found_size=size, confirmed=True)
     return unconfirmed(plan, scenario, found, number)
 
 
 def unconfirmed(plan: CheckPlan, scenario: Scenario, found: Found, number: int) -> Finding:
     """What the search saw, and nobody has seen again."""
-    return Finding(
-        clause=found.clause,
-        protocol=scenario.protocol,
-        breach=found.breach,
-        scenario=scenario,
-        round=found.round,
-        calls=(),
-        seed=plan.seed,
-        number=number,
-        found_size=scenario.size,
-        confirmed=False,
-    )
+    return replace(Finding.of(found, scenario), seed=plan.seed, number=number)
 
 
 def shrink(plan: CheckPlan, subject: Subject, scenario: Scenario, broken: Found) -> Scenario:

@@ -18,6 +18,9 @@ from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
+COUNTERS = ("skipped", "witnesses", "judged", "broken", "hung")
+"""The fields of ``CheckProgress`` that count by name."""
+
 
 @dataclass(slots=True)
 class CheckTally:
@@ -103,11 +106,8 @@ class CheckProgress:
         self.questions += part.questions
         self.claims += part.claims
         self.moved += part.moved
-        self.skipped.update(part.skipped)
-        self.witnesses.update(part.witnesses)
-        self.judged.update(part.judged)
-        self.broken.update(part.broken)
-        self.hung.update(part.hung)
+        for name in COUNTERS:
+            getattr(self, name).update(getattr(part, name))
         for key, best in part.best.items():
             self._keep(key, best)
         for key, tally in part.along.items():

@@ -9,6 +9,7 @@ from enum import StrEnum
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Breach, Clause
+from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -54,12 +55,25 @@ class Finding:
     scenario: Scenario
     round: int
     calls: tuple[AssignorCall, ...]
-    seed: int
-    number: int
+    seed: int = 0
+    number: int = 0
     found_size: tuple[int, int, int, int]
-    confirmed: bool
+    confirmed: bool = False
     trace_id: str = ""
     path: str = ""
+
+    @classmethod
+    def of(cls, found: Found, scenario: Scenario, calls: tuple[AssignorCall, ...] = ()) -> Finding:
+        """What a play of ``scenario`` has ``found``, not confirmed yet."""
+        return cls(
+            clause=found.clause,
+            protocol=scenario.protocol,
+            breach=found.breach,
+            scenario=scenario,
+            round=found.round,
+            calls=calls,
+            found_size=scenario.size,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

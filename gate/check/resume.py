@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.check.plan import CheckPlan, count
-from rebalance.gate.check.progress import CheckProgress, CheckTally, Passing
+from rebalance.gate.check.progress import COUNTERS, CheckProgress, CheckTally, Passing
 from rebalance.gate.check.result import TargetInfo
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clause import Breach
@@ -17,7 +17,6 @@ from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import from_json, to_json
 
-COUNTERS = ("skipped", "witnesses", "judged", "broken", "hung")
 NUMBERS = {
     "first": "first",
     "done": "done",

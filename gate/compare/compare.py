@@ -299,19 +299,7 @@ def _red(comparison: TargetComparison, info: TargetInfo, clause: Clause, record:
     """A red cell for what was just played, with its trace."""
     found = record.breach_of(clause.id)
     assert found
-    scenario = record.scenario
-    finding = Finding(
-        clause=clause,
-        protocol=scenario.protocol,
-        breach=found.breach,
-        scenario=scenario,
-        round=found.round,
-        calls=record.calls,
-        seed=comparison.plan.seed,
-        number=0,
-        found_size=scenario.size,
-        confirmed=False,
-    )
+    finding = replace(Finding.of(found, record.scenario, record.calls), seed=comparison.plan.seed)
     return _traced(comparison, info, finding)
 
 

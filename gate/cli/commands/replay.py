@@ -146,13 +146,8 @@ def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
 
     found = record.breach_of(trace.clause.id)
     assert found is not None
-    finding = Finding(
-        clause=trace.clause,
-        protocol=trace.protocol,
-        breach=found.breach,
-        scenario=record.scenario,
-        round=found.round,
-        calls=record.calls,
+    finding = replace(
+        Finding.of(found, record.scenario, record.calls),
         seed=trace.seed,
         number=trace.number,
         found_size=trace.found_size,

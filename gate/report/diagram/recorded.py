@@ -17,6 +17,7 @@ from rebalance.model.values import (
 )
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach, Scope
+from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.rounds import followed, shown_rounds
 
 
@@ -39,13 +40,9 @@ def recorded(trace: Trace) -> Finding:
     )
     if trace.clause.scope is Scope.CALL and 0 < trace.round <= len(calls):
         breach = trace.clause.check(calls[trace.round - 1]) or breach  # for its partitions
-    return Finding(
-        clause=trace.clause,
-        protocol=trace.protocol,
-        breach=replace(breach, summary=trace.summary),
-        scenario=trace.scenario,
-        round=trace.round,
-        calls=calls,
+    found = Found(trace.clause, replace(breach, summary=trace.summary), trace.round)
+    return replace(
+        Finding.of(found, trace.scenario, calls),
         seed=trace.seed,
         number=trace.number,
         found_size=trace.found_size,

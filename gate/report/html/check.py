@@ -32,6 +32,7 @@ from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME
+from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.rounds import stories
 
 MOST_DRAWN = 20
@@ -437,20 +438,8 @@ def _sample(sample: Sample, number: int) -> Markup:
 
 def _drawn(sample: Sample) -> OwnershipDiagram:
     """Its picture: that of a finding in its last round, with nothing wrong in it."""
-    scenario, calls = sample.scenario, sample.calls
-    nothing = Breach(summary="every clause holds")
-    finding = Finding(
-        clause=TABLE[0],
-        protocol=scenario.protocol,
-        breach=nothing,
-        scenario=scenario,
-        round=len(calls),
-        calls=calls,
-        seed=0,
-        number=sample.number,
-        found_size=scenario.size,
-        confirmed=True,
-    )
-    drawn = of_finding(finding)
+    calls = sample.calls
+    nothing = Found(TABLE[0], Breach(summary="every clause holds"), len(calls))
+    drawn = of_finding(replace(Finding.of(nothing, sample.scenario, calls), confirmed=True))
     columns = tuple(replace(column, marked=False) for column in drawn.columns)
     return replace(drawn, title=f"Scenario {sample.number:,}: every clause holds", columns=columns)
