@@ -239,7 +239,7 @@ class RunSearch:
 
     def _too_late(self, frontier: int, node: int) -> bool:
         """Whether the group is past a generation that a consumer has yet to be told: it only rises."""
-        anchors = self.space.nodes[node][1]
+        anchors = self.space.anchors(node)
         if anchors is None or not anchors[0]:
             return False
         own = anchors[1][-1]
@@ -325,7 +325,7 @@ class RunSearch:
         if len(coming) < len(move.observables):
             return
         by: int | None = None
-        anchors = self.space.nodes[pair[1]][1]
+        anchors = self.space.anchors(pair[1])
         known = anchors is not None and anchors[0]
         observables = move.observables
         if observables[-1].kind == "unsubscribed" and self.events[coming[0]].kind == "unsubscribed":
@@ -350,7 +350,7 @@ class RunSearch:
 
     def _generation_is_logged(self, node: int) -> bool:
         """Whether some event tells the group's generation."""
-        anchors = self.space.nodes[node][1]
+        anchors = self.space.anchors(node)
         return anchors is not None and anchors[0] and anchors[1][-1] in self.generations
 
     def _candidates(self, frontier: int, slot: int, member: Member) -> tuple[set[Parts], Topics]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from rebalance.live.conformance.observables import observables_of
 from rebalance.live.conformance.observed import INPUTS, LogCapabilities, Observable, SearchQuestion
 from rebalance.model.machine import NOBODY, Action, Event, Outcome, State, Value, dense
+from rebalance.model.numbered import Numbered
 from rebalance.model.protocol.observations import Decided
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import (
@@ -78,9 +79,24 @@ AGAINST = " against "
 Candidates = Callable[[int, Member], tuple[set[Parts], Topics]]
 """Slot and its member -> what it may be assigned, and what it subscribes to when the answer comes."""
 
+Numbers = tuple[int, ...]
+"""Of the values of a state's components, or some of them."""
+
 Anchors = tuple[bool, tuple[int, ...]] | None
 """Whether the numbers are real or relative, and the number of each label up to the group's own; None where
 the recording tells no generation."""
+
+
+class ComponentValues(Numbered):
+    """The values of one component of states; ``used`` are the labels of generations in each, as bits."""
+
+    def __init__(self) -> None:
+        self.used: list[int] = []
+        super().__init__()
+
+    def add(self, number: int, value: Value) -> None:
+        """A value that is new."""
+        self.used.append(generations(value))
 
 
 class StateSpace:
@@ -94,42 +110,28 @@ class StateSpace:
         self.capabilities = {
             who: question.capabilities.get(who, LogCapabilities()) for who in (*setup.slots, NOBODY)
         }
-        names = self.machine.components
-        self.values: list[list[Value]] = [[] for _ in names]
-        self._ids: list[dict[Value, int]] = [{} for _ in names]
-        self._used: list[list[int]] = [[] for _ in names]
+        self.values = [ComponentValues() for _ in self.machine.components]
         self._renamed: dict[tuple[int, int, int], int] = {}
         self._names: dict[int, Mapping[int, int]] = {}
-        self._group = self.machine.position["group"]
-        self.member = [self.machine.position[f"member {letter(slot)}"] for slot in setup.slots]
-        self.wire = [self.machine.position[f"wire {letter(slot)}"] for slot in setup.slots]
         position = self.machine.position
-        self._actions = [
-            CachedAction(
-                number=n,
-                action=action,
-                reads=tuple([position[x] for x in action.reads]),
-                writes=tuple([position[x] for x in action.writes]),
-            )
-            for n, action in enumerate(self.machine.actions)
-            if action.name != "bounce"
-        ]
+        self._group = position["group"]
+        self.member = [position[f"member {letter(slot)}"] for slot in setup.slots]
+        self.wire = [position[f"wire {letter(slot)}"] for slot in setup.slots]
         self._hidden: dict[tuple[int, ...], list[CachedAction]] = {}
         """Actions that may happen unseen, by the indices of what they read: they are asked together."""
-        for cached in self._actions:
-            if not self._is_input(cached.action):
-                self._hidden.setdefault(cached.reads, []).append(cached)
-        self._open: dict[
-            tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[CachedAction, ModelStep], ...]
-        ] = {}
         self._inputs: dict[tuple[int, str], list[CachedAction]] = {}
-        for cached in self._actions:
-            if self._is_input(cached.action):
-                key = cached.action.who, INPUTS[cached.action.name]
-                self._inputs.setdefault(key, []).append(cached)
-        self.nodes: list[tuple[tuple[int, ...], Anchors]] = []
-        self._numbers: dict[tuple[tuple[int, ...], Anchors], int] = {}
-        self._moves: list[tuple[SpaceMove, ...] | None] = []
+        for number, action in enumerate(self.machine.actions):
+            reads = tuple([position[name] for name in action.reads])
+            writes = tuple([position[name] for name in action.writes])
+            cached = CachedAction(number=number, action=action, reads=reads, writes=writes)
+            if self._is_input(action):
+                self._inputs.setdefault((action.who, INPUTS[action.name]), []).append(cached)
+            elif action.name != "bounce":
+                self._hidden.setdefault(reads, []).append(cached)
+        self._open: dict[tuple[Numbers, Numbers], tuple[tuple[CachedAction, ModelStep], ...]] = {}
+        self.nodes = Numbered()
+        """Each the numbers of a state's values, and its ``Anchors``."""
+        self._moves: dict[int, tuple[SpaceMove, ...]] = {}
         self._judges = [r for r in rules(setup).each_step if r.clause in _LEADER]
         counts = any(event.generation is not None for event in question.events)
         first: Anchors = (False, (0,)) if counts else None
@@ -138,33 +140,30 @@ class StateSpace:
     def _is_input(self, action: Action) -> bool:
         return action.name in INPUTS and (action.name, action.who) not in self._unlogged_actions
 
-    def _id(self, index: int, value: Value) -> int:
-        ids = self._ids[index]
-        number = ids.setdefault(value, len(ids))
-        if number == len(self.values[index]):
-            self.values[index].append(value)
-            self._used[index].append(generations(value))
-        return number
+    def _intern(self, state: State) -> Numbers:
+        return tuple([known.id(value) for known, value in zip(self.values, state, strict=True)])
 
-    def _intern(self, state: State) -> tuple[int, ...]:
-        return tuple([self._id(index, value) for index, value in enumerate(state)])
+    def _node(self, ids: Numbers, anchors: Anchors) -> int:
+        return self.nodes.id((ids, anchors))
 
-    def _node(self, ids: tuple[int, ...], anchors: Anchors) -> int:
-        key = (ids, anchors)
-        number = self._numbers.setdefault(key, len(self.nodes))
-        if number == len(self.nodes):
-            self.nodes.append(key)
-            self._moves.append(None)
-        return number
+    def _at(self, node: int) -> tuple[Numbers, Anchors]:
+        return cast(tuple[Numbers, Anchors], self.nodes.values[node])
+
+    def _group_of(self, ids: Numbers) -> Group:
+        return cast(Group, self.values[self._group].values[ids[self._group]])
+
+    def anchors(self, node: int) -> Anchors:
+        """What the labels of its generations stand for."""
+        return self._at(node)[1]
 
     def value(self, node: int, index: int) -> Any:
         """The value of one component."""
-        return self.values[index][self.nodes[node][0][index]]
+        return self.values[index].values[self._at(node)[0][index]]
 
     def number(self, node: int, label: Generation) -> int | None:
         """The number of a generation's label."""
-        ids, anchors = self.nodes[node]
-        group = cast(Group, self.values[self._group][ids[self._group]])
+        ids, anchors = self._at(node)
+        group = self._group_of(ids)
         return None if anchors is None else _number(group, anchors[1], label)
 
     # -- normal forms --
@@ -173,10 +172,10 @@ class StateSpace:
         """The node of a state whose labels are those of a state with group ``old`` and ``anchors``."""
         used = 0
         for index, number in enumerate(ids):
-            used |= self._used[index][number]
+            used |= self.values[index].used[number]
         new: Anchors = None
         if anchors is not None:
-            group = cast(Group, self.values[self._group][ids[self._group]])
+            group = self._group_of(ids)
             labels = [g for g in range(group.generation + 1) if used >> g & 1]
             new = anchors[0], tuple([_number(old, anchors[1], label) for label in labels])
         if used & (used + 1):
@@ -187,17 +186,19 @@ class StateSpace:
         return self._node(ids, new)
 
     def _relabelled(self, index: int, number: int, used: int, names: Mapping[int, int]) -> int:
-        if not self._used[index][number]:
+        if not self.values[index].used[number]:
             return number
         key = (index, number, used)
         found = self._renamed.get(key)
         if found is None:
-            found = self._renamed[key] = self._id(index, relabel(self.values[index][number], names))
+            found = self._renamed[key] = self.values[index].id(
+                relabel(self.values[index].values[number], names)
+            )
         return found
 
     def shifted(self, node: int, by: int) -> int:
         """``node`` with real numbers, which are ``by`` more than its relative ones."""
-        ids, anchors = self.nodes[node]
+        ids, anchors = self._at(node)
         assert anchors is not None
         return self._node(ids, (True, tuple([number + by for number in anchors[1]])))
 
@@ -205,9 +206,9 @@ class StateSpace:
 
     def moves(self, node: int) -> tuple[SpaceMove, ...]:
         """What can happen by itself."""
-        known = self._moves[node]
+        known = self._moves.get(node)
         if known is None:
-            ids, anchors = self.nodes[node]
+            ids, anchors = self._at(node)
             steps = [
                 pair
                 for reads, several in self._hidden.items()
@@ -238,7 +239,7 @@ class StateSpace:
                 yield SpaceMove(who, (Observable(kind),), None, None)
 
     def _taken(self, node: int, cached: CachedAction) -> Iterator[SpaceMove]:
-        ids, anchors = self.nodes[node]
+        ids, anchors = self._at(node)
         for step in self._steps(cached, tuple([ids[index] for index in cached.reads])):
             yield self._move(ids, anchors, cached, step)
 
@@ -253,7 +254,7 @@ class StateSpace:
     ) -> SpaceMove:
         observables = step.observables
         if any(observable.generation is not None for observable in observables):
-            old = cast(Group, self.values[self._group][ids[self._group]])
+            old = self._group_of(ids)
             observables = tuple([_counted(observable, old, anchors) for observable in observables])
         return SpaceMove(step.event.who, observables, cached, step)
 
@@ -261,15 +262,17 @@ class StateSpace:
         """Where ``move`` leads."""
         if move.cached is None or move.step is None:
             return node
-        ids, anchors = self.nodes[node]
+        ids, anchors = self._at(node)
         after = list(ids)
         for index, number in zip(move.cached.writes, move.step.writes, strict=True):
             after[index] = number
-        return self._settle(tuple(after), cast(Group, self.values[self._group][ids[self._group]]), anchors)
+        return self._settle(tuple(after), self._group_of(ids), anchors)
 
     def _ask(self, cached: CachedAction, numbers: tuple[int, ...]) -> Iterator[ModelStep]:
         action = cached.action
-        values: list[Any] = [self.values[index][n] for index, n in zip(cached.reads, numbers, strict=True)]
+        values: list[Any] = [
+            self.values[index].values[n] for index, n in zip(cached.reads, numbers, strict=True)
+        ]
         costs = action.name not in INPUTS and (action.name, action.who) not in self._unlogged_actions
         if not costs and "budget" in action.reads:  # what the log has costs nothing
             values[action.reads.index("budget")] += 1
@@ -277,7 +280,8 @@ class StateSpace:
             return
         for outcome in self._variants(action, action.run(*values)):
             writes = tuple(
-                self._id(index, value) for index, value in zip(cached.writes, outcome.values, strict=True)
+                self.values[index].id(value)
+                for index, value in zip(cached.writes, outcome.values, strict=True)
             )
             before = dict(zip(action.reads, values, strict=True))
             logged = self.capabilities[action.who]
@@ -319,9 +323,9 @@ class StateSpace:
             if broken is not None and move.who not in self._lenient:
                 continue
             index = cached.writes.index(self.wire[move.who])
-            sync = self.values[self.wire[move.who]][step.writes[index]]
+            sync = self.values[self.wire[move.who]].values[step.writes[index]]
             assert isinstance(sync, Sync)
-            number = self._id(self.wire[move.who], sync._replace(grants=grants))
+            number = self.values[self.wire[move.who]].id(sync._replace(grants=grants))
             writes = (*step.writes[:index], number, *step.writes[index + 1 :])
             text = "; ".join(f"{letter(g.id.slot)}: {self.setup.spell(g.parts)}" for g in grants)
             text += f"{AGAINST}{broken}" if broken is not None else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
@@ -106,10 +105,8 @@ class Aiokafka:
 
 def main() -> None:
     """The program."""
-    try:
-        import aiokafka
-    except ImportError as error:
-        sys.exit(f"aiokafka is missing ({error}): install aiokafka")
+    import aiokafka
+
     serve(Aiokafka, f"aiokafka {aiokafka.__version__}")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sys
 import tempfile
 import threading
 import time
@@ -139,10 +138,8 @@ class Confluent:
 
 def main() -> None:
     """The program."""
-    try:
-        import confluent_kafka
-    except ImportError as error:
-        sys.exit(f"confluent-kafka is missing ({error}): install confluent-kafka")
+    import confluent_kafka
+
     librdkafka = confluent_kafka.libversion()[0]
     serve(Confluent, f"confluent-kafka {confluent_kafka.__version__}, librdkafka {librdkafka}")
 

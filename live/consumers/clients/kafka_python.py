@@ -7,7 +7,6 @@ of its coordinator, which are called as before: its listener is not called for a
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -98,10 +97,8 @@ class KafkaPython:
 
 def main() -> None:
     """The program."""
-    try:
-        import kafka
-    except ImportError as error:
-        sys.exit(f"kafka-python is missing ({error}): install kafka-python")
+    import kafka
+
     serve(KafkaPython, f"kafka-python {kafka.__version__}")
 
 

@@ -220,7 +220,7 @@ def arguments(config: Mapping[str, str], assignors: Mapping[str, Any]) -> dict[s
 
 
 class LogTap(logging.Handler):
-    """Calls functions for what a library logs. ``told``: by the text before its arguments are put in."""
+    """Calls functions for what a library logs: ``callbacks``, by the text before its arguments are put in."""
 
     def __init__(self, name: str, callbacks: Mapping[str, Callable[[logging.LogRecord], None]]) -> None:
         super().__init__(logging.INFO)
