@@ -61,7 +61,7 @@ def session(
     _silence()
     remote = master.startswith("sc://")
     if not remote:
-        _need_java()
+        need_java()
     with tempfile.TemporaryDirectory(prefix="rebalance-spark-") as scratch:
         spark = (
             _remote(master, settings or {}) if remote else _classic(master, memory, settings or {}, scratch)
@@ -201,7 +201,7 @@ def unsaid(options: str, environment: Mapping[str, str]) -> str:
     return " ".join(one for one in options.split() if not any(kind in one for kind in kinds))
 
 
-def _need_java() -> None:
+def need_java() -> None:
     """Raise SparkMissing unless there is a Java that Spark runs on; where Spark itself looks for it."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"

@@ -91,7 +91,7 @@ class Stepper:
         """Whether ``formula`` is true, for all of its capital letters."""
         if (known := self._closed.get(formula.get_id())) is None:
             closed = self.universe.vocabulary.close(formula)
-            known = self._closed[formula.get_id()] = formula, self._function(closed, ("",), ())
+            known = self._closed[formula.get_id()] = formula, self.compiled(closed, ("",), ())
         answer: bool = known[1](state)
         return answer
 
@@ -121,9 +121,9 @@ class Stepper:
         return _CompiledAction(
             action=action,
             names=names,
-            guard=self._function(action.guard, ("",), names),
+            guard=self.compiled(action.guard, ("",), names),
             effect=self._effect(action, names),
-            where=self._function(action.where_, ("", NEXT), names),
+            where=self.compiled(action.where_, ("", NEXT), names),
         )
 
     def _effect(self, action: SpecAction, names: tuple[str, ...]) -> Callable[..., Structure]:
@@ -161,7 +161,8 @@ class Stepper:
             source = writer.expression(translate(term, self.universe, ("",), (*names, *bound)))
         yield f"{margin}new[{offset}] = {source}"
 
-    def _function(self, formula: Term, marks: Sequence[str], names: Sequence[str]) -> Callable[..., Any]:
+    def compiled(self, formula: Term, marks: Sequence[str], names: Sequence[str]) -> Callable[..., Any]:
+        """The formula as a function of states, one for each mark, and of constants of these names."""
         writer = FunctionWriter(self.universe)
         node = translate(formula, self.universe, marks, names)
         return writer.function(len(marks), names, writer.expression(node))
@@ -194,7 +195,7 @@ class Stepper:
         if key not in self._conditions:
             marks = ("", NEXT)[: len(states)]
             self._conditions[key] = [
-                (f"{verb} {shown(condition)}", self._function(condition, marks, rule.names))
+                (f"{verb} {shown(condition)}", self.compiled(condition, marks, rule.names))
                 for condition in conditions
             ]
         for text, holds in self._conditions[key]:

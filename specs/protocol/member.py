@@ -120,18 +120,19 @@ def partitions_revoked_to_join(s: State, t: After, c: Term) -> None:
 def join(s: State, t: After, c: Term) -> None:
     """JoinGroup leaves, and claims what is owned, since when it is owned."""
     t.when(honest(c))
-    _join(s, t, c)
+    send_join(s, t, c)
     t.sent[c, P] = s.since(c, P)
 
 
 def join_with_any_claim(s: State, t: After, c: Term) -> None:
     """The same of a consumer whose claims are not to be relied on: stale, invented, or of any age."""
     t.when(Not(honest(c)))
-    _join(s, t, c)
+    send_join(s, t, c)
     t.sent[c, P] = ANY
 
 
-def _join(s: State, t: After, c: Term) -> None:
+def send_join(s: State, t: After, c: Term) -> None:
+    """JoinGroup leaves, whatever it claims."""
     t.when(can_join(s, c), Not(s.prepare(c)))
     kind = If(s.identified(c), JOIN, JOIN_NEW)
     put(s, t, c, kind, names=s.id(M), sent_list=s.lists(c, A), sent_topics=s.subscribed(c, P))

@@ -77,9 +77,9 @@ def steps(move: Move) -> list[SpecStep]:
 
     Raises NoCounterpartError when there are none.
     """
-    if move.event.action not in _STEPS:
+    if move.event.action not in COUNTERPARTS:
         raise NoCounterpartError("no action of the logic does this")
-    return list(_STEPS[move.event.action](move))
+    return list(COUNTERPARTS[move.event.action](move))
 
 
 def given_again(before: Local, after: Local) -> bool:
@@ -336,7 +336,7 @@ def _admitted(records: Records) -> list[MemberRecord]:
     return [record for record in records if record.meta is not None]
 
 
-_STEPS: Mapping[str, Counterpart] = {
+COUNTERPARTS: Mapping[str, Counterpart] = {
     # -- the member --
     "join": _join,
     "receive": _of(_receive, _consumer),

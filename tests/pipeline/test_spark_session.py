@@ -33,11 +33,11 @@ def java(tmp_path, monkeypatch):
     ],
 )
 def test_without_a_java_there_is_one_line_with_what_to_do(java, output, problem):
-    from rebalance.pipeline.session import SparkMissing, _need_java
+    from rebalance.pipeline.session import SparkMissing, need_java
 
     java(output)
     with pytest.raises(SparkMissing) as raised:
-        _need_java()
+        need_java()
     text = str(raised.value)
     assert problem in text
     assert "openjdk-17-jre-headless" in text
@@ -45,10 +45,10 @@ def test_without_a_java_there_is_one_line_with_what_to_do(java, output, problem)
 
 
 def test_a_java_that_is_new_enough_will_do(java):
-    from rebalance.pipeline.session import _need_java
+    from rebalance.pipeline.session import need_java
 
     java('NOTE: Picked up JDK_JAVA_OPTIONS: -Xmx1g\nopenjdk version "21-ea" 2023-09-19')
-    _need_java()
+    need_java()
 
 
 QUIET = """

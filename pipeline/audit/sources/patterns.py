@@ -75,19 +75,6 @@ class Source:
         """Whether another row after this one begins alike, so that ``rest`` decides between them."""
         return any(e.start == line.start for e in self.lines[self.lines.index(line) + 1 :])
 
-    def match(self, message: str) -> tuple[Line, dict[str, str]] | None:
-        """What ``message`` says, as Spark would read it: for tests and for trying things out."""
-        for line in self.lines:
-            if message.startswith(line.start):
-                found = line.regex.fullmatch(message)
-                if found is None:
-                    if self.choices(line):
-                        continue
-                    return None
-                caught = {name.rstrip("0123456789"): text for name, text in found.groupdict().items() if text}
-                return line, caught
-        return None
-
 
 HEADS = ("head", "client", "group", "instance", "message")
 

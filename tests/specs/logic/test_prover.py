@@ -30,7 +30,7 @@ from rebalance.specs.logic.prover import (
 from rebalance.specs.logic.specification import ProofCase, Specification
 from rebalance.specs.logic.universe import Universe
 from rebalance.specs.protocol.contract import SAFETY
-from rebalance.specs.protocol.member import _join, owns
+from rebalance.specs.protocol.member import owns, send_join
 from rebalance.specs.protocol.vocabulary import P, honest, none
 from rebalance.specs.theorems.proof import proof
 from rebalance.specs.theorems.safety import specification
@@ -361,7 +361,7 @@ def test_an_action_put_in_the_place_of_another_is_judged():
     def join(s, t, c):
         """The claim says that it is of the last generation, whatever it is of."""
         t.when(honest(c))
-        _join(s, t, c)
+        send_join(s, t, c)
         t.sent[c, P] = If(owns(s, c, P), s.generation(c), none)
 
     assert refuted(specification(join), "join", "a claim is what is owned")

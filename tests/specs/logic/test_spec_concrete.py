@@ -613,7 +613,7 @@ def agrees_with_proof(stepper, before, name, parameters, after):
 
     def value(term, places=()):
         found = [*names, *(str(placeholder) for placeholder in places)]
-        return stepper._function(term, ("", OPEN), found)  # a function of two states and of these
+        return stepper.compiled(term, ("", OPEN), found)  # a function of two states and of these
 
     if not value(action.guard)(before, after, *parameters):
         return False

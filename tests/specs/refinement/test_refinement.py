@@ -325,14 +325,14 @@ def test_a_stricter_logic_does_not_allow_the_model():
 
 
 def test_a_stutter_changes_nothing(monkeypatch):
-    monkeypatch.setitem(correspondence._STEPS, "pause", lambda move: ())
+    monkeypatch.setitem(correspondence.COUNTERPARTS, "pause", lambda move: ())
     failure = failed(group("dynamic", 1, 1, 1, ("pause",)))
     assert failure.name == "a stutter"
     assert "life(0) is PAUSED, should be UP" in failure.why
 
 
 def test_an_action_without_a_counterpart_is_a_failure(monkeypatch):
-    monkeypatch.delitem(correspondence._STEPS, "pause")
+    monkeypatch.delitem(correspondence.COUNTERPARTS, "pause")
     failure = failed(group("dynamic", 1, 1, 1, ("pause",)))
     assert failure.event == "A pause"
     assert failure.name == ""

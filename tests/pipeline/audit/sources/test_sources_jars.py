@@ -15,6 +15,8 @@ import pytest
 from rebalance.pipeline.audit.sources.java import JAVA
 from rebalance.pipeline.audit.sources.patterns import Line
 
+from tests.pipeline.audit.sources.matching import match
+
 pytestmark = pytest.mark.nightly
 
 RELEASES = (
@@ -143,9 +145,9 @@ def readings(text: str) -> list[Line]:
     for fill in fills:
         values = iter(fill)
         first, *others = text.split("{}")
-        match = JAVA.match(first + "".join(next(values) + other for other in others))
-        if match is not None and match[0].kind is not None:
-            found.append(match[0])
+        found_row = match(JAVA, first + "".join(next(values) + other for other in others))
+        if found_row is not None and found_row[0].kind is not None:
+            found.append(found_row[0])
     return found
 
 

@@ -9,6 +9,8 @@ from rebalance.pipeline.audit.sources.java import JAVA
 from rebalance.pipeline.audit.sources.librdkafka import LIBRDKAFKA
 from rebalance.pipeline.audit.sources.patterns import Line, Source
 
+from tests.pipeline.audit.sources.matching import match
+
 META = (
     "MemberMetadata(memberId=app-1-7, groupInstanceId=Some(one), clientId=app-1, clientHost=/10.0.0.1, "
     "sessionTimeoutMs=6000, rebalanceTimeoutMs=6000, supportedProtocols=List(range))"
@@ -147,13 +149,14 @@ TEXTS = [
     ("source", "text", "kind", "caught"), TEXTS, ids=[text[:50] for _, text, *_ in TEXTS]
 )
 def test_what_a_message_says(source, text, kind, caught):
-    line, found = source.match(text)
-    assert (line.kind, found) == (kind, caught)
+    found = match(source, text)
+    assert found is not None
+    assert (found[0].kind, found[1]) == (kind, caught)
 
 
 def test_a_row_that_nothing_reaches_is_refused():
     long, short = Line("Member [", ".*", Kind.LEAVING), Line("Member ", ".*", None)
-    assert Source("s", ("m",), "(?P<message>.*)", (long, short)).match("Member [x") == (long, {})
+    assert match(Source("s", ("m",), "(?P<message>.*)", (long, short)), "Member [x") == (long, {})
     with pytest.raises(ValueError, match=r"'Member \[' comes after 'Member ', which takes its lines"):
         Source("s", ("m",), "(?P<message>.*)", (short, long))
     with pytest.raises(ValueError, match=r"no such places: \['where'\]"):
@@ -163,6 +166,6 @@ def test_a_row_that_nothing_reaches_is_refused():
 def test_of_rows_that_begin_alike_the_first_that_fits_is_taken():
     first, second = Line("a ", r"(?P<member>\d+)", Kind.JOINED), Line("a ", "(?P<detail>.*)", None)
     source = Source("s", ("m",), "(?P<message>.*)", (first, second))
-    assert source.match("a 7") == (first, {"member": "7"})
-    assert source.match("a b") == (second, {"detail": "b"})
-    assert source.match("b") is None
+    assert match(source, "a 7") == (first, {"member": "7"})
+    assert match(source, "a b") == (second, {"detail": "b"})
+    assert match(source, "b") is None
