@@ -9,7 +9,7 @@ import re
 import time
 import zoneinfo
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,15 +167,9 @@ def _thresholds(options: argparse.Namespace) -> Thresholds:
     from rebalance.pipeline.audit.findings import Thresholds
 
     storm, within = options.storm or (None, None)
-    chosen = {
-        "stranded": options.stranded,
-        "settle": options.settle,
-        "storm": storm,
-        "storm_within": within,
-        "pause": options.pause,
-        "clock_skew": options.clock_skew,
-    }
-    return Thresholds(**{name: value for name, value in chosen.items() if value is not None})
+    chosen = {**vars(options), "storm": storm, "storm_within": within}
+    names = [one.name for one in fields(Thresholds)]
+    return Thresholds(**{name: chosen[name] for name in names if chosen[name] is not None})
 
 
 def _apart(out: str | None, paths: Sequence[str]) -> None:
@@ -280,6 +274,7 @@ def _follow(options: argparse.Namespace) -> int:
         raise UsageError("--follow takes one directory, read with all below it, or one file")
     from rebalance.gate.report.terminal.audit import finding_text
     from rebalance.gate.traces import recordings
+    from rebalance.gate.traces.recordings import finding_out
     from rebalance.pipeline.audit.following import follow_logs
     from rebalance.pipeline.audit.result import InputError
     from rebalance.pipeline.session import SparkMissing
@@ -289,13 +284,9 @@ def _follow(options: argparse.Namespace) -> int:
     def report(found: Sequence[Recording]) -> None:
         for one in found:
             recordings.save(one, plan.out / TRACES)
-        for one in found:
+        for finding in (one.finding for one in found):
             as_json = options.format == "json"
-            print_out(
-                json.dumps(recordings.finding_out(one.finding))
-                if as_json
-                else finding_text(one.finding, plan)
-            )
+            print_out(json.dumps(finding_out(finding)) if as_json else finding_text(finding, plan))
 
     try:
         with usage_errors(SparkMissing, InputError):

@@ -127,18 +127,9 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "title": entry.title,
-        "level": entry.level,
-        "project": entry.project,
-        "affected": entry.affected,
-        "trackers": list(entry.trackers),
-        "breaks": list(entry.breaks),
-        "switches": list(entry.switches),
-        "shown": [{"switch": switch, "how": how, "what": what} for switch, how, what in shown],
-        "story": entry.story,
-    }
+    facts = ("id", "title", "level", "project", "affected", "trackers", "breaks", "switches")
+    ways = [dict(zip(("switch", "how", "what"), one, strict=True)) for one in shown]
+    return {**{name: getattr(entry, name) for name in facts}, "shown": ways, "story": entry.story}
 
 
 # -- one entry -----------------------------------------------------------------------------------------

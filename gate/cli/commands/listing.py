@@ -50,11 +50,15 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--format md goes with the clauses of assignors")
     if options.without and options.what != "obligations":
         raise UsageError("--without goes with obligations")
-    LISTS[options.what](options)
+    if options.format == "json" and (options.what, options.of) in _OF_GROUPS:
+        print_json(_group_document())
+    else:
+        LISTS[options.what](options)
     return 0
 
 
 _BY_NAME = {("clauses", "assignor"), ("obligations", ""), ("schemas", "")}
+_OF_GROUPS = {("scenarios", "group"), ("releases", ""), ("faults", "")}
 
 
 def _clauses(options: argparse.Namespace) -> None:
@@ -121,9 +125,6 @@ def _scenarios(options: argparse.Namespace) -> None:
         _text_only(options)
         print_out("\n".join(f"{one.name:<18}{one.sentence}" for one in OF_RECORDINGS.values()))
         return
-    if options.format == "json":
-        print_json(_group_document())
-        return
     lines = []
     for s in SCENARIOS.values():
         lines.append(f"{s.name:<16} {s.sentence}")
@@ -139,9 +140,6 @@ def _scenarios(options: argparse.Namespace) -> None:
 def _releases(options: argparse.Namespace) -> None:
     from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 
-    if options.format == "json":
-        print_json(_group_document())
-        return
     for title, table in (("of members, for --release", CLIENTS), ("of coordinators, for --broker", BROKERS)):
         width = max(map(len, table)) + 2
         lines = [f"{title}:"]
@@ -155,9 +153,6 @@ def _faults(options: argparse.Namespace) -> None:
     from rebalance.explore.groups.scenarios import ALWAYS_POSSIBLE
     from rebalance.model.protocol.group import FAULTS
 
-    if options.format == "json":
-        print_json(_group_document())
-        return
     rare = [f"{fault}  (in scenarios that name it)" for fault in FAULTS if fault not in ALWAYS_POSSIBLE]
     print_out("\n".join([*(fault for fault in FAULTS if fault in ALWAYS_POSSIBLE), *rare]))
 
@@ -168,15 +163,9 @@ def _group_document() -> dict[str, Any]:
     from rebalance.model.bugs.profiles import BROKERS, CLIENTS
     from rebalance.model.protocol.group import FAULTS
 
+    shown = ("sentence", "members", "partitions", "budget")
     scenarios = [
-        {
-            "scenario": s.name,
-            "sentence": s.sentence,
-            "members": s.members,
-            "partitions": s.partitions,
-            "budget": s.budget,
-            "faults": list(s.faults),
-        }
+        {"scenario": s.name, **{key: getattr(s, key) for key in shown}, "faults": list(s.faults)}
         for s in SCENARIOS.values()
     ]
     return {

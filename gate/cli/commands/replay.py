@@ -38,6 +38,12 @@ REPLAYS = "replays"
 KIND = "replay"
 SCHEMA = 1
 
+KEPT = (
+    *("client", "version", "verdict", "naming", "steps", "done", "broken", "unforced", "stopped", "differs"),
+    *("shown", "events"),
+)
+"""What the recording of a replay has of what came of it, in this order."""
+
 EXIT = {"same": 1, "another": 1, "none": 0, "inconclusive": 3}
 """The exit code of a verdict; of several the gravest counts, 1 before 3."""
 
@@ -286,6 +292,7 @@ def why_unobservable(result: Replayed) -> str:
 
 def save(saved: SavedRun, result: Replayed, directory: Path) -> Path:
     """Write the recording as ``<id of the run>-<client>.json``. Raises OSError."""
+    from rebalance.gate.traces.codec import to_json
     from rebalance.gate.traces.files import SUITE, dump, write
     from rebalance.gate.traces.runs import run_id
 
@@ -295,20 +302,7 @@ def save(saved: SavedRun, result: Replayed, directory: Path) -> Path:
         "suite": SUITE,
         "run": run_id(saved),
         "clause": saved.clause,
-        "client": result.client,
-        "version": result.version,
-        "verdict": result.verdict,
-        "naming": list(result.naming),
-        "steps": result.steps,
-        "done": result.done,
-        "broken": [
-            {"clause": one.clause, "step": one.step, "sentence": one.sentence} for one in result.broken
-        ],
-        "unforced": result.unforced,
-        "stopped": result.stopped,
-        "differs": result.differs,
-        "shown": result.shown,
-        "events": result.events,
+        **{name: to_json(getattr(result, name)) for name in KEPT},
         "frames": [json.loads(line) for line in result.frames],
     }
     name = f"{run_id(saved)}-{result.client.replace(':', '-')}.json"
