@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance.properties.verdict import Verdict
-from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arranged, in_turn, prove, verdict
+from rebalance.specs.logic.prover import (
+    ProofOutcome,
+    ProofVerdict,
+    Spread,
+    arranged,
+    in_turn,
+    prove,
+    verdict,
+    worst,
+)
 from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, examined
 
@@ -87,12 +96,10 @@ class Proof:
     @property
     def verdict(self) -> ProofVerdict:
         """Of all theorems together. What may be about nothing is not proved."""
-        found = {self.judged(theorem) for theorem in self.plan.theorems}
+        found = [self.judged(theorem) for theorem in self.plan.theorems]
         if self.doubts or len(self.vacuity) < sum(len(check.names) for check in self.plan.checks):
-            found.add(ProofVerdict.UNKNOWN)
-        return next(
-            (one for one in (ProofVerdict.REFUTED, ProofVerdict.UNKNOWN) if one in found), ProofVerdict.PROVED
-        )
+            found.append(ProofVerdict.UNKNOWN)
+        return worst(found)
 
     @property
     def judgement(self) -> Verdict:
@@ -137,9 +144,4 @@ def run_proof(
 
 def listed(theorems: Sequence[Theorem]) -> list[tuple[Theorem, str, str, str]]:
     """Every obligation: its theorem, the kind and the name of its case, its goal."""
-    return [
-        (theorem, case.kind, case.name, goal)
-        for theorem in theorems
-        for case in theorem.cases
-        for goal in case.goals
-    ]
+    return [(theorem, case.kind, case.name, goal) for theorem in theorems for case, goal in theorem.goals]

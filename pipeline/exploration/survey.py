@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, LongType, Row, StringType, StructField, StructType
 from rebalance.explore.engine.fast import count
 from rebalance.explore.engine.tally import Tally
@@ -28,6 +29,8 @@ SURVEY = StructType(
 """Rows of these kinds: ``found`` (states, and in steps how many they stand for), ``always`` (states that
 break a clause), ``expanded``, ``deadlock``, ``action``, ``breach``, ``witness`` (steps), and
 ``value``, which occurs in a state after these."""
+
+_ARROW = to_arrow_schema(SURVEY)
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -73,15 +76,6 @@ def _surveyor(spec: SearchSpec) -> Callable[[Batches], Batches]:
         yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
     return go
-
-
-_ARROW = pa.schema(
-    [
-        *((name, pa.string()) for name in ("what", "name")),
-        *((name, pa.int64()) for name in ("states", "steps", "least", "most")),
-        *(("sentence", pa.string()), ("value", pa.binary())),
-    ]
-)
 
 
 def _rows(here: Tally, onward: Tally) -> Iterator[dict[str, object]]:

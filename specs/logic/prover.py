@@ -107,19 +107,19 @@ def prove(
 
 def arranged(theorems: Sequence[Theorem], outcomes: Sequence[ProofOutcome]) -> tuple[ProofOutcome, ...]:
     """The outcomes in the order of the obligations, whichever came first."""
-    keys = [
-        (theorem.name, case.kind, case.name, goal)
-        for theorem in theorems
-        for case in theorem.cases
-        for goal in case.goals
-    ]
+    keys = [(one.name, case.kind, case.name, goal) for one in theorems for case, goal in one.goals]
     known = {(one.theorem, one.kind, one.case, one.goal): one for one in outcomes}
     return tuple(known[key] for key in keys if key in known)
 
 
 def verdict(outcomes: Sequence[ProofOutcome]) -> ProofVerdict:
-    """Of all of them together: refuted if one is, proved if all are."""
-    found = {outcome.verdict for outcome in outcomes}
+    """Of all of them together."""
+    return worst(outcome.verdict for outcome in outcomes)
+
+
+def worst(verdicts: Iterable[ProofVerdict]) -> ProofVerdict:
+    """Refuted if one is, proved if all are."""
+    found = {*verdicts}
     return next(
         (one for one in (ProofVerdict.REFUTED, ProofVerdict.UNKNOWN) if one in found), ProofVerdict.PROVED
     )

@@ -100,6 +100,11 @@ class Theorem:
     upon: tuple[str, ...] = ()
 
     @property
+    def goals(self) -> list[tuple[ProofCase, str]]:
+        """Every obligation, by its case and its goal."""
+        return [(case, goal) for case in self.cases for goal in case.goals]
+
+    @property
     def obligations(self) -> int:
         """How many there are."""
-        return sum(len(case.goals) for case in self.cases)
+        return len(self.goals)
