@@ -189,6 +189,11 @@ class Audited:
         """How many of them say something."""
         return sum(source.recognised for source in self.sources)
 
+    def tally(self, check: str) -> AuditTally:
+        """The figures of a check, those without findings too."""
+        none = AuditTally(check=check, findings=0, certain=0, groups=0, longest=0.0)
+        return next((one for one in self.tallies if one.check == check), none)
+
     def count(self, *, gating: bool, certain: bool) -> int:
         """How many findings there are of the levels that fail the run (or the others), certain or not."""
         rows = [t for t in self.tallies if self.plan.gates(CHECKS[t.check].level) == gating]

@@ -255,15 +255,11 @@ def audited(found: Audited) -> CiReport:
 def _checked(found: Audited, name: str) -> CiCase:
     from rebalance.gate.report.terminal.audit import finding_text
     from rebalance.pipeline.audit.findings import CHECKS
-    from rebalance.pipeline.audit.result import AuditTally
 
     check = CHECKS[name]
     rule = CiRule(id=check.id, level=Level(check.level), sentence=check.sentence, source=check.source)
     gates = found.plan.gates(check.level)
-    tally = next(
-        (one for one in found.tallies if one.check == name),
-        AuditTally(check=name, findings=0, certain=0, groups=0, longest=0.0),
-    )
+    tally = found.tally(name)
     mine = [one for one in found.findings if one.check == name]
     evidence = tuple(_finding(found, one) for one in mine)
     if tally.findings > len(mine):

@@ -51,15 +51,11 @@ def _document(found: Audited, *sections: Markup) -> str:
 
 
 def _checks(found: Audited) -> Markup:
-    tallies = {one.check: one for one in found.tallies}
     rows = []
     for check in found.plan.chosen_checks:
-        one = tallies.get(check.id)
-        figures = (
-            (f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", span(one.longest))
-            if one
-            else (0, 0, 0, "")
-        )
+        one = found.tally(check.id)
+        longest = span(one.longest) if one.findings else ""
+        figures = (f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", longest)
         rows.append((check.id, check.level, check.sentence, *figures))
     heads = ("check", "level", "what must be so", "findings", "certain", "groups", "longest")
     return page.section("checks", "Checks", page.table("Checks", heads, rows, numbers=(3, 4, 5, 6)))
@@ -85,7 +81,7 @@ def _findings(found: Audited, check: str) -> Markup:
         )
         for one in mine
     ]
-    total = next((one.findings for one in found.tallies if one.check == check), len(mine))
+    total = found.tally(check).findings
     more = page.dim(f"{len(mine):,} of {total:,}") if total > len(mine) else ""
     heads = ("group", "partition", "consumers", "began", "for", "sure", "what", "where")
     title = f"{check}: {CHECKS[check].sentence}"
@@ -108,30 +104,17 @@ def _chart(found: Audited, one: LogFinding) -> Markup:
 def _groups(found: Audited) -> Markup:
     if not found.worst:
         return Markup("")
-    heads = (
-        "group",
-        "findings",
-        "rebalances",
-        "consumers",
-        "partitions",
-        "events",
-        "first",
-        "last",
-        "at the end",
-    )
+    heads = ("group", "findings", "rebalances", "consumers", "partitions", "events", "first", "last")
     rows = [
         (
             *(one.group, one.findings, one.rebalances, one.consumers, one.partitions, one.events),
-            *(
-                one.first,
-                one.last,
-                "" if one.settled is None else "settled" if one.settled else "rebalancing",
-            ),
+            *(one.first, one.last),
+            "" if one.settled is None else "settled" if one.settled else "rebalancing",
         )
         for one in found.worst
     ]
     more = page.dim(f"{len(rows):,} of {found.groups:,}") if found.groups > len(rows) else ""
-    table = page.table("Groups", heads, rows, numbers=(1, 2, 3, 4, 5))
+    table = page.table("Groups", (*heads, "at the end"), rows, numbers=(1, 2, 3, 4, 5))
     return page.section("groups", "Groups", table, more)
 
 

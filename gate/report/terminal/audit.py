@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from rebalance.gate.cli.console.terminal import ROOT
-from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, listed, pad, shorten
+from rebalance.gate.cli.console.text import clean, count, cut, fold, listed, shorten
 from rebalance.gate.report.frame import WIDTH, aligned, labelled, painted
 from rebalance.gate.report.times import lasted, span
 from rebalance.gate.traces.files import SUITE
@@ -154,39 +154,29 @@ def _event_cells(event: LogEvent, finding: LogFinding) -> tuple[str, str, str, s
 def _groups(found: Audited) -> list[str]:
     if not found.worst:
         return []
-    names = [_name(one.group) for one in found.worst[:MOST_GROUPS]]
-    width = max(columns(name) for name in [*names, "group"])
     heads = ("findings", "rebalances", "consumers", "partitions", "events")
-    lines = ["", f"  {pad('group', width)}" + "".join(f"{head:>12}" for head in heads) + "  at the end"]
-    for name, one in zip(names, found.worst, strict=False):
+    rows = [("group", *(f"{head:>10}" for head in heads), "at the end")]
+    for one in found.worst[:MOST_GROUPS]:
         figures = (one.findings, one.rebalances, one.consumers, one.partitions, one.events)
-        settled = (
-            {True: "settled", False: "rebalancing"}.get(one.settled, "") if one.settled is not None else ""
-        )
-        row = f"  {pad(name, width)}" + "".join(f"{figure or 0:>12,}" for figure in figures)
-        lines.append(f"{row}  {settled}".rstrip())
-    if found.groups > len(names):
-        lines.append(f"  and {count(found.groups - len(names), 'more group')}: {found.plan.table('groups')}")
-    return lines
+        settled = "" if one.settled is None else "settled" if one.settled else "rebalancing"
+        rows.append((_name(one.group), *(f"{figure or 0:>10,}" for figure in figures), settled))
+    left = found.groups - len(rows) + 1
+    more = [f"  and {count(left, 'more group')}: {found.plan.table('groups')}"] if left > 0 else []
+    return ["", *(f"  {row}" for row in aligned(rows)), *more]
 
 
 def _pauses(found: Audited) -> list[str]:
-    rows = [one for one in found.pauses if one.handovers][:MOST_GROUPS]
-    if not rows:
+    shown = [one for one in found.pauses if one.handovers][:MOST_GROUPS]
+    if not shown:
         return []
-    names = [_name(one.group) for one in rows]
-    title = "without an owner"
-    width = max(columns(name) for name in [*names, title])
-    lines = [
-        "",
-        f"  {pad(title, width)}{'hand-overs':>12}{'half within':>13}{'95% within':>13}{'longest':>13}",
+    rows: list[tuple[str, ...]] = [
+        ("without an owner", "hand-overs", "half within", " 95% within", f"{'longest':>11}")
     ]
-    for name, one in zip(names, rows, strict=True):
-        spans = "".join(f"{span(value):>13}" for value in (one.p50, one.p95, one.longest))
-        lines.append(f"  {pad(name, width)}{one.handovers:>12,}{spans}")
-    if len(found.pauses) > len(rows):
-        lines.append(f"  and others, less: {found.plan.table('pauses')}")
-    return lines
+    for one in shown:
+        spans = (f"{span(value):>11}" for value in (one.p50, one.p95, one.longest))
+        rows.append((_name(one.group), f"{one.handovers:>10,}", *spans))
+    more = [f"  and others, less: {found.plan.table('pauses')}"] if len(found.pauses) > len(shown) else []
+    return ["", *(f"  {row}" for row in aligned(rows)), *more]
 
 
 def _clocks(found: Audited) -> list[str]:
@@ -270,17 +260,12 @@ def data(found: Audited) -> dict[str, Any]:
 
 def _checks(found: Audited) -> Iterable[dict[str, Any]]:
     """Every check that was asked, those without findings too."""
-    tallies = {one.check: one for one in found.tallies}
     for check in found.plan.chosen_checks:
-        one = tallies.get(check.id, AuditTally(check=check.id, findings=0, certain=0, groups=0, longest=0.0))
         yield {
             "check": check.id,
             "level": check.level,
             "gates": found.plan.gates(check.level),
             "sentence": check.sentence,
             "source": check.source,
-            "findings": one.findings,
-            "certain": one.certain,
-            "groups": one.groups,
-            "longest": one.longest,
+            **asdict(found.tally(check.id)),
         }

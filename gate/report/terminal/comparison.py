@@ -100,8 +100,8 @@ def to_json(judged: Sequence[Judged]) -> str:
 def text(judged: Sequence[Judged], *, verbose: bool = False) -> str:
     """Tables for a terminal; ``verbose`` names the counterexample of every red cell."""
     lines: list[str] = []
-    for group, members in _groups(judged):
-        lines += [f"{group}: {count(len(members), 'target')}", ""]
+    for members in _by_group(judged):
+        lines += [f"{members[0].column.group or 'targets'}: {count(len(members), 'target')}", ""]
         for title, rows in _tables(members):
             lines += _grid(title, rows, members)
         lines += list(_listed(members, verbose))
@@ -352,11 +352,6 @@ class _Behind:
 def _clients(judged: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
     for client in dict.fromkeys(one.column.client for one in judged):
         yield client, [one for one in judged if one.column.client == client]
-
-
-def _groups(judged: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
-    for members in _by_group(judged):
-        yield members[0].column.group or "targets", members
 
 
 def _by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
