@@ -16,10 +16,9 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from rebalance.live.clusters.cluster import Unsupported
+from rebalance.live.clusters.cluster import LiveCluster, Unsupported
 from rebalance.live.clusters.defaults import KAFKA
 from rebalance.live.clusters.java import broker
 from rebalance.live.processes.program import Server
@@ -61,8 +60,8 @@ log.cleaner.dedupe.buffer.size=4194304
 """
 
 
-class KafkaCluster:
-    """A `rebalance.live.clusters.cluster.LiveCluster` of Apache Kafka ``version`` with ``nodes`` nodes.
+class KafkaCluster(LiveCluster):
+    """A cluster of Apache Kafka ``version`` with ``nodes`` nodes.
 
     Their ids begin with 1. ``logs``: a directory for what the nodes log.
     """
@@ -71,7 +70,6 @@ class KafkaCluster:
 
     def __init__(self, version: str = KAFKA, nodes: int = 1, *, logs: Path | None = None) -> None:
         self.version, self.nodes, self.logs = version, nodes, logs
-        self.bootstrap = ""
         self._servers: dict[int, Server] = {}
         self._stack = ExitStack()
         self._lock = threading.Lock()
@@ -98,9 +96,7 @@ class KafkaCluster:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda server: server.close(1.0), self._servers.values()))
         self._stack.close()
@@ -123,22 +119,6 @@ class KafkaCluster:
         if not running:
             raise ToolError("no Kafka node runs any more")
         return running[0].ask(do, **arguments)
-
-    def create_topic(self, name: str, partitions: int) -> None:
-        """Make a topic."""
-        self._ask("create_topic", name=name, partitions=partitions)
-
-    def add_partitions(self, name: str, partitions: int) -> None:
-        """Let a topic have so many partitions."""
-        self._ask("add_partitions", name=name, partitions=partitions)
-
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
-        self._ask("delete_topic", name=name)
-
-    def produce(self, topic: str, partition: int, count: int) -> None:
-        """Append so many records to a partition."""
-        self._ask("produce", topic=topic, partition=partition, count=count)
 
     def fail_coordinator(self, group: str) -> None:
         """Kill the node that coordinates ``group``."""

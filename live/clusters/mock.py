@@ -14,10 +14,9 @@ import ctypes
 import json
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from rebalance.live.clusters.cluster import Unsupported
+from rebalance.live.clusters.cluster import LiveCluster, Unsupported
 from rebalance.live.processes.program import GRACE, Server
 
 FIXED = {8: 7, 9: 5, 10: 2, 11: 5, 12: 3, 13: 2, 14: 3}
@@ -28,14 +27,13 @@ INITIAL_DELAY = 100
 MISSING = "the mock cluster needs librdkafka: install confluent-kafka"
 
 
-class MockCluster:
-    """A `rebalance.live.clusters.cluster.LiveCluster` that needs no broker. ``brokers`` have ids from 1."""
+class MockCluster(LiveCluster):
+    """A cluster that needs no broker. ``brokers`` have ids from 1."""
 
     kind = "mock"
 
     def __init__(self, brokers: int = 1) -> None:
         self.brokers = brokers
-        self.bootstrap = self.version = ""
         self._server: Server | None = None
 
     def __enter__(self) -> Self:
@@ -44,9 +42,7 @@ class MockCluster:
         self.version = self._server.hello["version"]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.close(GRACE)
 
@@ -60,21 +56,9 @@ class MockCluster:
         assert self._server is not None, "outside of its with block"
         return self._server.ask(do, **arguments)
 
-    def create_topic(self, name: str, partitions: int) -> None:
-        """Make a topic."""
-        self._ask("create_topic", name=name, partitions=partitions)
-
     def add_partitions(self, name: str, partitions: int) -> None:
         """It cannot."""
         raise Unsupported("librdkafka's mock cluster cannot add partitions to a topic")
-
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
-        self._ask("delete_topic", name=name)
-
-    def produce(self, topic: str, partition: int, count: int) -> None:
-        """Append so many records to a partition."""
-        self._ask("produce", topic=topic, partition=partition, count=count)
 
     def fail_coordinator(self, group: str) -> None:
         """It cannot: groups live in the cluster, not in a broker, and nothing is forgotten."""

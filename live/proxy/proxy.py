@@ -15,7 +15,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rebalance.live.proxy.frames import Direction, Frame, trim
@@ -30,7 +29,6 @@ from rebalance.live.proxy.wire import (
     read_response,
     refusal,
     size,
-    write_request,
     write_response,
 )
 
@@ -147,9 +145,7 @@ class Proxy:
         self._await(self._listen())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._await(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -266,22 +262,6 @@ class Proxy:
         """Whether the connection that a message came on is still there."""
         pipe = self._pipes.get(frame.connection)
         return pipe is not None and not pipe.cut and not pipe.reader.at_eof()
-
-    def ask(
-        self, api: str, version: int, fields: Fields, broker: int = 0, seconds: float = 10.0
-    ) -> Fields | None:
-        """Send a request of our own to a broker, as a client called "proxy"; its answer."""
-        return self._await(self._ask(api, version, fields, broker), seconds)
-
-    async def _ask(self, api: str, version: int, fields: Fields, broker: int) -> Fields | None:
-        reader, writer = await asyncio.open_connection(*self._upstream[broker])
-        try:
-            writer.write(framed(write_request(api, version, 1, "proxy", fields)))
-            return read_response(api, version, await _payload(reader))
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
 
     # -- the log ---------------------------------------------------------------------------------------
 

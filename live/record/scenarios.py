@@ -76,17 +76,20 @@ def _all(plan: RecordingPlan) -> RecordingSteps:
     yield SETTLE
 
 
-def _scale_out(plan: RecordingPlan) -> RecordingSteps:
-    for name in plan.members:
-        yield RecordingStep(do="start", member=name)
+def _settling(*steps: RecordingStep) -> RecordingSteps:
+    """Each step, and a rest behind it."""
+    for one in steps:
+        yield one
         yield SETTLE
+
+
+def _scale_out(plan: RecordingPlan) -> RecordingSteps:
+    return _settling(*(RecordingStep(do="start", member=name) for name in plan.members))
 
 
 def _scale_in(plan: RecordingPlan) -> RecordingSteps:
     yield from _all(plan)
-    for name in plan.members[:-1]:
-        yield RecordingStep(do="close", member=name)
-        yield SETTLE
+    yield from _settling(*(RecordingStep(do="close", member=name) for name in plan.members[:-1]))
 
 
 def _away(do: str, undo: str) -> Callable[[RecordingPlan], RecordingSteps]:
@@ -94,9 +97,7 @@ def _away(do: str, undo: str) -> Callable[[RecordingPlan], RecordingSteps]:
 
     def steps(plan: RecordingPlan) -> RecordingSteps:
         yield from _all(plan)
-        for one in (do, undo):
-            yield RecordingStep(do=one, member=plan.members[0])
-            yield SETTLE
+        yield from _settling(*(RecordingStep(do=one, member=plan.members[0]) for one in (do, undo)))
 
     return steps
 
@@ -117,18 +118,10 @@ def _rolling_upgrade(plan: RecordingPlan) -> RecordingSteps:
 
 def _resubscribe(plan: RecordingPlan) -> RecordingSteps:
     first, last = plan.members[0], plan.members[-1]
+    nothing = [(first, ())] if first != last else []
+    several = [(first, TOPICS), (last, TOPICS), (first, TOPICS[1:]), *nothing, (first, TOPICS[:1])]
     yield from _all(plan)
-    yield RecordingStep(do="subscribe", member=first, topics=TOPICS)
-    yield SETTLE
-    yield RecordingStep(do="subscribe", member=last, topics=TOPICS)
-    yield SETTLE
-    yield RecordingStep(do="subscribe", member=first, topics=TOPICS[1:])
-    yield SETTLE
-    if first != last:
-        yield RecordingStep(do="subscribe", member=first)
-        yield SETTLE
-    yield RecordingStep(do="subscribe", member=first, topics=TOPICS[:1])
-    yield SETTLE
+    yield from _settling(*(RecordingStep(do="subscribe", member=name, topics=to) for name, to in several))
 
 
 def _mixed(plan: RecordingPlan) -> RecordingSteps:
@@ -156,6 +149,11 @@ def _failover(plan: RecordingPlan) -> RecordingSteps:
     yield SETTLE
 
 
+STATES = {"stop": "stopped", "pause": "stalled"}
+"""A step of a random scenario -> where it leaves its member, which runs otherwise."""
+BACK = {"stopped": "cont", "stalled": "resume"}
+
+
 def _random(plan: RecordingPlan) -> RecordingSteps:
     """Steps that are possible where the group is; at least one member runs. The same for the same plan."""
     draw = random.Random(plan.seed)
@@ -167,12 +165,8 @@ def _random(plan: RecordingPlan) -> RecordingSteps:
         choices: list[RecordingStep] = [
             RecordingStep(do="start", member=name) for name in plan.members if name not in up
         ]
-        choices += [
-            RecordingStep(do="cont", member=name) for name in plan.members if up.get(name) == "stopped"
-        ]
-        choices += [
-            RecordingStep(do="resume", member=name) for name in plan.members if up.get(name) == "stalled"
-        ]
+        for state, back in BACK.items():
+            choices += [RecordingStep(do=back, member=name) for name in plan.members if up.get(name) == state]
         if len(running) > 1:
             choices += [
                 RecordingStep(do=do, member=name)
@@ -183,25 +177,16 @@ def _random(plan: RecordingPlan) -> RecordingSteps:
             several = draw.choice((TOPICS, TOPICS[:1], TOPICS[1:]))
             choices.append(RecordingStep(do="subscribe", member=name, topics=several))
         chosen = draw.choice(choices)
-        _note(up, chosen)
+        if chosen.do in ("close", "kill"):
+            del up[chosen.member]
+        elif chosen.do != "subscribe":
+            up[chosen.member] = STATES.get(chosen.do, "running")
         yield chosen
         yield SETTLE if draw.random() < 0.5 else RecordingStep(do="next")
     for name, state in list(up.items()):
         if state != "running":
-            yield RecordingStep(do="cont" if state == "stopped" else "resume", member=name)
+            yield RecordingStep(do=BACK[state], member=name)
     yield SETTLE
-
-
-def _note(up: dict[str, str], chosen: RecordingStep) -> None:
-    match chosen.do:
-        case "start" | "cont" | "resume":
-            up[chosen.member] = "running"
-        case "close" | "kill":
-            del up[chosen.member]
-        case "stop":
-            up[chosen.member] = "stopped"
-        case "pause":
-            up[chosen.member] = "stalled"
 
 
 @dataclass(frozen=True)

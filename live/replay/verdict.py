@@ -7,22 +7,12 @@ from typing import Any
 
 from rebalance.live.processes.program import JsonLine
 
-OBSERVABLE_CLAUSES = frozenset(
-    {
-        *("group/owner", "callback/told", "callback/revoked", "callback/lost", "callback/assigned"),
-        *(
-            "callback/order",
-            "callback/rejoin",
-            "callback/owned",
-            "callback/fetch",
-            "leader/stale",
-            "leader/withhold",
-            "leader/grant",
-        ),
-        *("leader/label", "leave/callback", "leave/sent", "error/retriable", "error/membership"),
-        *("error/old", "error/id", "poll/throws"),
-    }
-)
+OBSERVABLE_CLAUSES = frozenset({
+    "group/owner", "callback/told", "callback/revoked", "callback/lost", "callback/assigned",
+    "callback/order", "callback/rejoin", "callback/owned", "callback/fetch", "leader/stale",
+    "leader/withhold", "leader/grant", "leader/label", "leave/callback", "leave/sent", "error/retriable",
+    "error/membership", "error/old", "error/id", "poll/throws",
+})  # fmt: skip
 """The clauses that show in what a client does; the others are the coordinator's, or about what is inside."""
 
 LEADER = "the leader decides"

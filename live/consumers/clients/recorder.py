@@ -126,13 +126,7 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
-class Make(Protocol):
-    """Makes the client. Raises ImportError when its library is missing."""
-
-    def __call__(self, recorder: Recorder) -> Client: ...
-
-
-def serve(make: Make, version: str) -> None:
+def serve(make: Callable[[Recorder], Client], version: str) -> None:
     """Run the program: until it is told to close, or stdin ends."""
     recorder = Recorder(json.loads(sys.stdin.readline()))
     commands: queue.Queue[dict[str, Any]] = queue.Queue()

@@ -465,13 +465,6 @@ def test_clients_are_cut_off_by_name(proxy, connect):
     assert b.receive() is not None
 
 
-def test_the_proxy_asks_for_itself(proxy, broker):
-    assert proxy.ask("LeaveGroup", 1, {"group_id": "g", "member_id": "?"}) == {
-        "throttle_time_ms": 0, "error_code": 25,
-    }  # fmt: skip
-    assert broker.got == ["proxy LeaveGroup 1"]
-
-
 def test_waiting_in_vain_says_for_what(proxy, connect):
     placed = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.HOLD, client="b"))
     a = connect("a")
