@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import json
 import operator
 import os
@@ -97,6 +98,7 @@ def serve(spec: str, requests: Iterable[bytes], replies: BinaryIO) -> None:
         try:
             if request["cmd"] == "hello":
                 assignor = load(spec)
+                _collect_seldom()
             reply = {"result": _result(assignor, request)}
         except Skipped as skipped:
             reply = {"skipped": {"message": _clean(skipped), "issue_url": skipped.issue_url}}
@@ -119,6 +121,12 @@ def _result(assignor: Any, request: Json) -> Json:
         case "user_data":
             return {"user_data": encode_bytes(ask_user_data(assignor, *decode_user_data_request(request)))}
     raise TargetError(f"this host speaks version {VERSION} of the protocol and does not know {show(request)}")
+
+
+def _collect_seldom() -> None:
+    """Look for cycles among what the target makes, and not every few calls at all that is loaded."""
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 def _take_stdio() -> tuple[BinaryIO, BinaryIO]:

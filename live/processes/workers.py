@@ -134,7 +134,8 @@ def stream(
     busy: dict[Connection, tuple[Worker, int]] = {}
 
     def serve(pipe: Connection) -> None:
-        gc.freeze()  # what is here already need not be looked at again
+        gc.freeze()  # what is here already need not be looked at again,
+        gc.set_threshold(50_000)  # nor what is new every moment
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(working())
