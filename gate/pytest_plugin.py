@@ -185,8 +185,9 @@ def _result(config: pytest.Config, target: Any) -> Result | str:
 def _check(config: pytest.Config, target: Any) -> Result | str:
     from rebalance.gate.check.judgement import allow
     from rebalance.gate.check.search import check, describe
+    from rebalance.gate.targets.inside import InProcess
     from rebalance.gate.targets.resolve import TargetError, resolve
-    from rebalance.gate.targets.session import InProcess, Session
+    from rebalance.gate.targets.session import Session
     from rebalance.gate.traces import counterexamples
 
     spec = target if isinstance(target, str) else _name(target)

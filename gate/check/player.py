@@ -18,8 +18,9 @@ from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import Result
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
+from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.resolve import load, resolve
-from rebalance.gate.targets.session import InProcess, Session
+from rebalance.gate.targets.session import Session
 from rebalance.model.values import RebalanceProtocol
 from rebalance.pipeline.campaign.campaign import (
     CONFORMANT,

@@ -7,6 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version as distribution_version
@@ -14,7 +15,7 @@ from typing import TypeVar
 
 from rebalance.gate.check.findings import IMPATIENT, PATIENCE, finding, unconfirmed
 from rebalance.gate.check.judgement import gates, judge
-from rebalance.gate.check.plan import CROWD, FLOORS, FLOORS_FROM, CheckPlan, count, scenario_at, slices
+from rebalance.gate.check.plan import CROWD, FLOORS, FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.progress import CheckProgress, ReportProgress, along_key, judged_keys
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.subject import Subject, TargetSession
@@ -41,30 +42,41 @@ def search(
     progress: CheckProgress,
     report_progress: ReportProgress = lambda progress, total: None,
     jobs: int = 1,
+    *,
+    enter: bool = False,
 ) -> str | None:
     """Play the scenarios of ``plan`` from ``progress.done`` on; why it stopped before the end, if it did.
 
-    ``progress`` is up to date after every scenario, also when this is interrupted; with several ``jobs``
-    after a few of them, and it knows of some ahead. What stops the search is looked for in the order of the
-    scenarios, so that it stops behind the same one whatever the number of jobs; only time is what it is.
+    ``enter``: the target runs in the workers. ``progress`` is up to date after every scenario, also when this
+    is interrupted; where workers play, after a few of them, and it knows of some ahead. What stops the
+    search is looked for in the order of the scenarios, so that it stops behind the same one whatever the
+    number of jobs; only time is what it is.
     Raises CannotStart.
     """
     total = count(plan.profile, protocols)
     patient = session.call_seconds
     began, before = time.monotonic(), progress.seconds
     left = [_left(numbers, progress) for numbers in slices(total) if numbers.stop > progress.done]
-    every = EVERY if jobs > 1 else 0.0
+    every = EVERY if jobs > 1 or enter else 0.0
     latest = math.inf if plan.budget is None else began + plan.budget
-    tasks = [
-        partial(_played, plan, session, protocols, numbers, every, latest) for numbers in left if numbers
-    ]
-    with contextlib.closing(_shared(tasks, jobs, session)) as arriving:
+    left = [numbers for numbers in left if numbers]
+    tasks = [partial(_played, plan, protocols, numbers, every, latest) for numbers in left]
+    lost: dict[range, Iterator[CheckProgress]] = {}
+    with contextlib.closing((_entered if enter else _shared)(tasks, jobs, session)) as arriving:
         while progress.done < total:
             part = next((p for p in progress.ahead if p.first == progress.done), None)
-            if part is None:
-                progress.ahead.append(next(arriving)[1])
+            if part is None and (alone := next((lost[one] for one in lost if progress.done in one), None)):
+                part = next(part for part in alone if part.first == progress.done)
+            elif part is None:
+                number, arrived = next(arriving)
+                if arrived is not None:
+                    progress.ahead.append(arrived)
+                else:  # its worker died, of what a conversation can tell; what it was asked before counts
+                    whole = range(left[number].start // SLICE * SLICE, left[number].stop)
+                    lost[left[number]] = _played(plan, protocols, whole, 0.0, latest, session)
                 continue
-            progress.ahead.remove(part)
+            else:
+                progress.ahead.remove(part)
             progress.absorb(part)
             spent = time.monotonic() - began
             progress.seconds = before + spent
@@ -78,17 +90,34 @@ def search(
 
 
 def _shared(
-    tasks: Sequence[Callable[[], Iterator[T]]], jobs: int, session: TargetSession
+    tasks: Sequence[Callable[[TargetSession], Iterator[T]]], jobs: int, session: TargetSession
 ) -> Generator[tuple[int, T], None, None]:
     """What the tasks yield, each with the number of its task: by workers with a target each, or by this
     process where there is one to do the work. Raises CannotStart."""
     if (jobs := min(jobs, len(tasks))) <= 1:
-        yield from ((number, item) for number, task in enumerate(tasks) for item in task())
+        yield from ((number, item) for number, task in enumerate(tasks) for item in task(session))
         return
-    for number, item in stream(lambda number: tasks[number](), len(tasks), jobs, session.forked):
+    for number, item in stream(partial(_working, tasks, session.forked), len(tasks), jobs):
         if item is None:
             raise RuntimeError("a worker ended before its work")
         yield number, item
+
+
+def _entered(
+    tasks: Sequence[Callable[[TargetSession], Iterator[T]]], jobs: int, session: TargetSession
+) -> Generator[tuple[int, T | None], None, None]:
+    """The same by a worker for each task that runs the target itself; None comes where that ended it."""
+    yield from stream(partial(_working, tasks, session.entered), len(tasks), jobs, anew=True)
+
+
+@contextlib.contextmanager
+def _working(
+    tasks: Sequence[Callable[[TargetSession], Iterator[T]]],
+    opened: Callable[[], AbstractContextManager[TargetSession]],
+) -> Iterator[Callable[[int], Iterator[T]]]:
+    """What a worker does with a number, on the session that is its own."""
+    with opened() as session:
+        yield lambda number: tasks[number](session)
 
 
 def _left(numbers: range, progress: CheckProgress) -> range:
@@ -99,11 +128,11 @@ def _left(numbers: range, progress: CheckProgress) -> range:
 
 def _played(
     plan: CheckPlan,
-    session: TargetSession,
     protocols: Sequence[RebalanceProtocol],
     numbers: range,
     every: float,
     latest: float,
+    session: TargetSession,
 ) -> Iterator[CheckProgress]:
     """What the scenarios with these numbers show, played on a new process of the target: as a part after
     ``every`` so many seconds, and one that ends with each scenario at which the search may have to stop,
@@ -174,17 +203,18 @@ def check(
     whole = progress
     try:
         try:
-            stopped = search(plan, session, protocols, progress, report_progress, jobs)
+            enter = session.can_be_entered
+            stopped = search(plan, session, protocols, progress, report_progress, jobs, enter=enter)
         except CannotStart:
             jobs = 1
             stopped = search(plan, session, protocols, progress, report_progress, jobs)
         whole = progress.whole()
         keys = sorted(whole.best, key=lambda k: (whole.best[k][1].clause.scope is Scope.REPLY, k))
-        counterexamples = [partial(_finding, plan, session, fresh, *whole.best[key]) for key in keys]
+        counterexamples = [partial(_finding, plan, fresh, *whole.best[key]) for key in keys]
         for number, found in _shared(counterexamples, jobs, session):
             findings[keys[number]] = found
         again = [passing for passing in whole.samples.values() if passing.calls is None]
-        replays = [partial(_calls, session, passing.scenario) for passing in again]
+        replays = [partial(_calls, passing.scenario) for passing in again]
         for number, calls in _shared(replays, jobs, session):
             again[number].calls = calls
     except KeyboardInterrupt:
@@ -229,16 +259,16 @@ def check(
 
 def _finding(
     plan: CheckPlan,
-    session: TargetSession,
     fresh: Callable[[], None],
     scenario: Scenario,
     found: Found,
     number: int,
+    session: TargetSession,
 ) -> Iterator[Finding]:
     yield finding(plan, Subject.renewed(session), scenario, found, number, fresh)
 
 
-def _calls(session: TargetSession, scenario: Scenario) -> Iterator[tuple[AssignorCall, ...]]:
+def _calls(scenario: Scenario, session: TargetSession) -> Iterator[tuple[AssignorCall, ...]]:
     yield Subject.renewed(session).play(scenario, ()).calls
 
 

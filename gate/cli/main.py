@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -47,6 +48,8 @@ OF_EXTRAS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (``rebalance.properties.verdict.Exit``)."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and argv[:1] == ["check"]:
+        _with_hash_seed_of_targets()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")
@@ -87,6 +90,16 @@ def _run(argv: list[str]) -> int:
     check_format(options)
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)
+
+
+def _with_hash_seed_of_targets() -> None:
+    """Begin again where sets have another order than in a target's own process: what is forked from this one
+    is then as good."""
+    from rebalance.gate.targets.session import HASH_SEED
+
+    if os.environ.get("PYTHONHASHSEED") != HASH_SEED and hasattr(os, "fork"):
+        os.environ["PYTHONHASHSEED"] = HASH_SEED
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _end_like_ctrl_c() -> None:

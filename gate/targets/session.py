@@ -7,22 +7,19 @@ memory, talk nonsense; it is then ended with everything it started, and started 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from itertools import starmap
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rebalance.gate.targets.host import ask, ask_user_data, name_of, trace_of
+from rebalance.gate.targets.inside import Entered, limit_memory, until_failure
 from rebalance.gate.targets.lines import Garbage, Json, from_line, show
 from rebalance.gate.targets.messages import (
     HELLO_SEQ,
     Hello,
     RefusalReply,
-    Skipped,
     assign_request,
     bye_request,
     decode_assignment,
@@ -33,10 +30,13 @@ from rebalance.gate.targets.messages import (
     reply_seq,
     user_data_request,
 )
-from rebalance.gate.targets.resolve import Target, TargetError, adopt, describe
+from rebalance.gate.targets.resolve import Target, TargetError
 from rebalance.live.processes.child import Child, Gone
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
+
+HASH_SEED = "0"
+"""PYTHONHASHSEED of targets."""
 
 Observer = Callable[[str, bytes], None]
 """Called with ``">"`` and each request line, ``"<"`` and each reply line."""
@@ -69,7 +69,7 @@ class Session:
         start_seconds: float = 20.0,
         memory_mib: int = 2048,
         observe: Observer | None = None,
-        hash_seed: str = "0",
+        hash_seed: str = HASH_SEED,
     ) -> None:
         self.target = target
         self.starts = self.history = 0
@@ -119,16 +119,19 @@ class Session:
         """Ask the same of a second process, as another leader would: one that was asked nothing else, and
         whose sets iterate in another order. A target that cannot run twice at once (a fixed port, a lock)
         is asked in its one process."""
+        return (self.second() or self).assign(protocol, cluster, group)
+
+    def second(self) -> Session | None:
+        """The second process of the target; None where it cannot run twice at once."""
         if self._twin is None and not self._alone:
             limits = (self.call_seconds, self._start_seconds, self._memory_mib, self._observe)
             twin = Session(self.target, *limits, hash_seed="1")
             twin._hello = self._hello
             self._alone = isinstance(twin._start(), Failure)
             self._twin = None if self._alone else twin
-        if self._twin is None:
-            return self.assign(protocol, cluster, group)
-        self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
-        return self._twin.assign(protocol, cluster, group)
+        if self._twin is not None:
+            self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
+        return self._twin
 
     def user_data(
         self, owned: Partitions, generation: int, asker: Asker | None = None
@@ -149,7 +152,7 @@ class Session:
             return self._written_once(questions)
         if self.target.stack_signal is not None:
             return self._written(questions)
-        return _until_failure(self._written([question])[0] for question in questions)
+        return until_failure(self._written([question])[0] for question in questions)
 
     def _written_once(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
         known = self._known_user_data
@@ -163,7 +166,7 @@ class Session:
                 failed[key] = data
             else:
                 known[key] = data
-        return _until_failure(failed[key] if key in failed else known[key] for key in keys)
+        return until_failure(failed[key] if key in failed else known[key] for key in keys)
 
     def _written(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
         requests = []
@@ -171,7 +174,7 @@ class Session:
             seq = self._next()
             requests.append((seq, user_data_request(seq, owned, generation, asker, self.history)))
         outcomes = self._exchange(requests, decode_user_data)
-        return _until_failure(o if isinstance(o, Failure) else o[0] for o in outcomes)
+        return until_failure(o if isinstance(o, Failure) else o[0] for o in outcomes)
 
     def renew(self) -> None:
         """Let the next request go to a new process, unless the one that runs has been asked nothing."""
@@ -180,24 +183,50 @@ class Session:
         self._lost = None
 
     @contextlib.contextmanager
-    def forked(self) -> Iterator[None]:
+    def forked(self) -> Iterator[Self]:
         """In a fork of the process that opened this session: a target of our own, until the block ends.
 
         Raises TargetError where it does not start beside the other's.
         """
-        for one in filter(None, (self, self._twin)):
-            if one._child:
-                one._child.abandon()
-                one._child = None
-        self._twin = None
+        self._abandon()
         outcome = self._start()
         if isinstance(outcome, Failure):
             raise TargetError(outcome.message)
         self._used = False
         try:
-            yield
+            yield self
         finally:
             self.close()
+
+    @property
+    def can_be_entered(self) -> bool:
+        """Whether a fork of this process is as good a process for the target as one of its own: of Python
+        and with the same order of sets."""
+        return self.target.hosted and os.environ.get("PYTHONHASHSEED") == HASH_SEED and hasattr(os, "fork")
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[Entered]:
+        """In a fork of the process that opened this session: its target in this process, until the block
+        ends, which saves the conversation. What no reply can tell of, a hang or too much memory, ends the
+        process. Raises TargetError where the target cannot be loaded beside the other's."""
+        self._abandon()
+        limit_memory(self._memory_mib)
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        sys.path.insert(0, os.getcwd())
+        try:
+            yield Entered(self.target.spec, self)
+        finally:
+            self.close()
+
+    def _abandon(self) -> None:
+        """Leave the processes of the target to the process that this one is a fork of."""
+        for one in filter(None, (self, self._twin)):
+            if one._child:
+                one._child.abandon()
+                one._child = None
+        self._twin = None
 
     def close(self) -> None:
         """Say bye and end the target, with everything it started; another request would start it anew."""
@@ -319,82 +348,7 @@ class Session:
         return self._seq
 
 
-class InProcess:
-    """The interface of `Session` for an assignor in this process: quick, and without any protection.
-
-    ``assignor`` is what a Python target may be: an object, a class or a function. Raises TargetError when
-    it is none. What it raises is a Failure; KeyboardInterrupt and the like pass through.
-    """
-
-    def __init__(self, assignor: Any) -> None:
-        self.call_seconds = math.inf  # nothing here could end a call
-        self.history = 0
-        self._assignor = adopt(assignor, type(assignor).__name__)
-        self.hello = describe(self._assignor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
-        """Ask for one assignment."""
-        began = time.monotonic()
-        outcome = _attempt(lambda: ask(self._assignor, cluster, group))
-        took = time.monotonic() - began
-        if isinstance(outcome, Failure):
-            return Failure(outcome.kind, outcome.message, outcome.detail, took)
-        return Answer(*outcome, took)
-
-    again = assign
-    """There is no second process: the same one is asked."""
-
-    def user_data(
-        self, owned: Partitions, generation: int, asker: Asker | None = None
-    ) -> bytes | Failure | None:
-        """What a member that was last assigned ``owned`` in ``generation`` writes as user data."""
-        return _attempt(lambda: ask_user_data(self._assignor, owned, generation))
-
-    def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
-        """What these members write, in order, up to the first Failure."""
-        return _until_failure(starmap(self.user_data, questions))
-
-    def renew(self) -> None:
-        """There is no process to replace."""
-
-    def forked(self) -> AbstractContextManager[None]:
-        """A fork has a copy of the assignor."""
-        return contextlib.nullcontext()
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
 # --- outcomes --------------------------------------------------------------------------------------------
-
-
-def _until_failure(outcomes: Iterable[_T | Failure]) -> list[_T | Failure]:
-    """``outcomes`` up to the first Failure and with it."""
-    found: list[_T | Failure] = []
-    for outcome in outcomes:
-        found.append(outcome)
-        if isinstance(outcome, Failure):
-            break
-    return found
-
-
-def _attempt(action: Callable[[], _T]) -> _T | Failure:
-    try:
-        return action()
-    except Skipped as skipped:
-        return Failure(FailureKind.SKIPPED, skipped.message, skipped.issue_url or "")
-    except Garbage as garbage:
-        return Failure(FailureKind.GARBAGE, str(garbage))
-    except (Exception, SystemExit) as error:
-        return Failure(FailureKind.ERRORED, name_of(error), trace_of(error))
 
 
 def _restart_failure(failure: Failure) -> Failure:

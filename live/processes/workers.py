@@ -108,26 +108,28 @@ class Worker:
 
 def spread(work: Callable[[int], T], count: int, jobs: int | None = None) -> Iterator[tuple[int, T | None]]:
     """``work(i)`` for i from 0 to ``count``, each with its number, as they finish: see ``stream``."""
-    return stream(lambda number: (work(number),), count, jobs)
+    return stream(lambda: contextlib.nullcontext(lambda number: (work(number),)), count, jobs)
 
 
 def stream(
-    work: Callable[[int], Iterable[T]],
+    working: Callable[[], AbstractContextManager[Callable[[int], Iterable[T]]]],
     count: int,
     jobs: int | None = None,
-    working: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    *,
+    anew: bool = False,
 ) -> Iterator[tuple[int, T | None]]:
     """What ``work(i)`` yields for i from 0 to ``count``, each with its i: in order for each i, as it comes.
 
     ``jobs`` processes do it, by default one for each processor; on systems that cannot fork it is this one.
-    ``working`` is entered in each of them first, and nothing is done before all are ready. None comes of work
-    during which its process died. An exception of the work ends everything, and so does closing the iterator.
-    Results have to be picklable. Raises CannotStart where ``working`` raises.
+    ``working`` is entered in each of them first and gives ``work``, and nothing is done before all are ready.
+    ``anew``: for each i there is a process of its own. None comes of work during which its process died. An
+    exception of the work ends everything, and so does closing the iterator. Results have to be picklable.
+    Raises CannotStart where ``working`` raises.
 
     Even one job is done by a worker: z3 in this process would now and then swallow a Ctrl-C.
     """
     if not hasattr(os, "fork"):
-        with working():
+        with working() as work:
             yield from ((number, item) for number in range(count) for item in work(number))
         return
     waiting = iter(range(count))
@@ -138,7 +140,7 @@ def stream(
         gc.set_threshold(50_000)  # nor what is new every moment
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(working())
+                work = stack.enter_context(working())
             except Exception as error:
                 pipe.send((_RAISED, str(error)))
                 return
@@ -166,14 +168,20 @@ def stream(
             raise CannotStart(error)
         return worker
 
-    def next_to(worker: Worker) -> None:
+    def next_to(worker: Worker, done: bool = False) -> None:
         number = next(waiting, None)
-        worker.pipe.send(number)
-        if number is None:
+        used = done and anew
+        if number is None or used:
             del busy[worker.pipe]
-            worker.join()
-            worker.pipe.close()
-        else:
+            if used:  # with whatever its work has left running
+                worker.kill()
+            else:
+                worker.pipe.send(None)
+                worker.join()
+                worker.pipe.close()
+        if number is not None:
+            worker = ready(start()) if used else worker
+            worker.pipe.send(number)
             busy[worker.pipe] = worker, number
 
     try:
@@ -194,7 +202,7 @@ def stream(
                 if kind == _RAISED:
                     raise RuntimeError(f"in a worker:\n{item}")
                 if kind == _DONE:
-                    next_to(worker)
+                    next_to(worker, done=True)
                 else:
                     yield number, item
     finally:

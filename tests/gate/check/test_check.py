@@ -19,8 +19,8 @@ from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import ClauseResult, Result, Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
+from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.messages import Skipped
-from rebalance.gate.targets.session import InProcess
 from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol, TopicPartition

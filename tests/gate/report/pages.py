@@ -12,7 +12,7 @@ from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.session import InProcess
+from rebalance.gate.targets.inside import InProcess
 from rebalance.model.bugs.switches import switched
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine

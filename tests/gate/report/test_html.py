@@ -13,7 +13,7 @@ from rebalance.gate.check.result import Result, Status
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.report.html import check as html
 from rebalance.gate.report.html import page
-from rebalance.gate.targets.session import InProcess
+from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.traces import counterexamples
 from rebalance.model.bugs.switches import switched
 from rebalance.properties.assignors.clauses import TABLE

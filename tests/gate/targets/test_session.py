@@ -9,8 +9,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.resolve import TargetError, resolve
-from rebalance.gate.targets.session import InProcess, Session
+from rebalance.gate.targets.session import Session
 from rebalance.live.processes.child import Child, Gone
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, UserDataQuestion

@@ -233,26 +233,27 @@ def test_a_stream_comes_in_order_from_workers_that_are_ready():
     entered: list[int] = []
 
     @contextlib.contextmanager
-    def working() -> Iterator[None]:
+    def working() -> Iterator[Callable[[int], Iterator[int]]]:
         entered.append(os.getpid())
-        yield
+        yield work
 
     def work(number: int) -> Iterator[int]:
         assert entered == [os.getpid()]
         yield from range(number)
 
-    found = list(stream(work, 5, 2, working))
-    assert sorted(found) == [(i, item) for i in range(5) for item in range(i)]
-    assert all([item for i, item in found if i == number] == [*range(number)] for number in range(5))
+    for anew in (False, True):
+        found = list(stream(working, 5, 2, anew=anew))
+        assert sorted(found) == [(i, item) for i in range(5) for item in range(i)]
+        assert all([item for i, item in found if i == number] == [*range(number)] for number in range(5))
     assert not entered  # in the workers only
 
 
 def test_a_worker_that_cannot_start_ends_all_before_anything_is_done(tmp_path):
     @contextlib.contextmanager
-    def working() -> Iterator[None]:
+    def working() -> Iterator[Callable[[int], Iterator[int]]]:
         with contextlib.suppress(FileExistsError):
             (tmp_path / "one").touch(exist_ok=False)
-            yield
+            yield work
             return
         raise OSError("one is enough")
 
@@ -261,5 +262,13 @@ def test_a_worker_that_cannot_start_ends_all_before_anything_is_done(tmp_path):
         yield number
 
     with pytest.raises(CannotStart, match="one is enough"):
-        list(stream(work, 4, 2, working))
+        list(stream(working, 4, 2))
     assert not (tmp_path / "done").exists()
+
+
+@pytest.mark.parametrize(("anew", "processes"), [(False, 2), (True, 6)])
+def test_a_worker_does_one_thing_after_the_other_or_one_only(anew: bool, processes: int) -> None:
+    def working() -> contextlib.AbstractContextManager[Callable[[int], list[int]]]:
+        return contextlib.nullcontext(lambda number: [os.getpid()])
+
+    assert len({pid for _, pid in stream(working, 6, 2, anew=anew)}) == processes

@@ -1,0 +1,159 @@
+"""A Python target in this process: quick, and as safe as this process is from it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import starmap
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from rebalance.gate.targets.host import ask, ask_user_data, name_of, trace_of
+from rebalance.gate.targets.lines import Garbage
+from rebalance.gate.targets.messages import Skipped
+from rebalance.gate.targets.resolve import adopt, describe, load
+from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
+from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
+
+_T = TypeVar("_T")
+
+
+class InProcess:
+    """The interface of `Session` for an assignor in this process: quick, and without any protection.
+
+    ``assignor`` is what a Python target may be: an object, a class or a function. Raises TargetError when
+    it is none. What it raises is a Failure; KeyboardInterrupt and the like pass through.
+    """
+
+    def __init__(self, assignor: Any) -> None:
+        self.call_seconds = math.inf  # nothing here could end a call
+        self.history = 0
+        self._assignor = adopt(assignor, type(assignor).__name__)
+        self.hello = describe(self._assignor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        """Ask for one assignment."""
+        began = time.monotonic()
+        outcome = _attempt(lambda: ask(self._assignor, cluster, group))
+        took = time.monotonic() - began
+        if isinstance(outcome, Failure):
+            return Failure(outcome.kind, outcome.message, outcome.detail, took)
+        return Answer(*outcome, took)
+
+    again = assign
+    """There is no second process: the same one is asked."""
+
+    def user_data(
+        self, owned: Partitions, generation: int, asker: Asker | None = None
+    ) -> bytes | Failure | None:
+        """What a member that was last assigned ``owned`` in ``generation`` writes as user data."""
+        return _attempt(lambda: ask_user_data(self._assignor, owned, generation))
+
+    def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
+        """What these members write, in order, up to the first Failure."""
+        return until_failure(starmap(self.user_data, questions))
+
+    def renew(self) -> None:
+        """There is no process to replace."""
+
+    can_be_entered = False
+
+    def forked(self) -> AbstractContextManager[Self]:
+        """A fork has a copy of the assignor."""
+        return contextlib.nullcontext(self)
+
+    entered = forked
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class Conversation(Protocol):
+    """What `Entered` needs of the session whose target it is: ``rebalance.gate.targets.session.Session``."""
+
+    call_seconds: float
+    history: int
+
+    def second(self) -> Self | None: ...
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
+
+
+class Entered(InProcess):
+    """The target of a session in this process, which it may end: a fork that is there for nothing else.
+
+    A call that takes too long, or memory that runs out, ends the process; a conversation with the target
+    tells them apart. The second process of the target, with which answers are compared, is the session's.
+    """
+
+    def __init__(self, spec: str, session: Conversation) -> None:
+        super().__init__(load(spec))
+        self._session = session
+        self.call_seconds, self.history = session.call_seconds, session.history
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        """Ask for one assignment."""
+        signal.setitimer(signal.ITIMER_REAL, self.call_seconds)
+        reply = super().assign(protocol, cluster, group)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if isinstance(reply, Failure) and reply.message.startswith(MemoryError.__name__):
+            os._exit(1)
+        return reply
+
+    def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        """Ask the same of a second process."""
+        self._session.call_seconds, self._session.history = self.call_seconds, self.history
+        second = self._session.second()
+        return (second or self).assign(protocol, cluster, group)
+
+    def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
+        """What these members write, in order, up to the first Failure."""
+        signal.setitimer(signal.ITIMER_REAL, self.call_seconds)
+        written = super().user_data_of(questions)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return written
+
+
+def limit_memory(mib: int) -> None:
+    """Let this process take no more than so much, as far as the system tells what it has (Linux)."""
+    with contextlib.suppress(OSError, ValueError):
+        pages = [int(number) for number in Path("/proc/self/statm").read_text().split()[:2]]
+        all_, used = (number * os.sysconf("SC_PAGE_SIZE") for number in pages)
+        most = all_ + max(0, (mib << 20) - used)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _attempt(action: Callable[[], _T]) -> _T | Failure:
+    try:
+        return action()
+    except Skipped as skipped:
+        return Failure(FailureKind.SKIPPED, skipped.message, skipped.issue_url or "")
+    except Garbage as garbage:
+        return Failure(FailureKind.GARBAGE, str(garbage))
+    except (Exception, SystemExit) as error:
+        return Failure(FailureKind.ERRORED, name_of(error), trace_of(error))
+
+
+def until_failure(outcomes: Iterable[_T | Failure]) -> list[_T | Failure]:
+    """``outcomes`` up to the first Failure and with it."""
+    found: list[_T | Failure] = []
+    for outcome in outcomes:
+        found.append(outcome)
+        if isinstance(outcome, Failure):
+            break
+    return found

@@ -1,0 +1,154 @@
+"""However many processes search, and wherever the target runs: the result is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from rebalance.gate.check import plan as plans
+from rebalance.gate.check import search as searching
+from rebalance.gate.check.plan import PROFILES, CheckPlan
+from rebalance.gate.check.result import Result, Status
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
+from rebalance.model.values import RebalanceProtocol
+
+from tests.gate.check.test_check import digest
+from tests.gate.cli.test_cli import process
+from tests.processes import left
+
+HOSTILE = Path(__file__).parents[1] / "targets" / "hostile"
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Several slices in a small search, and the hostile targets at hand."""
+    for module in (plans, searching):
+        monkeypatch.setattr(module, "SLICE", 20)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sometimes.py").write_text(SOMETIMES)
+    monkeypatch.setenv("PYTHONPATH", str(HOSTILE))
+    monkeypatch.syspath_prepend(HOSTILE)
+
+
+SOMETIMES = """
+import hostile_assignors
+from rebalance.model.assignors import reference
+
+def __getattr__(name):
+    misbehaving, good = getattr(hostile_assignors, name), reference("roundrobin")
+
+    def assign(cluster, group):
+        if sum(map(len, cluster.topics.values())) % 7:
+            return good.assign(cluster, group)
+        return misbehaving(cluster, {**group, "BAD": None})
+
+    return assign
+"""
+"""Targets that misbehave on one input in seven, as the hostile target of their name does."""
+
+
+def judged(spec: str, jobs: int, call_seconds: float = 10.0, memory_mib: int = 2048) -> Result:
+    """A search of a few slices under one protocol."""
+    plan = CheckPlan(profile=PROFILES["smoke"], protocols=(RebalanceProtocol.EAGER,))
+    with Session(resolve(spec), call_seconds, memory_mib=memory_mib) as session:
+        return check(plan, session, describe(spec, session.hello), jobs=jobs, fresh=session.close)
+
+
+def everywhere(monkeypatch: pytest.MonkeyPatch, spec: str, **limits: float) -> Result:
+    """The one result of a conversation, and of one and two processes that run the target themselves."""
+    monkeypatch.setenv("PYTHONHASHSEED", "random")
+    result = judged(spec, 1, **limits)  # type: ignore[arg-type]
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    for jobs in (1, 2):
+        assert digest(judged(spec, jobs, **limits)) == digest(result), jobs  # type: ignore[arg-type]
+    return result
+
+
+@pytest.mark.parametrize("spec", ["roundrobin", "sticky+last_claim_wins", "hostile_assignors:Reporting"])
+def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    assert everywhere(monkeypatch, spec).scenarios > 3 * plans.SLICE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "summary"),
+    [
+        ("raises", "assign() raises"),
+        ("sys_exit", "assign() raises"),
+        ("interrupt", "assign() raises"),
+        ("memory_error", "assign() raises"),
+        ("returns_none", "not an assignment"),
+        ("os_exit", "ends the process"),
+        ("segfault", "ends the process"),
+        ("close_everything", "ends the process"),
+        ("returns_set", None),
+        ("print_things", None),
+    ],
+)
+def test_what_a_target_does_to_its_process_is_judged_alike(
+    monkeypatch: pytest.MonkeyPatch, name: str, summary: str | None
+) -> None:
+    result = everywhere(monkeypatch, f"sometimes:{name}")
+    found = [row.finding.breach.summary for row in result.clauses if row.finding]
+    assert summary is None or any(summary in one for one in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "clause", "limits"),
+    [
+        ("hang", "assign/4", {"call_seconds": 0.3}),
+        ("spin_in_c", "assign/4", {"call_seconds": 0.3}),
+        ("eat_memory", "assign/4", {"memory_mib": 200}),
+    ],
+)
+def test_what_no_reply_tells_of_is_found_by_whoever_plays(
+    monkeypatch: pytest.MonkeyPatch, name: str, clause: str, limits: dict[str, float]
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    for jobs in (1, 2):
+        result = judged(f"sometimes:{name}", jobs, **limits)  # type: ignore[arg-type]
+        broken = {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
+        assert clause in broken
+
+
+LEAVES = """
+import subprocess
+from pathlib import Path
+from rebalance.model.assignors import reference
+
+class Leaves:
+    protocols, promises = ("eager",), ()
+    def __init__(self):
+        self.inner, self.started = reference("roundrobin"), False
+    def assign(self, cluster, group):
+        if not self.started:
+            self.started = True
+            with open("pids", "a") as pids:
+                print(subprocess.Popen(["sleep", "1000"]).pid, file=pids)
+        return self.inner.assign(cluster, group)
+"""
+
+
+@pytest.mark.slow
+def test_nothing_that_a_target_starts_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text(LEAVES)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    judged("leaves:Leaves", 2)
+    assert not left(map(int, (tmp_path / "pids").read_text().split()))
+
+
+@pytest.mark.slow
+def test_the_command_writes_the_same_report_whatever_the_number_of_jobs(tmp_path: Path) -> None:
+    reports = set()
+    for jobs in ("1", "2", "3"):
+        argv = ("check", "sticky+steal_once", "--profile", "smoke", "--jobs", jobs, "--report", "json")
+        process(*argv, "--report-dir", jobs, cwd=tmp_path)
+        reports.add((tmp_path / jobs / "report.json").read_text())
+    (report,) = map(json.loads, reports)
+    assert report["verdict"] == "violation"
+    assert os.listdir(tmp_path / ".rebalance" / "failures")
