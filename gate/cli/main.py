@@ -27,7 +27,7 @@ from rebalance.gate.cli.commands import (
     show,
     upgrade,
 )
-from rebalance.gate.cli.console.terminal import EXITS, UsageError, print_err
+from rebalance.gate.cli.console.terminal import EXIT_CODES, UsageError, print_err
 from rebalance.gate.cli.shared.old_spellings import correction
 from rebalance.gate.cli.shared.options import check_format
 from rebalance.properties.verdict import Exit
@@ -137,7 +137,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="rebalance",
         description="A verdict for any Kafka partition assignor, and for the consumer group around it.",
-        epilog=f"`rebalance COMMAND --help` shows the options of a command. {EXITS}",
+        epilog="`rebalance COMMAND --help` shows the options of a command. exit codes: "
+        + ", ".join(f"{int(code)} {meaning}" for code, meaning in EXIT_CODES.items()),
     )
     parser.add_argument("--version", action="version", version=f"rebalance {version('rebalance-verifier')}")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")

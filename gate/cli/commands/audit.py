@@ -29,6 +29,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.reports import Reports
 from rebalance.gate.cli.shared.values import amount, duration, whole
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.pipeline.audit.findings import Thresholds
@@ -293,7 +294,7 @@ def _follow(options: argparse.Namespace) -> int:
             ended = follow_logs(plan, options.every, once=options.once, report=report)
     except KeyboardInterrupt:
         print_err(f"interrupted; the same command goes on from here, with what is in {plan.out}")
-        return 130
+        return Exit.INTERRUPTED
     if ended.failed:
         print_err(f"ended: {ended.failed}; the same command goes on from here, with what is in {plan.out}")
     return int(ended.exit)

@@ -13,6 +13,7 @@ from rebalance.gate.cli.console.text import fold
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.report.frame import labelled
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.bugs import Shown
@@ -176,7 +177,7 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
     found = reproduce(shown)
     if found is None:
         print_out("\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
-        return 1
+        return Exit.VIOLATION
     clause = CLAUSES[shown.clause]
     lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
     lines += ["", *run_lines(found), "", *labelled("so", found.sentence)]
@@ -251,7 +252,7 @@ def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
                 print_out("\n".join(labelled("also", ", ".join(others))))
             return 0
     print_out("\n".join(labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
-    return 1
+    return Exit.VIOLATION
 
 
 def judged(spec: str, profile: str) -> Any:

@@ -15,6 +15,7 @@ from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_
 from rebalance.gate.cli.shared.releases import AS_SPECIFIED, releases
 from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session, spec
 from rebalance.gate.cli.shared.values import whole
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.gate.check.player import TargetPlayer
@@ -114,7 +115,7 @@ def _campaign(options: argparse.Namespace) -> int:
                 f"interrupted: {kept:,} of {campaign.scenarios:,} scenarios are kept in {directory}; the "
                 f"same command goes on from there, `rebalance campaign --played --out {directory}` shows them"
             )
-            return 130
+            return Exit.INTERRUPTED
     paths = _shrink(player, found, campaign, options)
     return _show(campaign, directory, found, paths, options)
 

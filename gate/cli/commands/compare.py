@@ -13,6 +13,7 @@ from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, pri
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.cli.shared.values import comma_separated
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.gate.compare.clients import PinnedClient
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         print_err(f"interrupted: what is known is kept in {comparison.directory}; the same command goes on")
         if not options.pages:
             _show(compare.stored(comparison), comparison, options.format, options.verbose)
-        return 130
+        return Exit.INTERRUPTED
     if not options.pages:
         _show(judged, comparison, options.format, options.verbose)
     return _exit(judged)
@@ -215,6 +216,6 @@ def _show(judged: Sequence[Judged], comparison: TargetComparison, form: str, ver
 def _exit(judged: Sequence[Judged]) -> int:
     """A cell that is not as the catalogue says counts more than one without a verdict."""
     if not all(cell.agrees for one in judged for cell in one.entries.values()):
-        return 1
+        return Exit.VIOLATION
     unknown = any(cell.mark.value == "?" for one in judged for cell in one.cells)
-    return 3 if unknown or any(one.error for one in judged) else 0
+    return Exit.INCONCLUSIVE if unknown or any(one.error for one in judged) else Exit.CONFORMANT

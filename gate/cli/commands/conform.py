@@ -18,6 +18,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.console.text import clean, count
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.values import comma_separated, duration
+from rebalance.properties.verdict import Exit, Verdict
 
 if TYPE_CHECKING:
     from rebalance.live.conformance.ask import ConformanceAnswer
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 MOST = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
 
-VERDICTS: dict[str, tuple[str, int]] = {
-    "explained": ("conformant", 0),
-    "mismatch": ("violation", 1),
-    "inconclusive": ("inconclusive", 3),
+VERDICTS = {
+    "explained": Verdict.CONFORMANT,
+    "mismatch": Verdict.VIOLATION,
+    "inconclusive": Verdict.INCONCLUSIVE,
 }
 
 
@@ -98,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         write(Path(options.out), document + "\n", "--out")
     print_out(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
-    return VERDICTS[answer.conformance.verdict][1]
+    return Exit.of(VERDICTS[answer.conformance.verdict])
 
 
 def choices(options: argparse.Namespace) -> Choices:
@@ -137,7 +138,7 @@ def _named(given: str) -> tuple[str, str]:
 def data(answer: ConformanceAnswer) -> dict[str, Any]:
     """The answer as JSON values."""
     question, found = answer.question, answer.conformance
-    verdict, code = VERDICTS[found.verdict]
+    verdict = VERDICTS[found.verdict]
     mismatch: dict[str, Any] = {}
     if found.blamed is not None:
         mismatch = {
@@ -148,7 +149,7 @@ def data(answer: ConformanceAnswer) -> dict[str, Any]:
         }
     return {
         "verdict": verdict,
-        "exit": code,
+        "exit": Exit.of(verdict),
         "explained": found.verdict == "explained",
         "log": str(question.recorded.path),
         "group": question.recorded.group,
@@ -182,7 +183,7 @@ def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
     """The answer for people."""
 
     question, found = answer.question, answer.conformance
-    verdict, _ = VERDICTS[found.verdict]
+    verdict = VERDICTS[found.verdict]
     names = sorted({slot.profile for slot in question.slots})
     where = f"{', '.join(names)} on {question.broker}"
     head = f"{verdict}  {question.recorded.group}: {found.longest} of {found.events} events"

@@ -24,6 +24,7 @@ from rebalance.gate.cli.console.terminal import (
 )
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.reports import Own, Reports
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.specs.logic.specification import Theorem
@@ -160,7 +161,7 @@ def _necessity(options: argparse.Namespace) -> int:
                 print_out("\n".join(_aligned(line, name, width) for line in lines))
     except KeyboardInterrupt:
         print_out(f"interrupted after {len(findings)}")
-        return 130
+        return Exit.INTERRUPTED
     if as_json:
         print_json([data(finding) for finding in findings])
     still_open = [finding.variation.name for finding in findings if finding.verdict == "open"]
@@ -169,7 +170,7 @@ def _necessity(options: argparse.Namespace) -> int:
         without = len(findings) - needed - len(still_open)
         counted = f"{needed} needed for safety, {without} not, {len(still_open)} open"
         print_out(f"\n{len(findings)} variations: {counted}")
-    return 3 if still_open else 0
+    return Exit.INCONCLUSIVE if still_open else Exit.CONFORMANT
 
 
 def _aligned(line: str, name: str, width: int) -> str:

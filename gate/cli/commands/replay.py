@@ -26,6 +26,7 @@ from rebalance.gate.cli.shared.targets import resolved, session
 from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.gate.report.frame import labelled
 from rebalance.live.clusters.defaults import PATIENCE
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
@@ -44,7 +45,11 @@ KEPT = (
 )
 """What the recording of a replay has of what came of it, in this order."""
 
-EXIT = {"same": 1, "another": 1, "none": 0, "inconclusive": 3}
+EXIT = {
+    **dict.fromkeys(("same", "another"), Exit.VIOLATION),
+    "none": Exit.CONFORMANT,
+    "inconclusive": Exit.INCONCLUSIVE,
+}
 """The exit code of a verdict; of several the gravest counts, 1 before 3."""
 
 
@@ -108,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
             continue
         except ValueError as error:
             print_out(f"error    {error}")
-            worst = max(worst, 2)
+            worst = max(worst, Exit.USAGE)
             continue
         if options.as_pytest:
             if options.target:
@@ -131,10 +136,10 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
             record = replay(talk, trace.scenario, trace.clause)
     except UsageError as error:
         print_out(f"error    {name}: {error}")
-        return 2
+        return Exit.USAGE
     if record.skipped is not None:
         print_out(f"error    {name} declined: {clean(record.skipped)}")
-        return 2
+        return Exit.USAGE
     found = record.breach_of(trace.clause.id)
     if found is None:
         print_out(f"fixed    {name}")
@@ -142,7 +147,7 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     print_out(f"failing  {name}: {clean(found.breach.summary)}")
     if options.verbose:
         print_out("\n".join(_shown(trace, record)) + "\n")
-    return 1
+    return Exit.VIOLATION
 
 
 def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
@@ -177,7 +182,7 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
         played = play(run)
     except CannotHappenError as error:
         print_out(f"error    {name}: {error}")
-        return 2
+        return Exit.USAGE
     if played.sentence is None:
         print_out(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
         return 0
@@ -185,7 +190,7 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
     print_out(f"failing  {name}: {clean(played.sentence)}{early}")
     if verbose:
         print_out("\n".join(["", *run_lines(run), ""]))
-    return 1
+    return Exit.VIOLATION
 
 
 # -- on real clients -----------------------------------------------------------------------------------
@@ -200,7 +205,7 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     for path in paths:
         with usage_errors(ValueError):
             codes.append(_on_client(runs.load(path), profile, options))
-    return next((code for code in (1, 3) if code in codes), 0)
+    return next((code for code in (Exit.VIOLATION, Exit.INCONCLUSIVE) if code in codes), Exit.CONFORMANT)
 
 
 def profile_of(name: str) -> ClientProfile:

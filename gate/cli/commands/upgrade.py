@@ -20,6 +20,7 @@ from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.releases import faults, releases
 from rebalance.gate.cli.shared.reports import Reports
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
@@ -64,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
     answer(options, lambda: document, lambda: "\n".join(_lines(outcomes, saved, paths, options)))
     verdicts = [outcome.verdict for outcome in outcomes]
     # Without --path the question is whether there is a safe way.
-    code = 0 if UpgradeVerdict.SAFE in verdicts else 3 if UpgradeVerdict.UNKNOWN in verdicts else 1
+    unknown = Exit.INCONCLUSIVE if UpgradeVerdict.UNKNOWN in verdicts else Exit.VIOLATION
+    code = Exit.CONFORMANT if UpgradeVerdict.SAFE in verdicts else unknown
     own = {"json": lambda: json_text(document) + "\n"}
     reports.finish(lambda: ci_reports.upgraded(outcomes, saved, paths, code), own, noted=True)
     return code

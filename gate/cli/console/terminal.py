@@ -11,11 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-EXITS = (
-    "exit codes: 0 conformant, 1 violation (or a stale known failure), 2 usage or target cannot start, "
-    "3 inconclusive, 4 internal error, 130 interrupted"
-)
-"""What ``rebalance.properties.verdict.Exit`` means."""
+from rebalance.properties.verdict import Exit
+
+EXIT_CODES = {
+    Exit.CONFORMANT: "conformant",
+    Exit.VIOLATION: "violation (or a stale known failure)",
+    Exit.USAGE: "usage or target cannot start",
+    Exit.INCONCLUSIVE: "inconclusive",
+    Exit.INTERNAL: "internal error",
+    Exit.INTERRUPTED: "interrupted",
+}
+"""What they mean in every command; ``rebalance --help`` says it."""
 ROOT = Path(".rebalance")
 """Where everything is saved that is saved."""
 
