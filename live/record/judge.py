@@ -282,11 +282,7 @@ def at_rest(made: OwnershipHistory, rests: Iterable[QuiescencePoint]) -> Iterato
         if rest.agreed and missing:
             detail = _stranded(made, rest, missing)
             yield CheckFinding(
-                check="stranded",
-                began=rest.at,
-                consumers=rest.live,
-                detail=detail,
-                partition=missing[0],
+                check="stranded", began=rest.at, consumers=rest.live, detail=detail, partition=missing[0]
             )
         else:
             yield CheckFinding(

@@ -208,17 +208,17 @@ class ReplayClient:
             raise WentAnotherWay(f"{self.name} has no {api} under way")
         self.proxy.reply(frame, fields)
 
+    def _wait(self, true: Callable[[], bool], what: str, seconds: float) -> None:
+        """Wait until ``true``, asked again after each message. Raises ProxyTimeout."""
+        self.proxy.wait(lambda: True if true() else None, f"{self.name}'s {what}", seconds)
+
     def goes_on(self) -> None:
-        """Wait until it has polled after what it did last: two heartbeats, or its next JoinGroup, tell."""
-        beats = self.proxy.count("Heartbeat", self.name)
+        """Wait until it has polled after what it did last: two heartbeats, or its next JoinGroup, show that."""
+        enough = self.proxy.count("Heartbeat", self.name) + 2
         with contextlib.suppress(ProxyTimeout):
-            self.proxy.wait(
-                lambda: (
-                    True
-                    if self.proxy.count("Heartbeat", self.name) > beats + 1 or self.asks_to_join
-                    else None
-                ),
-                f"{self.name}'s heartbeats",
+            self._wait(
+                lambda: self.proxy.count("Heartbeat", self.name) >= enough or self.asks_to_join,
+                "heartbeats",
                 self.patience,
             )
 
@@ -230,13 +230,12 @@ class ReplayClient:
     def rejoins(self) -> bool:
         """Whether a JoinGroup comes that nothing was done with yet; it stays for its step."""
         with contextlib.suppress(ProxyTimeout):
-            self.proxy.wait(
-                lambda: True if self.asks_to_join else None,
-                f"{self.name}'s JoinGroup",
-                self.patience,
-            )
-            return True
-        return False
+            self._wait(lambda: self.asks_to_join, "JoinGroup", self.patience)
+        return self.asks_to_join
+
+    def leaves(self, before: int, seconds: float) -> None:
+        """Wait for a LeaveGroup besides those ``before``. Raises ProxyTimeout."""
+        self._wait(lambda: self.proxy.count("LeaveGroup", self.name) > before, "LeaveGroup", seconds)
 
     # -- what it shows -----------------------------------------------------------------------------------
 
@@ -275,14 +274,6 @@ class ReplayClient:
             reset=resets or lost,
             keeps_id=keeps,
             rejoin=frame is not None,
-        )
-
-    def leaves(self, before: int, seconds: float) -> None:
-        """Wait for a LeaveGroup besides those ``before``. Raises ProxyTimeout."""
-        self.proxy.wait(
-            lambda: True if self.proxy.count("LeaveGroup", self.name) > before else None,
-            f"{self.name}'s LeaveGroup",
-            seconds,
         )
 
     def let_go(self) -> None:
