@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -77,17 +77,10 @@ class Checkpoint:
 
     def save(self, snapshot: Snapshot, fingerprint: str) -> None:
         """Write ``snapshot``; a file that is there is replaced when the new one is whole."""
-        whole = Snapshot(
-            values=snapshot.known(),
-            sizes=snapshot.sizes,
-            levels=snapshot.levels,
-            tally=snapshot.tally,
-            cpu=snapshot.cpu,
-        )
         beside = self.path.with_name(self.path.name + ".part")
         with beside.open("wb") as file:
             pickle.dump((VERSION, fingerprint), file, protocol=5)
-            pickle.dump(whole, file, protocol=5)
+            pickle.dump(replace(snapshot, values=snapshot.known()), file, protocol=5)
         beside.replace(self.path)
 
     def load(self, fingerprint: str) -> Snapshot | None:

@@ -58,10 +58,10 @@ class Count(NamedTuple):
 
     clause: str
     most: int
-    reached: int | None
-    trace: ModelTrace | None
-    faulty: int
-    lasso: Lasso | None
+    reached: int | None = None
+    trace: ModelTrace | None = None
+    faulty: int = 0
+    lasso: Lasso | None = None
     fair: bool = False
 
     @property
@@ -173,15 +173,7 @@ def counts(
     if forever.any():
         where = np.isin(part, part[graph.source[forever]])
         lasso, fair = _for_ever(machine, search, graph, counting, where, effort)
-        return Count(
-            clause=rule.clause,
-            most=rule.most,
-            reached=None,
-            trace=None,
-            faulty=len(lasso.stem),
-            lasso=lasso,
-            fair=fair,
-        )
+        return Count(clause=rule.clause, most=rule.most, lasso=lasso, fair=fair)
     best = _heaviest(part, graph, counting)[part]
     start = int(np.argmax(best))
     trace = next(search.traces_to(start))
@@ -189,14 +181,8 @@ def counts(
     if sum(map(rule.counts, events)) != best[start]:
         raise ValueError(f"{rule.clause} counts steps by their choice; only action and member are known here")
     whole = ModelTrace(trace.initial, trace.events + events)
-    return Count(
-        clause=rule.clause,
-        most=rule.most,
-        reached=int(best[start]),
-        trace=whole,
-        faulty=len(trace.events),
-        lasso=None,
-    )
+    reached, faulty = int(best[start]), len(trace.events)
+    return Count(clause=rule.clause, most=rule.most, reached=reached, trace=whole, faulty=faulty)
 
 
 def _for_ever(

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rebalance.model.bugs import catalogue
-from rebalance.model.bugs.releases import CURRENT, parse
 
 Where = Literal["member", "leader", "coordinator"]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One named decision: who makes it, and what is done (of ``faithful`` ones: how it behaves)."""
+    """One named decision: who makes it, and what is done."""
 
     id: str
     where: Where
@@ -36,213 +35,120 @@ class Decision:
         """The releases that have it, in the form of ``rebalance.model.bugs.releases``."""
         return catalogue.shipped(self.id)
 
-    @property
-    def faithful(self) -> bool:
-        """Whether the current release of Apache Kafka, client or broker, behaves so."""
-        releases = parse(self.shipped)
-        return any(releases.includes(product, CURRENT) for product in ("Java", "broker"))
 
+_SENTENCES: dict[Where, dict[str, str]] = {
+    "member": {
+        # -- what it claims and under which generation --
+        "claims_always_empty": "JoinGroup claims nothing, whatever is owned",
+        "keep_owned_on_sync_rip":
+            "partitions kept through a refused SyncGroup are claimed under the generation just joined, not "
+            "the one that assigned them",
+        "unsorted_metadata": "equal claims are written in another order at each join",
+        # -- when its membership ends --
+        "prepare_not_repeated_after_reset":
+            "expelled by an answer to JoinGroup or SyncGroup, it loses nothing and claims the old partitions",
+        "prepare_once_per_rebalance":
+            "it prepares once per rebalance: whatever expels it before the join completes, it loses nothing",
+        "clear_member_id_on_illegal_generation":
+            "ILLEGAL_GENERATION makes it forget its member id, which stays in the group",
+        "reset_on_sync_rip": "REBALANCE_IN_PROGRESS from SyncGroup resets its membership",
+        "reset_on_retriable":
+            "an error of JoinGroup or SyncGroup that a retry would cure resets its membership",
+        "no_sent_generation_check": "a late error for an older generation resets the new one",
+        "late_commit_resets":
+            "an error for a commit of an old generation resets the new one, unless JoinGroup is unanswered",
+        "commit_illegal_generation_always_lost":
+            "a commit refused with ILLEGAL_GENERATION resets its membership, even while it waits for "
+            "JoinGroup",
+        "commit_error_no_rejoin":
+            "a commit refused because the membership has ended changes nothing; it goes on reading",
+        "no_rejoin_after_illegal_generation": "after ILLEGAL_GENERATION it does not join again",
+        "join_rip_fatal": "REBALANCE_IN_PROGRESS from JoinGroup ends the consumer",
+        "static_forgets_id":
+            "a static member forgets its id on unsubscribe and on a late poll, though it does not leave",
+        # -- when and whether it rejoins --
+        "rejoin_flag_not_latched":
+            "a rejoin that changed metadata called for is dropped when the change goes away",
+        "joinfuture_not_cleared":
+            "reset between the answer to SyncGroup and the callbacks, it waits for that old join for ever",
+        "no_rejoin_after_revoke":
+            "partitions revoked after an assignment are not followed by another rebalance",
+        "protocol_flag_inconsistent":
+            "it revokes by the protocol of its list and rejoins by the selected one, which may differ",
+        "no_revoke_on_protocol_downgrade":
+            "when the group falls back to EAGER, it keeps what it owned before the join",
+        "leave_on_empty_assignment": "assigned nothing, it stops taking part in the group",
+        "no_leave_on_unsubscribe": "unsubscribe does not send LeaveGroup",
+        "assign_during_close_hangs": "an assignment that arrives during close is waited for",
+        "no_heartbeat_in_completing": "it sends no heartbeat between JoinGroup's answer and SyncGroup's",
+        # -- its listener --
+        "assign_before_revoke_cb": "it owns the new assignment before the listener hears of the old",
+        "skip_empty_assigned_cb": "onPartitionsAssigned is left out when nothing is added",
+        "assigned_cb_repeated": "kept partitions are announced again as newly assigned",
+        "lost_as_revoked": "partitions lost with the membership are announced as revoked",
+        "clear_before_leave_prepare": "on leaving, its partitions go before the listener is asked",
+        "abort_on_callback_exception":
+            "an exception of the listener skips the other callbacks and the new assignment",
+        "no_snapshot_before_callback":
+            "the join completes with whatever the generation is then, even if it was reset meanwhile",
+        "metadata_after_revoke": "while onPartitionsRevoked runs, group metadata shows the generation before",
+        # -- what it reads and commits --
+        "prepare_commit_never_done": "the commit before the join starts again at every poll, and never ends",
+        "fetch_while_pending_revocation": "partitions are read while the commit before their revocation runs",
+        "eager_revoke_keeps_last_assigned":
+            "an EAGER revocation does not empty what the next assignment is compared with",
+        "offset_fetch_not_resumed":
+            "a rebalance cancels the fetching of offsets, kept partitions stay unread",
+    },
+    "leader": {
+        "validate_raw_claims": "the assignment is checked against all claims, stale ones too, and rejected",
+        "leader_watches_own_topics": "it watches the topics of its own subscription only",
+    },
+    "coordinator": {
+        # -- what survives a failover --
+        "persist_selected_protocol_only":
+            "after a failover it knows each member's metadata for the selected protocol only",
+        "static_removal_not_persisted":
+            "a static id that was removed or replaced since the last append comes back with a failover, and "
+            "the process that has the new one is fenced",
+        "static_replace_drops_revocation":
+            "a static member that returns while it had something to revoke starts no rebalance, and nobody "
+            "gets what the old process held",
+        "static_replace_not_persisted": "a failover undoes the replacement of a static id",
+        "sync_load_error_raw":
+            "SyncGroup during load is answered with COORDINATOR_LOAD_IN_PROGRESS, which ends the client",
+        # -- static members --
+        "silent_static_claims_stale":
+            "a static member that is silent through the join phase claims what it sent last, not what it was "
+            "assigned since",
+        "pending_sync_evicts_static":
+            "a static member that is away is expelled one rebalance timeout after the join phase",
+        "evict_static_on_rebalance_timeout":
+            "static members that miss the join phase are expelled at its end",
+        "static_rejoin_ignores_subscription":
+            "a static member that returns to a stable group gets its old assignment, whatever it subscribes "
+            "to",
+        "static_leader_returns_as_follower":
+            "a static leader that returns is told its old id as the leader's; decided by broker or client",
+        "static_replace_in_completing_no_rebalance":
+            "a static id is replaced while the leader assigns, and the new id is left without an assignment",
+        "static_replace_only_stable":
+            "a static id is replaced in a stable group only; before that both instances are members",
+        # -- members that do not come --
+        "new_member_never_expires": "a member that vanished during its first join stays for ever",
+        "no_pending_sync_expiry": "members that heartbeat but never sync are waited for",
+        "ghost_on_retry": "each JoinGroup without an id that is sent again makes another member",
+        "pending_blocks_join": "ids handed out and never used keep the join phase open",
+        "rebalance_timeout_zero": "the join phase ends at once, without the members that have yet to join",
+        "max_size_counts_members": "group.max.size is compared with the wrong count of members",
+    },
+}  # fmt: skip
 
-_TABLE = (
-    # -- member: what it claims and under which generation --
-    Decision("claims_always_empty", "member", "JoinGroup claims nothing, whatever is owned"),
-    Decision(
-        "keep_owned_on_sync_rip", "member",
-        "partitions kept through a refused SyncGroup are claimed under the generation just joined, "
-        "not the one that assigned them",
-    ),
-    Decision("unsorted_metadata", "member", "equal claims are written in another order at each join"),
-    # -- member: when its membership ends --
-    Decision(
-        "prepare_not_repeated_after_reset", "member",
-        "expelled by an answer to JoinGroup or SyncGroup, it loses nothing and claims the old partitions",
-    ),
-    Decision(
-        "prepare_once_per_rebalance", "member",
-        "it prepares once per rebalance: whatever expels it before the join completes, it loses nothing",
-    ),
-    Decision(
-        "clear_member_id_on_illegal_generation", "member",
-        "ILLEGAL_GENERATION makes it forget its member id, which stays in the group",
-    ),
-    Decision("reset_on_sync_rip", "member", "REBALANCE_IN_PROGRESS from SyncGroup resets its membership"),
-    Decision(
-        "reset_on_retriable", "member",
-        "an error of JoinGroup or SyncGroup that a retry would cure resets its membership",
-    ),
-    Decision(
-        "no_sent_generation_check", "member", "a late error for an older generation resets the new one"
-    ),
-    Decision(
-        "late_commit_resets", "member",
-        "an error for a commit of an old generation resets the new one, unless JoinGroup is unanswered",
-    ),
-    Decision(
-        "commit_illegal_generation_always_lost", "member",
-        "a commit refused with ILLEGAL_GENERATION resets its membership, even while it waits for JoinGroup",
-    ),
-    Decision(
-        "commit_error_no_rejoin", "member",
-        "a commit refused because the membership has ended changes nothing; it goes on reading",
-    ),
-    Decision(
-        "no_rejoin_after_illegal_generation", "member", "after ILLEGAL_GENERATION it does not join again"
-    ),
-    Decision("join_rip_fatal", "member", "REBALANCE_IN_PROGRESS from JoinGroup ends the consumer"),
-    Decision(
-        "static_forgets_id", "member",
-        "a static member forgets its id on unsubscribe and on a late poll, though it does not leave",
-    ),
-    # -- member: when and whether it rejoins --
-    Decision(
-        "rejoin_flag_not_latched", "member",
-        "a rejoin that changed metadata called for is dropped when the change goes away",
-    ),
-    Decision(
-        "joinfuture_not_cleared", "member",
-        "reset between the answer to SyncGroup and the callbacks, it waits for that old join for ever",
-    ),
-    Decision(
-        "no_rejoin_after_revoke", "member",
-        "partitions revoked after an assignment are not followed by another rebalance",
-    ),
-    Decision(
-        "protocol_flag_inconsistent", "member",
-        "it revokes by the protocol of its list and rejoins by the selected one, which may differ",
-    ),
-    Decision(
-        "no_revoke_on_protocol_downgrade", "member",
-        "when the group falls back to EAGER, it keeps what it owned before the join",
-    ),
-    Decision("leave_on_empty_assignment", "member", "assigned nothing, it stops taking part in the group"),
-    Decision("no_leave_on_unsubscribe", "member", "unsubscribe does not send LeaveGroup"),
-    Decision("assign_during_close_hangs", "member", "an assignment that arrives during close is waited for"),
-    Decision(
-        "no_heartbeat_in_completing", "member",
-        "it sends no heartbeat between JoinGroup's answer and SyncGroup's",
-    ),
-    # -- member: its listener --
-    Decision(
-        "assign_before_revoke_cb", "member",
-        "it owns the new assignment before the listener hears of the old",
-    ),
-    Decision("skip_empty_assigned_cb", "member", "onPartitionsAssigned is left out when nothing is added"),
-    Decision("assigned_cb_repeated", "member", "kept partitions are announced again as newly assigned"),
-    Decision("lost_as_revoked", "member", "partitions lost with the membership are announced as revoked"),
-    Decision(
-        "clear_before_leave_prepare", "member",
-        "on leaving, its partitions go before the listener is asked",
-    ),
-    Decision(
-        "abort_on_callback_exception", "member",
-        "an exception of the listener skips the other callbacks and the new assignment",
-    ),
-    Decision(
-        "no_snapshot_before_callback", "member",
-        "the join completes with whatever the generation is then, even if it was reset meanwhile",
-    ),
-    Decision(
-        "metadata_after_revoke", "member",
-        "while onPartitionsRevoked runs, group metadata shows the generation before",
-    ),
-    # -- member: what it reads and commits --
-    Decision(
-        "prepare_commit_never_done", "member",
-        "the commit before the join starts again at every poll, and never ends",
-    ),
-    Decision(
-        "fetch_while_pending_revocation", "member",
-        "partitions are read while the commit before their revocation runs",
-    ),
-    Decision(
-        "eager_revoke_keeps_last_assigned", "member",
-        "an EAGER revocation does not empty what the next assignment is compared with",
-    ),
-    Decision(
-        "offset_fetch_not_resumed", "member",
-        "a rebalance cancels the fetching of offsets, kept partitions stay unread",
-    ),
-    # -- leader --
-    Decision(
-        "validate_raw_claims", "leader",
-        "the assignment is checked against all claims, stale ones too, and rejected",
-    ),
-    Decision("leader_watches_own_topics", "leader", "it watches the topics of its own subscription only"),
-    # -- coordinator: what survives a failover --
-    Decision(
-        "persist_selected_protocol_only", "coordinator",
-        "after a failover it knows each member's metadata for the selected protocol only",
-    ),
-    Decision(
-        "static_removal_not_persisted", "coordinator",
-        "a static id that was removed or replaced since the last append comes back with a failover, and the "
-        "process that has the new one is fenced",
-    ),
-    Decision(
-        "static_replace_drops_revocation", "coordinator",
-        "a static member that returns while it had something to revoke starts no rebalance, and nobody gets "
-        "what the old process held",
-    ),
-    Decision(
-        "static_replace_not_persisted", "coordinator",
-        "a failover undoes the replacement of a static id",
-    ),
-    Decision(
-        "sync_load_error_raw", "coordinator",
-        "SyncGroup during load is answered with COORDINATOR_LOAD_IN_PROGRESS, which ends the client",
-    ),
-    # -- coordinator: static members --
-    Decision(
-        "silent_static_claims_stale", "coordinator",
-        "a static member that is silent through the join phase claims what it sent last, not what it was "
-        "assigned since",
-    ),
-    Decision(
-        "pending_sync_evicts_static", "coordinator",
-        "a static member that is away is expelled one rebalance timeout after the join phase",
-    ),
-    Decision(
-        "evict_static_on_rebalance_timeout", "coordinator",
-        "static members that miss the join phase are expelled at its end",
-    ),
-    Decision(
-        "static_rejoin_ignores_subscription", "coordinator",
-        "a static member that returns to a stable group gets its old assignment, whatever it subscribes to",
-    ),
-    Decision(
-        "static_leader_returns_as_follower", "coordinator",
-        "a static leader that returns is told its old id as the leader's; decided by broker or client",
-    ),
-    Decision(
-        "static_replace_in_completing_no_rebalance", "coordinator",
-        "a static id is replaced while the leader assigns, and the new id is left without an assignment",
-    ),
-    Decision(
-        "static_replace_only_stable", "coordinator",
-        "a static id is replaced in a stable group only; before that both instances are members",
-    ),
-    # -- coordinator: members that do not come --
-    Decision(
-        "new_member_never_expires", "coordinator",
-        "a member that vanished during its first join stays for ever",
-    ),
-    Decision("no_pending_sync_expiry", "coordinator", "members that heartbeat but never sync are waited for"),
-    Decision(
-        "ghost_on_retry", "coordinator",
-        "each JoinGroup without an id that is sent again makes another member",
-    ),
-    Decision("pending_blocks_join", "coordinator", "ids handed out and never used keep the join phase open"),
-    Decision(
-        "rebalance_timeout_zero", "coordinator",
-        "the join phase ends at once, without the members that have yet to join",
-    ),
-    Decision(
-        "max_size_counts_members", "coordinator",
-        "group.max.size is compared with the wrong count of members",
-    ),
-)  # fmt: skip
-
-DECISIONS: dict[str, Decision] = {decision.id: decision for decision in _TABLE}
+DECISIONS: dict[str, Decision] = {
+    id_: Decision(id_, where, sentence)
+    for where, sentences in _SENTENCES.items()
+    for id_, sentence in sentences.items()
+}
 """All decisions by id, grouped by who makes them."""
 
 NOT_EXPRESSED: dict[str, str] = {

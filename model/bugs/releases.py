@@ -14,7 +14,7 @@ ends several ranges: fixed in 2.7.2, 2.8.1 and 3.0.0 is ``to 2.7.1, 2.8.0``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,14 +25,6 @@ CURRENT: Version = (4, 0, 0)
 """The Apache Kafka that counts as current: what was read is 4.0.0-SNAPSHOT, commit 1eb7644349cb."""
 
 _VERSION = r"(\d+(?:\.\d+)+)"
-_FORMS = (
-    ("single", re.compile(_VERSION)),
-    ("closed", re.compile(f"{_VERSION} to {_VERSION}")),
-    ("to", re.compile(f"to {_VERSION}")),
-    ("before", re.compile(f"before {_VERSION}")),
-    ("since", re.compile(f"since {_VERSION}")),
-    ("unreleased", re.compile(rf"{_VERSION} in development")),
-)
 _PRODUCT = re.compile(r"(?!(?:to|before|since|never)\b)([A-Za-z][\w-]*)(?: (.+))?")
 
 
@@ -122,24 +114,15 @@ def parse(text: str) -> Releases:
 
 
 def _spans(product: str, part: str) -> list[Span]:
-    for form, pattern in _FORMS:
-        found = pattern.fullmatch(part)
-        if not found:
-            continue
-        bounds = [version(bound) for bound in found.groups()]
-        match form:
-            case "unreleased":
-                return []
-            case "since":
-                return [Span(product, bounds[0])]
-            case "before":
-                return [Span(product, (), bounds[0])]
-            case "to":
-                return [Span(product, (), _after(bounds[0]))]
-            case _:
-                if bounds[-1] < bounds[0]:
-                    raise ValueError(f"{part!r} ends before it begins")
-                return [Span(product, bounds[0], _after(bounds[-1]))]
+    for pattern, span in _FORMS:
+        found = re.fullmatch(pattern, part)
+        if found:
+            first, end = span(*map(version, found.groups()))
+            if end is not None and end <= first:
+                raise ValueError(f"{part!r} ends before it begins")
+            return [Span(product, first, end)]
+    if re.fullmatch(rf"{_VERSION} in development", part):
+        return []
     raise ValueError(
         f"{part!r} is no range: write 'A to B', 'to B', 'before B', 'since A', 'A' or 'A in development'"
     )
@@ -148,3 +131,13 @@ def _spans(product: str, part: str) -> list[Span]:
 def _after(release: Version) -> Version:
     """The smallest tuple above ``release``, so that a range that includes its end is half open too."""
     return (*release, 0)
+
+
+_FORMS: tuple[tuple[str, Callable[..., tuple[Version, Version | None]]], ...] = (
+    (_VERSION, lambda one: (one, _after(one))),
+    (f"{_VERSION} to {_VERSION}", lambda first, last: (first, _after(last))),
+    (f"to {_VERSION}", lambda last: ((), _after(last))),
+    (f"before {_VERSION}", lambda end: ((), end)),
+    (f"since {_VERSION}", lambda first: (first, None)),
+)
+"""What a range looks like, and from which release to before which it goes."""

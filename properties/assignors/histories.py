@@ -33,7 +33,7 @@ from rebalance.properties.assignors.calls import (
     StatedClaim,
     UserDataQuestion,
 )
-from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
+from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach, Clause, History, Scope
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -46,8 +46,6 @@ from rebalance.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
-
-EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
@@ -102,8 +100,8 @@ class PlayedHistory:
 
     scenario: Scenario
     calls: tuple[AssignorCall, ...]
-    found: tuple[Found, ...]
-    witnesses: frozenset[str]
+    found: tuple[Found, ...] = ()
+    witnesses: frozenset[str] = frozenset()
     skipped: str | None = None
     """Why the target declined, if it did; such a scenario judges nothing."""
     questions: int = 0
@@ -181,21 +179,15 @@ def play(
     except _NoAnswer as stop:
         failure = stop.failure
         judge.witnesses.add(f"no answer: {failure.kind}")
-        if failure.kind is FailureKind.SKIPPED:
-            return PlayedHistory(
-                scenario=scenario,
-                calls=tuple(calls),
-                found=(),
-                witnesses=frozenset(),
-                skipped=failure.message,
-                questions=judge.questions,
-            )
+    if failure is not None and failure.kind is FailureKind.SKIPPED:
+        return PlayedHistory(
+            scenario=scenario, calls=tuple(calls), skipped=failure.message, questions=judge.questions
+        )
     return PlayedHistory(
         scenario=scenario,
         calls=tuple(calls),
         found=tuple(judge.found.values()),
         witnesses=frozenset(judge.witnesses),
-        skipped=None,
         questions=judge.questions,
         claims=judge.claims,
         failure=failure,
