@@ -213,7 +213,7 @@ class ReplayClient:
         self.proxy.wait(lambda: True if true() else None, f"{self.name}'s {what}", seconds)
 
     def goes_on(self) -> None:
-        """Wait until it has polled after what it did last: two heartbeats, or its next JoinGroup, show that."""
+        """Wait until it has polled after what it did last: two heartbeats, or its next JoinGroup, tell."""
         enough = self.proxy.count("Heartbeat", self.name) + 2
         with contextlib.suppress(ProxyTimeout):
             self._wait(
