@@ -88,7 +88,7 @@ CIRCLES: list[set[str]] = []
 
 LARGEST, MOST_FLAT = 500, 15
 
-TABLES = {"model.bugs.catalogue", "specs.necessity.necessity"}
+TABLES = {"specs.necessity.necessity"}
 """Modules that are a table and little else, whatever their length."""
 
 LONG: set[str] = set()
