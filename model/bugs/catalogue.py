@@ -65,7 +65,10 @@ class Entry:
 
 
 def _entry(row: dict[str, Any]) -> Entry:
-    return Entry(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+    fields: dict[str, Any] = {
+        k: tuple(value) if isinstance(value, list) else value for k, value in row.items()
+    }
+    return Entry(**fields)
 
 
 _TABLE = tuple(map(_entry, tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]))
