@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from rebalance.live.conformance.clients import aiokafka
-from rebalance.live.conformance.clients.every import UNHEARD
+from rebalance.live.conformance.clients.every import BEFORE_JOIN, UNHEARD
 from rebalance.live.conformance.clients.table import BY_ID
 from rebalance.live.conformance.listing import ConsumerSlot
 from rebalance.live.conformance.log import LogLine, RecordedLog, seconds_of
@@ -39,6 +38,10 @@ def absences_of(recorded: RecordedLog, owners: Mapping[str, Sequence[int]]) -> A
     events it came, and it may have happened at any time between.
     """
     made = Absences()
+    unseen = {
+        what: (*actions, *(one.id for one in BY_ID.values() if one.timed == what))
+        for what, actions in _UNSEEN.items()
+    }
     logged = {line.event for line in recorded.lines}
     lives: dict[str, int] = {}
     began: dict[tuple[str, int], float] = {}
@@ -51,28 +54,22 @@ def absences_of(recorded: RecordedLog, owners: Mapping[str, Sequence[int]]) -> A
             continue
         lives[name] = lives.get(name, 0) + (does == "start")
         slot = owners[name][min(max(0, lives[name] - 1), len(owners[name]) - 1)]
-        if does in _UNSEEN:
+        if does in unseen:
             began[does, slot] = earliest
         for what in _ENDS.get(does, ()):
             if (what, slot) in began:
-                made.may(_UNSEEN[what], slot, (began.pop((what, slot)), latest))
+                made.may(unseen[what], slot, (began.pop((what, slot)), latest))
         if does not in ("stop", "cont") or "paused" in logged:
             continue
         if earliest < latest:
             untimed.add(slot)
             made.may(("pause", "resume"), slot, (earliest, latest))
         else:
-            kind = "paused" if does == "stop" else "resumed"
-            stops.append(
-                (
-                    slot,
-                    LogLine(
-                        number=0, at=earliest, event=kind, consumer=name, detail=f"step {number} of run.json"
-                    ),
-                )
-            )
+            kind, detail = "paused" if does == "stop" else "resumed", f"step {number} of run.json"
+            line = LogLine(number=0, at=earliest, event=kind, consumer=name, detail=detail)
+            stops.append((slot, line))
     for (what, slot), start in began.items():
-        made.may(_UNSEEN[what], slot, (start, inf))
+        made.may(unseen[what], slot, (start, inf))
     for slot, line in stops:
         if slot in untimed:
             made.may(("pause", "resume"), slot, (line.at, line.at))
@@ -86,13 +83,15 @@ def between(slots: Sequence[ConsumerSlot], events: Sequence[Observed]) -> dict[U
     spans: dict[UnloggedAction, Spans] = {}
     last: dict[int, Observed] = {}
     for event in events:
-        before = last.get(event.who)
+        before, found = last.get(event.who), dict[str, tuple[float, float]]()
         if event.kind == "killed" and before is not None:
-            name = "is killed before it joins" if before.kind in CALLBACKS else UNHEARD
-            spans[name, event.who] = (*spans.get((name, event.who), ()), (before.at, event.at))
-        if event.kind == "subscribed" and slots[event.who].client is aiokafka.TRAITS:
-            name = "takes its subscription"
-            spans[name, event.who] = (*spans.get((name, event.who), ()), (event.at, event.at + NOTICED))
+            found[BEFORE_JOIN if before.kind in CALLBACKS else UNHEARD] = before.at, event.at
+        if event.kind == "subscribed":
+            for deviation in slots[event.who].client.deviations:
+                if deviation.after_subscribe:
+                    found[deviation.id] = event.at, event.at + deviation.after_subscribe
+        for name, span in found.items():
+            spans[name, event.who] = (*spans.get((name, event.who), ()), span)
         last[event.who] = event
     return spans
 
@@ -100,14 +99,11 @@ def between(slots: Sequence[ConsumerSlot], events: Sequence[Observed]) -> dict[U
 AFTERWARDS = 5.0
 """Seconds after a consumer goes on in which it may act as if it had not been away."""
 
-NOTICED = 0.05
-"""Seconds after which aiokafka has noticed ``subscribe()``."""
-
 _UNSEEN = {
-    "pause": ("max poll", "callback late", "slow member", "prepares and waits", "keeps what it left"),
-    "stop": ("join late", "sync late", "times out by itself"),
+    "pause": ("max poll", "callback late", "slow member"),
+    "stop": ("join late", "sync late"),
 }
-"""Step of a run -> what may happen to its member from then on until it goes on."""
+"""Step of a run -> what may happen to its member from then on until it goes on, beside its deviations."""
 _ENDS = {"resume": ("pause",), "cont": ("stop",), "close": ("pause", "stop"), "kill": ("pause", "stop")}
 
 

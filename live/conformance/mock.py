@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rebalance.model.machine import Action, Machine, Outcome, Value
+from rebalance.model.machine import NOBODY, Action, Machine, Outcome, Value
 from rebalance.model.protocol.coordinator import join_phase_ends
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
@@ -53,21 +53,20 @@ def mock(setup: Setup, findings: bool = True) -> Machine:
             came = (*several[:n], several[n]._replace(joined=True), *several[n + 1 :])
             yield from ends(group, *rest[:slot], came, *rest[slot + 1 :])
 
-    changed: dict[str, Callable[[Action], Callable[..., Iterator[Outcome]]]] = {
-        "join phase ends": lambda _: ends
-    }
-    changed |= dict.fromkeys(("receive join", "sync request"), _refusing)
-    actions = tuple(
-        action._replace(run=changed[action.name](action), when=()) if action.name in changed else action
-        for action in built.actions
-        if action.name != "rebalance timeout"
-    )
-    unheard = [
-        action._replace(name=ENDS_UNHEARD, run=ends_unheard)
-        for action in actions
-        if action.name == "join phase ends"
-    ]
-    return replace(built, actions=(*actions, *(unheard if findings else ())))
+    def mocked(action: Action) -> Iterator[Action]:
+        match action.name:
+            case "join phase ends":
+                yield action._replace(run=ends, when=())
+            case "receive join" | "sync request":
+                yield action._replace(run=_refusing(action), when=())
+            case "rebalance timeout":
+                pass
+            case _:
+                yield action
+
+    actions = [changed for action in built.actions for changed in mocked(action)]
+    unheard = built.by_name["join phase ends", NOBODY]._replace(name=ENDS_UNHEARD, run=ends_unheard, when=())
+    return replace(built, actions=(*actions, *([unheard] if findings else [])))
 
 
 def _refusing(action: Action) -> Callable[..., Iterator[Outcome]]:

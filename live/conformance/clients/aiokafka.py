@@ -37,6 +37,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         sentence="subscribe() is noticed by the task that joins some milliseconds later",
         evidence="group_coordinator.py, __coordination_routine is a task of its own",
         parts=("member", NEXT), run=_notices,
+        after_subscribe=0.05,
     ),
     Deviation(
         id="prepares and waits", client=AIOKAFKA, benign=True,
@@ -45,7 +46,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         evidence="group_coordinator.py, ensure_active_group: returns after _on_join_prepare while the "
         "fetcher is idle for longer than max_poll_interval_ms",
         parts=("member", "wire"), run=prepares,
-        timed=True,
+        timed="pause",
     ),
     Deviation(
         id="discards an answer", client=AIOKAFKA, benign=True,

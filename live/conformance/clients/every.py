@@ -11,7 +11,7 @@ from rebalance.model.protocol.member import wants_to_join
 from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import Member, Wire
 
-UNHEARD = "joins unheard"
+UNHEARD, BEFORE_JOIN = "joins unheard", "is killed before it joins"
 
 
 def prepares(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
@@ -41,18 +41,18 @@ def _stopped(seen: FindingContext) -> bool:
 
 DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
-        id="is killed before it joins", benign=True,
+        id=BEFORE_JOIN, benign=True,
         sentence="a consumer is killed between the callback before a JoinGroup and the JoinGroup",
         evidence="any client; the model does both at once",
         parts=("member", "wire"), run=prepares,
-        timed=True,
+        timed="kill",
     ),
     Deviation(
         id=UNHEARD, benign=True,
         sentence="a consumer is killed before the line is written that tells of its last JoinGroup",
         evidence="any client: what a process has not written when it is killed is lost",
         parts=(), run=_unheard,
-        timed=True,
+        timed="kill",
     ),
 )  # fmt: skip
 

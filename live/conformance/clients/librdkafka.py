@@ -128,7 +128,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         evidence="its log: 'leaving group', then 'rebalance (COOPERATIVE) already in progress, skipping ... "
         "max.poll.interval.ms exceeded', and no callback for what is lost",
         parts=("member",), run=_keeps,
-        timed=True,
+        timed="pause",
     ),
     Deviation(
         id="joins with what it lost", client=LIBRDKAFKA, benign=False,
@@ -146,7 +146,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         evidence="its log: 'Consumer group session timed out (in join-state steady) after 8890 ms without a "
         "successful response from the group coordinator' right after SyncGroup",
         parts=("member",), run=_times_out,
-        timed=True,
+        timed="stop",
     ),
     Deviation(
         id="loses it late", client=LIBRDKAFKA, benign=False,

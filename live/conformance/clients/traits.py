@@ -37,8 +37,10 @@ class Deviation:
     run: Callable[..., Iterator[Outcome]]
     client: str = ""
     """Its name, "" for what all have."""
-    timed: bool = False
-    """Only where a recording says when: no polls, a stop, a kill."""
+    timed: str = ""
+    """What is done to the consumer (``pause``, ``stop``, ``kill``) when alone it happens; "": at any time."""
+    after_subscribe: float = 0.0
+    """Seconds after ``subscribe()`` in which alone it happens; 0: at any time."""
     silent: float = 0.0
     """Seconds after it in which the consumer tells nothing."""
 
