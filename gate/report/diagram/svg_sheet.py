@@ -6,6 +6,8 @@ import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 
 from rebalance.gate.cli.console.text import clean, columns, fold, listed, shorten
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram, OwnershipState
@@ -22,30 +24,6 @@ NAME = 22
 SIDE = 14
 TEXT, SMALL, TITLE = 12, 10, 15
 
-_STYLE = """
-ID{--ink:#1b1f24;--dim:#59636e;--line:#aab2bb;--paper:#fff;--band:#eef2f6;--own:#2f6690;--on:#fff;
---bug:#c1121f;--veil:#c1121f;--warn:#9a5b00}
-@media (prefers-color-scheme:dark){ID{--ink:#e6edf3;--dim:#9aa4af;--line:#5b6570;--paper:#12161b;
---band:#1c232b;--own:#7db7e8;--on:#0b1520;--bug:#ff7b72;--veil:#ff7b72;--warn:#e3a03c}}
-ID text{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",monospace;font-size:12px;
-fill:var(--ink)}
-ID .s{font-size:10px} ID .t{font-size:15px;font-weight:bold} ID .d{fill:var(--dim)} ID .b{font-weight:bold}
-ID .f{fill:var(--warn)} ID .r{fill:var(--bug);font-weight:bold} ID .on{fill:var(--on)}
-ID .h{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
-ID .paper{fill:var(--paper)} ID .band{fill:var(--band)} ID .veil{fill:var(--veil);opacity:.1}
-ID .g{stroke:var(--line);stroke-width:1;fill:none} ID .g2{stroke:var(--line);stroke-width:2;fill:none}
-ID .cut{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:2 3;fill:none}
-ID .gone{stroke:var(--dim);stroke-width:3;stroke-dasharray:6 4;fill:none}
-ID .m{stroke:var(--ink);stroke-width:1.2;fill:none} ID .a{stroke-dasharray:4 2.5} ID .dot{fill:var(--ink)}
-ID .x{stroke:var(--bug);stroke-width:2;fill:none}
-ID .owned{fill:var(--own)} ID .leaving{fill:var(--own);fill-opacity:.3;stroke:var(--own);stroke-width:1.5}
-ID .removed{fill:url(#NAME-dots);stroke:var(--warn);stroke-width:1.5;stroke-dasharray:5 3}
-ID .claim{fill:none;stroke:var(--dim);stroke-width:1.2;stroke-dasharray:3 3}
-ID .without{stroke:var(--line);stroke-width:1.5;stroke-dasharray:1 4} ID .nobody{stroke:var(--dim);
-stroke-width:2;stroke-dasharray:8 5} ID .hatch{fill:url(#NAME-hatch)}
-ID .frame{fill:none;stroke:var(--bug);stroke-width:2.5} ID .soft{fill:none;stroke:var(--warn);stroke-width:2;
-stroke-dasharray:4 3} ID .p{stroke:var(--bug);stroke-width:4} ID .q{fill:var(--warn)}
-"""
 
 BARS = {
     OwnershipState.OWNED: ("owned", "on"),
@@ -113,6 +91,12 @@ class LaneText:
     until: float = float(WIDTH)
 
 
+@cache
+def _style() -> str:
+    """The style sheet, with ``ID`` for the selector of the drawing and ``NAME`` for its prefix."""
+    return "\n" + resources.files(__package__).joinpath("svg.css").read_text("utf-8")
+
+
 class Sheet:
     """The drawing while it is made, from top to bottom; ``y`` is how far it is."""
 
@@ -122,7 +106,7 @@ class Sheet:
         self.root.set("aria-labelledby", f"{prefix}-title {prefix}-desc")
         ET.SubElement(self.root, "title", {"id": f"{prefix}-title"}).text = known(diagram.title)[:300]
         ET.SubElement(self.root, "desc", {"id": f"{prefix}-desc"}).text = description(diagram)
-        style = _STYLE.replace("ID", f"#{prefix}").replace("NAME", prefix)
+        style = _style().replace("ID", f"#{prefix}").replace("NAME", prefix)
         ET.SubElement(self.root, "style").text = style
         self._patterns()
         self.paper = self.rect(0, 0, WIDTH, 0, "paper") if standalone else None

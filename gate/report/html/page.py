@@ -9,6 +9,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib import resources
 from itertools import count as counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -244,11 +246,16 @@ def document(title: str, head: Markup, *sections: Markup, foot: object = "", con
         tag("title", title),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("style", Markup(STYLE)),
+        tag("style", Markup(_style())),
     )
     return (
         f"<!DOCTYPE html>\n{tag('html', tag('head', top), tag('body', Markup(_unique(inner))), lang='en')}\n"
     )
+
+
+@cache
+def _style() -> str:
+    return "\n" + resources.files(__package__).joinpath("page.css").read_text("utf-8")
 
 
 def _unique(body: str) -> str:
@@ -261,61 +268,3 @@ def _unique(body: str) -> str:
         return f'role=region aria-label="{label}{f" ({number})" if number > 1 else ""}"'
 
     return re.sub(r'role=region aria-label=("[^"]*"|[^\s>]+)', named, body)
-
-
-STYLE = """
-:root { color-scheme: light dark; --fg: #1b1f24; --dim: #59636e; --bg: #fff; --soft: #f6f8fa; --line: #d7dce1;
-  --link: #0550ae; --bad: #b3261e; --good: #1a7f37; --warn: #8a5a00; --info: #0550ae; --on: #fff;
-  --heat: 9 105 218; --red: 179 38 30 }
-@media (prefers-color-scheme: dark) { :root { --fg: #e6edf3; --dim: #9aa4ae; --bg: #0d1117; --soft: #161b22;
-  --line: #30363d; --link: #6cb6ff; --bad: #ff8a80; --good: #56d364; --warn: #e3b341; --info: #79c0ff;
-  --on: #0d1117; --heat: 56 139 253; --red: 248 81 73 } }
-* { box-sizing: border-box }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 0 auto; padding: 1.5rem 1rem 3rem;
-  color: var(--fg); background: var(--bg); overflow-wrap: anywhere }
-h1 { font-size: 1.4rem; line-height: 1.35; margin: .2rem 0 .8rem }
-h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; padding-top: .6rem; border-top: 1px solid var(--line) }
-h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem } h4 { font-size: 1rem; margin: 1.2rem 0 .3rem }
-p { margin: .4rem 0 } a { color: var(--link) } ul, ol { padding-left: 1.4rem; margin: .3rem 0 }
-h1 b, h3 b, td b { padding: .08em .5em; border-radius: .3em; color: var(--on); white-space: nowrap;
-  font-weight: 600; background: var(--info) }
-b.bad, b.violation, b.refuted { background: var(--bad) }
-b.good, b.conformant, b.proved { background: var(--good) }
-b.warn, b.inconclusive, b.unknown { background: var(--warn) }
-.good { color: var(--good) } .bad { color: var(--bad) } .warn { color: var(--warn) }
-.dim { color: var(--dim) }
-b.good, b.bad, b.warn { color: var(--on) }
-nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .8rem 0 0 }
-dl { display: grid; grid-template-columns: minmax(4rem, max-content) 1fr; gap: .15rem 1rem; margin: .6rem 0 }
-dt { color: var(--dim) } dd { margin: 0; min-width: 0 } dd ol, dd ul { margin: 0 }
-.lead { font-size: 1.05rem }
-article { border: 1px solid var(--line); border-left: 4px solid var(--bad); border-radius: .4rem;
-  padding: .2rem 1rem 1rem; margin: 1rem 0 } article.mild { border-left-color: var(--info) }
-article h3 { margin-top: .8rem }
-.scroll { overflow-x: auto; max-width: 100%; margin: .5rem 0 }
-:focus-visible { outline: 2px solid var(--link); outline-offset: 1px }
-table { border-collapse: collapse; min-width: 100%; font-size: .93rem; overflow-wrap: break-word }
-td, th { padding: .25rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
-th { font-weight: 600 } tbody th { font-weight: 400 } thead th { background: var(--soft) }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
-td ul { padding-left: 0; list-style: none; margin: 0 } tr.here > * { background: rgb(var(--red) / .12) }
-pre { font: 12px/1.35 ui-monospace, monospace; background: var(--soft); padding: .8rem; margin: 0;
-  width: max-content; min-width: 100%; overflow-wrap: normal }
-code { font: .88em ui-monospace, monospace } summary { cursor: pointer; padding: .15rem 0 }
-details { margin: .3rem 0 } figure { margin: .8rem 0 } figcaption { color: var(--dim); font-size: .9rem }
-figure svg { display: block; width: 100%; min-width: 56rem; height: auto }
-table.clauses td:nth-child(n+3) { white-space: nowrap } table.clauses code { font-size: .93em }
-table.heat { width: auto; min-width: 0; font-size: .85rem }
-table.heat td, table.heat thead th { text-align: center; padding: .2rem .3rem; min-width: 2.1rem;
-  border: 1px solid var(--bg); font-variant-numeric: tabular-nums; white-space: nowrap }
-table.heat thead th span { writing-mode: vertical-rl; transform: rotate(180deg); font-weight: 400 }
-table.heat thead th { vertical-align: bottom } table.heat tbody th { min-width: 9rem; max-width: 22rem }
-.h1 { background: rgb(var(--heat) / .1) } .h2 { background: rgb(var(--heat) / .2) }
-.h3 { background: rgb(var(--heat) / .3) } .h4 { background: rgb(var(--heat) / .4) }
-table.heat td.hx { background: rgb(var(--red) / .3); padding: .2rem .1rem } .h0 { color: var(--dim) }
-@media (max-width: 40rem) { table { min-width: 36rem }
-  article { padding: .2rem .6rem .8rem } td, th { padding: .2rem .4rem } }
-@media print { body { max-width: none; padding: 0 } nav { display: none } .scroll { overflow: visible }
-  article, figure, tr { break-inside: avoid } figure svg { min-width: 0 }
-  details:not([open]) { display: none } table { font-size: .8rem } }
-"""
