@@ -26,6 +26,7 @@ from rebalance.specs.protocol.vocabulary import (
     SYNC,
     SYNC_OK,
     SYNC_PARKED,
+    SYNC_REFUSED,
     SYNCING,
     UNKNOWN,
     UP,
@@ -39,7 +40,7 @@ from rebalance.specs.protocol.vocabulary import (
     of,
     static,
 )
-from rebalance.specs.protocol.wire import put, refuse_join, refuse_sync
+from rebalance.specs.protocol.wire import put, refuse
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 # -- words ---------------------------------------------------------------------------------------------
@@ -177,13 +178,13 @@ def static_replaced(s: State, t: After, c: Term, m: Term, n: Term) -> None:
 def join_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
     """UNKNOWN_MEMBER_ID."""
     t.when(s.wire(c) == JOIN, of(m) == c, s.names(m), Not(s.member(m)), Not(s.pending(m)))
-    refuse_join(s, t, c, UNKNOWN)
+    refuse(s, t, c, JOIN_REFUSED, UNKNOWN)
 
 
 def join_of_fenced(s: State, t: After, c: Term, m: Term) -> None:
     """FENCED_INSTANCE_ID."""
     t.when(s.wire(c) == JOIN, of(m) == c, s.names(m), Not(s.member(m)), static(c), has_record(s, c))
-    refuse_join(s, t, c, FATAL)
+    refuse(s, t, c, JOIN_REFUSED, FATAL)
 
 
 def join_inconsistent(s: State, t: After, c: Term) -> None:
@@ -191,20 +192,20 @@ def join_inconsistent(s: State, t: After, c: Term) -> None:
     t.when(Or(s.wire(c) == JOIN_NEW, s.wire(c) == JOIN), s.group != EMPTY)
     alone = Exists([M], And(s.member(M), Not(s.supports(M, A))))
     t.when(ForAll([A], Implies(s.sent_list(c, A), alone)))
-    refuse_join(s, t, c, FATAL)
+    refuse(s, t, c, JOIN_REFUSED, FATAL)
 
 
 def group_full(s: State, t: After, c: Term) -> None:
     """GROUP_MAX_SIZE_REACHED."""
     t.when(Or(s.wire(c) == JOIN_NEW, s.wire(c) == JOIN))
-    refuse_join(s, t, c, FATAL)
+    refuse(s, t, c, JOIN_REFUSED, FATAL)
 
 
 def append_fails(s: State, t: After, c: Term, m: Term) -> None:
     """The append to the log takes too long, and a JoinGroup is told to try again (KAFKA-10870)."""
     t.when(s.wire(c) == JOIN_PARKED, of(m) == c, s.names(m))
     t.joined[m] = False
-    refuse_join(s, t, c, IN_PROGRESS)
+    refuse(s, t, c, JOIN_REFUSED, IN_PROGRESS)
 
 
 # -- the end of the join phase -------------------------------------------------------------------------
@@ -280,13 +281,13 @@ def join_answered(s: State, t: After, c: Term, m: Term) -> None:
 def join_of_removed(s: State, t: After, c: Term, m: Term) -> None:
     """A parked JoinGroup whose member was removed: UNKNOWN_MEMBER_ID."""
     t.when(s.wire(c) == JOIN_PARKED, of(m) == c, s.names(m), Not(s.member(m)))
-    refuse_join(s, t, c, UNKNOWN)
+    refuse(s, t, c, JOIN_REFUSED, UNKNOWN)
 
 
 def join_of_replaced(s: State, t: After, c: Term, m: Term) -> None:
     """A parked JoinGroup whose instance has another id: FENCED_INSTANCE_ID."""
     t.when(s.wire(c) == JOIN_PARKED, of(m) == c, s.names(m), Not(s.member(m)), static(c), has_record(s, c))
-    refuse_join(s, t, c, FATAL)
+    refuse(s, t, c, JOIN_REFUSED, FATAL)
 
 
 # -- SyncGroup -----------------------------------------------------------------------------------------
@@ -299,25 +300,25 @@ def _syncs(s: State, c: Term, m: Term) -> Term:
 def sync_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
     """UNKNOWN_MEMBER_ID."""
     t.when(_syncs(s, c, m), Or(s.group == EMPTY, Not(s.member(m))))
-    refuse_sync(s, t, c, UNKNOWN)
+    refuse(s, t, c, SYNC_REFUSED, UNKNOWN)
 
 
 def sync_of_fenced(s: State, t: After, c: Term, m: Term) -> None:
     """FENCED_INSTANCE_ID."""
     t.when(_syncs(s, c, m), Not(s.member(m)), static(c), has_record(s, c))
-    refuse_sync(s, t, c, FATAL)
+    refuse(s, t, c, SYNC_REFUSED, FATAL)
 
 
 def sync_of_old(s: State, t: After, c: Term, m: Term) -> None:
     """ILLEGAL_GENERATION."""
     t.when(_syncs(s, c, m), s.member(m), s.wire_generation(c) != s.current)
-    refuse_sync(s, t, c, ILLEGAL)
+    refuse(s, t, c, SYNC_REFUSED, ILLEGAL)
 
 
 def sync_in_rebalance(s: State, t: After, c: Term, m: Term) -> None:
     """REBALANCE_IN_PROGRESS."""
     t.when(_syncs(s, c, m), s.member(m), s.wire_generation(c) == s.current, s.group == PREPARING)
-    refuse_sync(s, t, c, IN_PROGRESS)
+    refuse(s, t, c, SYNC_REFUSED, IN_PROGRESS)
 
 
 def sync_parks(s: State, t: After, c: Term, m: Term) -> None:
@@ -365,7 +366,7 @@ def sync_parked_refused(s: State, t: After, c: Term) -> None:
     """A parked SyncGroup whose generation will not be settled any more: REBALANCE_IN_PROGRESS."""
     over = Or(s.group == PREPARING, s.group == EMPTY, s.current != s.wire_generation(c))
     t.when(s.wire(c) == SYNC_PARKED, over)
-    refuse_sync(s, t, c, IN_PROGRESS)
+    refuse(s, t, c, SYNC_REFUSED, IN_PROGRESS)
 
 
 # -- timeouts ------------------------------------------------------------------------------------------

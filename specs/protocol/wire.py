@@ -9,7 +9,6 @@ from rebalance.specs.logic.language import After, State, Term
 from rebalance.specs.protocol.vocabulary import (
     IDLE,
     IN_PROGRESS,
-    JOIN_REFUSED,
     NO_ERROR,
     NO_STRAY,
     RETRIABLE,
@@ -57,16 +56,6 @@ def refuse(s: State, t: After, c: Term, kind: Term, error: Term) -> None:
     speaks = z3.And(error != RETRIABLE, error != IN_PROGRESS)
     generation = z3.If(z3.And(speaks, kind == SYNC_REFUSED), s.wire_generation(c), none)
     put(s, t, c, kind, names=z3.And(speaks, s.names(M)), generation=generation, error=error)
-
-
-def refuse_join(s: State, t: After, c: Term, error: Term) -> None:
-    """``refuse`` for a JoinGroup."""
-    refuse(s, t, c, JOIN_REFUSED, error)
-
-
-def refuse_sync(s: State, t: After, c: Term, error: Term) -> None:
-    """``refuse`` for a SyncGroup."""
-    refuse(s, t, c, SYNC_REFUSED, error)
 
 
 def put_stray(

@@ -293,14 +293,16 @@ def _stages(s: State) -> list[tuple[str, Term]]:
 MEASURE = measure(VOCABULARY.state())
 
 
+def _at_rest(s: State, c: Term) -> Term:
+    """The consumer waits for nothing and wants nothing."""
+    return And(s.state(c) == STABLE, s.wire(c) == IDLE, Not(s.received(c)), Not(s.rejoin(c)))
+
+
 def settled(s: State) -> dict[str, Term]:
     """Nothing is left to be done."""
     c = of(M)
     return {
-        "everybody is stable": Implies(
-            s.life(C) == UP,
-            And(s.state(C) == STABLE, s.wire(C) == IDLE, Not(s.received(C)), Not(s.rejoin(C))),
-        ),
+        "everybody is stable": Implies(s.life(C) == UP, _at_rest(s, C)),
         "everybody is a member": Implies(s.id(M), s.member(M)),
         "the group is stable or empty": Or(s.group == SETTLED, s.group == EMPTY),
         "everybody owns what is assigned": Implies(s.member(M), owns(s, c, P) == s.assigned(M, P)),
@@ -390,7 +392,7 @@ def situations(s: State) -> tuple[Situation, ...]:
         "join_of_member": (c, m),
     }  # fmt: skip
     revokes = Or(ForAll([P], Implies(owns(s, c, P), s.got(c, P))), And(owns(s, c, p), Not(s.got(c, p))))
-    at_rest = And(s.state(c) == STABLE, s.wire(c) == IDLE, Not(s.received(c)), Not(s.rejoin(c)))
+    at_rest = _at_rest(s, c)
     member = And(s.member(m), of(m) == c, revokes)
     return (
         Situation(
@@ -439,7 +441,7 @@ SITUATIONS = situations(VOCABULARY.state())
 def nothing_to_do(s: State) -> tuple[Term, ...]:
     """None of the situations: what follows from it is ``settled``."""
     c = of(M)
-    at_rest = And(s.state(c) == STABLE, s.wire(c) == IDLE, Not(s.received(c)), Not(s.rejoin(c)))
+    at_rest = _at_rest(s, c)
     return (
         s.group != PREPARING,
         s.group != COMPLETING,
