@@ -267,7 +267,7 @@ class _Stage:
             self._seen, self._began = (self._name, total), time.monotonic()
         if not total:
             return self._name
-        return f"{self._name}: {counted('tasks', done, total, 0, time.monotonic() - self._began)}"
+        return f"{self._name}: {counted('tasks', done, total, time.monotonic() - self._began)}"
 
 
 def _follow(options: argparse.Namespace) -> int:

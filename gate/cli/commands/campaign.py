@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.progress import Counter, progress
+from rebalance.gate.cli.console.progress import counted, progress
 from rebalance.gate.cli.console.terminal import UsageError, answer, print_err, usage_errors
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_options
@@ -99,14 +100,16 @@ def _campaign(options: argparse.Namespace) -> int:
                 spark_session(options.master or LOCAL, memory="2g", settings=pipeline.LIGHT) as spark,
                 progress(options) as show,
             ):
-                counter = Counter("scenarios", _kept(directory, campaign))
+                kept, began = _kept(directory, campaign), time.monotonic()
                 pipeline.run(
                     spark,
                     player,
                     campaign,
                     directory,
                     options.each_limit,
-                    lambda done: show(lambda: counter.line(done, campaign.scenarios)),
+                    lambda done: show(
+                        lambda: counted("scenarios", done, campaign.scenarios, time.monotonic() - began, kept)
+                    ),
                 )
                 found = pipeline.tables(pipeline.verdicts(spark, directory, campaign))
         except KeyboardInterrupt:

@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _line(now: CheckProgress, total: int) -> str:
     broken = f", {len(now.best)} clauses broken" if now.best else ""
-    return counted("scenarios", now.played, total, 0, now.seconds) + broken
+    return counted("scenarios", now.played, total, now.seconds) + broken
 
 
 def _resumed(saved: Path) -> CheckProgress:

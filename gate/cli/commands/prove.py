@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.progress import Counter, progress
+from rebalance.gate.cli.console.progress import counted, progress
 from rebalance.gate.cli.console.terminal import (
     UsageError,
     answer,
@@ -69,11 +70,15 @@ def run(options: argparse.Namespace) -> int:
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")
     reports = Reports.wanted(options, ("html", "json")).open()
-    counter = Counter("obligations and checks")
+    began = time.monotonic()
+
+    def line(done: int, total: int) -> str:
+        return counted("obligations and checks", done, total, time.monotonic() - began)
+
     with progress(options) as show:
         proof = proving.run_proof(
             plan,
-            lambda done, total: show(lambda: counter.line(done, total)),
+            lambda done, total: show(partial(line, done, total)),
             partial(workers.spread, jobs=options.jobs),
         )
     text = partial(report.render, proof, verbose=options.verbose, color=color(options), page=reports.page)

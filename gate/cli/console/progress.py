@@ -69,23 +69,12 @@ def polled(options: argparse.Namespace, line: Line) -> Iterator[None]:
         draw()
 
 
-class Counter:
-    """How many of a number of things are done, since when, and how long the rest will take."""
+def counted(noun: str, done: int, total: int, seconds: float, before: int = 0) -> str:
+    """So many of ``total``, ``done - before`` of them in so many seconds, and how long the rest will take.
 
-    def __init__(self, noun: str, done: int = 0) -> None:
-        self.noun, self.before, self.began = noun, done, time.monotonic()
-
-    def line(self, done: int, total: int) -> str:
-        """The line; ``done`` counts what was done before, the estimate is of this run."""
-        return counted(self.noun, done, total, self.before, time.monotonic() - self.began)
-
-
-def counted(noun: str, done: int, total: int, before: int, seconds: float) -> str:
-    """So many of ``total``, ``done - before`` of them in so many seconds.
-
-    >>> counted("scenarios", 40_000, 100_000, 0, 10.0)
+    >>> counted("scenarios", 40_000, 100_000, 10.0)
     '40,000 of 100,000 scenarios, 4,000/s, about 15 s left'
-    >>> counted("scenarios", 40_000, 100_000, 40_000, 0.1)
+    >>> counted("scenarios", 40_000, 100_000, 0.1, before=40_000)
     '40,000 of 100,000 scenarios'
     """
     text = f"{done:,} of {total:,} {noun}"
