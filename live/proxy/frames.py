@@ -48,22 +48,13 @@ def trim(frames: list[Frame]) -> None:
         del frames[:KEPT]
 
 
+LOGGED = ("number", "at", "broker", "connection", "direction", "api", "version", "client", "fate")
+
+
 def lines(frames: Sequence[Frame]) -> Iterator[str]:
     """The log as JSON lines; bytes are hexadecimal."""
     for frame in frames:
-        yield json.dumps(
-            {
-                "number": frame.number,
-                "at": frame.at,
-                "broker": frame.broker,
-                "connection": frame.connection,
-                "direction": frame.direction,
-                "api": frame.api,
-                "version": frame.version,
-                "client": frame.client,
-                "fate": frame.fate,
-                **({"error": frame.error} if frame.error else {}),
-                **({} if frame.fields is None else {"fields": frame.fields}),
-            },
-            default=bytes.hex,
-        )
+        more = {"error": frame.error or None, "fields": frame.fields}
+        data = {name: getattr(frame, name) for name in LOGGED}
+        data |= {name: value for name, value in more.items() if value is not None}
+        yield json.dumps(data, default=bytes.hex)

@@ -26,37 +26,22 @@ class Check(NamedTuple):
 
 
 CHECKS = {
-    check.id: check
-    for check in (
-        Check("owned-twice", "safety", "No partition is owned by two members of the group at a time."),
-        Check(
-            "granted-before-revoked",
-            "safety",
-            "A partition is granted in a generation later than the one in which its owner revoked it.",
-        ),
-        Check(
-            "callback-order",
-            "safety",
-            "A consumer is assigned what it does not own, and revoked or lost what it owns.",
-        ),
-        Check(
-            "assignment-differs",
-            "safety",
-            "At rest a consumer owns what its callbacks have told, no more, no less.",
-        ),
-        Check(
-            "skipped-records",
-            "safety",
-            "The next owner of a partition goes on where the last one stopped, or before.",
-        ),
-        Check("stranded", "liveness", "While the group is settled, somebody owns each partition."),
-        Check("never-settles", "liveness", "A rebalance ends."),
-        Check("died", "liveness", "A consumer ends when it is told to, not before."),
-        Check(
-            "owned-by-zombie",
-            "quality",
-            "A consumer that was removed from the group notices before another owns its partitions.",
-        ),
+    id_: Check(id_, level, sentence)
+    for id_, level, sentence in (
+        ("owned-twice", "safety", "No partition is owned by two members of the group at a time."),
+        ("granted-before-revoked", "safety",
+         "A partition is granted in a generation later than the one in which its owner revoked it."),
+        ("callback-order", "safety",
+         "A consumer is assigned what it does not own, and revoked or lost what it owns."),
+        ("assignment-differs", "safety",
+         "At rest a consumer owns what its callbacks have told, no more, no less."),
+        ("skipped-records", "safety",
+         "The next owner of a partition goes on where the last one stopped, or before."),
+        ("stranded", "liveness", "While the group is settled, somebody owns each partition."),
+        ("never-settles", "liveness", "A rebalance ends."),
+        ("died", "liveness", "A consumer ends when it is told to, not before."),
+        ("owned-by-zombie", "quality",
+         "A consumer that was removed from the group notices before another owns its partitions."),
     )
 }  # fmt: skip
 """In the order in which they are reported."""
