@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from rebalance.live.conformance.clients.every import TAKEN_BACK, prepares
-from rebalance.live.conformance.clients.traits import NEXT, ClientTraits, Deviation, Diagnosis
+from rebalance.live.conformance.clients.traits import read_client
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import works
 from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import JoinOk, Member, MemberState, SyncOk, Topics, Wire
-
-AIOKAFKA = "aiokafka"
 
 
 def _notices(me: MemberContext, member: Member, topics: Any) -> Iterator[Outcome]:
@@ -31,55 +29,15 @@ def _discards(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome
         yield Outcome((member._replace(state=MemberState.STABLE, rejoin=True, prepare=False), None))
 
 
-DEVIATIONS: tuple[Deviation, ...] = (
-    Deviation(
-        id="takes its subscription", client=AIOKAFKA, benign=True,
-        sentence="subscribe() is noticed by the task that joins some milliseconds later",
-        evidence="group_coordinator.py, __coordination_routine is a task of its own",
-        parts=("member", NEXT), run=_notices,
-        after_subscribe=0.05,
-    ),
-    Deviation(
-        id="prepares and waits", client=AIOKAFKA, benign=True,
-        sentence="calls on_partitions_revoked some time before it sends JoinGroup: not before it is "
-        "polled again",
-        evidence="group_coordinator.py, ensure_active_group: returns after _on_join_prepare while the "
-        "fetcher is idle for longer than max_poll_interval_ms",
-        parts=("member", "wire"), run=prepares,
-        timed="pause",
-    ),
-    Deviation(
-        id="discards an answer", client=AIOKAFKA, benign=True,
-        sentence="subscribe() during a rebalance throws the answer of the group away, and the member "
-        "joins again",
-        evidence="group_coordinator.py, perform_group_join and _do_rejoin_group ask for subscription.active",
-        parts=("member", "wire"), run=_discards,
-    ),
-)  # fmt: skip
-
-DIAGNOSES: tuple[Diagnosis, ...] = (
-    TAKEN_BACK,
-    Diagnosis(
-        id="not polled and never leaves: aiokafka",
-        sentence="aiokafka: max_poll_interval_ms is measured only while fetched records wait to be taken: a "
-        "consumer that is not polled and has nothing to read owns its partitions for ever",
-        evidence="consumer/subscription_state.py, fetcher_idle_time is 0 while a fetch is under way; the "
-        "consumer without polls neither leaves nor is removed",
-        checks=("stranded",), fits=lambda seen: seen.in_group_without_polls,
-    ),
-)  # fmt: skip
-
-TRAITS = ClientTraits(
-    name=AIOKAFKA,
-    recorder="aiokafka",
-    reports="aiokafka",
-    profile="aiokafka",
-    module="aiokafka",
-    distribution="aiokafka",
-    logs_join_once=True,
-    calls_before_first_join=frozenset({"revoked"}),
-    subscribes_again=True,
-    joins_unpolled=True,
-    deviations=DEVIATIONS,
-    diagnoses=DIAGNOSES,
+TRAITS = read_client(
+    __file__,
+    {
+        "takes its subscription": _notices,
+        "prepares and waits": prepares,
+        "discards an answer": _discards,
+    },
+    {
+        TAKEN_BACK.id: TAKEN_BACK,
+        "not polled and never leaves: aiokafka": lambda seen: seen.in_group_without_polls,
+    },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.live.conformance.clients.traits import Deviation, Diagnosis, FindingContext
+from rebalance.live.conformance.clients.traits import FindingContext, read_deviations, read_diagnoses
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import join_prepare, works
 from rebalance.model.protocol.member import wants_to_join
@@ -39,27 +39,8 @@ def _stopped(seen: FindingContext) -> bool:
     return stopped and known == later[:1]
 
 
-DEVIATIONS: tuple[Deviation, ...] = (
-    Deviation(
-        id=BEFORE_JOIN, benign=True,
-        sentence="a consumer is killed between the callback before a JoinGroup and the JoinGroup",
-        evidence="any client; the model does both at once",
-        parts=("member", "wire"), run=prepares,
-        timed="kill",
-    ),
-    Deviation(
-        id=UNHEARD, benign=True,
-        sentence="a consumer is killed before the line is written that tells of its last JoinGroup",
-        evidence="any client: what a process has not written when it is killed is lost",
-        parts=(), run=_unheard,
-        timed="kill",
-    ),
-)  # fmt: skip
-
-TAKEN_BACK = Diagnosis(
-    id="taken back under its old id", on_mock=True,
-    sentence="A member that is stopped for longer than its session, and goes on, is taken back by the "
-    "mock cluster under its old member id: it does not learn that its partitions were given away",
-    evidence="its joined after the stop has the member id from before; no reset, no lost",
-    checks=("granted-before-revoked",), fits=_stopped,
-)  # fmt: skip
+DEVIATIONS = read_deviations(
+    __file__,
+    {BEFORE_JOIN: prepares, UNHEARD: _unheard},
+)
+(TAKEN_BACK,) = read_diagnoses(__file__, {"taken back under its old id": _stopped})

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance.live.conformance.clients.every import TAKEN_BACK
-from rebalance.live.conformance.clients.traits import ClientTraits, Deviation
+from rebalance.live.conformance.clients.traits import read_client
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import works
 from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import Member, MemberState
-
-JAVA = "java"
 
 
 def _forgets(me: MemberContext, member: Member) -> Iterator[Outcome]:
@@ -20,23 +18,12 @@ def _forgets(me: MemberContext, member: Member) -> Iterator[Outcome]:
         yield Outcome((member._replace(rejoin=True, watch=None),))
 
 
-DEVIATIONS: tuple[Deviation, ...] = (
-    Deviation(
-        id="forgets a topic", client=JAVA, benign=False,
-        sentence="the leader rejoins, and the group rebalances for nothing, when a topic to which nobody "
-        "subscribes any more leaves its metadata",
-        evidence="its log: 'Request joining group due to: cached metadata has changed from ... at the "
-        "beginning of the rebalance to ...', the second with a topic less",
-        parts=("member",), run=_forgets,
-    ),
-)  # fmt: skip
-
-TRAITS = ClientTraits(
-    name=JAVA,
-    recorder="java",
-    reports="kafka-clients",
-    profile="java-current",
-    cooperative=True,
-    deviations=DEVIATIONS,
-    diagnoses=(TAKEN_BACK,),
+TRAITS = read_client(
+    __file__,
+    {
+        "forgets a topic": _forgets,
+    },
+    {
+        TAKEN_BACK.id: TAKEN_BACK,
+    },
 )

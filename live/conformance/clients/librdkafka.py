@@ -6,21 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from rebalance.live.conformance.clients.every import TAKEN_BACK
-from rebalance.live.conformance.clients.traits import (
-    HEARD,
-    NEXT,
-    ClientTraits,
-    Deviation,
-    Diagnosis,
-    FindingContext,
-)
+from rebalance.live.conformance.clients.traits import HEARD, FindingContext, read_client
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import give_up, join_complete, reset, works
 from rebalance.model.protocol.observations import Call
 from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import NONE, JoinOk, Member, MemberState, Parts, Wire
-
-LIBRDKAFKA = "librdkafka"
 
 
 def _idle(member: Member, wire: Wire) -> bool:
@@ -103,111 +94,21 @@ def _left_owning(seen: FindingContext) -> bool:
     return bool(moves) and moves[-1] in ("leaving", "reset")
 
 
-DEVIATIONS: tuple[Deviation, ...] = (
-    Deviation(
-        id="applies its subscription", client=LIBRDKAFKA, benign=True,
-        sentence="subscribe() during a rebalance has its effect when the rebalance is over; before the first "
-        "answer to a JoinGroup that answer is thrown away",
-        evidence="its log: 'postponing subscribe until previous rebalance completes'; 'discarding outdated "
-        "request (now in join-state init)'",
-        parts=("member", "wire", NEXT), run=_applies,
-    ),
-    Deviation(
-        id="loses what it unsubscribed", client=LIBRDKAFKA, benign=False,
-        sentence="subscribe() to a topic that it does not know yet, in place of one that it reads, ends in "
-        "on_lost where on_revoked is due: the member is in the group, and loses nothing",
-        evidence="its log: 'current assignment of 3 partition(s) lost: 3 subscribed topic(s) no longer "
-        "exist'",
-        parts=("member", "wire", NEXT), run=_loses_topic,
-    ),
-    Deviation(
-        id="keeps what it left", client=LIBRDKAFKA, benign=False,
-        sentence="max.poll.interval.ms passes while a rebalance waits for the application's callback: the "
-        "consumer leaves the group, and goes on owning what it had and joins with it; others have been given "
-        "it",
-        evidence="its log: 'leaving group', then 'rebalance (COOPERATIVE) already in progress, skipping ... "
-        "max.poll.interval.ms exceeded', and no callback for what is lost",
-        parts=("member",), run=_keeps,
-        timed="pause",
-    ),
-    Deviation(
-        id="joins with what it lost", client=LIBRDKAFKA, benign=False,
-        sentence="it joins with the partitions of a membership that is gone: after max.poll.interval.ms "
-        "passed while a callback waited, or a JoinGroup was refused with UNKNOWN_MEMBER_ID; the application "
-        "is told at the next error (of Apache Kafka MEMBER_ID_REQUIRED, which always comes), or never",
-        evidence="its log: 'Rejoining group with 6 owned partition(s): JoinGroup error: Broker: Unknown "
-        "member', then 'current assignment of 6 partition(s) lost: JoinGroup error'",
-        parts=("member",), run=_joins_owning,
-    ),
-    Deviation(
-        id="times out by itself", client=LIBRDKAFKA, benign=False,
-        sentence="its own session timer, which a rebalance does not start anew, ends a membership that the "
-        "group has just renewed: after a pause of the process it loses what it was given a moment ago",
-        evidence="its log: 'Consumer group session timed out (in join-state steady) after 8890 ms without a "
-        "successful response from the group coordinator' right after SyncGroup",
-        parts=("member",), run=_times_out,
-        timed="stop",
-    ),
-    Deviation(
-        id="loses it late", client=LIBRDKAFKA, benign=False,
-        sentence="on_lost is called some time after the membership was gone, while the consumer joins anew",
-        evidence="its log: 'OffsetCommit error: Unknown member' or 'JoinGroup error', then 'current "
-        "assignment ... lost'",
-        parts=("member",), run=_loses_late,
-    ),
-    Deviation(
-        id="starts over as leader", client=LIBRDKAFKA, benign=True,
-        sentence="a leader whose metadata changes between JoinGroup and SyncGroup joins again, without "
-        "SyncGroup",
-        evidence="its log: 'subscription updated from metadata change: rejoining group in state "
-        "wait-metadata'",
-        parts=("member", "wire"), run=_starts_over,
-    ),
-)  # fmt: skip
-
-DIAGNOSES: tuple[Diagnosis, ...] = (
-    Diagnosis(
-        id="loses what it unsubscribed and does not rejoin",
-        sentence="librdkafka: subscribe() to a topic that it does not know yet: what it owned is lost, and "
-        "the member stays in the group at rest, owning nothing, until something else begins a rebalance; "
-        "neither the old nor the new topic's partitions have an owner",
-        evidence="clients/*.log: 'current assignment of N partition(s) lost: N subscribed topic(s) no longer "
-        "exist', 'wait-incr-unassign-to-complete -> steady' with 'rebalance rejoin=false', then heartbeats "
-        "only",
-        checks=("stranded",), fits=_lost_and_silent,
-    ),
-    Diagnosis(
-        id="keeps what it left",
-        sentence="librdkafka: max.poll.interval.ms passes while a rebalance waits for the application's "
-        "callback: it leaves the group, tells the application nothing, and joins with the partitions that "
-        "others have been given",
-        evidence="clients/*.log: 'leaving group', 'rebalance (COOPERATIVE) already in progress, skipping ... "
-        "max.poll.interval.ms exceeded'",
-        checks=("granted-before-revoked", "owned-twice"), fits=_left_owning,
-    ),
-    TAKEN_BACK,
-    Diagnosis(
-        id="not polled and never leaves: librdkafka",
-        sentence="librdkafka: a consumer that is not polled while its first callback waits is not put out of "
-        "the group by max.poll.interval.ms: it goes on sending heartbeats",
-        evidence="clients/*.log of the consumer without polls: heartbeats, join-state wait-assign-call, "
-        "no MAXPOLL",
-        checks=("stranded",), fits=lambda seen: seen.in_group_without_polls,
-    ),
-)  # fmt: skip
-
-TRAITS = ClientTraits(
-    name=LIBRDKAFKA,
-    recorder="confluent",
-    reports="confluent-kafka",
-    profile="librdkafka",
-    module="confluent_kafka",
-    distribution="confluent-kafka",
-    cooperative=True,
-    refuses_mixed="online migration between assignors with different protocol types is not supported",
-    subscribes_again=True,
-    joins_unpolled=True,
-    closes_midway=True,
-    deviations=DEVIATIONS,
-    diagnoses=DIAGNOSES,
+TRAITS = read_client(
+    __file__,
+    {
+        "applies its subscription": _applies,
+        "loses what it unsubscribed": _loses_topic,
+        "keeps what it left": _keeps,
+        "joins with what it lost": _joins_owning,
+        "times out by itself": _times_out,
+        "loses it late": _loses_late,
+        "starts over as leader": _starts_over,
+    },
+    {
+        "loses what it unsubscribed and does not rejoin": _lost_and_silent,
+        "keeps what it left": _left_owning,
+        TAKEN_BACK.id: TAKEN_BACK,
+        "not polled and never leaves: librdkafka": lambda seen: seen.in_group_without_polls,
+    },
 )

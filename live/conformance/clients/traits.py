@@ -1,10 +1,15 @@
-"""The records in which what is known of a client is written down."""
+"""The records in which what is known of a client is written down, and how they are read.
+
+Texts and traits are in a TOML file beside each client's module, what has to run is in the module.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from rebalance.model.machine import Action, Fairness, Outcome
@@ -143,7 +148,7 @@ class ClientTraits:
     member by member (KIP-429); "": it takes that."""
     logs_join_once: bool = False
     """It logs that it joins once for a JoinGroup that is sent several times."""
-    calls_before_first_join: frozenset[str] = frozenset()
+    calls_before_first_join: Sequence[str] = ()
     """Callbacks with no partitions that an EAGER member gets before its first join, where Java's does not."""
     loses: Sequence[str] = ()
     """Faults of the model that happen to it by itself: what it loses."""
@@ -158,3 +163,38 @@ class ClientTraits:
     deviations: Sequence[Deviation] = ()
     diagnoses: Sequence[Diagnosis] = ()
     """The first that explains a finding counts."""
+
+
+Run = Callable[..., Iterator[Outcome]]
+Fits = Callable[[FindingContext], bool]
+
+
+def read_client(
+    module: str, steps: Mapping[str, Run], causes: Mapping[str, Fits | Diagnosis]
+) -> ClientTraits:
+    """What is known of the client of ``module``, a file; ``steps`` and ``causes`` as below."""
+    traits = _rows(module)["traits"]
+    return ClientTraits(
+        **traits,
+        deviations=read_deviations(module, steps, traits["name"]),
+        diagnoses=read_diagnoses(module, causes),
+    )
+
+
+def read_deviations(module: str, steps: Mapping[str, Run], client: str = "") -> tuple[Deviation, ...]:
+    """The deviations in the TOML file beside ``module``, in its order; ``steps`` by id."""
+    rows = _rows(module)["deviation"]
+    return tuple(Deviation(id=id_, run=steps[id_], client=client, **row) for id_, row in rows.items())
+
+
+def read_diagnoses(module: str, causes: Mapping[str, Fits | Diagnosis]) -> tuple[Diagnosis, ...]:
+    """The diagnoses in the TOML file beside ``module``, or of others, in the order of ``causes``, by id."""
+    rows = _rows(module).get("diagnosis", {})
+    return tuple(
+        fits if isinstance(fits, Diagnosis) else Diagnosis(id=id_, fits=fits, **rows[id_])
+        for id_, fits in causes.items()
+    )
+
+
+def _rows(module: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))
