@@ -20,8 +20,8 @@ class Frame:
 
     ``number`` counts all of them, ``at`` is its time (monotonic, seconds), ``connection`` counts the
     clients' connections. ``fields`` are there for the group protocol (``wire.SCHEMAS``), ``error`` is that
-    of a response by name. ``fate``: "passed", or what an action made of it: held, released, dropped, cut,
-    answered, taken; "ours" for what the proxy itself sent to a client.
+    of a response by name. ``fate``: "passed", or what a rule made of it: "answered", "taken"; "ours" for what
+    the proxy itself sent to a client, "dropped" for the answer to one that is not connected any more.
     """
 
     number: int

@@ -1,9 +1,9 @@
-"""A loopback proxy between clients and brokers that delays, drops, cuts or answers chosen messages.
+"""A loopback proxy between clients and brokers that keeps or answers chosen requests.
 
 One listener for each broker; the cluster advertises the proxy's ports (``MockCluster.advertise``,
-``advertised.listeners``), so nothing is rewritten. What shall happen to which message is a `ProxyRule`, data
-that can be added, awaited and released while clients run, so a test or a replay never sleeps. On a connection
-messages keep their order, as TCP and a broker keep it: what waits holds up what is behind it.
+``advertised.listeners``), so nothing is rewritten. What shall happen to which request is a `ProxyRule`, data
+that can be added, awaited and removed while clients run, so a test or a replay never sleeps. On a connection
+answers keep their order, as a broker keeps it: one that waits holds up those behind it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from rebalance.live.proxy.frames import Direction, Frame, trim
-from rebalance.live.proxy.rules import ProxyAction, ProxyRule
+from rebalance.live.proxy.rules import ProxyRule
 from rebalance.live.proxy.wire import (
     Fields,
     FrameError,
@@ -43,34 +43,27 @@ class ProxyTimeout(TimeoutError):
 
 @dataclass(slots=True, kw_only=True)
 class Placed:
-    """A rule at work. ``matched`` are the messages that it has acted on so far, ``count`` how many; of a rule
-    without end that keeps none for later the first are forgotten."""
+    """A rule at work. ``matched`` are the requests that it has acted on so far, ``count`` how many; of a rule
+    without end that answers them itself the first are forgotten."""
 
     rule: ProxyRule
     proxy: Proxy
     matched: list[Frame] = field(default_factory=list)
     count: int = 0
-    _left_alone: int = 0
-    _open: asyncio.Event = field(default_factory=asyncio.Event)
 
     def claims(self, frame: Frame) -> bool:
         """Whether it acts on this message; counts it."""
-        if not self.rule.fits(frame):
-            return False
-        if self._left_alone < self.rule.skip:
-            self._left_alone += 1
-            return False
-        if self.rule.times is not None and self.count >= self.rule.times:
+        if not self.rule.fits(frame) or (self.rule.times is not None and self.count >= self.rule.times):
             return False
         self.count += 1
         self.matched.append(frame)
-        if self.rule.times is None and self.rule.action is not ProxyAction.TAKE:
+        if self.rule.times is None and self.rule.error:
             trim(self.matched)
         return True
 
     def await_match(self, count: int = 1, seconds: float = 30.0) -> Frame:
         """The message number ``count`` (from 1) that it acts on. Raises ProxyTimeout."""
-        what = f"{self.rule.client or 'any client'}'s {self.rule.api} {self.rule.direction} number {count}"
+        what = f"{self.rule.client or 'any client'}'s {self.rule.api} request number {count}"
 
         def there() -> Frame | None:
             index = count - 1 - self.count
@@ -78,17 +71,9 @@ class Placed:
 
         return self.proxy.wait(there, what, seconds)
 
-    def release(self) -> None:
-        """Let go what it holds, and hold nothing from now on."""
-        self.proxy.call(self._release)
-
-    def _release(self) -> None:
-        self._open.set()
-        self.proxy.forget(self)
-
     def remove(self) -> None:
-        """Act on nothing more; what is held stays held."""
-        self.proxy.call(lambda: self.proxy.forget(self))
+        """Act on nothing more; what is taken stays taken."""
+        self.proxy.remove(self)
 
 
 class _Pipe:
@@ -101,14 +86,13 @@ class _Pipe:
         """Requests in order that the client has no answer to."""
         self.ready: dict[int, bytes] = {}
         """Answers of ours, by correlation id, to requests behind others."""
-        self.dead: set[Direction] = set()
         self.cut = False
         self.client: str | None = None
 
     @property
     def owed(self) -> bool:
         """Whether the broker has yet to answer something."""
-        return any(frame.fate not in ("taken", "answered") for frame in self.waiting)
+        return any(frame.fate == "passed" for frame in self.waiting)
 
 
 class Proxy:
@@ -189,17 +173,13 @@ class Proxy:
 
     def add(self, rule: ProxyRule) -> Placed:
         """Put a rule to work. Where several fit, the one added first acts."""
-        return self.call(lambda: self._add(rule))
-
-    def _add(self, rule: ProxyRule) -> Placed:
         placed = Placed(rule=rule, proxy=self)
-        self._placed.append(placed)
+        self.call(lambda: self._placed.append(placed))
         return placed
 
-    def forget(self, placed: Placed) -> None:
-        """Within the loop: a rule acts no more."""
-        if placed in self._placed:
-            self._placed.remove(placed)
+    def remove(self, placed: Placed) -> None:
+        """Let a rule act no more; nothing if it does not by now."""
+        self.call(lambda: self._placed.remove(placed) if placed in self._placed else None)
 
     def call(self, work: Callable[[], _T]) -> _T:
         """What ``work`` returns, run where the proxy runs."""
@@ -264,12 +244,6 @@ class Proxy:
         return pipe is not None and not pipe.cut and not pipe.reader.at_eof()
 
     # -- the log ---------------------------------------------------------------------------------------
-
-    def seen(self, api: str, client: str | None = None, direction: Direction = "request") -> list[Frame]:
-        """The messages of an API, of those that are kept."""
-        with self._changed:
-            kept = tuple(self.frames)
-        return [f for f in kept if f.api == api and f.direction == direction and client in (None, f.client)]
 
     def count(self, api: str, client: str, direction: Direction = "request") -> int:
         """How many messages of an API a client has sent or got so far."""
@@ -362,19 +336,13 @@ class Proxy:
                 client=head.client,
                 fields=fields,
             )
-            placed = self._match(frame, pipe)
-            if frame.direction in pipe.dead:
-                continue
-            passes = placed is None or await self._may_pass(placed, frame, pipe)
-            if passes or frame.fate in ("cut after", "taken", "answered"):
-                pipe.waiting.append(frame)
-            if passes or frame.fate == "cut after":
+            rule = self._match(frame)
+            pipe.waiting.append(frame)
+            if rule is None:
                 writer.write(framed(payload))
                 await writer.drain()
-            if frame.fate == "cut after":
-                self._cut(pipe)
-            elif placed is not None and frame.fate == "answered":
-                self._respond(frame, refusal(frame.api, placed.rule.error, frame.fields or {}))
+            elif rule.error:
+                self._respond(frame, refusal(frame.api, rule.error, frame.fields or {}))
             self._notify()
 
     async def _responses(self, pipe: _Pipe, reader: asyncio.StreamReader) -> None:
@@ -385,16 +353,15 @@ class Proxy:
             if request is None:
                 raise FrameError(f"a response with correlation id {number} that nobody asked for")
             fields = self._read(pipe, read_response, request.api, request.version, payload)
-            frame = self._frame(pipe, "response", request, fields=fields)
-            placed = self._match(frame, pipe)
-            if frame.direction in pipe.dead or pipe.cut:
+            fate = "dropped" if pipe.cut else "passed"
+            self._match(self._frame(pipe, "response", request, fields=fields, fate=fate))
+            if pipe.cut:
                 pipe.waiting.remove(request)
                 if not pipe.owed:
                     return
                 continue
-            if placed is None or await self._may_pass(placed, frame, pipe):
-                pipe.ready[number] = payload
-                self._deliver(pipe)
+            pipe.ready[number] = payload
+            self._deliver(pipe)
             self._notify()
 
     def _read(self, pipe: _Pipe, read: Callable[..., Fields | None], *values: Any) -> Fields | None:
@@ -408,32 +375,15 @@ class Proxy:
     def _failed(self, pipe: _Pipe, error: FrameError) -> None:
         self.failures.append(f"connection {pipe.number} of {pipe.client}: {error}")
 
-    def _match(self, frame: Frame, pipe: _Pipe) -> Placed | None:
+    def _match(self, frame: Frame) -> ProxyRule | None:
         """Log a message and find the rule that acts on it: whoever waits sees all of that, or nothing."""
-        placed = None
         with self._changed:
             self._log(frame)
-            if frame.direction not in pipe.dead:
-                placed = next((one for one in list(self._placed) if one.claims(frame)), None)
-            if placed is not None:
-                frame.fate = _FATES[placed.rule.action]
-            if frame.direction in pipe.dead or (frame.direction == "response" and pipe.cut):
-                frame.fate = "dropped"
+            rule = next((one.rule for one in self._placed if one.claims(frame)), None)
+            if rule is not None:
+                frame.fate = "answered" if rule.error else "taken"
             self._changed.notify_all()
-        return placed
-
-    async def _may_pass(self, placed: Placed, frame: Frame, pipe: _Pipe) -> bool:
-        """Do what the rule says; whether the message goes on."""
-        match placed.rule.action:
-            case ProxyAction.HOLD:
-                await placed._open.wait()
-                frame.fate = "released"
-                return True
-            case ProxyAction.DROP:
-                pipe.dead.add(frame.direction)
-            case ProxyAction.CUT:
-                self._cut(pipe)
-        return False
+        return rule
 
     def _respond(self, frame: Frame, fields: Fields) -> bool:
         pipe = self._pipes.get(frame.connection)
@@ -450,19 +400,13 @@ class Proxy:
         """Send the answers whose turn it is: a broker answers a connection in the order of its requests."""
         while pipe.waiting and pipe.waiting[0].correlation in pipe.ready:
             payload = pipe.ready.pop(pipe.waiting.popleft().correlation)
-            if not pipe.cut and "response" not in pipe.dead:
+            if not pipe.cut:
                 pipe.writer.write(framed(payload))
 
     def _cut(self, pipe: _Pipe) -> None:
         if not pipe.cut:
             pipe.cut = True
             pipe.writer.close()
-
-
-_FATES = {
-    ProxyAction.HOLD: "held", ProxyAction.DROP: "dropped", ProxyAction.CUT: "cut",
-    ProxyAction.CUT_AFTER: "cut after", ProxyAction.ANSWER: "answered", ProxyAction.TAKE: "taken",
-}  # fmt: skip
 
 
 async def _payload(reader: asyncio.StreamReader) -> bytes:

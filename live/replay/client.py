@@ -12,7 +12,7 @@ from rebalance.live.consumers.member import LiveMember, Log
 from rebalance.live.processes.program import JsonLine
 from rebalance.live.proxy.frames import Frame
 from rebalance.live.proxy.proxy import Placed, Proxy, ProxyTimeout
-from rebalance.live.proxy.rules import ProxyAction, ProxyRule
+from rebalance.live.proxy.rules import ProxyRule
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.protocol.errors import FATAL
 from rebalance.model.protocol.observations import Answered, Call, Callback, Threw
@@ -70,8 +70,7 @@ class ReplayClient:
         self.read = 0  # lines of its log that were looked at
         self.began = 0  # lines of its log before its process started
         self.taken: dict[str, Placed] = {
-            api: proxy.add(ProxyRule(api=api, action=ProxyAction.TAKE, client=name, times=None))
-            for api in TAKEN
+            api: proxy.add(ProxyRule(api=api, client=name, times=None)) for api in TAKEN
         }
         self.polite = {api: self._politely(api) for api in AT_ONCE}
         self.used = dict.fromkeys(TAKEN, 0)
@@ -91,9 +90,7 @@ class ReplayClient:
         self.same, self.resets = True, 0
 
     def _politely(self, api: str, error: str = "NONE") -> Placed:
-        return self.proxy.add(
-            ProxyRule(api=api, action=ProxyAction.ANSWER, client=self.name, times=None, error=error)
-        )
+        return self.proxy.add(ProxyRule(api=api, client=self.name, times=None, error=error))
 
     @property
     def process(self) -> LiveMember:
@@ -166,7 +163,7 @@ class ReplayClient:
 
     def _taking(self, api: str, times: int | None = 1) -> Placed:
         self.polite[api].remove()
-        return self.proxy.add(ProxyRule(api=api, action=ProxyAction.TAKE, client=self.name, times=times))
+        return self.proxy.add(ProxyRule(api=api, client=self.name, times=times))
 
     def _politely_again(self, placed: Placed) -> None:
         placed.remove()

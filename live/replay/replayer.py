@@ -16,7 +16,7 @@ from typing import Any
 from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.proxy.frames import lines
 from rebalance.live.proxy.proxy import Proxy, ProxyTimeout
-from rebalance.live.proxy.rules import ProxyAction, ProxyRule
+from rebalance.live.proxy.rules import ProxyRule
 from rebalance.live.replay.client import ReplayClient, WentAnotherWay
 from rebalance.live.replay.coordinator import COORDINATOR, TraceCoordinator
 from rebalance.live.replay.driver import ClientDriver, client_steps
@@ -56,10 +56,7 @@ class TraceReplayer:
         scene.proxy.to(host, int(port))
         scene.cluster.advertise(*scene.proxy.addresses[0])
         # The mock cluster refuses newer ones with bytes that Java reads as a throttle of twenty minutes.
-        newer = ProxyRule(
-            api="ApiVersions", action=ProxyAction.ANSWER, times=None, error="UNSUPPORTED_VERSION", since=3
-        )
-        scene.proxy.add(newer)
+        scene.proxy.add(ProxyRule(api="ApiVersions", times=None, error="UNSUPPORTED_VERSION", since=3))
         for name, parts in zip(scene.topics, scene.setup.topics, strict=True):
             if count := len(each(scene.setup.exist & parts)):
                 scene.cluster.create_topic(name, count)

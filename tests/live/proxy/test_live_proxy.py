@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import socket
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from rebalance.live.proxy.frames import lines
 from rebalance.live.proxy.proxy import Proxy, ProxyTimeout
-from rebalance.live.proxy.rules import ProxyAction, ProxyRule
+from rebalance.live.proxy.rules import ProxyRule
 from rebalance.live.proxy.wire import (
     APIS,
     CODES,
@@ -33,7 +32,6 @@ from rebalance.live.proxy.wire import (
     write_request,
     write_response,
 )
-from rebalance.model.wire import decode_assignment, decode_subscription
 
 NEWEST = {
     "JoinGroup": 9,
@@ -181,15 +179,8 @@ def test_names_are_one_to_one():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"api": "JoinGroup", "action": ProxyAction.TAKE, "direction": "response"},
-            "'take' is for requests",
-        ),
-        (
-            {"api": "Fetch", "action": ProxyAction.TAKE},
-            "Fetch cannot be answered; known: ApiVersions, Heartbeat, JoinGroup",
-        ),
-        ({"api": "JoinGroup", "action": ProxyAction.ANSWER}, "unknown error ''"),
+        ({"api": "Fetch"}, "Fetch cannot be answered; known: ApiVersions, Heartbeat, JoinGroup"),
+        ({"api": "JoinGroup", "error": "?"}, r"unknown error '\?'"),
     ],
 )
 def test_rules_that_mean_nothing_are_refused(arguments, message):
@@ -314,8 +305,8 @@ def test_without_rules_all_passes_and_is_logged(proxy, broker, connect):
 
 def test_an_hour_of_heartbeats_is_counted_and_not_kept(proxy, connect, monkeypatch):
     monkeypatch.setattr("rebalance.live.proxy.frames.KEPT", 10)
-    polite = proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.ANSWER, times=None, error="NONE"))
-    kept = proxy.add(ProxyRule(api="SyncGroup", action=ProxyAction.TAKE, times=None))
+    polite = proxy.add(ProxyRule(api="Heartbeat", times=None, error="NONE"))
+    kept = proxy.add(ProxyRule(api="SyncGroup", times=None))
     a = connect("a")
     for _ in range(50):
         a.send("SyncGroup")
@@ -328,87 +319,23 @@ def test_an_hour_of_heartbeats_is_counted_and_not_kept(proxy, connect, monkeypat
     assert len(kept.matched) == 50  # each is answered some day
 
 
-def test_a_held_request_waits_and_holds_up_what_is_behind_it(proxy, broker, connect):
-    held = proxy.add(ProxyRule(api="SyncGroup", action=ProxyAction.HOLD, client="a"))
-    a, b = connect("a"), connect("b")
-    a.send("SyncGroup")
-    a.send("Heartbeat")
-    assert held.await_match().fate == "held"
-    b.send("SyncGroup")
-    assert b.receive("SyncGroup") is not None
-    assert broker.got == ["b SyncGroup 1"]
-    held.release()
-    assert [a.receive("SyncGroup")[0], a.receive()[0]] == [1, 2]
-    assert broker.got == ["b SyncGroup 1", "a SyncGroup 1", "a Heartbeat 2"]
-    assert [f.fate for f in proxy.seen("SyncGroup", "a")] == ["released"]
-
-
-def test_a_held_response_was_seen_by_the_broker(proxy, broker, connect):
-    held = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.HOLD, direction="response", skip=1))
-    a = connect("a")
-    a.send("JoinGroup")
-    assert a.receive("JoinGroup")[1]["generation_id"] == 1
-    a.send("JoinGroup")
-    assert held.await_match().fields["generation_id"] == 2
-    assert broker.got == ["a JoinGroup 1", "a JoinGroup 2"]
-    held.release()
-    assert a.receive("JoinGroup")[1]["generation_id"] == 2
-    a.send("JoinGroup")
-    assert a.receive("JoinGroup")[1]["generation_id"] == 3
-
-
-@pytest.mark.parametrize(
-    ("action", "direction", "seen"),
-    [
-        (ProxyAction.CUT, "request", 0),
-        (ProxyAction.CUT_AFTER, "request", 1),
-        (ProxyAction.CUT, "response", 1),
-    ],
-)
-def test_a_cut_ends_the_connection_before_or_after_the_broker(
-    proxy, broker, connect, action, direction, seen
-):
-    placed = proxy.add(ProxyRule(api="JoinGroup", action=action, direction=direction))
-    a = connect("a")
-    a.send("JoinGroup")
-    assert a.receive("JoinGroup") is None
-    placed.await_match()
-    if seen:
-        proxy.await_frame(lambda f: f.direction == "response", "the broker's answer")
-    again = connect("a")
-    again.send("JoinGroup")
-    assert again.receive("JoinGroup") is not None
-    assert broker.got == ["a JoinGroup 1"] * (seen + 1)
-
-
-def test_what_is_dropped_is_lost_with_all_behind_it(proxy, broker, connect):
-    placed = proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.DROP, client="a"))
-    a, b = connect("a"), connect("b")
-    a.send("Heartbeat")
-    placed.await_match()
-    a.send("JoinGroup")
-    b.send("Heartbeat")
-    assert b.receive() is not None
-    proxy.await_frame(lambda f: f.api == "JoinGroup" and f.fate == "dropped", "the second")
-    assert broker.got == ["b Heartbeat 1"]
-
-
 def test_an_answer_comes_in_its_turn(proxy, broker, connect):
-    held = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.HOLD, direction="response"))
-    proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.ANSWER, error="ILLEGAL_GENERATION"))
+    taken = proxy.add(ProxyRule(api="JoinGroup"))
+    proxy.add(ProxyRule(api="Heartbeat", error="ILLEGAL_GENERATION"))
     a = connect("a")
     a.send("JoinGroup")
-    held.await_match()
     a.send("Heartbeat")
-    proxy.await_frame(lambda f: f.fate == "ours", "our answer")
-    held.release()
+    a.send("SyncGroup")
+    proxy.await_frame(lambda f: (f.api, f.direction) == ("SyncGroup", "response"), "the broker's answer")
+    proxy.reply(taken.await_match(), {"generation_id": 3})
     assert a.receive("JoinGroup")[0] == 1
     assert a.receive() == (2, {"throttle_time_ms": 0, "error_code": 22})
-    assert broker.got == ["a JoinGroup 1"]
+    assert a.receive("SyncGroup")[0] == 3
+    assert broker.got == ["a SyncGroup 3"]
 
 
 def test_what_is_taken_is_answered_by_whoever_took_it(proxy, broker, connect):
-    taken = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.TAKE, times=None))
+    taken = proxy.add(ProxyRule(api="JoinGroup", times=None))
     a = connect("a")
     a.send("JoinGroup", member_id="m")
     request = taken.await_match()
@@ -422,7 +349,7 @@ def test_what_is_taken_is_answered_by_whoever_took_it(proxy, broker, connect):
 
 
 def test_an_answer_of_ours_that_has_to_wait_says_so(proxy, connect):
-    taken = [proxy.add(ProxyRule(api=api, action=ProxyAction.TAKE)) for api in ("SyncGroup", "Heartbeat")]
+    taken = [proxy.add(ProxyRule(api=api)) for api in ("SyncGroup", "Heartbeat")]
     a = connect("a")
     a.send("SyncGroup")
     a.send("Heartbeat")
@@ -433,19 +360,8 @@ def test_an_answer_of_ours_that_has_to_wait_says_so(proxy, connect):
     a.socket.close()
 
 
-def test_rules_choose_by_error(proxy, connect):
-    held = proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.HOLD, direction="response", when="*"))
-    a = connect("a")
-    a.send("Heartbeat", member_id="m")
-    assert a.receive()[1]["error_code"] == 0
-    a.send("Heartbeat", member_id="?")
-    assert held.await_match().error == "UNKNOWN_MEMBER_ID"
-    held.release()
-    assert a.receive()[1]["error_code"] == 25
-
-
 def test_rules_choose_by_version(proxy, broker, connect):
-    proxy.add(ProxyRule(api="Heartbeat", action=ProxyAction.ANSWER, error="FENCED_INSTANCE_ID", since=3))
+    proxy.add(ProxyRule(api="Heartbeat", error="FENCED_INSTANCE_ID", since=3))
     a = connect("a")
     a.send("Heartbeat")
     assert a.receive()[1]["error_code"] == 0
@@ -466,7 +382,7 @@ def test_clients_are_cut_off_by_name(proxy, connect):
 
 
 def test_waiting_in_vain_says_for_what(proxy, connect):
-    placed = proxy.add(ProxyRule(api="JoinGroup", action=ProxyAction.HOLD, client="b"))
+    placed = proxy.add(ProxyRule(api="JoinGroup", client="b"))
     a = connect("a")
     a.send("Heartbeat")
     assert a.receive() is not None
@@ -489,65 +405,3 @@ def test_before_it_knows_the_broker_it_turns_clients_away():
         client = Client(proxy, "a")
         assert client.socket.recv(1) == b""
         client.socket.close()
-
-
-# -- real clients ----------------------------------------------------------------------------------------
-
-
-class Group:
-    """A consumer of confluent-kafka on the mock cluster, behind the proxy."""
-
-    def __init__(self, stack: contextlib.ExitStack, *rules: ProxyRule) -> None:
-        from rebalance.live.clusters.mock import MockCluster
-        from rebalance.live.consumers.member import ClientProfile, LiveMember, Log
-
-        cluster = stack.enter_context(MockCluster())
-        self.proxy = stack.enter_context(Proxy())
-        host, port = cluster.bootstrap.split(":")
-        self.proxy.to(host, int(port))
-        cluster.advertise(*self.proxy.addresses[0])
-        cluster.create_topic("t", 2)
-        self.placed = [self.proxy.add(rule) for rule in rules]
-        config = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 200, "auto.offset.reset": "earliest"}
-        self.member = LiveMember(
-            "a", ClientProfile("confluent"), "g", ["t"], config, bootstrap=self.proxy.bootstrap, log=Log()
-        )
-        stack.callback(self.member.end)
-
-    def assigned(self) -> bool:
-        return any(line["event"] == "assigned" for line in self.member.lines)
-
-
-@pytest.fixture
-def confluent() -> Iterator[Callable[..., Group]]:
-    pytest.importorskip("confluent_kafka", reason="the mock cluster comes with confluent-kafka")
-    with contextlib.ExitStack() as stack:
-        yield functools.partial(Group, stack)
-
-
-@pytest.mark.slow
-def test_a_join_whose_answer_is_cut_is_sent_again(confluent):
-    group = confluent(ProxyRule(api="JoinGroup", action=ProxyAction.CUT, direction="response"))
-    cut = group.placed[0].await_match()
-    assert cut.fate == "cut"
-    assert cut.fields["generation_id"] > 0
-    assert group.member.await_event("assigned", 120)["partitions"] == ["t-0", "t-1"]
-    requests = group.proxy.seen("JoinGroup", "a")
-    assert len(requests) >= 2
-    assert requests[0].connection != requests[1].connection
-    subscription = decode_subscription(requests[0].fields["protocols"][0]["metadata"])
-    assert subscription.topics == ("t",)
-    assert not group.proxy.failures
-
-
-@pytest.mark.slow
-def test_a_late_sync_answer_delays_the_assignment(confluent):
-    group = confluent(ProxyRule(api="SyncGroup", action=ProxyAction.HOLD, direction="response"))
-    held = group.placed[0].await_match()
-    assert held.error == "NONE"
-    assert [str(p) for p in decode_assignment(held.fields["assignment"]).partitions] == ["t-0", "t-1"]
-    assert group.member.owned(60) == []
-    assert not group.assigned()
-    group.placed[0].release()
-    assert group.member.await_event("assigned", 120)["partitions"] == ["t-0", "t-1"]
-    assert group.proxy.seen("SyncGroup", "a", "response")[0].fate == "released"
