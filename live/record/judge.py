@@ -7,11 +7,13 @@ which member was alive, what the client says that it owns, who read which record
 
 from __future__ import annotations
 
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 EventLine = Mapping[str, Any]
@@ -26,24 +28,9 @@ class Check(NamedTuple):
 
 
 CHECKS = {
-    id_: Check(id_, level, sentence)
-    for id_, level, sentence in (
-        ("owned-twice", "safety", "No partition is owned by two members of the group at a time."),
-        ("granted-before-revoked", "safety",
-         "A partition is granted in a generation later than the one in which its owner revoked it."),
-        ("callback-order", "safety",
-         "A consumer is assigned what it does not own, and revoked or lost what it owns."),
-        ("assignment-differs", "safety",
-         "At rest a consumer owns what its callbacks have told, no more, no less."),
-        ("skipped-records", "safety",
-         "The next owner of a partition goes on where the last one stopped, or before."),
-        ("stranded", "liveness", "While the group is settled, somebody owns each partition."),
-        ("never-settles", "liveness", "A rebalance ends."),
-        ("died", "liveness", "A consumer ends when it is told to, not before."),
-        ("owned-by-zombie", "quality",
-         "A consumer that was removed from the group notices before another owns its partitions."),
-    )
-}  # fmt: skip
+    id_: Check(id_, **row)
+    for id_, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+}
 """In the order in which they are reported."""
 
 

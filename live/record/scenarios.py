@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rebalance.live.clusters.defaults import STEPS
@@ -71,39 +74,25 @@ RecordingSteps = Iterator[RecordingStep]
 SETTLE = RecordingStep(do="settle")
 
 
-def _all(plan: RecordingPlan) -> RecordingSteps:
-    yield from (RecordingStep(do="start", member=name) for name in plan.members)
-    yield SETTLE
-
-
-def _settling(*steps: RecordingStep) -> RecordingSteps:
-    """Each step, and a rest behind it."""
-    for one in steps:
-        yield one
-        yield SETTLE
-
-
-def _scale_out(plan: RecordingPlan) -> RecordingSteps:
-    return _settling(*(RecordingStep(do="start", member=name) for name in plan.members))
-
-
-def _scale_in(plan: RecordingPlan) -> RecordingSteps:
-    yield from _all(plan)
-    yield from _settling(*(RecordingStep(do="close", member=name) for name in plan.members[:-1]))
-
-
-def _away(do: str, undo: str) -> Callable[[RecordingPlan], RecordingSteps]:
-    """The first member is gone until the others have come to rest, then it is back."""
-
-    def steps(plan: RecordingPlan) -> RecordingSteps:
-        yield from _all(plan)
-        yield from _settling(*(RecordingStep(do=one, member=plan.members[0]) for one in (do, undo)))
-
-    return steps
+def _listed(rows: Sequence[Mapping[str, Any]], plan: RecordingPlan) -> RecordingSteps:
+    """The steps of a scenario in ``scenarios.toml``, which says what its rows mean."""
+    names = plan.members
+    named = {"first": names[:1], "last": names[-1:], "each but last": names[:-1], "each": names, "all": names}
+    for row in rows:
+        if len(names) < row.get("least", 1):
+            continue
+        does = {name: value for name, value in row.items() if name not in ("least", "rest")}
+        whose = row.get("member", "")
+        for name in named.get(whose, ("",)):
+            yield step({**does, "member": name})
+            if whose != "all" and row.get("rest", True):
+                yield SETTLE
+        if whose == "all":
+            yield SETTLE
 
 
 def _rolling_upgrade(plan: RecordingPlan) -> RecordingSteps:
-    yield from _all(plan)
+    yield from _listed(({"do": "start", "member": "all"},), plan)
     for stage in range(1, plan.stages):
         if plan.together:
             yield from (RecordingStep(do="close", member=name) for name in plan.members)
@@ -114,39 +103,6 @@ def _rolling_upgrade(plan: RecordingPlan) -> RecordingSteps:
             yield RecordingStep(do="close", member=name)
             yield RecordingStep(do="start", member=name, stage=stage)
             yield SETTLE
-
-
-def _resubscribe(plan: RecordingPlan) -> RecordingSteps:
-    first, last = plan.members[0], plan.members[-1]
-    nothing = [(first, ())] if first != last else []
-    several = [(first, TOPICS), (last, TOPICS), (first, TOPICS[1:]), *nothing, (first, TOPICS[:1])]
-    yield from _all(plan)
-    yield from _settling(*(RecordingStep(do="subscribe", member=name, topics=to) for name, to in several))
-
-
-def _mixed(plan: RecordingPlan) -> RecordingSteps:
-    yield from _scale_out(plan)
-    yield RecordingStep(do="close", member=plan.members[0])
-    yield SETTLE
-    yield RecordingStep(do="start", member=plan.members[0])
-    yield RecordingStep(do="kill", member=plan.members[-1])
-    yield SETTLE
-    yield RecordingStep(do="start", member=plan.members[-1])
-    yield SETTLE
-
-
-def _partitions(plan: RecordingPlan) -> RecordingSteps:
-    yield from _all(plan)
-    yield RecordingStep(do="add_partitions", topic=TOPICS[0], partitions=9)
-    yield SETTLE
-
-
-def _failover(plan: RecordingPlan) -> RecordingSteps:
-    yield from _all(plan)
-    yield RecordingStep(do="fail_coordinator")
-    yield SETTLE
-    yield RecordingStep(do="close", member=plan.members[-1])
-    yield SETTLE
 
 
 STATES = {"stop": "stopped", "pause": "stalled"}
@@ -199,24 +155,11 @@ class RecordingScenario:
     least: int = 1
 
 
+_CODED = {"rolling-upgrade": _rolling_upgrade, "change-assignor": _rolling_upgrade, "random": _random}
+
 SCENARIOS = {
-    one.name: one
-    for one in (
-        RecordingScenario("scale-out", "members join one by one", _scale_out),
-        RecordingScenario("scale-in", "all but one leave, one by one", _scale_in, 2),
-        RecordingScenario("crash", "a member is killed (SIGKILL), and comes back", _away("kill", "start"), 2),
-        RecordingScenario("pause", "a member is stopped (SIGSTOP) beyond its session, and goes on",
-                          _away("stop", "cont"), 2),
-        RecordingScenario("stall", "a member does not poll for longer than max.poll.interval.ms",
-                          _away("pause", "resume"), 2),
-        RecordingScenario("rolling-upgrade", "from range to cooperative-sticky, as clients can",
-                          _rolling_upgrade),
-        RecordingScenario("change-assignor", "from range to another eager assignor, member by member",
-                          _rolling_upgrade),
-        RecordingScenario("resubscribe", "members subscribe to other topics, and to none", _resubscribe),
-        RecordingScenario("mixed", "members join, leave, crash and come back", _mixed, 2),
-        RecordingScenario("partitions", "a topic gets more partitions", _partitions),
-        RecordingScenario("failover", "the group's coordinator is killed (three nodes)", _failover, 2),
-        RecordingScenario("random", "all of the first five and subscriptions, drawn from --seed", _random, 2),
+    name: RecordingScenario(
+        name, row["sentence"], _CODED.get(name) or partial(_listed, row["steps"]), row.get("least", 1)
     )
-}  # fmt: skip
+    for name, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+}
