@@ -31,34 +31,6 @@ OLDEST = "2.8.0"
 READY = 90.0
 """Seconds until a node has to answer."""
 
-PROPERTIES = """\
-process.roles=broker,controller
-node.id={node}
-controller.quorum.voters={voters}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-inter.broker.listener.name=PLAINTEXT
-log.dirs={directory}
-auto.create.topics.enable=false
-offsets.topic.num.partitions=1
-offsets.topic.replication.factor={nodes}
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-group.initial.rebalance.delay.ms=200
-group.min.session.timeout.ms=500
-broker.session.timeout.ms=3000
-broker.heartbeat.interval.ms=500
-controller.quorum.fetch.timeout.ms=1500
-controller.quorum.election.timeout.ms=500
-replica.lag.time.max.ms=3000
-num.network.threads=2
-num.io.threads=2
-log.cleaner.threads=1
-log.cleaner.dedupe.buffer.size=4194304
-"""
-
 
 class KafkaCluster(LiveCluster):
     """A cluster of Apache Kafka ``version`` with ``nodes`` nodes.
@@ -104,12 +76,13 @@ class KafkaCluster(LiveCluster):
     def _written(self, directory: Path, ports: list[int]) -> dict[int, Path]:
         control = ports[self.nodes :]
         voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in enumerate(control, 1))
+        template = Path(__file__).with_name("node.properties").read_text(encoding="utf-8")
         made = {}
         for node in range(1, self.nodes + 1):
             own = {"node": node, "port": ports[node - 1], "control": control[node - 1]}
             data = directory / f"data-{node}"
             made[node] = directory / f"node-{node}.properties"
-            text = PROPERTIES.format(**own, voters=voters, nodes=self.nodes, directory=data)
+            text = template.format(**own, voters=voters, nodes=self.nodes, directory=data)
             made[node].write_text(text, encoding="utf-8")
         return made
 

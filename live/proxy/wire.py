@@ -2,7 +2,7 @@
 
 A frame is its length in four bytes and a payload. A request begins with API key, version, correlation id
 and client id, a response with the correlation id of its request. Of the messages themselves only those of
-the classic group protocol are read and written; ``SCHEMAS`` is the table (Kafka's message definitions,
+the classic group protocol are read and written; ``wire.toml`` is the table (Kafka's message definitions,
 ``JoinGroupRequest.json`` and its neighbours). The metadata inside them is ``rebalance.model.wire``'s.
 """
 
@@ -10,34 +10,24 @@ from __future__ import annotations
 
 import re
 import struct
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 MAX_FRAME = 128 * 2**20
 """Longest payload that is believed, in bytes; Kafka's own limit (``socket.request.max.bytes``) is 100 MiB."""
 
-APIS: dict[int, str] = {
-    0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata", 8: "OffsetCommit", 9: "OffsetFetch",
-    10: "FindCoordinator", 11: "JoinGroup", 12: "Heartbeat", 13: "LeaveGroup", 14: "SyncGroup",
-    15: "DescribeGroups", 16: "ListGroups", 17: "SaslHandshake", 18: "ApiVersions", 19: "CreateTopics",
-    20: "DeleteTopics", 22: "InitProducerId", 36: "SaslAuthenticate", 37: "CreatePartitions",
-    68: "ConsumerGroupHeartbeat",
-}  # fmt: skip
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+KEYS: dict[str, int] = _TABLES["apis"]
+APIS: dict[int, str] = {key: name for name, key in KEYS.items()}
 """API key -> name, of ``org.apache.kafka.common.protocol.ApiKeys``; others are called by their number."""
 
-KEYS: dict[str, int] = {name: key for key, name in APIS.items()}
-
-ERRORS: dict[int, str] = {
-    0: "NONE", 14: "COORDINATOR_LOAD_IN_PROGRESS", 15: "COORDINATOR_NOT_AVAILABLE", 16: "NOT_COORDINATOR",
-    22: "ILLEGAL_GENERATION", 23: "INCONSISTENT_GROUP_PROTOCOL", 24: "INVALID_GROUP_ID",
-    25: "UNKNOWN_MEMBER_ID", 26: "INVALID_SESSION_TIMEOUT", 27: "REBALANCE_IN_PROGRESS",
-    30: "GROUP_AUTHORIZATION_FAILED", 35: "UNSUPPORTED_VERSION", 42: "INVALID_REQUEST",
-    79: "MEMBER_ID_REQUIRED", 81: "GROUP_MAX_SIZE_REACHED", 82: "FENCED_INSTANCE_ID",
-}  # fmt: skip
+CODES: dict[str, int] = _TABLES["errors"]
+ERRORS: dict[int, str] = {code: name for name, code in CODES.items()}
 """Error code -> name, of ``org.apache.kafka.common.protocol.Errors``: those of the group protocol."""
-
-CODES: dict[str, int] = {name: code for code, name in ERRORS.items()}
 
 Fields = dict[str, Any]
 """A message by field names: int, str, bytes, bool or None, and lists of the same."""
@@ -57,6 +47,10 @@ class Header(NamedTuple):
     at: int
 
 
+NEVER = 99
+"""A version that no message has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field: ``kind`` int16, int32, int64, bool, uuid, string, string?, bytes, or a list (of ``Field``),
@@ -65,7 +59,7 @@ class Field:
     name: str
     kind: str | tuple[Field, ...]
     first: int = 0
-    last: int = 99
+    last: int = NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,50 +81,17 @@ def _schema(flexible: int, text: str) -> Schema:
             inner = tuple(levels.pop())
             levels[-1][-1] = replace(levels[-1][-1], kind=inner)
             continue
-        levels[-1].append(Field(found[1], found[2] or "", int(found[3] or 0), int(found[4] or 99)))
+        levels[-1].append(Field(found[1], found[2] or "", int(found[3] or 0), int(found[4] or NEVER)))
         if found[5]:
             levels.append([])
     return Schema(tuple(levels[0]), flexible)
 
 
 SCHEMAS: dict[tuple[str, str], Schema] = {
-    ("JoinGroup", "request"): _schema(6, """
-        group_id:string session_timeout_ms:int32 rebalance_timeout_ms:int32@1+ member_id:string
-        group_instance_id:string?@5+ protocol_type:string protocols[name:string metadata:bytes]
-        reason:string?@8+"""),
-    ("JoinGroup", "response"): _schema(6, """
-        throttle_time_ms:int32@2+ error_code:int16 generation_id:int32 protocol_type:string?@7+
-        protocol_name:string@0-6 protocol_name:string?@7+ leader:string skip_assignment:bool@9+
-        member_id:string members[member_id:string group_instance_id:string?@5+ metadata:bytes]"""),
-    ("SyncGroup", "request"): _schema(4, """
-        group_id:string generation_id:int32 member_id:string group_instance_id:string?@3+
-        protocol_type:string?@5+ protocol_name:string?@5+
-        assignments[member_id:string assignment:bytes]"""),
-    ("SyncGroup", "response"): _schema(4, """
-        throttle_time_ms:int32@1+ error_code:int16 protocol_type:string?@5+ protocol_name:string?@5+
-        assignment:bytes"""),
-    ("ApiVersions", "response"): _schema(99, """
-        error_code:int16 api_keys[api_key:int16 min_version:int16 max_version:int16]
-        throttle_time_ms:int32@1+"""),
-    ("Heartbeat", "request"): _schema(4, """
-        group_id:string generation_id:int32 member_id:string group_instance_id:string?@3+"""),
-    ("Heartbeat", "response"): _schema(4, "throttle_time_ms:int32@1+ error_code:int16"),
-    ("LeaveGroup", "request"): _schema(4, """
-        group_id:string member_id:string@0-2
-        members@3+[member_id:string group_instance_id:string?@3+ reason:string?@5+]"""),
-    ("LeaveGroup", "response"): _schema(4, """
-        throttle_time_ms:int32@1+ error_code:int16
-        members@3+[member_id:string group_instance_id:string?@3+ error_code:int16]"""),
-    ("OffsetCommit", "request"): _schema(8, """
-        group_id:string generation_id:int32@1+ member_id:string@1+ group_instance_id:string?@7+
-        retention_time_ms:int64@2-4
-        topics[name:string@0-9 topic_id:uuid@10+
-          partitions[partition_index:int32 committed_offset:int64 committed_leader_epoch:int32@6+
-            commit_timestamp:int64@1-1 committed_metadata:string?]]"""),
-    ("OffsetCommit", "response"): _schema(8, """
-        throttle_time_ms:int32@3+
-        topics[name:string@0-9 topic_id:uuid@10+ partitions[partition_index:int32 error_code:int16]]"""),
-}  # fmt: skip
+    (api, kind): _schema(row.get("flexible", NEVER), row["fields"])
+    for api, kinds in _TABLES["schemas"].items()
+    for kind, row in kinds.items()
+}
 """(API, "request" or "response") -> schema."""
 
 
