@@ -5,7 +5,7 @@ does otherwise than a broker (rdkafka_mock_cgrp.c): it takes the first assignor 
 aborts when a member's first is another; a rebalance of a running group waits ``session.timeout.ms`` less one
 second for members to join, also when all have; who does not join stays a member until its session expires.
 
-``python -m rebalance.live.clusters.mock BROKERS`` is the program, `MockCluster` its handle.
+``python -m rebalance.live.clusters.mock`` is the program, `MockCluster` its handle.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ MISSING = "the mock cluster needs librdkafka: install confluent-kafka"
 
 
 class MockCluster(LiveCluster):
-    """A cluster that needs no broker. ``brokers`` have ids from 1."""
+    """A cluster that needs no broker: its only one has the id 1."""
 
     kind = "mock"
 
-    def __init__(self, brokers: int = 1) -> None:
-        self.brokers = brokers
+    def __init__(self) -> None:
         self._server: Server | None = None
 
     def __enter__(self) -> Self:
-        self._server = Server([sys.executable, "-m", __name__, str(self.brokers)])
+        self._server = Server([sys.executable, "-m", __name__])
         self.bootstrap = self._server.hello["bootstrap"]
         self.version = self._server.hello["version"]
         return self
@@ -64,9 +63,9 @@ class MockCluster(LiveCluster):
         """It cannot: groups live in the cluster, not in a broker, and nothing is forgotten."""
         raise Unsupported("a mock broker has no state to lose: a failover needs --cluster kafka")
 
-    def advertise(self, host: str, port: int, broker: int = 1) -> None:
+    def advertise(self, host: str, port: int) -> None:
         """Let metadata say that the broker is there, which a proxy is."""
-        self._ask("advertise", host=host, port=port, broker=broker)
+        self._ask("advertise", host=host, port=port)
 
 
 # -- the program ---------------------------------------------------------------------------------------
@@ -75,7 +74,7 @@ class MockCluster(LiveCluster):
 class _Library:
     """librdkafka by ctypes: ``call(name, result, (type, value)...)``."""
 
-    def __init__(self, brokers: int) -> None:
+    def __init__(self) -> None:
         import confluent_kafka
 
         self.version = confluent_kafka.libversion()[0]
@@ -89,9 +88,7 @@ class _Library:
         self._library = ctypes.CDLL(str(found[0]))
         why = ctypes.create_string_buffer(512)
         client = self("new", ctypes.c_void_p, 0, None, why, ctypes.c_size_t(512))
-        self.cluster = ctypes.c_void_p(
-            self("mock_cluster_new", ctypes.c_void_p, ctypes.c_void_p(client), brokers)
-        )
+        self.cluster = ctypes.c_void_p(self("mock_cluster_new", ctypes.c_void_p, ctypes.c_void_p(client), 1))
         self.bootstrap = self("mock_cluster_bootstraps", ctypes.c_char_p, self.cluster).decode()
         self._producer: Any = None
 
@@ -126,7 +123,7 @@ def _run(library: _Library, do: str, given: dict[str, Any]) -> None:
         case "produce":
             library.produce(given["topic"], given["partition"], given["count"])
         case "advertise":
-            library.do("mock_broker_set_host_port", given["broker"], given["host"].encode(), given["port"])
+            library.do("mock_broker_set_host_port", 1, given["host"].encode(), given["port"])
         case _:
             raise RuntimeError(f"no such command: {do}")
 
@@ -138,7 +135,7 @@ def main() -> None:
         print(json.dumps(line), flush=True)
 
     try:
-        library = _Library(int(sys.argv[1]))
+        library = _Library()
     except (ImportError, OSError) as error:
         emit({"unavailable": f"{MISSING} ({error})"})
         return

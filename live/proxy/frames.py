@@ -26,7 +26,6 @@ class Frame:
 
     number: int
     at: float
-    broker: int
     connection: int
     direction: Direction
     api: str
@@ -35,6 +34,7 @@ class Frame:
     client: str | None
     fields: Fields | None = None
     fate: str = "passed"
+    broker: int = 0
 
     @property
     def error(self) -> str:

@@ -1,6 +1,6 @@
 """A loopback proxy between clients and brokers that keeps or answers chosen requests.
 
-One listener for each broker; the cluster advertises the proxy's ports (``MockCluster.advertise``,
+It stands before one broker; the cluster advertises the proxy's port (``MockCluster.advertise``,
 ``advertised.listeners``), so nothing is rewritten. What shall happen to which request is a `ProxyRule`, data
 that can be added, awaited and removed while clients run, so a test or a replay never sleeps. On a connection
 answers keep their order, as a broker keeps it: one that waits holds up those behind it.
@@ -79,9 +79,8 @@ class Placed:
 class _Pipe:
     """One connection of a client, and ours to the broker."""
 
-    def __init__(self, number: int, broker: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-        self.number, self.broker = number, broker
-        self.reader, self.writer = reader, writer
+    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.number, self.reader, self.writer = number, reader, writer
         self.waiting: deque[Frame] = deque()
         """Requests in order that the client has no answer to."""
         self.ready: dict[int, bytes] = {}
@@ -96,16 +95,15 @@ class _Pipe:
 
 
 class Proxy:
-    """One proxy for ``brokers`` brokers, at work inside a ``with`` block; `to` says where they are.
+    """One proxy, at work inside a ``with`` block; `to` says where its broker is.
 
-    ``addresses[i]`` is where clients reach broker ``i`` (from 0). ``frames`` is what was seen, after a long
-    time the last ``KEPT`` messages of it at least; `count` counts all. Safe to use from any thread.
+    ``address`` is where clients reach that. ``frames`` is what was seen, after a long time the last ``KEPT``
+    messages of it at least; `count` counts all. Safe to use from any thread.
     """
 
-    def __init__(self, brokers: int = 1) -> None:
-        self._count = brokers
-        self._upstream: dict[int, Address] = {}
-        self.addresses: tuple[Address, ...] = ()
+    def __init__(self) -> None:
+        self._upstream: Address | None = None
+        self.address: Address = HOST, 0
         self.frames: list[Frame] = []
         self.total = 0
         """Messages so far."""
@@ -117,7 +115,6 @@ class Proxy:
         self._tasks: list[asyncio.Task[None]] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
-        self._servers: list[asyncio.Server] = []
         self._writers: list[asyncio.StreamWriter] = []
         self.failures: list[str] = []
         """What could not be read, for a report: such a message passes, a stream without frames ends."""
@@ -143,14 +140,11 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
 
     async def _listen(self) -> None:
-        for broker in range(self._count):
-            server = await asyncio.start_server(self._accept(broker), HOST, 0)
-            self._servers.append(server)
-        self.addresses = tuple(server.sockets[0].getsockname()[:2] for server in self._servers)
+        self._server = await asyncio.start_server(self._accepted, HOST, 0)
+        self.address = self._server.sockets[0].getsockname()[:2]
 
     async def _close(self) -> None:
-        for server in self._servers:
-            server.close()
+        self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -160,14 +154,14 @@ class Proxy:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    def to(self, host: str, port: int, broker: int = 0) -> None:
-        """Say where a broker is. Until then its listener turns clients away."""
-        self._upstream[broker] = (host, port)
+    def to(self, host: str, port: int) -> None:
+        """Say where the broker is. Until then clients are turned away."""
+        self._upstream = host, port
 
     @property
     def bootstrap(self) -> str:
-        """``host:port[,...]`` for clients."""
-        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+        """``host:port`` for clients."""
+        return f"{self.address[0]}:{self.address[1]}"
 
     # -- rules -----------------------------------------------------------------------------------------
 
@@ -266,7 +260,6 @@ class Proxy:
         return Frame(
             number=self.total,
             at=time.monotonic(),
-            broker=pipe.broker,
             connection=pipe.number,
             direction=direction,
             **values,
@@ -274,35 +267,30 @@ class Proxy:
 
     # -- connections -----------------------------------------------------------------------------------
 
-    def _accept(
-        self, broker: int
-    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]:
-        async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._tasks.append(task)
-            self._writers.append(writer)
-            self._connections += 1
-            pipe = self._pipes[self._connections] = _Pipe(self._connections, broker, reader, writer)
-            try:
-                await self._serve(pipe)
-            except (OSError, asyncio.IncompleteReadError):
-                pass  # one of the two sides has closed
-            except FrameError as error:
-                self._failed(pipe, error)
-            except asyncio.CancelledError:
-                pass  # the proxy closes, nobody else cancels
-            finally:
-                self._cut(pipe)
-                self._tasks.remove(task)
-                del self._pipes[pipe.number]
-
-        return accepted
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.append(task)
+        self._writers.append(writer)
+        self._connections += 1
+        pipe = self._pipes[self._connections] = _Pipe(self._connections, reader, writer)
+        try:
+            await self._serve(pipe)
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # one of the two sides has closed
+        except FrameError as error:
+            self._failed(pipe, error)
+        except asyncio.CancelledError:
+            pass  # the proxy closes, nobody else cancels
+        finally:
+            self._cut(pipe)
+            self._tasks.remove(task)
+            del self._pipes[pipe.number]
 
     async def _serve(self, pipe: _Pipe) -> None:
-        if pipe.broker not in self._upstream:
+        if self._upstream is None:
             return
-        reader, writer = await asyncio.open_connection(*self._upstream[pipe.broker])
+        reader, writer = await asyncio.open_connection(*self._upstream)
         self._writers.append(writer)
         down = asyncio.ensure_future(self._responses(pipe, reader))
         up = asyncio.ensure_future(self._requests(pipe, writer))

@@ -82,15 +82,9 @@ class RecordingRun:
                 before = sum(1 for _ in member.lines)
                 member.command(**(command if step.topics else {"do": "unsubscribe"}))
                 member.await_event("subscribed", ANSWER, after=before)
-            case "create_topic":
-                self.cluster.create_topic(step.topic, step.partitions)
-                self.partitions[step.topic] = step.partitions
             case "add_partitions":
                 self.cluster.add_partitions(step.topic, step.partitions)
                 self.partitions[step.topic] = step.partitions
-            case "delete_topic":
-                self.cluster.delete_topic(step.topic)
-                del self.partitions[step.topic]
             case "fail_coordinator":
                 self.cluster.fail_coordinator(GROUP)
             case "next":

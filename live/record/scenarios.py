@@ -16,7 +16,7 @@ TOPICS = ("orders", "payments")
 """The topics there are. All members begin with the first."""
 
 MEMBER_STEPS = ("start", "close", "kill", "stop", "cont", "subscribe", "pause", "resume")
-CLUSTER_STEPS = ("create_topic", "add_partitions", "delete_topic", "fail_coordinator")
+CLUSTER_STEPS = ("add_partitions", "fail_coordinator")
 OTHER_STEPS = ("settle", "next")
 
 

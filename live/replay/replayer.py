@@ -54,7 +54,7 @@ class TraceReplayer:
         scene.proxy = self._stack.enter_context(Proxy())
         host, port = scene.cluster.bootstrap.split(",")[0].rsplit(":", 1)
         scene.proxy.to(host, int(port))
-        scene.cluster.advertise(*scene.proxy.addresses[0])
+        scene.cluster.advertise(*scene.proxy.address)
         # The mock cluster refuses newer ones with bytes that Java reads as a throttle of twenty minutes.
         scene.proxy.add(ProxyRule(api="ApiVersions", times=None, error="UNSUPPORTED_VERSION", since=3))
         for name, parts in zip(scene.topics, scene.setup.topics, strict=True):

@@ -226,7 +226,7 @@ class Client:
 
     def __init__(self, proxy: Proxy, name: str) -> None:
         self.name, self._count = name, 0
-        self.socket = socket.create_connection(proxy.addresses[0], timeout=60)
+        self.socket = socket.create_connection(proxy.address, timeout=60)
 
     def send(self, api: str, **fields: Any) -> int:
         self._count += 1
