@@ -56,7 +56,7 @@ results: $(STAMP) ## judge all clients in all releases, into docs/results (hours
 	cd examples/adapters/go && go build -o bin/ ./franz-go ./sarama
 	for client in kafkajs platformatic; do \
 	  (cd examples/adapters/js/$$client && npm ci --silent --no-audit --no-fund --ignore-scripts) || exit 1; done
-	$(BIN)/rebalance compare --client all @examples/adapters/clients.json --traces docs/results/known \
+	$(BIN)/python -m tools.results --client all @examples/adapters/clients.json --traces docs/results/known \
 	  --profile ci --out .rebalance/results --pages docs/results || [ $$? -eq 3 ]
 
 bench: $(STAMP) ## the benchmarks, into tools/benchmarks/results.md

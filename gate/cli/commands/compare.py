@@ -50,8 +50,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "or a directory of them, to be played on all besides; repeatable")  # fmt: skip
     add_options(parser, "--profile", "--clause", "--seed", "--out", profile="smoke", seed=0)
     add_format(parser, "md")
-    parser.add_argument("--pages", type=Path, metavar="DIR", help="write a page of all and one of each "
-                        "client there, in Markdown, with the traces that they name")  # fmt: skip
     add_options(parser, *LIMITS, "--verbose", "--no-progress")
     return parser
 
@@ -61,21 +59,17 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.gate.compare import compare
     from rebalance.gate.traces import files
 
-    comparison = _comparison(options)
+    comparison = comparison_of(options)
     try:
         with usage_errors(compare.CompareError, OSError):
             files.make_root(ROOT)
-            judged = compare.run(comparison, _progress(options))
-            if options.pages:
-                _write(judged, comparison, options.pages)
+            judged = compare.run(comparison, report_progress(options))
     except KeyboardInterrupt:
         print_err(f"interrupted: what is known is kept in {comparison.directory}; the same command goes on")
-        if not options.pages:
-            _show(compare.stored(comparison), comparison, options.format, options.verbose)
+        _show(compare.stored(comparison), comparison, options.format, options.verbose)
         return Exit.INTERRUPTED
-    if not options.pages:
-        _show(judged, comparison, options.format, options.verbose)
-    return _exit(judged)
+    _show(judged, comparison, options.format, options.verbose)
+    return exit_of(judged)
 
 
 def columns(
@@ -134,7 +128,8 @@ def _of(
     ]
 
 
-def _comparison(options: argparse.Namespace) -> TargetComparison:
+def comparison_of(options: argparse.Namespace) -> TargetComparison:
+    """The comparison that the options ask for. Raises UsageError."""
     from rebalance.gate.check.plan import PROFILES, CheckPlan
     from rebalance.gate.compare.compare import TargetComparison
     from rebalance.properties.verdict import Level
@@ -169,36 +164,19 @@ def _known(paths: Sequence[Path]) -> tuple[Trace, ...]:
         return tuple(map(counterexamples.load, found))
 
 
-def _progress(options: argparse.Namespace) -> Callable[[int, int, str], None]:
+def report_progress(options: argparse.Namespace) -> Callable[[int, int, str], None]:
     """Says what is done, and how long the rest will take if it goes on as since the start."""
     if options.no_progress:
         return lambda done, total, what: None
     began: list[tuple[float, int]] = []
 
-    def report_progress(done: int, total: int, what: str) -> None:
+    def print_progress(done: int, total: int, what: str) -> None:
         began.append((time.monotonic(), done))
         (start, first), (now, _) = began[0], began[-1]
         left = (now - start) / (done - first) * (total - done) if done > first else None
         print_err(f"{done + 1}/{total} {what}" + (f"  (about {span(left)} left)" if left else ""))
 
-    return report_progress
-
-
-def _write(judged: Sequence[Judged], comparison: TargetComparison, directory: Path) -> None:
-    """The pages, and the traces that they name. Raises OSError."""
-    from rebalance.gate.report.terminal import comparison as report
-    from rebalance.gate.traces import counterexamples, files
-
-    pages, shown = report.pages(judged, report.About.of(comparison), str(directory))
-    (directory / "traces").mkdir(parents=True, exist_ok=True)
-    for stale in (directory / "traces").glob("*.json"):
-        if stale.stem not in shown:
-            stale.unlink()
-    for name, text in pages.items():
-        files.write(directory / name, text)
-    for trace in shown.values():
-        files.write(directory / "traces" / f"{trace.id}.json", counterexamples.to_text(trace))
-    print_err(f"{len(pages)} pages in {directory}")
+    return print_progress
 
 
 def _show(judged: Sequence[Judged], comparison: TargetComparison, form: str, verbose: bool) -> None:
@@ -213,8 +191,8 @@ def _show(judged: Sequence[Judged], comparison: TargetComparison, form: str, ver
         print_out(report.text(judged, verbose=verbose))
 
 
-def _exit(judged: Sequence[Judged]) -> int:
-    """A cell that is not as the catalogue says counts more than one without a verdict."""
+def exit_of(judged: Sequence[Judged]) -> int:
+    """The exit code: a cell that is not as the catalogue says counts more than one without a verdict."""
     if not all(cell.agrees for one in judged for cell in one.entries.values()):
         return Exit.VIOLATION
     unknown = any(cell.mark.value == "?" for one in judged for cell in one.cells)

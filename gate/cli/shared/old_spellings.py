@@ -48,6 +48,7 @@ OPTIONS = {
     "compare": {
         "--releases": "compare --versions all|newest|VERSION[,VERSION...]",
         "--assignors": "compare --only ASSIGNOR[,ASSIGNOR...]",
+        "--pages": "compare --format md`, or in a clone `python -m tools.results",
     },
 }
 """Command -> option -> what to write after ``rebalance``."""

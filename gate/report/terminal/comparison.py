@@ -83,7 +83,8 @@ def _saved(cell: TargetCell) -> counterexamples.Trace | None:
     return replace(trace, because=()) if trace.clause.scope is Scope.REPLY else trace
 
 
-def _small(trace: counterexamples.Trace) -> bool:
+def is_small(trace: counterexamples.Trace) -> bool:
+    """Whether it is kept with the pages."""
     return len(trace.scenario.members) <= MOST_MEMBERS
 
 
@@ -100,16 +101,16 @@ def to_json(judged: Sequence[Judged]) -> str:
 def text(judged: Sequence[Judged], *, verbose: bool = False) -> str:
     """Tables for a terminal; ``verbose`` names the counterexample of every red cell."""
     lines: list[str] = []
-    for members in _by_group(judged):
+    for members in by_group(judged):
         lines += [f"{members[0].column.group or 'targets'}: {count(len(members), 'target')}", ""]
         for title, rows in _tables(members):
             lines += _grid(title, rows, members)
         lines += list(_listed(members, verbose))
-    lines += [*(one.line for one in newest(judged)), *_summary(judged), LEGEND]
+    lines += [*(one.line for one in newest(judged)), *totals(judged), LEGEND]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _grid(title: str, rows: Sequence[_Row], members: Sequence[Judged]) -> list[str]:
+def _grid(title: str, rows: Sequence[MarkRow], members: Sequence[Judged]) -> list[str]:
     """One line per row, one column per target, whose labels stand above it like stairs."""
     if not rows:
         return [f"{title}: nothing is broken", ""]
@@ -125,7 +126,7 @@ def _grid(title: str, rows: Sequence[_Row], members: Sequence[Judged]) -> list[s
 
 def _listed(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
     before = ""
-    for found in _behind(members):
+    for found in red_cells(members):
         if found.row.name != before:
             yield found.row.name
             before = found.row.name
@@ -142,44 +143,15 @@ def _listed(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
 
 def markdown(judged: Sequence[Judged], about: About) -> str:
     """One page: the overview, then all that is known of each target."""
-    lines = ["# Implementations and the contract", "", *_overview(judged, about, lambda one: "")]
-    for client, members in _clients(judged):
-        lines += _client(client or "Targets", members, about, "")
-    return "\n".join([*lines, *_summary(judged), ""])
+    lines = ["# Implementations and the contract", "", *overview(judged, about, lambda one: "")]
+    for client, members in clients(judged):
+        lines += client_lines(client or "Targets", members, about, "")
+    return "\n".join([*lines, *totals(judged), ""])
 
 
-def pages(
-    judged: Sequence[Judged], about: About, directory: str
-) -> tuple[dict[str, str], dict[str, counterexamples.Trace]]:
-    """Name -> text of an overview (``README.md``) and of a page for each client, and id -> trace of the
-    counterexamples in them, which are to be in ``traces`` beside them. ``directory`` is where the pages will
-    be, as the reader names it."""
-    found = {
-        "README.md": "\n".join(
-            [
-                "# Implementations and the contract",
-                "",
-                "Made by `rebalance compare`. A red cell leads to its counterexample.",
-                "",
-                *_overview(judged, about, lambda one: f"{one.column.page}.md"),
-                *_summary(judged),
-                "",
-            ]
-        )
-    }
-    shown: dict[str, counterexamples.Trace] = {}
-    for client, members in _clients(judged):
-        lines = _client(client or "Targets", members, about, f"{directory}/traces/")
-        found[f"{members[0].column.page}.md"] = "\n".join(["[All implementations](README.md)", "", *lines])
-        for group in _by_group(members):
-            for behind in _behind(group):
-                trace = about.trace(behind.cell)
-                if trace and _small(trace):
-                    shown[behind.id] = trace
-    return found, shown
-
-
-def _overview(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]) -> list[str]:
+def overview(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]) -> list[str]:
+    """The newest release of each client, by level and clause by clause; ``page`` is where more is said of a
+    target, "" for the same page."""
     broken, held = _columns(judged)
     made = f"The newest release of each client that was judged and the newest that exists, by {about.line}."
     levels = "Bold clauses are of safety and liveness, the others of quality: a promise not kept."
@@ -253,13 +225,17 @@ def _matrix(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str
     return table(["client", "assignor", "release", *heads], rows)
 
 
-def _client(client: str, members: Sequence[Judged], about: About, where: str) -> list[str]:
-    """All that is known of one client: a table of releases for each assignor, and what is behind it."""
+def client_lines(client: str, members: Sequence[Judged], about: About, where: str) -> list[str]:
+    """All that is known of one client: a table of releases for each assignor, and what is behind it.
+
+    ``where`` is the directory of the small counterexamples, with a slash at its end; "" for where each was
+    found.
+    """
     several = len({one.release for one in members}) > 1
     lines = [f"# {escaped(client)}", "", f"By {about.line}.", ""]
     lines += [f"{escaped(one.line)}\n" for one in newest(members)]
     blocks: dict[str, list[str]] = {}
-    for group in _by_group(members):
+    for group in by_group(members):
         lines += [f"## {escaped(group[0].column.assignor or 'targets')}", ""]
         for title, rows in _tables(group):
             if rows:
@@ -268,7 +244,7 @@ def _client(client: str, members: Sequence[Judged], about: About, where: str) ->
                 lines += [f"{title}: nothing is broken", ""]
         if missing := list(_not_judged(group)):
             lines += [*(f"- {escaped(line)}" for line in missing), ""]
-        for found in _behind(group):
+        for found in red_cells(group):
             if found.id not in blocks:
                 blocks[found.id] = _block(found, about, where, several)
             else:
@@ -282,7 +258,7 @@ def _client(client: str, members: Sequence[Judged], about: About, where: str) ->
     return [*lines, f"`{LEGEND}`".replace(". holds", "· holds"), ""]
 
 
-def _marked(rows: Iterable[_Row], members: Sequence[Judged]) -> Iterator[list[str]]:
+def _marked(rows: Iterable[MarkRow], members: Sequence[Judged]) -> Iterator[list[str]]:
     anchors = _anchors(members)
     for row in rows:
         marks = []
@@ -293,7 +269,7 @@ def _marked(rows: Iterable[_Row], members: Sequence[Judged]) -> Iterator[list[st
         yield [row.name, *marks]
 
 
-def _block(found: _Behind, about: About, where: str, several: bool) -> list[str]:
+def _block(found: RedCells, about: About, where: str, several: bool) -> list[str]:
     """One counterexample: what is broken, where, how to see it, and the chart."""
     assignor = found.cells[0][0].column.assignor
     label = f"{assignor} {found.where}" if several and assignor else found.where
@@ -307,7 +283,7 @@ def _block(found: _Behind, about: About, where: str, several: bool) -> list[str]
         ]
         lines += [*(f"- {escaped(reason)}" for reason in reasons), ""] if reasons else []
         lines += [*fenced("\n".join(draw(of_trace(trace)))), ""]
-        path = f"{where}{trace.id}.json" if where and _small(trace) else path
+        path = f"{where}{trace.id}.json" if where and is_small(trace) else path
     ran = f", in {escaped(found.shown.release)}" if len(found.cells) > 1 else ""
     return [*lines, code(f"rebalance replay {path}") + ran, ""]
 
@@ -316,7 +292,7 @@ def _block(found: _Behind, about: About, where: str, several: bool) -> list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class MarkRow:
     """One row: ``key`` is the clause-protocol id, or the switch of a bug."""
 
     key: str
@@ -325,11 +301,11 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Behind:
+class RedCells:
     """Red cells of one row that say the same, of which one counterexample is shown: that of the newest
     release, since an older one may break the clause in another way."""
 
-    row: _Row
+    row: MarkRow
     where: str
     cells: tuple[tuple[Judged, TargetCell], ...]
 
@@ -349,19 +325,21 @@ class _Behind:
         return Path(self.cell.trace).stem
 
 
-def _clients(judged: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
+def clients(judged: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
+    """Each client and its targets; "" with those that are no client's."""
     for client in dict.fromkeys(one.column.client for one in judged):
         yield client, [one for one in judged if one.column.client == client]
 
 
-def _by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
+def by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
+    """The releases of each assignor of each client."""
     for group in dict.fromkeys(one.column.group for one in judged):
         yield [one for one in judged if one.column.group == group]
 
 
 def _newest(judged: Sequence[Judged]) -> Iterator[Judged]:
     """The last release of each assignor of each client, and every target that is neither."""
-    for members in _by_group(judged):
+    for members in by_group(judged):
         yield from members[-1:] if members[0].column.client else members
 
 
@@ -386,13 +364,13 @@ def _anchors(judged: Sequence[Judged]) -> dict[tuple[str, str], str]:
     """(spec, row) of each red cell -> the id of the counterexample that is shown for it."""
     return {
         (one.column.spec, found.row.key): found.id
-        for members in _by_group(judged)
-        for found in _behind(members)
+        for members in by_group(judged)
+        for found in red_cells(members)
         for one, _ in found.cells
     }
 
 
-def _tables(members: Sequence[Judged]) -> Iterator[tuple[str, list[_Row]]]:
+def _tables(members: Sequence[Judged]) -> Iterator[tuple[str, list[MarkRow]]]:
     """The rows that say something: clauses that somebody breaks, mistakes that somebody was asked for."""
     clauses, switches = rows_of(members)
     by_clause = [_row(key, f"{key} ({_level(key)})", [one.clauses for one in members]) for key in clauses]
@@ -401,8 +379,8 @@ def _tables(members: Sequence[Judged]) -> Iterator[tuple[str, list[_Row]]]:
     yield "bug", [row for row in by_bug if any(cell.mark is not CellMark.UNASKED for cell in row.cells)]
 
 
-def _row(key: str, name: str, known: Sequence[Mapping[str, TargetCell]]) -> _Row:
-    return _Row(key, name, tuple(cells.get(key, _NOTHING) for cells in known))
+def _row(key: str, name: str, known: Sequence[Mapping[str, TargetCell]]) -> MarkRow:
+    return MarkRow(key, name, tuple(cells.get(key, _NOTHING) for cells in known))
 
 
 def _mark(cell: TargetCell) -> str:
@@ -421,7 +399,7 @@ def _entry(switch: str) -> str:
 # --- what is behind them ---------------------------------------------------------------------------------
 
 
-def _behind(members: Sequence[Judged]) -> Iterator[_Behind]:
+def red_cells(members: Sequence[Judged]) -> Iterator[RedCells]:
     """The red cells of each row, those that say the same together."""
     labels = [one.release for one in members]
     for _, rows in _tables(members):
@@ -430,7 +408,7 @@ def _behind(members: Sequence[Judged]) -> Iterator[_Behind]:
                 red = [cell.mark is CellMark.BROKEN and cell.summary == summary for cell in row.cells]
                 pairs = zip(members, row.cells, red, strict=True)
                 found = tuple((one, cell) for one, cell, is_red in pairs if is_red)
-                yield _Behind(row, _ranges(labels, red), found)
+                yield RedCells(row, _ranges(labels, red), found)
 
 
 def _ranges(labels: Sequence[str], red: Sequence[bool]) -> str:
@@ -469,7 +447,8 @@ def _not_judged(members: Sequence[Judged]) -> Iterator[str]:
                 yield f"? {row.name} in {clean(where)}: {clean(summary)}"
 
 
-def _summary(judged: Sequence[Judged]) -> list[str]:
+def totals(judged: Sequence[Judged]) -> list[str]:
+    """How many targets and cells there are, how many are red, how many differ from the catalogue."""
     cells = [cell for one in judged for cell in one.cells]
     in_question = [
         cell

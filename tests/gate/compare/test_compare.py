@@ -53,6 +53,9 @@ from rebalance.properties.assignors.scenarios import (
 from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
 from rebalance.properties.verdict import Level
 
+from tests.gate.compare.judged import ABOUT, ROWS, judged, other
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "adapters" / "clients.json"
 TINY = CheckPlan(
     clauses=select(["kip429/leader/4", "assign/1", "assign/4"]),
     profile=SearchProfile(name="tiny", each=1, mixed=2, large=0, crowd=0, shrink=60),
@@ -379,7 +382,7 @@ def test_a_cell_that_differs_counts_more_than_one_without_a_verdict(agrees, mark
         error=error,
         clauses={"assign/1-eager": TargetCell(mark)},
     )
-    assert compare_cli._exit([judged("1.0", CellMark.BROKEN, agrees), other]) == code
+    assert compare_cli.exit_of([judged("1.0", CellMark.BROKEN, agrees), other]) == code
 
 
 # --- the clients -----------------------------------------------------------------------------------------
@@ -508,32 +511,6 @@ def test_a_file_that_is_no_list_of_clients(text, says, tmp_path, rebalance):
 # --- the report ------------------------------------------------------------------------------------------
 
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "adapters" / "clients.json"
-RESULTS = Path(__file__).parents[3] / "docs" / "results"
-ABOUT = report.About("1.2.3", "tiny", 7, lambda cell: None)
-
-
-def judged(label: str, mark: CellMark, agrees: bool = True, newest: str = "") -> Judged:
-    summary, trace = (
-        ("t-0 is assigned to A and B", f"traces/{label}.json") if mark is CellMark.BROKEN else ("", "")
-    )
-    expected = (mark is CellMark.BROKEN) is agrees
-    return Judged(
-        column=TargetColumn(
-            spec=f"x@{label}", label=label, client="acme", assignor="sticky", page="acme", newest=newest
-        ),
-        clauses={"assign/1-eager": TargetCell(mark, summary, trace)},
-        entries={"trust_all_claims": TargetCell(mark, summary, trace, expected)},
-    )
-
-
-ROWS = [
-    judged("1.0", CellMark.BROKEN),
-    judged("1.1", CellMark.BROKEN),
-    judged("2.0", CellMark.HOLDS, agrees=False),
-]
-
-
 def test_text_shows_where_what_is_broken():
     shown = report.text(ROWS)
     assert "assign/1-eager (safety)  X  X  ." in shown
@@ -579,33 +556,6 @@ def test_markdown_and_json_hold_the_same():
     assert data["targets"][0]["clauses"]["assign/1-eager"]["trace"] == "traces/1.0.json"
 
 
-def other(mark: CellMark) -> Judged:
-    trace = "traces/beef.json" if mark is CellMark.BROKEN else ""
-    cells = {f"assign/5-{protocol}": TargetCell(CellMark.HOLDS) for protocol in ("eager", "cooperative")}
-    cells["assign/1-cooperative"] = TargetCell(mark, "<b>t|1</b>", trace)
-    return Judged(
-        column=TargetColumn(spec="y", label="", client="peer", assignor="fair", page="peer"),
-        info=TargetInfo(spec="y", name="y", version="0.9"),
-        clauses=cells,
-    )
-
-
-def test_the_overview_shows_the_newest_release_of_each_client_and_links_to_what_is_behind():
-    pages, shown = report.pages([*ROWS, other(CellMark.BROKEN)], ABOUT, "there")
-    assert sorted(pages) == ["README.md", "acme.md", "peer.md"]
-    assert shown == {}  # no trace is to be had here
-    overview = pages["README.md"]
-    assert "| client | assignor | release | **assign/1** |" in overview
-    assert "| acme | sticky | 2.0 | ? |" in overview  # cooperative was not asked
-    assert "| peer | fair | 0.9 | [X](peer.md#beef) |" in overview
-    assert "Broken by none of them: assign/5." in overview
-    assert '<a id="beef"></a>' in pages["peer.md"]
-    assert "\\<b\\>t\\|1" in pages["peer.md"]
-    assert "`rebalance replay traces/beef.json`" in pages["peer.md"]  # where it was found
-    assert "| acme | sticky | 2.0 | - | · | · | · |" in overview
-    assert "| peer | fair | 0.9 | - | [assign/1](peer.md#beef) | · | · |" in overview
-
-
 @pytest.mark.parametrize(
     ("exists", "line"),
     [
@@ -619,14 +569,14 @@ def test_the_newest_that_exists_stands_beside_the_newest_that_was_judged(exists,
     failed.error = "it does not start"
     rows = [judged(label, CellMark.HOLDS, newest=exists) for label in ("2.0", "1.1")]
     assert line in report.text([*rows, failed, other(CellMark.HOLDS)]).splitlines()
-    pages, _ = report.pages([*rows, other(CellMark.HOLDS)], ABOUT, "there")
-    overview = pages["README.md"]
-    assert "| client | assignor | release | newest | breaks safety |" in overview
-    assert f"| acme | sticky | 1.1 | {exists} |" in overview
-    assert "| peer | fair | 0.9 | - |" in overview
-    assert ("`?` as the newest: the registry could not be asked" in overview) is (exists == UNKNOWN)
-    assert line in pages["acme.md"]
-    assert "newest that exists" not in pages["peer.md"]
+    page = report.markdown([*rows, other(CellMark.HOLDS)], ABOUT)
+    assert "| client | assignor | release | newest | breaks safety |" in page
+    assert f"| acme | sticky | 1.1 | {exists} |" in page
+    assert "| peer | fair | 0.9 | - |" in page
+    assert ("`?` as the newest: the registry could not be asked" in page) is (exists == UNKNOWN)
+    acme, peer = page.split("# acme\n")[1].split("# peer\n")
+    assert line in acme
+    assert "newest that exists" not in peer
     known = None if exists == UNKNOWN else exists
     assert json.loads(report.to_json([*rows, other(CellMark.HOLDS)]))["clients"] == [
         {"client": "acme", "judged": "2.0", "exists": known}
@@ -707,43 +657,9 @@ def test_a_counterexample_of_rare_input_is_marked_and_says_so():
             clause=probe.clause, target=TargetInfo(spec="y", name="y"), scenario=scenario
         )
         about = report.About("1.2.3", "tiny", 7, dict.fromkeys(shown.cells, trace).get)
-        pages, _ = report.pages([shown], about, "there")
-        assert f"| [assign/1](peer.md#beef){mark} |" in pages["README.md"]
-        assert ("- groups seldom see that A claims a partition twice\n" in pages["peer.md"]) is bool(mark)
-
-
-def test_every_link_of_the_pages_leads_somewhere():
-    pages, _ = report.pages([*ROWS, other(CellMark.BROKEN)], ABOUT, "there")
-    for name, text in pages.items():
-        for page, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", text):
-            assert not anchor or f'<a id="{anchor}"></a>' in pages[page or name]
-
-
-def test_the_pages_that_are_kept_are_of_these_clients_and_lead_somewhere():
-    """What `make results` wrote: every release that is named, every minor series from the first to the last
-    judged, every anchor, every trace; nothing of one machine."""
-    pages = {path.name: path.read_text(encoding="utf-8") for path in RESULTS.glob("*.md")}
-    for column in compare_cli.columns([f"@{EXAMPLES}"], ["all"], None, None, ask=lambda packages: {}):
-        assert f"## {column.assignor}" in pages[f"{column.page}.md"]
-        assert not column.label or f" {column.label} |" in pages[f"{column.page}.md"]
-    for client in clients.pinned():
-        if client.minors_since:
-            headers = re.findall(r"^\| clause \| (.*) \|$", pages[f"{client.page or client.name}.md"], re.M)
-            series = {as_version(release)[:2] for header in headers for release in header.split(" | ")}
-            for major in {major for major, _ in series}:
-                minors = [minor for known, minor in series if known == major]
-                assert len(minors) == max(minors) - min(minors) + 1, (client.name, sorted(series))
-            assert min(series) == as_version(client.minors_since)
-    generated = {
-        name: pages[name] for name in pages if name == "README.md" or "(README.md)" in pages[name][:40]
-    }
-    assert len(generated) == 9
-    for name, text in generated.items():
-        for page, anchor in re.findall(r"\]\((?!http)([\w-]*(?:\.md)?)#(\w+)\)", text):
-            assert f'<a id="{anchor}"></a>' in pages[page or name], (name, anchor)
-        for trace in re.findall(r"`rebalance replay docs/results/(\S+)`", text):
-            assert counterexamples.load(RESULTS / trace).id == Path(trace).stem
-        assert not re.search(r"/root|/home|/tmp|/work", text)
+        page = report.markdown([shown], about)
+        assert f"| [assign/1](#beef){mark} |" in page
+        assert ("- groups seldom see that A claims a partition twice\n" in page) is bool(mark)
 
 
 # --- the command -----------------------------------------------------------------------------------------
@@ -760,27 +676,6 @@ def test_the_command(rebalance, few):
     again = rebalance("compare", *argv, "--format", "json", "--no-progress")
     assert again.err == ""
     assert len(json.loads(again.out)["targets"]) == 2
-
-
-@pytest.mark.slow
-def test_pages_are_the_same_byte_for_byte(rebalance, few, tmp_path):
-    """From the start in another place, and again from what is kept."""
-    argv = ["cooperative-sticky+max_generation_only", "--client", "reference", "--clause", "kip429/leader/4"]
-    argv += ["--no-progress"]
-    made = []
-    for out, pages in (("a", "one"), ("a", "two"), ("b", "one")):
-        ran = rebalance("compare", *argv, "--out", out, "--pages", pages)
-        assert ran.code == 0
-        found = sorted(Path(pages).rglob("*"))
-        made.append({str(f.relative_to(pages)): f.read_bytes() for f in found if f.is_file()})
-        text = Path(pages, "targets.md").read_text(encoding="utf-8")
-        replayed = re.findall(r"`rebalance (replay) (\S+)`", text)
-        assert replayed
-        assert {rebalance(*line).code for line in replayed} == {1}
-        shutil.rmtree(pages)
-    assert made[0]["README.md"] == made[1]["README.md"] == made[2]["README.md"]
-    assert made[0].keys() == made[1].keys() == made[2].keys()
-    assert made[0] == made[2]
 
 
 @pytest.mark.parametrize(
