@@ -88,9 +88,6 @@ CIRCLES: list[set[str]] = []
 
 LARGEST, MOST_FLAT = 500, 15
 
-TABLES = {"specs.necessity.necessity"}
-"""Modules that are a table and little else, whatever their length."""
-
 LONG: set[str] = set()
 """Modules that are too long; to be paid back."""
 
@@ -233,9 +230,9 @@ def test_no_folder_is_a_heap() -> None:
     assert {str(f.relative_to(ROOT)): n for f, n in folders.items() if n > MOST_FLAT} == {}
 
 
-def test_no_module_is_too_long_but_tables() -> None:
+def test_no_module_is_too_long() -> None:
     lengths = {module: len(path.read_text().splitlines()) for module, path in modules().items()}
-    assert {module for module, length in lengths.items() if length > LARGEST} - TABLES == LONG
+    assert {module for module, length in lengths.items() if length > LARGEST} == LONG
 
 
 def records(source: str) -> Iterator[tuple[str, int, bool]]:
