@@ -233,9 +233,8 @@ def groups() -> str:
 
 def log_formats() -> str:
     """The lines of each client and of the broker that an audit reads."""
-    from rebalance.pipeline.audit.sources import LOGGED
     from rebalance.pipeline.audit.sources.events import Kind
-    from rebalance.pipeline.audit.sources.java import REBOOTSTRAPPING
+    from rebalance.pipeline.audit.sources.loggers import LOGGED, REBOOTSTRAPPING
 
     titles = {"java": "Java clients", "librdkafka": "librdkafka", "broker": "Broker"}
     parts = []

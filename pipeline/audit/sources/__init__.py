@@ -16,16 +16,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F
 from rebalance.pipeline.audit.sources import jsonl, logged, patterns
 from rebalance.pipeline.audit.sources import lines as text
-from rebalance.pipeline.audit.sources.broker import BROKER
 from rebalance.pipeline.audit.sources.events import EVENTS, Kind
-from rebalance.pipeline.audit.sources.java import JAVA, OVERDUE, REBOOTSTRAPPING
-from rebalance.pipeline.audit.sources.librdkafka import LIBRDKAFKA, LOSING
 from rebalance.pipeline.audit.sources.lines import NoInput
+from rebalance.pipeline.audit.sources.loggers import LOGGED, LOSING, OVERDUE, REBOOTSTRAPPING
 from rebalance.pipeline.session import together
 
 __all__ = ["KINDS", "SHOWN", "NoInput", "Read", "events_of", "read", "settled", "stream_of"]
 
-LOGGED = (JAVA, LIBRDKAFKA, BROKER)
 KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
 """What ``kind`` may be."""
 

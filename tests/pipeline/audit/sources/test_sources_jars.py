@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.audit.sources.java import JAVA
+from rebalance.pipeline.audit.sources.loggers import JAVA
 from rebalance.pipeline.audit.sources.patterns import Line
 
 from tests.pipeline.audit.sources.matching import match

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.pipeline.audit.sources.broker import BROKER
 from rebalance.pipeline.audit.sources.events import Kind
-from rebalance.pipeline.audit.sources.java import JAVA
-from rebalance.pipeline.audit.sources.librdkafka import LIBRDKAFKA
+from rebalance.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA
 from rebalance.pipeline.audit.sources.patterns import Line, Source
 
 from tests.pipeline.audit.sources.matching import match
