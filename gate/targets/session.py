@@ -32,6 +32,7 @@ from rebalance.gate.targets.messages import (
 )
 from rebalance.gate.targets.resolve import Target, TargetError
 from rebalance.live.processes.child import Child, Gone
+from rebalance.live.processes.workers import quiet
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
 
@@ -211,9 +212,7 @@ class Session:
         process. Raises TargetError where the target cannot be loaded beside the other's."""
         self._abandon()
         limit_memory(self._memory_mib)
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
+        quiet()
         sys.path.insert(0, os.getcwd())
         try:
             yield Entered(self.target.spec, self)

@@ -232,7 +232,7 @@ def isolated(
         begin = first
 
         def serve(pipe: Connection, begin: int = begin) -> None:
-            _quiet()
+            quiet()
             with contextlib.ExitStack() as stack:
                 try:
                     work = stack.enter_context(working())
@@ -311,7 +311,7 @@ class _Watch:
         return found
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """What is done here prints nothing where the driver does, and leaves no core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     null = os.open(os.devnull, os.O_RDWR)

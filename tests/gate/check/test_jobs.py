@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rebalance.gate.check import plan as plans
 from rebalance.gate.check import search as searching
-from rebalance.gate.check.plan import PROFILES, CheckPlan
+from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import Result, Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.targets.resolve import resolve
@@ -20,6 +20,7 @@ from tests.gate.check.test_check import digest
 from tests.gate.cli.test_cli import process
 from tests.processes import left
 
+TINY = SearchProfile(name="tiny", each=1, mixed=12, large=0, crowd=0, shrink=8)
 HOSTILE = Path(__file__).parents[1] / "targets" / "hostile"
 
 
@@ -27,7 +28,7 @@ HOSTILE = Path(__file__).parents[1] / "targets" / "hostile"
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Several slices in a small search, and the hostile targets at hand."""
     for module in (plans, searching):
-        monkeypatch.setattr(module, "SLICE", 20)
+        monkeypatch.setattr(module, "SLICE", 10)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sometimes.py").write_text(SOMETIMES)
     monkeypatch.setenv("PYTHONPATH", str(HOSTILE))
@@ -53,24 +54,23 @@ def __getattr__(name):
 
 def judged(spec: str, jobs: int, call_seconds: float = 10.0, memory_mib: int = 2048) -> Result:
     """A search of a few slices under one protocol."""
-    plan = CheckPlan(profile=PROFILES["smoke"], protocols=(RebalanceProtocol.EAGER,))
+    plan = CheckPlan(profile=TINY, protocols=(RebalanceProtocol.EAGER,))
     with Session(resolve(spec), call_seconds, memory_mib=memory_mib) as session:
         return check(plan, session, describe(spec, session.hello), jobs=jobs, fresh=session.close)
 
 
 def everywhere(monkeypatch: pytest.MonkeyPatch, spec: str, **limits: float) -> Result:
-    """The one result of a conversation, and of one and two processes that run the target themselves."""
+    """The one result of a conversation, and of two processes that run the target themselves."""
     monkeypatch.setenv("PYTHONHASHSEED", "random")
     result = judged(spec, 1, **limits)  # type: ignore[arg-type]
     monkeypatch.setenv("PYTHONHASHSEED", "0")
-    for jobs in (1, 2):
-        assert digest(judged(spec, jobs, **limits)) == digest(result), jobs  # type: ignore[arg-type]
+    assert digest(judged(spec, 2, **limits)) == digest(result)  # type: ignore[arg-type]
     return result
 
 
 @pytest.mark.parametrize("spec", ["roundrobin", "sticky+last_claim_wins", "hostile_assignors:Reporting"])
 def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
-    assert everywhere(monkeypatch, spec).scenarios > 3 * plans.SLICE
+    assert everywhere(monkeypatch, spec).scenarios > 2 * plans.SLICE
 
 
 @pytest.mark.slow
@@ -78,14 +78,10 @@ def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch
     ("name", "summary"),
     [
         ("raises", "assign() raises"),
-        ("sys_exit", "assign() raises"),
         ("interrupt", "assign() raises"),
-        ("memory_error", "assign() raises"),
         ("returns_none", "not an assignment"),
         ("os_exit", "ends the process"),
-        ("segfault", "ends the process"),
         ("close_everything", "ends the process"),
-        ("returns_set", None),
         ("print_things", None),
     ],
 )
@@ -101,7 +97,6 @@ def test_what_a_target_does_to_its_process_is_judged_alike(
 @pytest.mark.parametrize(
     ("name", "clause", "limits"),
     [
-        ("hang", "assign/4", {"call_seconds": 0.3}),
         ("spin_in_c", "assign/4", {"call_seconds": 0.3}),
         ("eat_memory", "assign/4", {"memory_mib": 200}),
     ],
@@ -110,10 +105,8 @@ def test_what_no_reply_tells_of_is_found_by_whoever_plays(
     monkeypatch: pytest.MonkeyPatch, name: str, clause: str, limits: dict[str, float]
 ) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "0")
-    for jobs in (1, 2):
-        result = judged(f"sometimes:{name}", jobs, **limits)  # type: ignore[arg-type]
-        broken = {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
-        assert clause in broken
+    result = judged(f"sometimes:{name}", 2, **limits)  # type: ignore[arg-type]
+    assert clause in {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
 
 
 LEAVES = """
