@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import Column
@@ -29,53 +31,20 @@ class AuditCheck(NamedTuple):
     source: str
 
 
-OWNED_TWICE = AuditCheck(
-    "owned-twice",
-    "safety",
-    "No partition is owned by two members of the group at a time.",
-    "KIP-429, consumer rebalance protocol",
-)
-GRANTED_EARLY = AuditCheck(
-    "granted-before-revoked",
-    "safety",
-    "A partition is granted in a generation later than the one in which its owner revoked it.",
-    "KIP-429, consumer rebalance protocol",
-)
-ZOMBIE = AuditCheck(
-    "owned-by-zombie",
-    "quality",
-    "A consumer that was removed from the group notices before another owns its partitions.",
-    "KIP-429, onPartitionsLost; its commits are fenced by the generation",
-)
-STRANDED = AuditCheck(
-    "stranded",
-    "liveness",
-    "While the group is settled, somebody owns each partition that was owned before.",
-    "KIP-429, consumer rebalance protocol",
-)
-UNSETTLED = AuditCheck(
-    "never-settles", "liveness", "A rebalance ends.", "KIP-429, consumer rebalance protocol: converges"
-)
-STORM = AuditCheck(
-    "rebalance-storm",
-    "quality",
-    "A group does not rebalance again and again.",
-    "KIP-345 and KIP-415, motivation",
-)
-NEEDLESS = AuditCheck(
-    "needless-movement",
-    "quality",
-    "A partition stays where it is while the members and what they subscribe to stay the same.",
-    "KIP-54, sticky assignment",
-)
-PAUSE = AuditCheck(
-    "long-pause", "quality", "A rebalance takes a partition from nobody for long.", "KIP-429, motivation"
-)
 CHECKS = {
-    check.id: check
-    for check in (OWNED_TWICE, GRANTED_EARLY, ZOMBIE, STRANDED, UNSETTLED, STORM, NEEDLESS, PAUSE)
+    id_: AuditCheck(id_, **row)
+    for id_, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
 """In the order in which they are reported."""
+
+OWNED_TWICE = CHECKS["owned-twice"]
+GRANTED_EARLY = CHECKS["granted-before-revoked"]
+ZOMBIE = CHECKS["owned-by-zombie"]
+STRANDED = CHECKS["stranded"]
+UNSETTLED = CHECKS["never-settles"]
+STORM = CHECKS["rebalance-storm"]
+NEEDLESS = CHECKS["needless-movement"]
+PAUSE = CHECKS["long-pause"]
 
 
 @dataclass(frozen=True, kw_only=True)
