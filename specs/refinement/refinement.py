@@ -15,7 +15,7 @@ new member id, which may not be in the log; of ids there are always others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, cast
@@ -46,7 +46,6 @@ from rebalance.specs.refinement.transitions import (
     NumberedMachine,
     Numbers,
     Transition,
-    reachable,
 )
 from rebalance.specs.theorems.safety import specification
 
@@ -330,34 +329,3 @@ class Refinement:
 @cache
 def _protocol() -> Specification:
     return specification()
-
-
-def failures(
-    refinement: Refinement, *, judged: bool = True, limit: int | None = None
-) -> Iterator[RefinementFailure]:
-    """Every failure in the reachable states of the setup and on the steps from there, breadth-first.
-
-    States that equal each other but for the names of members and partitions are one. ``judged``: invariants
-    and properties too. ``limit`` is about how many states there may be at most.
-    """
-    yield from filter(None, [refinement.begin()])
-    states = reachable(refinement.numbered, refinement.possible, limit)
-    refinement.report.states = len(states)
-    refinement.fit(range(len(refinement.numbered.values)))  # or the universe would grow again and again
-    for state in states:
-        if judged and (failure := refinement.judge(state, "a reachable state")):
-            yield failure
-        for transition in refinement.numbered.steps(state):
-            if not refinement.possible(transition):
-                refinement.report.impossible += 1
-            elif failure := refinement.check(transition):
-                yield failure
-
-
-def check_exploration(
-    setup: Setup, spec: Specification | None = None, *, judged: bool = True, limit: int | None = None
-) -> Report:
-    """Check everything that is reachable, to the first failure."""
-    refinement = Refinement(setup, spec)
-    refinement.report.failure = next(failures(refinement, judged=judged, limit=limit), None)
-    return refinement.report

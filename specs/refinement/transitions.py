@@ -6,7 +6,7 @@ compare, and every function of a few components can be remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance.model.machine import Event, Machine, State, Value, dense
@@ -128,23 +128,3 @@ def _inverse(columns: Sequence[int]) -> list[int]:
     for source, target in enumerate(columns):
         sources[target] = source
     return sources
-
-
-def reachable(
-    numbered: NumberedMachine, possible: Callable[[Transition], bool], limit: int | None = None
-) -> list[Numbers]:
-    """Every state that ``possible`` steps lead to, one for all that equal it but for names.
-
-    Breadth-first; ends with the first state that leads beyond ``limit`` states.
-    """
-    states = list(dict.fromkeys(numbered.initial))
-    seen = set(states)
-    for state in states:
-        if limit is not None and len(states) > limit:
-            break
-        for step in filter(possible, numbered.steps(state)):
-            after = numbered.canonical(step.after)
-            if after not in seen:
-                seen.add(after)
-                states.append(after)
-    return states

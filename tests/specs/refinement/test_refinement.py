@@ -24,16 +24,11 @@ from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol.vocabulary import UP
 from rebalance.specs.refinement import abstraction, correspondence, listeners
 from rebalance.specs.refinement.abstraction import Abstraction, Local, NoCounterpartError
-from rebalance.specs.refinement.refinement import (
-    Refinement,
-    RefinementFailure,
-    Report,
-    check_exploration,
-    failures,
-)
-from rebalance.specs.refinement.transitions import NumberedMachine, reachable
+from rebalance.specs.refinement.refinement import Refinement, RefinementFailure, Report
+from rebalance.specs.refinement.transitions import NumberedMachine
 from rebalance.specs.theorems.safety import specification
 
+from tests.specs.refinement.explorations import check_exploration, failures, reachable
 from tests.specs.refinement.walks import check_walks, no_rules
 from tools.stateful.group_machine import group_machine, setups
 

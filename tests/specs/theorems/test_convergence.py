@@ -20,11 +20,13 @@ from rebalance.specs.logic.prover import ProofVerdict, discharge
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol import contract
 from rebalance.specs.protocol.vocabulary import VOCABULARY, A
-from rebalance.specs.refinement.refinement import Report, check_exploration
+from rebalance.specs.refinement.refinement import Report
 from rebalance.specs.theorems import convergence
 from rebalance.specs.theorems import proof as proofs
 from rebalance.specs.theorems.proof import CALM, MEASURE, proof
 from rebalance.specs.theorems.safety import specification
+
+from tests.specs.refinement.explorations import check_exploration
 
 
 def with_calm() -> Specification:
