@@ -7,9 +7,11 @@ answers. What the run leaves to the model is followed until the clause that is a
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from rebalance.model.assignor import Promise
@@ -36,45 +38,12 @@ from rebalance.specs.logic.universe import Structure, Universe, Value
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
 """What an assignor of the logic is in the model: one that can do COOPERATIVE, or one that cannot."""
 
-_EVENTS = {
-    "join": "join join_with_any_claim",
-    "join request":
-        "join_refused_without_id join_with_given_id join_of_static join_of_member join_again static_returns "
-        "static_replaced join_of_unknown join_of_fenced join_inconsistent group_full",
-    "join phase ends": "join_phase_ends join_phase_ends_empty",
-    "join refused": "join_of_removed join_of_replaced",
-    "assign": "lead lead_too_late lead_in_vain",
-    "sync request": "sync_of_unknown sync_of_fenced sync_of_old sync_in_rebalance sync_parks sync_of_settled",
-    "leader sync": "leader_syncs",
-    "sync refused": "sync_parked_refused",
-    "receive":
-        "join_answer_too_late follow sync_answered sync_answer_too_late id_given id_given_too_late try_again "
-        "told_to_rejoin expelled expelled_before fails",
-    "complete": "complete_after_reset complete_of_old_subscription partitions_assigned",
-    "heartbeat": "heartbeat_of_unknown heartbeat_of_fenced heartbeat_of_old heartbeat_in_rebalance",
-    "late request": "heartbeat_late commit_late",
-    "late request arrives":
-        "late_request_accepted late_request_of_unknown late_request_of_fenced late_request_of_old "
-        "late_request_in_rebalance",
-    "late answer": "late_answer late_answer_expels late_answer_fails",
-    "session expires": "session_expires",
-    "session timeout": "session_lost",
-    "rebalance timeout": "rebalance_timeout sync_timeout",
-    "slow member": "too_slow_to_join too_slow_to_sync",
-    "append fails": "append_fails",
-    "failover": "failover failover_while_loading",
-    "group expires": "group_expires",
-    "max poll": "poll_too_late",
-    "enforce": "enforce_rebalance",
-    "hang": "hang hang_in_assign",
-    **{name: name for name in (
-        "start", "crash", "pause", "resume", "close", "unsubscribe", "subscribe", "resubscribe", "refresh",
-        "disconnect",
-    )},
-}  # fmt: skip
-EVENTS: Mapping[str, str] = {action: event for event, names in _EVENTS.items() for action in names.split()}
-"""The model's event for an action of the logic. The others are a part of another event, or of the setup:
-callbacks before a JoinGroup, answers that go out with what they answer to, a bounce."""
+EVENTS: Mapping[str, str] = {
+    action: event
+    for event, names in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+    for action in names.split()
+}
+"""The model's event for an action of the logic, where it has one of its own."""
 
 
 class ReplayError(Exception):
