@@ -10,7 +10,7 @@ import time
 import zoneinfo
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
 )
 from rebalance.gate.cli.shared.options import add_format, add_options
-from rebalance.gate.cli.shared.reports import Reports
+from rebalance.gate.cli.shared.reports import Reports, results_directory
 from rebalance.gate.cli.shared.values import amount, duration, whole
 from rebalance.properties.verdict import Exit
 
@@ -188,13 +188,8 @@ def _directory(out: str | None) -> tuple[Path, str]:
 
     Made before anything is read: that it cannot be made is better known now.
     """
-    from rebalance.gate.traces import files
-
     remote = out if out is not None and "://" in out else ""
-    if out is not None and not remote:
-        return make_directory(Path(out), "--out", empty=True), ""
-    with usage_errors(OSError, option="--out"):
-        return files.run_directory(ROOT, datetime.now(UTC)), remote.rstrip("/")
+    return results_directory(None if remote else out), remote.rstrip("/")
 
 
 def _directory_to_follow(options: argparse.Namespace) -> tuple[Path, str]:

@@ -7,20 +7,18 @@ import json
 import re
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.terminal import (
-    ROOT,
     UsageError,
     answer,
     clean,
-    make_directory,
     print_err,
     usage_errors,
 )
 from rebalance.gate.cli.shared.options import add_format, add_options
+from rebalance.gate.cli.shared.reports import results_directory
 from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 
@@ -85,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if problem := request.problem():
         made = Recorded(request=request, out=Path(), unsupported=problem)
     else:
-        out = _directory(options.out)
+        out = results_directory(options.out)
         report_progress = print_err if options.verbose else (lambda _: None)
         with usage_errors(ToolError):
             for profile, _ in request.clients:
@@ -132,18 +130,6 @@ def _request(options: argparse.Namespace) -> Request:
         kafka=_release(options) or KAFKA,
         nodes=options.nodes or NODES.get(options.scenario, 1),
     )
-
-
-def _directory(out: str | None) -> Path:
-    """A new or empty directory, so that nothing is overwritten."""
-    from rebalance.gate.traces import files
-
-    with usage_errors(OSError, option="--out"):
-        return (
-            make_directory(Path(out), "--out", empty=True)
-            if out
-            else files.run_directory(ROOT, datetime.now(UTC))
-        )
 
 
 def _again(options: argparse.Namespace) -> Request:

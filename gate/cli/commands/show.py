@@ -113,7 +113,7 @@ def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
 def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
     from rebalance.gate.report.diagram.run_diagram import of_run
     from rebalance.gate.report.diagram.text import chart
-    from rebalance.gate.report.terminal.exploration import run_lines
+    from rebalance.gate.report.terminal.exploration import run_lines, settings
     from rebalance.gate.traces.runs import run_id
     from rebalance.properties.group.clauses import CLAUSES
 
@@ -122,8 +122,10 @@ def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
     rule = labelled("rule", f"{clause.sentence} ({clause.source})", most=6)
     lines = chart(of_run(run), unicode())
     drawn = ["", *(f"  {line}".rstrip() for line in lines)] if lines else []
+    origin = "  ".join(f"{key}={value}" for key, value in settings(run.origin).items())
+    source = labelled("from", origin, most=6) if origin else []
     more = ["", *_metrics(run)] if metrics else []
-    return [*heading, *rule, *_origin(run), "", *run_lines(run), *drawn, *more]
+    return [*heading, *rule, *source, "", *run_lines(run), *drawn, *more]
 
 
 def _counterexample(trace: Trace) -> list[str]:
@@ -185,13 +187,3 @@ def _metrics(run: SavedRun) -> list[str]:
     spent = f"{cost.rebalancing} of {cost.steps} steps in {cost.rebalances} rebalances"
     unread = f"partitions x steps without a reader: {cost.paused} during them, {cost.idle} besides"
     return [*lines, f"  {spent}; {unread}"]
-
-
-def _origin(run: SavedRun) -> list[str]:
-
-    settings = [
-        f"{key}={','.join(map(str, value)) if isinstance(value, list) else value}"
-        for key, value in run.origin.items()
-        if key != "faults"
-    ]
-    return labelled("from", "  ".join(settings), most=6) if settings else []

@@ -12,7 +12,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, print_out
+from rebalance.gate.cli.console.terminal import (
+    ROOT,
+    UsageError,
+    make_directory,
+    print_err,
+    print_out,
+    usage_errors,
+)
 from rebalance.gate.cli.shared.values import comma_separated
 from rebalance.gate.traces.files import REPORTS
 
@@ -111,6 +118,19 @@ class Reports:
                     print_err(f"reports: {self.directory}")
             if self.options.ci == "github":
                 publish_to_github(report)
+
+
+def results_directory(out: str | None) -> Path:
+    """The directory that ``--out`` names, a new or empty one, so that nothing is overwritten.
+
+    Without it that of this run below ``ROOT``. Raises UsageError.
+    """
+    from rebalance.gate.traces import files
+
+    if out:
+        return make_directory(Path(out), "--out", empty=True)
+    with usage_errors(OSError, option="--out"):
+        return files.run_directory(ROOT, datetime.now(UTC))
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,16 +123,14 @@ def _outcomes(finding: Finding) -> tuple[tuple[str, str], ...]:
 
 def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
     """A finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
-    from importlib.metadata import version
-
-    from rebalance.gate.report.terminal.exploration import exit_code, headline
+    from rebalance.gate.report.terminal.exploration import exit_code, headline, spelled
     from rebalance.properties.group.clauses import CLAUSES
 
     suite, origin = version("rebalance-verifier"), dict(found.plan.origin)
     broken = {violation.clause: violation for violation in found.violations}
     clauses = list(dict.fromkeys((*broken, *_requested_clauses(found))))
     states = count(found.coverage.distinct, "state")
-    named = [(name, _spelled(value)) for name, value in origin.items()]
+    named = [(name, spelled(value, ", ")) for name, value in origin.items()]
     return CiReport(
         command="explore",
         subject=str(origin.get("scenario", "group")),
@@ -148,10 +147,6 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
         reached=tuple(found.shown),
         interrupted=found.interrupted,
     )
-
-
-def _spelled(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _requested_clauses(found: Explored) -> Iterator[str]:
@@ -222,8 +217,6 @@ def _unexplored(found: Explored) -> Iterator[str]:
 
 def audited(found: Audited) -> CiReport:
     """A finished ``rebalance audit``: a case for each check, with the findings that were collected."""
-    from importlib.metadata import version
-
     from rebalance.gate.report.terminal.audit import headline
 
     suite, plan = version("rebalance-verifier"), found.plan
@@ -331,8 +324,6 @@ def _unread(found: Audited) -> Iterator[str]:
 
 def proved(proof: Proof) -> CiReport:
     """A finished ``rebalance prove``: a case for each theorem."""
-    from importlib.metadata import version
-
     from rebalance.gate.report.terminal.proof import exit_of, headline
 
     suite, plan = version("rebalance-verifier"), proof.plan
@@ -422,8 +413,6 @@ def upgraded(
 ) -> CiReport:
     """A finished ``rebalance upgrade``: a case for each path. That one is unsafe fails only where none is
     safe. ``saved``: path -> the run that shows it; ``paths``: id of a run -> its file; ``code``: of exit."""
-    from importlib.metadata import version
-
     suite = version("rebalance-verifier")
     safe = [one.path.name for one in outcomes if one.verdict.value == "safe"]
     verdict = {0: Verdict.CONFORMANT, 1: Verdict.VIOLATION}.get(code, Verdict.INCONCLUSIVE)

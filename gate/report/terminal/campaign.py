@@ -19,6 +19,23 @@ Tables = Mapping[str, Sequence[Any]]
 MOST = 30
 """Lines of a table that text shows; JSON has all."""
 
+TABLES = {
+    "verdicts": ("verdict", ("verdict", "scenarios", "seconds")),
+    "clauses": ("broken clause", ("clause", "scenarios", "first", "number", "seed")),
+    "kinds": ("{kind}", ("kind", "scenarios", "violations")),
+    "clauses by kind": ("in {kind}", ("kind", "clause", "scenarios", "number", "seed")),
+    "coverage": ("situation", ("situation", "scenarios", "times")),
+}
+"""Query -> the title of its first column, and the fields of its rows that text shows."""
+
+_TITLES = {
+    "clause": "broken clause",
+    "number": "smallest",
+    "seed": "seed of the smallest",
+    "seconds": "CPU s",
+}
+"""Of the other columns, where it is not the name of the field."""
+
 
 def exit_code(campaign: Campaign, found: Tables) -> Exit:
     """Violations first; then whether all was played, to its end, by a target that took part."""
@@ -57,38 +74,11 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
     of = "" if played == campaign.scenarios else f" of {campaign.scenarios:,}"
     verdict, where = exit_code(campaign, found).name, clean(str(directory))
     lines = [f"{verdict}: {clean(str(name))}, {played:,}{of} scenarios, seed {campaign.seed}, in {where}"]
-    lines += _table(
-        "verdict",
-        ("scenarios", "CPU s"),
-        ((row.verdict, f"{row.scenarios:,}", f"{row.seconds:,.1f}") for row in found["verdicts"]),
-    )
-    lines += _table(
-        "broken clause",
-        ("scenarios", "first", "smallest", "seed of the smallest"),
-        (
-            (row.clause, f"{row.scenarios:,}", f"{row.first:,}", f"{row.number:,}", str(row.seed))
-            for row in found["clauses"]
-        ),
-    )
     kind = "release" if "scenario" in plays else "dimension"
-    lines += _table(
-        kind,
-        ("scenarios", "violations"),
-        ((row.kind, f"{row.scenarios:,}", f"{row.violations:,}") for row in found["kinds"]),
-    )
-    lines += _table(
-        f"in {kind}",
-        ("broken clause", "scenarios", "smallest", "seed of the smallest"),
-        (
-            (row.kind, row.clause, f"{row.scenarios:,}", f"{row.number:,}", str(row.seed))
-            for row in found["clauses by kind"]
-        ),
-    )
-    lines += _table(
-        "situation",
-        ("scenarios", "times"),
-        ((row.situation, f"{row.scenarios:,}", f"{row.times:,}") for row in found["coverage"]),
-    )
+    for query, (first, names) in TABLES.items():
+        heads = [_TITLES.get(name, name) for name in names[1:]]
+        rows = (tuple(_cell(row, name) for name in names) for row in found[query])
+        lines += _table(first.format(kind=kind), heads, rows)
     lines += _table(
         "slowest",
         ("ms", "members", "partitions", "seed"),
@@ -109,6 +99,13 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
     for clause, path in sorted(paths.items()):
         lines += ["", f"{clause}", f"  replay   rebalance replay {Path(path).stem}", f"  trace    {path}"]
     return "\n".join(lines)
+
+
+def _cell(row: Any, name: str) -> str:
+    value = getattr(row, name)
+    if name == "seconds":
+        return f"{value:,.1f}"
+    return str(value) if name == "seed" or isinstance(value, str) else f"{value:,}"
 
 
 def _table(first: str, heads: Sequence[str], found: Iterable[tuple[str, ...]]) -> list[str]:

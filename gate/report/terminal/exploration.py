@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -66,7 +66,12 @@ def _reason(found: Explored) -> str:
 
 def group(found: Explored) -> dict[str, str]:
     """The group that was searched, in the words of the options."""
-    return {key: _word(value) for key, value in found.plan.origin.items() if key != "faults"}
+    return settings(found.plan.origin)
+
+
+def settings(origin: Mapping[str, Any]) -> dict[str, str]:
+    """Where a run comes from, in the words of the options."""
+    return {key: spelled(value) for key, value in origin.items() if key != "faults"}
 
 
 def _header(found: Explored) -> list[str]:
@@ -83,8 +88,9 @@ def faults(found: Explored) -> str:
     return f"at most {budget} of: {kinds}" if budget else "none"
 
 
-def _word(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def spelled(value: object, between: str = ",") -> str:
+    """A value of an option, of several with ``between`` them."""
+    return between.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def method(found: Explored) -> str:
