@@ -271,7 +271,7 @@ def _follow(options: argparse.Namespace) -> int:
     from rebalance.gate.report.terminal.audit import finding_text
     from rebalance.gate.traces import recordings
     from rebalance.gate.traces.recordings import finding_out
-    from rebalance.pipeline.audit.following import follow_logs
+    from rebalance.pipeline.audit.follow import follow_logs
     from rebalance.pipeline.audit.result import InputError
     from rebalance.pipeline.session import SparkMissing
 

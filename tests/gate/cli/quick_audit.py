@@ -23,7 +23,7 @@ def audit(events, thresholds, until=None):
 
 if __name__ == "__main__":
     from rebalance.gate.cli import main as cli
-    from rebalance.pipeline.audit import follow
+    from rebalance.pipeline.audit import batches
 
-    vars(follow)["audit"] = audit
+    vars(batches)["audit"] = audit
     sys.exit(cli.main(sys.argv[1:]))

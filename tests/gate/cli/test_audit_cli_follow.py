@@ -67,9 +67,9 @@ def test_what_cannot_be_read_is_no_bug_and_a_bug_is(text, reason):
 @pytest.fixture
 def once(spark, rebalance, monkeypatch, tmp_path):
     """Reads what was written to ``logs`` since, with an audit that costs nothing."""
-    from rebalance.pipeline.audit import follow
+    from rebalance.pipeline.audit import batches
 
-    monkeypatch.setattr(follow, "audit", quick_audit.audit)
+    monkeypatch.setattr(batches, "audit", quick_audit.audit)
     (tmp_path / "logs").mkdir()
     return lambda: rebalance(*FOLLOW, "--once")
 

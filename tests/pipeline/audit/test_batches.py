@@ -85,8 +85,8 @@ JOINED = [(1, c, event, 1) for c in "ab" for event in ("joined", "synced")]
 @pytest.fixture
 def follow_once(spark, tmp_path):
     """Reads what was written since and returns the findings that it told."""
+    from rebalance.pipeline.audit.batches import Watch, follow
     from rebalance.pipeline.audit.findings import Thresholds
-    from rebalance.pipeline.audit.follow import Watch, follow
 
     def run(**options):
         reported: list[tuple[str, int]] = []
@@ -133,9 +133,9 @@ def test_findings_are_told_once_and_over_restarts(spark, tmp_path, follow_once):
 
 @pytest.mark.slow
 def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(spark, tmp_path, follow_once, monkeypatch):
-    from rebalance.pipeline.audit import follow
+    from rebalance.pipeline.audit import batches
 
-    monkeypatch.setattr(follow, "audit", quick_audit.audit)
+    monkeypatch.setattr(batches, "audit", quick_audit.audit)
     write(tmp_path / "logs" / "a.jsonl", (2, "a", "assigned", 1, "t-0"))
     assert follow_once() == [("never-settles", None)]
     commits = sorted((tmp_path / "out" / "state" / "checkpoint" / "commits").glob("[0-9]*"))
