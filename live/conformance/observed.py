@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from rebalance.model.machine import Machine
@@ -11,20 +13,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Parts
 
-INPUTS: Mapping[str, str] = {
-    "start": "started",
-    "crash": "killed",
-    "close": "closed",
-    "pause": "paused",
-    "resume": "resumed",
-    "unsubscribe": "unsubscribed",
-    "subscribe": "subscribed",
-    "resubscribe": "subscribed",
-    "enforce": "enforced",
-    "topic grows": "topic grows",
-    "topic shrinks": "topic shrinks",
-    "topic deleted": "topic deleted",
-}
+INPUTS: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text("utf-8"))
 """Action of the model -> the event that stands for it. These happen only where the log has them."""
 
 _NO_FAULTS = ("start", "resume", "subscribe")

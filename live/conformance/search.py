@@ -265,16 +265,15 @@ class RunSearch:
         self.parents[pair] = parent
         cost = 0
         if parent is not None:
-            cost = self.cost.get(parent[0], 0) + self._is_penalised(parent[1])
+            before, event = parent
+            cost = self.cost.get(before, 0)
+            cost += event is not None and (event.action in self.question.penalised or AGAINST in event.choice)
         if cost:
             self.cost[pair] = cost
         explained = self._explained(pair[0])
         if explained > self._explained(self.reached[0]):
             self.reached = pair
         heapq.heappush(self.queue, (len(self.events) - explained, cost, len(self.parents), *pair))
-
-    def _is_penalised(self, event: Event | None) -> bool:
-        return event is not None and (event.action in self.question.penalised or AGAINST in event.choice)
 
     def _expand(self, frontier: int, node: int) -> None:
         pair = (frontier, node)

@@ -135,16 +135,13 @@ class StateSpace:
         self._judges = [r for r in rules(setup).each_step if r.clause in _LEADER]
         counts = any(event.generation is not None for event in question.events)
         first: Anchors = (False, (0,)) if counts else None
-        self.initial = [self._node(self._intern(state), first) for state in self.machine.initial]
+        self.initial = [self.nodes.id((self._intern(state), first)) for state in self.machine.initial]
 
     def _is_input(self, action: Action) -> bool:
         return action.name in INPUTS and (action.name, action.who) not in self._unlogged_actions
 
     def _intern(self, state: State) -> Numbers:
         return tuple([known.id(value) for known, value in zip(self.values, state, strict=True)])
-
-    def _node(self, ids: Numbers, anchors: Anchors) -> int:
-        return self.nodes.id((ids, anchors))
 
     def _at(self, node: int) -> tuple[Numbers, Anchors]:
         return cast(tuple[Numbers, Anchors], self.nodes.values[node])
@@ -183,7 +180,7 @@ class StateSpace:
             if names is None:
                 names = self._names[used] = dense(used)
             ids = tuple([self._relabelled(index, number, used, names) for index, number in enumerate(ids)])
-        return self._node(ids, new)
+        return self.nodes.id((ids, new))
 
     def _relabelled(self, index: int, number: int, used: int, names: Mapping[int, int]) -> int:
         if not self.values[index].used[number]:
@@ -200,7 +197,7 @@ class StateSpace:
         """``node`` with real numbers, which are ``by`` more than its relative ones."""
         ids, anchors = self._at(node)
         assert anchors is not None
-        return self._node(ids, (True, tuple([number + by for number in anchors[1]])))
+        return self.nodes.id((ids, (True, tuple([number + by for number in anchors[1]]))))
 
     # -- steps --
 
@@ -231,17 +228,14 @@ class StateSpace:
 
     def inputs(self, node: int, who: int, kind: str) -> Iterator[SpaceMove]:
         """What the input ``kind`` does to ``who``."""
-        for action in self._inputs.get((who, kind), ()):
-            yield from self._taken(node, action)
+        ids, anchors = self._at(node)
+        for cached in self._inputs.get((who, kind), ()):
+            for step in self._steps(cached, tuple([ids[index] for index in cached.reads])):
+                yield self._move(ids, anchors, cached, step)
         if kind in ("closed", "killed") and who != NOBODY:
             life = self.value(node, self.member[who]).life
             if life is Life.FAILED or (life is Life.DOWN and kind == "killed"):
                 yield SpaceMove(who, (Observable(kind),), None, None)
-
-    def _taken(self, node: int, cached: CachedAction) -> Iterator[SpaceMove]:
-        ids, anchors = self._at(node)
-        for step in self._steps(cached, tuple([ids[index] for index in cached.reads])):
-            yield self._move(ids, anchors, cached, step)
 
     def _steps(self, cached: CachedAction, key: tuple[int, ...]) -> tuple[ModelStep, ...]:
         steps = cached.known.get(key)

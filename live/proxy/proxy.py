@@ -212,11 +212,12 @@ class Proxy:
 
         Whether that was at once; to a connection that is closed by now nothing is sent.
         """
-        return self.call(lambda: self._reply(frame, dict(fields)))
 
-    def _reply(self, frame: Frame, fields: Fields) -> bool:
-        frame.fate = "answered"
-        return self._respond(frame, fields)
+        def answer() -> bool:
+            frame.fate = "answered"
+            return self._respond(frame, dict(fields))
+
+        return self.call(answer)
 
     def refuse(self, frame: Frame, error: str) -> bool:
         """Answer a request that a rule has taken with an error by name; whether at once."""

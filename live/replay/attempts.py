@@ -60,14 +60,9 @@ def replay(
         report_progress(f"member ids in another order: {best.unforced[0]}")
     else:
         if attempts is None:
-            for result in results:
-                _own_decision(result)
+            why = "no order of member ids makes it decide as in the trace"
+            for result in results:  # that is how this client is
+                own = [reason for reason in result.unforced if LEADER in reason]
+                result.unforced = [reason for reason in result.unforced if reason not in own]
+                result.differs += [f"{reason}, and {why}" for reason in own]
     return min(results, key=lambda result: result.rank)
-
-
-def _own_decision(result: Replayed) -> None:
-    """No order of member ids makes the leader decide as in the trace: that is how this client is."""
-    why = "no order of member ids makes it decide as in the trace"
-    own = [reason for reason in result.unforced if LEADER in reason]
-    result.unforced = [reason for reason in result.unforced if reason not in own]
-    result.differs += [f"{reason}, and {why}" for reason in own]

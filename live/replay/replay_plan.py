@@ -6,11 +6,13 @@ in which every request, answer and callback is one. Pure: from the saved run alo
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, cast
 
 from rebalance.explore.groups.runs import SavedRun
@@ -31,23 +33,8 @@ from rebalance.model.protocol.state import (
 )
 from rebalance.properties.group.clauses import CONVERGES
 
-PARTS: dict[str, tuple[str, ...]] = {
-    "join": ("join", "join request", "receive error"),
-    "join late": ("join",),
-    "join lost": ("join", "disconnect"),
-    "join unanswered": ("join", "join request", "disconnect"),
-    "receive join": ("receive", "sync request", "receive error"),
-    "receive sync": ("receive", "complete"),
-    "receive error": ("receive",),
-    "sync late": ("receive",),
-    "sync lost": ("receive", "disconnect"),
-    "callback late": ("receive",),
-    "callback throws": ("receive", "listener throws"),
-    "sync refused": ("sync refused", "receive error"),
-    "join refused": ("join refused", "receive error"),
-}
-"""An atomic step -> the fine ones that it consists of, each where it is possible. "receive error" is
-"receive" of an error only. What is not here is one step in both."""
+PARTS: Mapping[str, Sequence[str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+"""An atomic step -> the fine ones that it consists of."""
 
 PLENTY = 1000
 """Faults that the fine model may spend: it counts them otherwise."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from rebalance.live.consumers.clients.recorder import (
+    Client,
     LogTap,
     Ranges,
     Recorder,
     arguments,
     collected,
     listener,
-    named,
     serve,
 )
 
@@ -29,7 +29,7 @@ CALL = 30.0
 """Seconds that a call of the client may take."""
 
 
-class Aiokafka:
+class Aiokafka(Client):
     """One ``aiokafka.AIOKafkaConsumer``."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -68,7 +68,7 @@ class Aiokafka:
             await consumer.start()
             return consumer
 
-        self._consumer: Any = self._wait(start())
+        self.consumer: Any = self._wait(start())
         self._listener = listener(ConsumerRebalanceListener, recorder)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -80,27 +80,24 @@ class Aiokafka:
 
     def subscribe(self, topics: list[str]) -> None:
         async def subscribe() -> None:
-            self._consumer.subscribe(topics, listener=self._listener)
+            self.consumer.subscribe(topics, listener=self._listener)
 
         self._wait(subscribe())
 
     def unsubscribe(self) -> None:
         async def unsubscribe() -> None:
-            self._consumer.unsubscribe()
+            self.consumer.unsubscribe()
 
         self._wait(unsubscribe())
 
     def poll(self, seconds: float) -> Ranges:
-        return collected(self._wait(self._consumer.getmany(timeout_ms=int(seconds * 1000))))
-
-    def owned(self) -> Iterable[str]:
-        return map(named, self._consumer.assignment())
+        return collected(self._wait(self.consumer.getmany(timeout_ms=int(seconds * 1000))))
 
     def commit(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._consumer.commit(), self._loop)
+        asyncio.run_coroutine_threadsafe(self.consumer.commit(), self._loop)
 
     def close(self) -> None:
-        self._wait(self._consumer.stop())
+        self._wait(self.consumer.stop())
 
 
 def main() -> None:

@@ -13,24 +13,26 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
 from typing import Any
 
-from rebalance.live.consumers.clients.recorder import Ranges, Recorder, extend, named, serve
+from rebalance.live.consumers.clients.recorder import Client, Ranges, Recorder, extend, serve
 
-JOINING = re.compile(r'Joining group "')
 JOINED = re.compile(
     r"JoinGroup response: GenerationId (\d+), Protocol .*, my MemberId ([^,]*), .*: \(no error\)"
 )
-SYNCED = re.compile(r"SyncGroup response: Success")
-RESET = re.compile(
-    r'updating member id "[^"(]+" -> "'
-    r"|heartbeat error response in state .*: Broker: "
-    r"(?:Unknown member|Specified group generation id is not valid|Static consumer fenced)"
-)
+EVENTS = {
+    "joining": re.compile(r'Joining group "'),
+    "synced": re.compile(r"SyncGroup response: Success"),
+    "reset": re.compile(
+        r'updating member id "[^"(]+" -> "'
+        r"|heartbeat error response in state .*: Broker: "
+        r"(?:Unknown member|Specified group generation id is not valid|Static consumer fenced)"
+    ),
+    "leaving": re.compile(r"leave \(in state"),
+}
+"""Event -> the line that tells it; the first that fits counts."""
 LOOK = 0.005
 """Seconds between two looks at the log."""
-LEAVING = re.compile(r"leave \(in state")
 
 
 class LibrdkafkaLog:
@@ -67,17 +69,11 @@ class LibrdkafkaLog:
         """What a line says about the membership."""
         if found := JOINED.search(line):
             self._recorder.joined(int(found[1]), found[2])
-        elif JOINING.search(line):
-            self._recorder.write("joining")
-        elif SYNCED.search(line):
-            self._recorder.write("synced")
-        elif RESET.search(line):
-            self._recorder.write("reset")
-        elif LEAVING.search(line):
-            self._recorder.write("leaving")
+        elif event := next((event for event, pattern in EVENTS.items() if pattern.search(line)), None):
+            self._recorder.write(event)
 
 
-class Confluent:
+class Confluent(Client):
     """One ``confluent_kafka.Consumer``."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -85,7 +81,7 @@ class Confluent:
 
         self._recorder, self._log = recorder, LibrdkafkaLog(recorder)
         refresh = recorder.config.get("metadata.max.age.ms")
-        self._consumer = confluent_kafka.Consumer(
+        self.consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": recorder.settings["bootstrap"],
                 "group.id": recorder.settings["group"],
@@ -99,7 +95,7 @@ class Confluent:
         )
 
     def subscribe(self, topics: list[str]) -> None:
-        self._consumer.subscribe(
+        self.consumer.subscribe(
             topics,
             on_assign=self._callback("assigned"),
             on_revoke=self._callback("revoked"),
@@ -113,26 +109,20 @@ class Confluent:
 
         return callback
 
-    def unsubscribe(self) -> None:
-        self._consumer.unsubscribe()
-
     def poll(self, seconds: float) -> Ranges:
         ranges: Ranges = {}
-        for message in self._consumer.consume(100, seconds):
+        for message in self.consumer.consume(100, seconds):
             if message.error():
                 self._recorder.write("error", detail=str(message.error()))
             elif (offset := message.offset()) is not None:
                 extend(ranges, f"{message.topic()}-{message.partition()}", offset)
         return ranges
 
-    def owned(self) -> Iterable[str]:
-        return map(named, self._consumer.assignment())
-
     def commit(self) -> None:
-        self._consumer.commit(asynchronous=True)
+        self.consumer.commit(asynchronous=True)
 
     def close(self) -> None:
-        self._consumer.close()
+        self.consumer.close()
         self._log.drain()
 
 

@@ -7,22 +7,21 @@ of its coordinator, which are called as before: its listener is not called for a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from typing import Any
 
 from rebalance.live.consumers.clients.recorder import (
+    Client,
     LogTap,
     Ranges,
     Recorder,
     arguments,
     collected,
     listener,
-    named,
     serve,
 )
 
 
-class KafkaPython:
+class KafkaPython(Client):
     """One ``kafka.KafkaConsumer``."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -49,13 +48,13 @@ class KafkaPython:
                 "Successfully joined group %s %s": self._joined,
             },
         )
-        self._consumer = kafka.KafkaConsumer(
+        self.consumer = kafka.KafkaConsumer(
             bootstrap_servers=recorder.settings["bootstrap"].split(","),
             group_id=recorder.settings["group"],
             client_id=recorder.settings["consumer"],
             **arguments(recorder.config, assignors),
         )
-        self._hook(self._consumer._coordinator)
+        self._hook(self.consumer._coordinator)
         self._listener = listener(kafka.ConsumerRebalanceListener, recorder)
 
     def _hook(self, coordinator: Any) -> None:
@@ -77,22 +76,13 @@ class KafkaPython:
         self._recorder.joined(generation.generation_id, generation.member_id)
 
     def subscribe(self, topics: list[str]) -> None:
-        self._consumer.subscribe(topics, listener=self._listener)
-
-    def unsubscribe(self) -> None:
-        self._consumer.unsubscribe()
+        self.consumer.subscribe(topics, listener=self._listener)
 
     def poll(self, seconds: float) -> Ranges:
-        return collected(self._consumer.poll(timeout_ms=int(seconds * 1000)))
-
-    def owned(self) -> Iterable[str]:
-        return map(named, self._consumer.assignment())
+        return collected(self.consumer.poll(timeout_ms=int(seconds * 1000)))
 
     def commit(self) -> None:
-        self._consumer.commit_async()
-
-    def close(self) -> None:
-        self._consumer.close()
+        self.consumer.commit_async()
 
 
 def main() -> None:

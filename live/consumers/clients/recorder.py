@@ -24,9 +24,10 @@ import re
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 PAUSE = 0.05
 """Seconds before the next poll after one that raised."""
@@ -104,26 +105,31 @@ class ListenerThrew(Exception):
     """What a listener throws on command."""
 
 
-class Client(Protocol):
-    """One consumer of some library."""
+class Client(ABC):
+    """One consumer of some library, which is ``consumer``."""
 
+    consumer: Any
+
+    @abstractmethod
     def subscribe(self, topics: list[str]) -> None: ...
 
-    def unsubscribe(self) -> None: ...
+    def unsubscribe(self) -> None:
+        self.consumer.unsubscribe()
 
+    @abstractmethod
     def poll(self, seconds: float) -> Ranges:
         """What was read; runs callbacks."""
-        ...
 
     def owned(self) -> Iterable[str]:
         """What the client says is assigned to it."""
-        ...
+        return map(named, self.consumer.assignment())
 
+    @abstractmethod
     def commit(self) -> None:
         """Commit what was read, without waiting for the answer."""
-        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.consumer.close()
 
 
 def serve(make: Callable[[Recorder], Client], version: str) -> None:
