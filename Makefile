@@ -14,7 +14,9 @@ NEED := PYTHON="$(PYTHON)" sh .ci/need
 export PYTHONDONTWRITEBYTECODE :=
 # Worksteal: each worker begins with one half in order, so that what tests share is made once, and no long
 # test is left alone at the end.
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal --durations=10
+# Two a processor: half of the time a test waits for a process of its own.
+WORKERS := $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2))
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=10
 # A test that takes this long hangs; it ends with the stack of each thread, and the others go on.
 HANGS := -o timeout=600 -o timeout_method=thread
 TARGET := cooperative-sticky
