@@ -12,11 +12,10 @@ NEED := PYTHON="$(PYTHON)" sh .ci/need
 # Compiled modules are kept, whatever the user's own wish: without them every start of Python compiles again,
 # and a test run starts hundreds.
 export PYTHONDONTWRITEBYTECODE :=
-# Worksteal: each worker begins with one half in order, so that what tests share is made once, and no long
+# Three workers on two processors: a test waits for processes of its own half of the time.
+# Worksteal: each worker begins with one part in order, so that what tests share is made once, and no long
 # test is left alone at the end.
-# Two a processor: half of the time a test waits for a process of its own.
-WORKERS := $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2))
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=10
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal --durations=10
 # A test that takes this long hangs; it ends with the stack of each thread, and the others go on.
 HANGS := -o timeout=600 -o timeout_method=thread
 TARGET := cooperative-sticky

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.reproduction import reproduce
 from rebalance.gate.check.result import Finding
-from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_diagram, svg
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.traces import recordings

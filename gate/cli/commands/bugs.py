@@ -18,11 +18,7 @@ from rebalance.properties.verdict import Exit
 if TYPE_CHECKING:
     from rebalance.explore.groups.bugs import Shown
     from rebalance.explore.groups.matrix import Cell
-    from rebalance.explore.groups.runs import SavedRun
     from rebalance.model.bugs.catalogue import Entry
-
-STATES = 5_000_000
-"""Most states of one group that shows a bug; the largest has a tenth of that."""
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -165,6 +161,7 @@ def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
 
 def _on_the_model(switch: str, options: argparse.Namespace) -> int:
     from rebalance.explore.groups.bugs import SHOWN
+    from rebalance.explore.groups.reproduction import reproduce
     from rebalance.gate.report.terminal.exploration import run_lines
     from rebalance.gate.traces import runs
     from rebalance.model.bugs.decisions import DECISIONS
@@ -198,36 +195,6 @@ def _group(shown: Shown) -> str:
     command += f" --faults {faults} --max-faults {setup.budget}"
     command += f" --release {shown.client}" if shown.client != "as-specified" else ""
     return command + "".join(f" --switch {name}" for name in (shown.switch, *shown.also)) + " --go-on"
-
-
-def reproduce(shown: Shown) -> SavedRun | None:
-    """A shortest run of the group that breaks its clause; None when there is none."""
-    from rebalance.explore.engine.search import Limits
-    from rebalance.explore.groups.bugs import LASSO
-    from rebalance.explore.groups.exploration import ExplorationPlan, run_exploration
-
-    setup = shown.setup()
-    origin = {
-        "scenario": shown.scenario,
-        "members": shown.members,
-        "partitions": shown.partitions,
-        "switches": [shown.switch, *shown.also],
-        "budget": setup.budget,
-        "faults": list(setup.faults),
-    }
-    plan = ExplorationPlan(
-        setup=setup,
-        origin=origin,
-        limits=Limits(states=STATES, go_on=True),
-        asks_liveness=shown.clause == LASSO,
-    )
-    found = run_exploration(plan)
-    if found.interrupted:
-        raise KeyboardInterrupt
-    for violation in found.violations:
-        if violation.clause == shown.clause:
-            return violation.runs[0]
-    return None
 
 
 def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from rebalance.explore.groups import matrix
 from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import play
-from rebalance.gate.cli.commands.bugs import reproduce, shown_by
+from rebalance.gate.cli.commands.bugs import shown_by
 from rebalance.model.bugs.catalogue import CATALOGUE
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS

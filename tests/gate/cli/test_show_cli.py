@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.reproduction import reproduce
 from rebalance.gate.check.result import Finding, TargetInfo
-from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.traces import counterexamples, runs
 from rebalance.model.bugs.switches import switched
 from rebalance.model.values import RebalanceProtocol

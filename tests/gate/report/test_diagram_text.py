@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
-from rebalance.gate.cli.commands.bugs import reproduce
+from rebalance.explore.groups.reproduction import reproduce
 from rebalance.gate.cli.console.text import columns
 from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_diagram, text
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram

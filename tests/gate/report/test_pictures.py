@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.check.result import Finding, TargetInfo
-from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.report.diagram import diagram, log_diagram, run_diagram, scenario_diagram
 from rebalance.gate.report.diagram.diagram import Overlap, OwnershipState, bars, grid, joined
 from rebalance.gate.report.diagram.recorded import recorded

@@ -11,9 +11,9 @@ import pytest
 from rebalance.explore.engine import fast
 from rebalance.explore.groups.bugs import SHOWN
 from rebalance.explore.groups.floors import DUE, due
+from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun, play
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.report.terminal.table import WIDTH, table
 from rebalance.gate.targets.plugged import plugged
 from rebalance.gate.targets.resolve import TargetError

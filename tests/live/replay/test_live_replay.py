@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.commands import replay as replay_cli
-from rebalance.gate.cli.commands.bugs import reproduce
 from rebalance.gate.cli.console.terminal import UsageError
 from rebalance.gate.traces import runs
 from rebalance.live.clusters.cluster import Unsupported

@@ -1,0 +1,38 @@
+"""A bug made again: the shortest run of the group that shows it."""
+
+from __future__ import annotations
+
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups.bugs import LASSO, Shown
+from rebalance.explore.groups.exploration import ExplorationPlan, run_exploration
+from rebalance.explore.groups.runs import SavedRun
+
+STATES = 5_000_000
+"""Most states of one group that shows a bug; the largest has a tenth of that."""
+
+
+def reproduce(shown: Shown) -> SavedRun | None:
+    """A shortest run of the group that breaks its clause; None when there is none.
+
+    Raises KeyboardInterrupt when it was interrupted.
+    """
+    setup = shown.setup()
+    origin = {
+        "scenario": shown.scenario,
+        "members": shown.members,
+        "partitions": shown.partitions,
+        "switches": [shown.switch, *shown.also],
+        "budget": setup.budget,
+        "faults": list(setup.faults),
+    }
+    plan = ExplorationPlan(
+        setup=setup,
+        origin=origin,
+        limits=Limits(states=STATES, go_on=True),
+        asks_liveness=shown.clause == LASSO,
+    )
+    found = run_exploration(plan)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    runs = (violation.runs[0] for violation in found.violations if violation.clause == shown.clause)
+    return next(runs, None)
