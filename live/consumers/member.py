@@ -98,7 +98,7 @@ class LiveMember:
         self.name, self.profile, self.config = name, profile, dict(config)
         self.group, self.log = group, log
         self.stopped = self.killed = False
-        self._process = Process(command(profile), self._heard, log=log_file)
+        self._process = Process(command(profile), log_file)
         self._process.order(
             {
                 "bootstrap": bootstrap,
@@ -111,6 +111,7 @@ class LiveMember:
                 "config": {key: str(value) for key, value in config.items()},
             }
         )
+        self._process.listen(self._heard)
 
     def _heard(self, line: JsonLine | None) -> None:
         if line is not None:

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
@@ -70,6 +71,7 @@ class Child:
         for number in (self._stdout, *errors):
             self._poll.register(number, select.POLLIN)
         self._unsent = bytearray()
+        self._sending = threading.Lock()  # who reads writes, too, what the pipe did not take
         self._deaf = False  # it closed its stdin
         self._received = bytearray()
         self._searched = 0  # bytes of _received known to hold no newline
@@ -90,9 +92,10 @@ class Child:
 
     def send(self, data: bytes) -> None:
         """Write now what the pipe takes; `line` writes the rest while it waits."""
-        self._unsent += data
-        if not self._write():
-            self._poll.register(self._stdin, select.POLLOUT)
+        with self._sending:
+            self._unsent += data
+            if not self._write():
+                self._poll.register(self._stdin, select.POLLOUT)
 
     def line(self, deadline: float) -> bytes:
         """The next line of stdout without its newline; waits until ``deadline`` (``time.monotonic``).
@@ -204,8 +207,10 @@ class Child:
                 self._read()
             elif pipe == self._stderr:
                 self._drain()
-            elif self._write():
-                self._poll.unregister(self._stdin)
+            else:
+                with self._sending:
+                    if self._write():
+                        self._poll.unregister(self._stdin)
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + self._tick

@@ -61,44 +61,39 @@ class Program(Child):
 
 
 class Process(Program):
-    """A program that speaks when it likes.
+    """A program that speaks when it likes, to who has begun to ``listen``."""
 
-    ``heard`` is called with each line that is a JSON object, in the order written, by a thread of ours, and
-    with None when there will be no more.
-    """
+    _reader: threading.Thread | None = None
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        heard: Callable[[JsonLine | None], None],
-        *,
-        log: Path | None = None,
-    ) -> None:
-        super().__init__(command, log)
-        self._heard = heard
-        self._reader = threading.Thread(target=self._listen, name=f"lines of {self.pid}", daemon=True)
+    def listen(self, heard: Callable[[JsonLine | None], None]) -> None:
+        """Let a thread of ours call ``heard`` with each line that is a JSON object, in the order written, and
+        with None when there will be no more. It may do so at once: whatever it needs has to be there."""
+
+        def read() -> None:
+            try:
+                while True:
+                    heard(self.message(math.inf))
+            except Gone:
+                heard(None)
+
+        self._reader = threading.Thread(target=read, name=f"lines of {self.pid}", daemon=True)
         self._reader.start()
-
-    def _listen(self) -> None:
-        try:
-            while True:
-                self._heard(self.message(math.inf))
-        except Gone:
-            self._heard(None)
 
     def ended(self, seconds: float) -> bool:
         """Whether it has ended, within so many seconds, and all that it said was heard."""
         ended = self.wait(seconds) is not None
-        if ended:
+        if ended and self._reader:
             self._reader.join(seconds)
         return ended
 
     def end(self, grace: float = GRACE) -> None:
         """Close its stdin, give it a moment, then kill it."""
         self.finish(grace)
-        self._reader.join(GRACE)
-        if not self._reader.is_alive():  # else somebody has its pipe still
-            self.release()
+        if self._reader:
+            self._reader.join(GRACE)
+            if self._reader.is_alive():  # somebody has its pipe still
+                return
+        self.release()
 
 
 class Server(Program):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rebalance.live.processes.program import CommandRefused, Process, Server
@@ -45,7 +47,7 @@ def test_what_cannot_be_started_says_why(tmp_path):
         with pytest.raises(error):
             spawn([command])
         with pytest.raises(ToolError, match=f"{command} cannot be started: "):
-            Process([command], lambda line: None)
+            Process([command])
 
 
 def test_a_child_has_the_signals_that_programs_expect(tmp_path):
@@ -97,7 +99,8 @@ def test_a_server_that_is_silent_is_not_waited_for():
 def test_a_process_is_heard_to_its_end(tmp_path):
     heard: list[object] = []
     log = tmp_path / "log"
-    process = Process([sys.executable, "-c", SPEAKS], heard.append, log=log)
+    process = Process([sys.executable, "-c", SPEAKS], log)
+    process.listen(heard.append)
     process.order({"do": "end"})
     assert process.ended(60)
     assert heard == [{"ready": True}, {"did": "end"}, None]
@@ -108,8 +111,35 @@ def test_a_process_is_heard_to_its_end(tmp_path):
     assert log.read_text() == "that was all\n"
 
 
+def test_what_is_sent_while_another_thread_hears_arrives_once_and_whole():
+    """More than a pipe takes: what is left over is written by the thread that reads."""
+    numbers = list(range(3000))
+    heard: list[object] = []
+    all_heard = threading.Event()
+
+    def hear(message: Any) -> None:
+        heard.append(message and message["number"])
+        if message is None or len(heard) == len(numbers):
+            all_heard.set()
+
+    answers = (
+        "import json, sys\n"
+        "for line in sys.stdin: print(json.dumps(json.loads(line) | {'more': 0}), flush=True)"
+    )
+    process = Process([sys.executable, "-c", answers])
+    process.listen(hear)
+    try:
+        for number in numbers:
+            process.order({"number": number, "more": "y" * 20_000})
+        assert all_heard.wait(60)
+        assert heard == numbers
+    finally:
+        process.end(0.0)
+
+
 def test_a_process_that_does_not_end_is_killed():
-    process = Process(["sleep", "1000"], lambda line: None)
+    process = Process(["sleep", "1000"])
+    process.listen(lambda line: None)
     began = time.monotonic()
     process.end(0.0)
     assert (process.returncode, time.monotonic() - began < 60) == (-signal.SIGKILL, True)

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -160,7 +162,8 @@ PLAYED = """if True:
     nodes, *clients = sys.argv[1:]
     with KafkaCluster(nodes=int(nodes)) if int(nodes) else MockCluster() as cluster, Proxy():
         cluster.create_topic("t", 2)
-        deaf = Process(["sleep", "600"], lambda line: None)
+        deaf = Process(["sleep", "600"])
+        deaf.listen(lambda line: None)
         log = Log()
         several = [
             LiveMember(f"m{n}", profile, "g", ["t"], {}, bootstrap=cluster.bootstrap, log=log)
@@ -224,6 +227,22 @@ def test_nobody_waits_for_a_consumer_that_has_ended(monkeypatch: pytest.MonkeyPa
         closed = member.await_event("closed", 3600)
         assert closed is not None
         assert closed["detail"] == "ended with status 1"
+    finally:
+        member.end()
+
+
+def test_who_has_ended_before_anybody_listens_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def late(thread: threading.Thread) -> None:
+        start(thread)
+        time.sleep(0.2)  # the thread is well under way before whoever started it goes on
+
+    monkeypatch.setattr(threading.Thread, "start", late)
+    monkeypatch.setattr("rebalance.live.consumers.member.command", lambda profile: ["false"])
+    member = LiveMember("a", ClientProfile("confluent"), "g", ["t"], {}, bootstrap="", log=Log())
+    try:
+        assert member.await_event("closed", 20) is not None
     finally:
         member.end()
 
