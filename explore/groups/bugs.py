@@ -6,14 +6,12 @@ and which faults it takes. ``clause`` is the clause that has to catch it.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.bugs.profiles import AS_SPECIFIED
+from rebalance.model.data import table
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CLAUSES
 
@@ -55,17 +53,7 @@ class Shown:
         return SCENARIOS[self.scenario].setup(size)
 
 
-def _shown(switch: str, row: dict[str, Any]) -> Shown:
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
-    }
-    return Shown(switch=switch, **fields)
-
-
-SHOWN: Mapping[str, Shown] = {
-    switch: _shown(switch, row)
-    for switch, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
-}
+SHOWN: Mapping[str, Shown] = {switch: Shown(switch=switch, **row) for switch, row in table(__file__).items()}
 """Where each switch shows, by switch."""
 
 assert all(shown.clause in CLAUSES for shown in SHOWN.values())

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
+from rebalance.model.data import table
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Parts
 
-INPUTS: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text("utf-8"))
+INPUTS: Mapping[str, str] = table(__file__, "inputs")
 """Action of the model -> the event that stands for it. These happen only where the log has them."""
 
 _NO_FAULTS = ("start", "resume", "subscribe")

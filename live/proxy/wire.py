@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import re
 import struct
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from rebalance.model.data import table
 
 MAX_FRAME = 128 * 2**20
 """Longest payload that is believed, in bytes; Kafka's own limit (``socket.request.max.bytes``) is 100 MiB."""
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TABLES = table(__file__)
 
 KEYS: dict[str, int] = _TABLES["apis"]
 APIS: dict[int, str] = {key: name for name, key in KEYS.items()}

@@ -7,14 +7,14 @@ which member was alive, what the client says that it owns, who read which record
 
 from __future__ import annotations
 
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from rebalance.model.data import table
 
 EventLine = Mapping[str, Any]
 
@@ -27,10 +27,7 @@ class Check(NamedTuple):
     sentence: str
 
 
-CHECKS = {
-    id_: Check(id_, **row)
-    for id_, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
-}
+CHECKS = {id_: Check(id_, **row) for id_, row in table(__file__).items()}
 """In the order in which they are reported."""
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rebalance.live.clusters.defaults import STEPS
+from rebalance.model.data import table
 
 TOPICS = ("orders", "payments")
 """The topics there are. All members begin with the first."""
@@ -161,5 +160,5 @@ SCENARIOS = {
     name: RecordingScenario(
         name, row["sentence"], _CODED.get(name) or partial(_listed, row["steps"]), row.get("least", 1)
     )
-    for name, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+    for name, row in table(__file__).items()
 }

@@ -6,16 +6,15 @@ in which every request, answer and callback is one. Pure: from the saved run alo
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, cast
 
 from rebalance.explore.groups.runs import SavedRun
+from rebalance.model.data import table
 from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
@@ -33,7 +32,7 @@ from rebalance.model.protocol.state import (
 )
 from rebalance.properties.group.clauses import CONVERGES
 
-PARTS: Mapping[str, Sequence[str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+PARTS: Mapping[str, Sequence[str]] = table(__file__)
 """An atomic step -> the fine ones that it consists of."""
 
 PLENTY = 1000

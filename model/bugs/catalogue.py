@@ -8,13 +8,12 @@ mistake, asked at two levels. Profiles (``rebalance.model.bugs.profiles``) are c
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rebalance.model.bugs.releases import Releases, parse
+from rebalance.model.data import table
 
 Level = Literal["A", "P", "A+P"]
 """A: one call of an assignor shows it. P: it takes members, coordinator and network. A+P: both."""
@@ -64,14 +63,7 @@ class Entry:
         return self.narrower.get(switch, self.affected)
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    fields: dict[str, Any] = {
-        k: tuple(value) if isinstance(value, list) else value for k, value in row.items()
-    }
-    return Entry(**fields)
-
-
-_TABLE = tuple(map(_entry, tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]))
+_TABLE = tuple(Entry(**row) for row in table(__file__)["bug"])
 
 CATALOGUE: dict[str, Entry] = {entry.id: entry for entry in _TABLE}
 """All entries by id, in the order of the projects."""

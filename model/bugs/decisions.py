@@ -8,12 +8,11 @@ Mistakes inside an assignor are in ``rebalance.model.bugs.switches``; ``claims_a
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 from rebalance.model.bugs import catalogue
+from rebalance.model.data import table
 
 Where = Literal["member", "leader", "coordinator"]
 
@@ -38,7 +37,7 @@ class Decision:
         return catalogue.shipped(self.id)
 
 
-_TEXTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TEXTS: dict[str, dict[str, str]] = table(__file__)
 
 DECISIONS: dict[str, Decision] = {
     id_: Decision(id_, where, sentence)

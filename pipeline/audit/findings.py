@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import Column
@@ -20,6 +18,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
+from rebalance.model.data import table
 
 
 class AuditCheck(NamedTuple):
@@ -31,10 +30,7 @@ class AuditCheck(NamedTuple):
     source: str
 
 
-CHECKS = {
-    id_: AuditCheck(id_, **row)
-    for id_, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
-}
+CHECKS = {id_: AuditCheck(id_, **row) for id_, row in table(__file__).items()}
 """In the order in which they are reported."""
 
 OWNED_TWICE = CHECKS["owned-twice"]

@@ -8,11 +8,10 @@ them with the clause that they are for.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
+from rebalance.model.data import table
 from rebalance.specs.logic.language import Term
 from rebalance.specs.necessity import altered, variations
 from rebalance.specs.necessity.examine import Refutation, Variation
@@ -166,11 +165,11 @@ _GIVEN = {
 
 
 def _variations() -> Iterator[Variation]:
-    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    rows_of = table(__file__)
     paths: dict[str, str] = {}
-    for name, path in table.pop("paths").items():
+    for name, path in rows_of.pop("paths").items():
         paths[name] = path.format_map(paths)
-    for about, rows in table.items():
+    for about, rows in rows_of.items():
         for name, row in rows.items():
             yield _variation(name, about, row, paths)
 
@@ -186,13 +185,13 @@ def _variation(name: str, about: str, row: dict[str, Any], paths: Mapping[str, s
         contract={key: clause for key, clause in clauses.items() if clause} if name in _CONTRACT else SAFETY,
         invariants=_INVARIANTS.get(name, {}),
         properties=_PROPERTIES.get(name, {}),
-        obligations=tuple((action, goal) for action, goal in row.get("obligations", ())),
+        obligations=row.get("obligations", ()),
         refutation=Refutation(
             path=row["path"].format_map(paths), altered=_ALTERED.get(name), given=_GIVEN.get(name), **run
         )
         if run
         else None,
-        switches=tuple(row.get("switches", ())),
+        switches=row.get("switches", ()),
         kept=row.get("kept", ""),
     )
 

@@ -7,15 +7,14 @@ answers. What the run leaves to the model is followed until the clause that is a
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
+from rebalance.model.data import table
 from rebalance.model.machine import NOBODY, Action, Event, Machine, Outcome, State, View
 from rebalance.model.protocol import leader
 from rebalance.model.protocol.describe import event_text
@@ -39,9 +38,7 @@ COOPERATIVE, EAGER = "cooperative-sticky", "range"
 """What an assignor of the logic is in the model: one that can do COOPERATIVE, or one that cannot."""
 
 EVENTS: Mapping[str, str] = {
-    action: event
-    for event, names in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
-    for action in names.split()
+    action: event for event, names in table(__file__).items() for action in names.split()
 }
 """The model's event for an action of the logic, where it has one of its own."""
 

@@ -5,13 +5,12 @@ Texts and traits are in a TOML file beside each client's module, what has to run
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
+from rebalance.model.data import table
 from rebalance.model.machine import Action, Fairness, Outcome
 from rebalance.model.protocol.observations import Noted
 from rebalance.model.protocol.setup import MemberContext
@@ -197,4 +196,4 @@ def read_diagnoses(module: str, causes: Mapping[str, Fits | Diagnosis]) -> tuple
 
 
 def _rows(module: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))
+    return table(module)

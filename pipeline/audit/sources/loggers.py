@@ -5,9 +5,7 @@ Each is a table in the file of its name.
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
+from rebalance.model.data import table
 from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.sources.patterns import LOGGER, Line, Source
 
@@ -24,18 +22,18 @@ _KINDS: dict[str, Kind | str] = {kind: kind for kind in (*Kind, REBOOTSTRAPPING,
 
 
 def _source(name: str) -> Source:
-    table = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
+    logged = table(__file__, name)
 
     def line(start: str, rest: str, kind: str | None = None, releases: str = "") -> Line:
-        for part, pattern in reversed(table.get("parts", {}).items()):
+        for part, pattern in reversed(logged.get("parts", {}).items()):
             rest = rest.replace(f"<<{part}>>", pattern)
         return Line(start, rest, None if kind is None else _KINDS[kind], releases)
 
     return Source(
         name=name,
-        marks=tuple(table["marks"]),
-        prefix=f"^(?s:{table['prefix']}){LOGGER}$",
-        lines=tuple(line(*row) for row in table["lines"]),
+        marks=logged["marks"],
+        prefix=f"^(?s:{logged['prefix']}){LOGGER}$",
+        lines=tuple(line(*row) for row in logged["lines"]),
     )
 
 

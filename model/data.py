@@ -1,0 +1,22 @@
+"""What a module knows as a table: the TOML file beside it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+
+def table(module: str, name: str = "") -> dict[str, Any]:
+    """The TOML file beside a module, by its ``__file__``: of the module's name, or called ``name``.
+
+    Nobody changes what it says, so arrays are tuples.
+    """
+    path = Path(module).with_name(f"{name}.toml") if name else Path(module).with_suffix(".toml")
+    return {key: _fixed(value) for key, value in tomllib.loads(path.read_text("utf-8")).items()}
+
+
+def _fixed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _fixed(one) for key, one in value.items()}
+    return tuple(map(_fixed, value)) if isinstance(value, list) else value

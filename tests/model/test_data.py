@@ -1,0 +1,21 @@
+"""Tables beside modules."""
+
+from __future__ import annotations
+
+from rebalance.model.data import table
+
+TEXT = """
+numbers = [1, [2, 3]]
+[row]
+names = ["a"]
+[[rows]]
+name = "b"
+"""
+
+
+def test_a_table_lies_beside_its_module_and_cannot_be_changed(tmp_path):
+    (tmp_path / "module.toml").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "other.toml").write_text('word = "\u00e9"', encoding="utf-8")
+    module = str(tmp_path / "module.py")
+    assert table(module) == {"numbers": (1, (2, 3)), "row": {"names": ("a",)}, "rows": ({"name": "b"},)}
+    assert table(module, "other") == {"word": "\u00e9"}
