@@ -1,8 +1,12 @@
-"""The command, run in this process, for tests."""
+"""The command, run in this process or in one of its own, for tests."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -15,3 +19,17 @@ class Ran(NamedTuple):
 
 
 Rebalance = Callable[..., Ran]
+
+
+def command(*argv: object) -> list[str]:
+    """The command as a process."""
+    return [sys.executable, "-m", "rebalance.gate.cli.main", *map(str, argv)]
+
+
+def process(
+    *argv: object, cwd: Path | None = None, encoding: str = "utf-8", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.run(
+        command(*argv), cwd=cwd, env=environment, capture_output=True, encoding=encoding, timeout=120
+    )

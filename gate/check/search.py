@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version as distribution_version
@@ -34,6 +34,9 @@ T = TypeVar("T")
 EVERY = 0.05
 """Seconds after which a worker says how far it is."""
 
+MOST_CALLS = 60
+"""A worker that is silent for longer than so many calls may take hangs in what no alarm ends."""
+
 
 def search(
     plan: CheckPlan,
@@ -56,27 +59,20 @@ def search(
     total = count(plan.profile, protocols)
     patient = session.call_seconds
     began, before = time.monotonic(), progress.seconds
-    left = [_left(numbers, progress) for numbers in slices(total) if numbers.stop > progress.done]
     every = EVERY if jobs > 1 or enter else 0.0
     latest = math.inf if plan.budget is None else began + plan.budget
-    left = [numbers for numbers in left if numbers]
+    left = [numbers for one in slices(total) if (numbers := _left(one, progress))]
     tasks = [partial(_played, plan, protocols, numbers, every, latest) for numbers in left]
-    lost: dict[range, Iterator[CheckProgress]] = {}
-    with contextlib.closing((_entered if enter else _shared)(tasks, jobs, session)) as arriving:
-        while progress.done < total:
-            part = next((p for p in progress.ahead if p.first == progress.done), None)
-            if part is None and (alone := next((lost[one] for one in lost if progress.done in one), None)):
-                part = next(part for part in alone if part.first == progress.done)
-            elif part is None:
-                number, arrived = next(arriving)
-                if arrived is not None:
-                    progress.ahead.append(arrived)
-                else:  # its worker died, of what a conversation can tell; what it was asked before counts
-                    whole = range(left[number].start // SLICE * SLICE, left[number].stop)
-                    lost[left[number]] = _played(plan, protocols, whole, 0.0, latest, session)
-                continue
-            else:
-                progress.ahead.remove(part)
+
+    def in_conversation(numbers: range) -> Generator[CheckProgress, None, None]:
+        """The slice of a worker that died, of what a conversation can tell; what came before counts."""
+        whole = range(numbers.start // SLICE * SLICE, numbers.stop)
+        return _played(plan, protocols, whole, 0.0, latest, session)
+
+    with contextlib.ExitStack() as stack:
+        arriving = stack.enter_context(closing((_entered if enter else _shared)(tasks, jobs, session)))
+        slice_by_slice = ((left[number], part) for number, part in arriving)
+        for part in stack.enter_context(closing(_in_order(progress, total, slice_by_slice, in_conversation))):
             progress.absorb(part)
             spent = time.monotonic() - began
             progress.seconds = before + spent
@@ -87,6 +83,32 @@ def search(
             if plan.budget is not None and spent > plan.budget and progress.done < total:
                 return f"the budget of {plan.budget:g} s is spent"
     return None
+
+
+def _in_order(
+    progress: CheckProgress,
+    total: int,
+    arriving: Iterator[tuple[range, CheckProgress | None]],
+    again: Callable[[range], Generator[CheckProgress, None, None]],
+) -> Generator[CheckProgress, None, None]:
+    """The parts of a search in the order of the scenarios: each begins where ``progress`` stands by then.
+    ``arriving``: parts with their slice, None for a slice whose rest comes from ``again``."""
+    lost: dict[range, Iterator[CheckProgress]] = {}
+    with contextlib.ExitStack() as stack:
+        while progress.done < total:
+            ahead = next((part for part in progress.ahead if part.first == progress.done), None)
+            replayed = next((parts for numbers, parts in lost.items() if progress.done in numbers), None)
+            if ahead is not None:
+                progress.ahead.remove(ahead)
+                yield ahead
+            elif replayed is not None:
+                yield next(part for part in replayed if part.first == progress.done)
+            else:
+                numbers, part = next(arriving)
+                if part is not None:
+                    progress.ahead.append(part)
+                else:
+                    lost[numbers] = stack.enter_context(closing(again(numbers)))
 
 
 def _shared(
@@ -107,7 +129,8 @@ def _entered(
     tasks: Sequence[Callable[[TargetSession], Iterator[T]]], jobs: int, session: TargetSession
 ) -> Generator[tuple[int, T | None], None, None]:
     """The same by a worker for each task that runs the target itself; None comes where that ended it."""
-    yield from stream(partial(_working, tasks, session.entered), len(tasks), jobs, anew=True)
+    working = partial(_working, tasks, session.entered)
+    yield from stream(working, len(tasks), jobs, anew=True, silence=MOST_CALLS * session.call_seconds)
 
 
 @contextlib.contextmanager
@@ -133,7 +156,7 @@ def _played(
     every: float,
     latest: float,
     session: TargetSession,
-) -> Iterator[CheckProgress]:
+) -> Generator[CheckProgress, None, None]:
     """What the scenarios with these numbers show, played on a new process of the target: as a part after
     ``every`` so many seconds, and one that ends with each scenario at which the search may have to stop,
     which is any from the time ``latest`` on."""

@@ -30,6 +30,7 @@ from rebalance.gate.cli.commands import (
 from rebalance.gate.cli.console.terminal import EXIT_CODES, UsageError, print_err
 from rebalance.gate.cli.shared.old_spellings import correction
 from rebalance.gate.cli.shared.options import check_format
+from rebalance.gate.targets import HASH_SEED
 from rebalance.properties.verdict import Exit
 
 COMMANDS = (
@@ -95,8 +96,6 @@ def _run(argv: list[str]) -> int:
 def _with_hash_seed_of_targets() -> None:
     """Begin again where sets have another order than in a target's own process: what is forked from this one
     is then as good."""
-    from rebalance.gate.targets.session import HASH_SEED
-
     if os.environ.get("PYTHONHASHSEED") != HASH_SEED and hasattr(os, "fork"):
         os.environ["PYTHONHASHSEED"] = HASH_SEED
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

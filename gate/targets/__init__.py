@@ -1,1 +1,4 @@
 """From what a user names to a process that answers."""
+
+HASH_SEED = "0"
+"""PYTHONHASHSEED of targets that are Python programs: what depends on it does so alike in every run."""

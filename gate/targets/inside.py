@@ -100,17 +100,16 @@ class Entered(InProcess):
     tells them apart. The second process of the target, with which answers are compared, is the session's.
     """
 
-    def __init__(self, spec: str, session: Conversation) -> None:
-        super().__init__(load(spec))
+    def __init__(self, spec: str, session: Conversation, start_seconds: float) -> None:
+        with _ended_after(start_seconds):
+            super().__init__(load(spec))
         self._session = session
         self.call_seconds, self.history = session.call_seconds, session.history
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask for one assignment."""
-        signal.setitimer(signal.ITIMER_REAL, self.call_seconds)
-        reply = super().assign(protocol, cluster, group)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        with _ended_after(self.call_seconds):
+            reply = super().assign(protocol, cluster, group)
         if isinstance(reply, Failure) and reply.message.startswith(MemoryError.__name__):
             os._exit(1)
         return reply
@@ -123,10 +122,22 @@ class Entered(InProcess):
 
     def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
         """What these members write, in order, up to the first Failure."""
-        signal.setitimer(signal.ITIMER_REAL, self.call_seconds)
-        written = super().user_data_of(questions)
+        with _ended_after(self.call_seconds):
+            return super().user_data_of(questions)
+
+
+class _ended_after:  # noqa: N801  # a statement, quicker than a generator: it is around each call
+    """The process ends, wherever it hangs, if the block takes more than so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *error: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        return written
 
 
 def limit_memory(mib: int) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from rebalance.gate.targets import HASH_SEED
 from rebalance.gate.targets.inside import Entered, limit_memory, until_failure
 from rebalance.gate.targets.lines import Garbage, Json, from_line, show
 from rebalance.gate.targets.messages import (
@@ -35,9 +36,6 @@ from rebalance.live.processes.child import Child, Gone
 from rebalance.live.processes.workers import quiet
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
-
-HASH_SEED = "0"
-"""PYTHONHASHSEED of targets."""
 
 Observer = Callable[[str, bytes], None]
 """Called with ``">"`` and each request line, ``"<"`` and each reply line."""
@@ -215,7 +213,7 @@ class Session:
         quiet()
         sys.path.insert(0, os.getcwd())
         try:
-            yield Entered(self.target.spec, self)
+            yield Entered(self.target.spec, self, self._start_seconds)
         finally:
             self.close()
 

@@ -117,14 +117,15 @@ def stream(
     jobs: int | None = None,
     *,
     anew: bool = False,
+    silence: float | None = None,
 ) -> Iterator[tuple[int, T | None]]:
     """What ``work(i)`` yields for i from 0 to ``count``, each with its i: in order for each i, as it comes.
 
     ``jobs`` processes do it, by default one for each processor; on systems that cannot fork it is this one.
     ``working`` is entered in each of them first and gives ``work``, and nothing is done before all are ready.
-    ``anew``: for each i there is a process of its own. None comes of work during which its process died. An
-    exception of the work ends everything, and so does closing the iterator. Results have to be picklable.
-    Raises CannotStart where ``working`` raises.
+    ``anew``: for each i there is a process of its own. None comes of work during which its process died, or
+    nobody said anything for ``silence`` seconds. An exception of the work ends everything, and so does
+    closing the iterator. Results have to be picklable. Raises CannotStart where ``working`` raises.
 
     Even one job is done by a worker: z3 in this process would now and then swallow a Ctrl-C.
     """
@@ -161,7 +162,7 @@ def stream(
 
     def ready(worker: Worker) -> Worker:
         try:
-            kind, error = worker.pipe.recv()
+            kind, error = _said(worker.pipe, silence)
         except (EOFError, OSError):
             raise CannotStart("the process ended before it was ready") from None
         if kind == _RAISED:
@@ -188,11 +189,11 @@ def stream(
         for worker in [ready(one) for one in [start() for _ in range(min(jobs or processors(), count))]]:
             next_to(worker)
         while busy:
-            for pipe in wait([*busy]):
+            for pipe in wait([*busy], silence) or [*busy]:
                 assert isinstance(pipe, Connection)
                 worker, number = busy[pipe]
                 try:
-                    kind, item = pipe.recv()
+                    kind, item = _said(pipe, 0)
                 except (EOFError, OSError):  # the latter within an answer
                     del busy[pipe]
                     worker.kill()
@@ -208,6 +209,14 @@ def stream(
     finally:
         for worker, _ in busy.values():
             worker.kill()
+
+
+def _said(pipe: Connection, seconds: float | None) -> tuple[int, Any]:
+    """What a worker says within so many seconds. Raises EOFError for silence as for its end."""
+    if not pipe.poll(seconds):
+        raise EOFError
+    kind, item = pipe.recv()
+    return kind, item
 
 
 # -- one after the other -------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.model.values import RebalanceProtocol
 
+from tests.command import process
 from tests.gate.check.test_check import digest
-from tests.gate.cli.test_cli import process
 from tests.processes import left
 
 TINY = SearchProfile(name="tiny", each=1, mixed=12, large=0, crowd=0, shrink=8)
@@ -109,6 +109,38 @@ def test_what_no_reply_tells_of_is_found_by_whoever_plays(
     assert clause in {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
 
 
+ONLY_HERE = """
+import signal, sys, time
+from rebalance.model.assignors import reference
+
+def hang():
+    if "rebalance.gate.targets.host" not in str(sys.modules["__main__"].__spec__):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        time.sleep(1000)
+
+class Deaf:
+    protocols, promises = ("eager",), ()
+    def __init__(self):
+        self.inner = reference("roundrobin")
+    def assign(self, cluster, group):
+        hang()
+        return self.inner.assign(cluster, group)
+"""
+"""A target that hangs, deaf to the alarm, unless it is in a process of its own."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", ["", "hang()"], ids=["in a call", "while it is loaded"])
+def test_a_worker_that_no_alarm_ends_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late: str
+) -> None:
+    monkeypatch.setattr(searching, "MOST_CALLS", 2)
+    (tmp_path / "only_here.py").write_text(f"{ONLY_HERE}\n{late}")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = everywhere(monkeypatch, "only_here:Deaf", call_seconds=2.0)
+    assert {row.status for row in result.clauses} <= {Status.PASSED, Status.UNSUPPORTED}
+
+
 LEAVES = """
 import subprocess
 from pathlib import Path
@@ -145,3 +177,28 @@ def test_the_command_writes_the_same_report_whatever_the_number_of_jobs(tmp_path
     (report,) = map(json.loads, reports)
     assert report["verdict"] == "violation"
     assert os.listdir(tmp_path / ".rebalance" / "failures")
+
+
+WHERE = """
+import sys
+from rebalance.model.assignors import reference
+
+class Where:
+    protocols, promises = ("eager",), ()
+    def __init__(self):
+        self.inner = reference("roundrobin")
+    def assign(self, cluster, group):
+        with open("where", "a") as where:
+            print("host" if "targets.host" in str(sys.modules["__main__"].__spec__) else "worker", file=where)
+        return self.inner.assign(cluster, group)
+"""
+
+
+@pytest.mark.slow
+def test_the_command_runs_a_python_target_in_its_workers(tmp_path: Path) -> None:
+    """All but the question to a second process, and the counterexamples."""
+    (tmp_path / "where.py").write_text(WHERE)
+    ran = process("check", "where:Where", "--profile", "smoke", "--report", "text", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    places = (tmp_path / "where").read_text().split()
+    assert places.count("worker") > places.count("host") > 0
