@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,9 @@ SPARK = (
 
 
 def pytest_collection_modifyitems(items):
-    """Where there is no Java, tests that need it are skipped, with what is missing and how to get it."""
+    """The slow ones first, so that none is left alone at the end. Where there is no Java, tests that need it
+    are skipped, with what is missing and how to get it."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     spark = [
         item
         for item in items
@@ -49,12 +52,33 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-def rebalance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Rebalance:
-    """The command in an empty directory, in this process. What it prints as JSON keeps its schema."""
+def only_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """A PATH with nothing but the shell scripts that are put there, by name and text."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    monkeypatch.setenv("PATH", str(bin_))
+
+    def put(name: str, script: str) -> Path:
+        path = bin_ / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    return put
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current directory, and none of the variables that change what is printed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("NO_COLOR", "GITHUB_STEP_SUMMARY", "PYTHONIOENCODING"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def rebalance(here: Path, capfd: pytest.CaptureFixture[str]) -> Rebalance:
+    """The command in an empty directory, in this process. What it prints as JSON keeps its schema."""
 
     def run(*argv: object) -> Ran:
         texts = [str(word) for word in argv]

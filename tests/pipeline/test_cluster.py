@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from rebalance.gate.cli import main as cli
 
+from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def cluster(tmp_path_factory):
 def rebalance(folder, *argv):
     """The command in a process of its own: its exit code and what it printed."""
     ran = subprocess.run(
-        [sys.executable, "-m", "rebalance.gate.cli.main", *map(str, argv)],
+        command(*map(str, argv)),
         cwd=folder,
         capture_output=True,
         text=True,

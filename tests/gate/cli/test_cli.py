@@ -9,18 +9,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from rebalance.gate.check.plan import PROFILES, count
-from rebalance.gate.cli import main as cli
 from rebalance.gate.traces import files
 from rebalance.model.values import RebalanceProtocol
 
+from tests.command import Ran, Rebalance, command, process
 from tests.processes import left
 
 ROOT = Path(__file__).parents[3]
@@ -39,49 +39,6 @@ SCENARIOS = count(PROFILES["smoke"], [RebalanceProtocol.EAGER])
 
 FINDS = ("check", BROKEN, *SMOKE, "--clause", UNASSIGNED)
 """The quickest way to one violation."""
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Rebalance = Callable[..., Ran]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current directory, and none of the variables that change what is printed."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("NO_COLOR", "GITHUB_STEP_SUMMARY", "PYTHONIOENCODING"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path
-
-
-@pytest.fixture
-def rebalance(here: Path, capfd: pytest.CaptureFixture[str]) -> Rebalance:
-    """The command, in this process: a program of its own costs half a second more."""
-
-    def run(*argv: object) -> Ran:
-        code = cli.main([str(word) for word in argv])
-        return Ran(code, *capfd.readouterr())
-
-    return run
-
-
-def command(*argv: object) -> list[str]:
-    """The command as a process."""
-    return [sys.executable, "-m", "rebalance.gate.cli.main", *map(str, argv)]
-
-
-def process(
-    *argv: object, cwd: Path | None = None, encoding: str = "utf-8", **variables: str
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **variables}
-    return subprocess.run(
-        command(*argv), cwd=cwd, env=environment, capture_output=True, encoding=encoding, timeout=120
-    )
 
 
 def report(directory: Path) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rebalance.gate.cli.commands import explore as explore_cli
 from rebalance.gate.cli.shared.values import amount
 from rebalance.properties.group.clauses import CLAUSES
 
+from tests.command import command
 from tests.processes import worked
 
 SMALL = ("explore", "dynamic", "--members", 2, "--partitions", 1)
@@ -292,7 +292,7 @@ def test_ctrl_c_saves_and_resume_gives_the_same_counts(rebalance, monkeypatch):
 @pytest.mark.slow
 def test_ctrl_c_of_a_process(tmp_path):
     argv = ["explore", "eager", "--members", "3", "--partitions", "2", "--no-liveness", "--format", "json"]
-    argv = [sys.executable, "-m", "rebalance.gate.cli.main", *argv]
+    argv = command(*argv)
     process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     worked(process.pid, 2)
     process.send_signal(signal.SIGINT)

@@ -19,6 +19,7 @@ from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, VacuityFind
 from rebalance.specs.proving import Proof, ProofPlan
 from rebalance.specs.theorems.proof import proof
 
+from tests.command import command
 from tests.processes import worked
 from tests.specs.logic.test_prover import locks
 
@@ -265,7 +266,7 @@ def test_every_obligation_is_listed_and_the_page_has_their_number(rebalance):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_workers_too(tmp_path):
-    argv = [sys.executable, "-m", "rebalance.gate.cli.main", "prove", "--jobs", "2"]
+    argv = command("prove", "--jobs", "2")
     process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     worked(process.pid, 2)
     process.send_signal(signal.SIGINT)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import zipfile
-from pathlib import Path
 
 import pytest
 from rebalance.gate.targets.java import JavaTarget, checked, parse, spelled
@@ -31,20 +30,11 @@ CLIENTS = "org.apache.kafka:kafka-clients:4.1.0"
 
 
 @pytest.fixture
-def programs(tmp_path, monkeypatch):
+def programs(only_programs, tmp_path, monkeypatch):
     """A PATH with nothing but what is put there; the cache is empty."""
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    (tmp_path / "bin").mkdir()
-
-    def put(name: str, script: str) -> Path:
-        path: Path = tmp_path / "bin" / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-        return path
-
-    return put
+    return only_programs
 
 
 # --- one string that names all of it ---------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from rebalance.live.processes import maven, pypi, registries
@@ -21,20 +20,11 @@ KAFKA, ARTIFACT = "maven:org.apache.kafka:kafka-clients", "org.apache.kafka:kafk
 
 
 @pytest.fixture(autouse=True)
-def programs(tmp_path, monkeypatch):
+def programs(only_programs, tmp_path, monkeypatch):
     """A PATH with nothing but what is put there; nothing is known from before. ``python`` is for pip."""
     existing.cache_clear()
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
-    (tmp_path / "bin").mkdir()
-
-    def put(name: str, script: str) -> Path:
-        path: Path = tmp_path / "bin" / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-        return path
-
-    yield put
+    yield only_programs
     existing.cache_clear()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from rebalance.live.processes.supervision import family
 
+from tests.command import command
 from tests.processes import left
 
 TOY = {"toy": "toy"}
@@ -295,7 +296,7 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tm
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
     player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 60
-    argv = [sys.executable, "-m", "rebalance.gate.cli.main", "campaign", "eager", "--members", "2"]
+    argv = command("campaign", "eager", "--members", "2")
     argv += ["--partitions", "1", "--depth", "30", "--scenarios", "600", "--slice", str(size)]
     argv += ["--master", "local[2]", "--out"]
     killed = tmp_path / "killed"
