@@ -187,7 +187,7 @@ def load(path: Path) -> Trace:
     Raises ``NewerSchema`` for one of a newer suite and ``TraceError`` for everything else that is
     wrong with it.
     """
-    return replace(files.load(path, _parse, "a trace", SCHEMA), path=path)
+    return files.load(path, FILE)
 
 
 def _parse(data: dict[str, Any]) -> Trace:
@@ -196,6 +196,9 @@ def _parse(data: dict[str, Any]) -> Trace:
     if protocol != read.protocol:
         raise TraceError(f"protocol is {protocol!r} and the scenario's is {read.protocol.value!r}")
     return read
+
+
+FILE = files.FileKind("a trace", SCHEMA, _parse)
 
 
 def _clause(name: Any) -> Clause:

@@ -11,9 +11,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from rebalance.gate.cli.console.text import listed
 
@@ -63,24 +64,40 @@ def dump(value: Any, indent: str = "") -> str:
     return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
 
 
-def load(path: Path, parse: Callable[[dict[str, Any]], _T], what: str, schema: int, kind: str = "") -> _T:
-    """What ``parse`` makes of the JSON object in a file, whose field ``schema`` is at most ``schema``.
+@dataclass(frozen=True)
+class FileKind(Generic[_T]):
+    """A kind of file: ``name`` it is called by, the newest ``schema`` that is read, what ``parse`` makes of
+    its JSON object, and ``kind``, which is in its field of that name, if it has one."""
 
-    ``what`` such a file is called; ``kind`` is in its field of that name, if it has one. Both errors name the
-    file: ``NewerSchema`` for one of a newer suite and ``TraceError`` for all else that is wrong with it.
+    name: str
+    schema: int
+    parse: Callable[[dict[str, Any]], _T]
+    kind: str = ""
+
+
+def load(path: Path, kind: FileKind[_T]) -> _T:
+    """What is in a file; see ``parsed``."""
+    return parsed(path, read_json(path), kind)
+
+
+def parsed(path: Path, data: Any, kind: FileKind[_T]) -> _T:
+    """What the ``data`` of a file are, which is a record with a field ``path``.
+
+    Both errors name the file: ``NewerSchema`` for one of a newer suite and ``TraceError`` for all else that
+    is wrong with it.
     """
-    data = read_json(path)
     try:
         if not isinstance(data, dict) or "schema" not in data:
-            raise TraceError(f"not {what}: it has no field 'schema'")
-        if kind and data.get("kind") != kind:
-            raise TraceError(f"not {what}: its field 'kind' is not {kind!r}")
+            raise TraceError(f"not {kind.name}: it has no field 'schema'")
+        if kind.kind and data.get("kind") != kind.kind:
+            raise TraceError(f"not {kind.name}: its field 'kind' is not {kind.kind!r}")
         found = data["schema"]
         if type(found) is not int or found < 1:
             raise TraceError(f"schema: expected a whole number from 1 on, found {json.dumps(found)[:60]}")
-        if found > schema:
-            raise NewerSchema(f"has schema {found}, this suite reads up to {schema}: use a newer suite")
-        return parse(data)
+        if found > kind.schema:
+            raise NewerSchema(f"has schema {found}, this suite reads up to {kind.schema}: use a newer suite")
+        record: Any = kind.parse(data)
+        return cast(_T, replace(record, path=path))
     except TraceError as error:
         raise type(error)(f"{path}: {error}") from error
 

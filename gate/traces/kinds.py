@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rebalance.explore.groups.runs import SavedRun
-from rebalance.gate.traces import counterexamples, recordings, runs
+from rebalance.gate.traces import counterexamples, files, recordings, runs
 from rebalance.gate.traces.counterexamples import Trace
-from rebalance.gate.traces.files import read_json
+from rebalance.gate.traces.files import FileKind
 from rebalance.pipeline.audit.records import Recording
 
 
@@ -16,10 +17,8 @@ def load(path: Path) -> Trace | SavedRun | Recording:
 
     Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
     """
-    data = read_json(path)
-    match data.get("kind") if isinstance(data, dict) else None:
-        case runs.KIND:
-            return runs.load(path)
-        case recordings.KIND:
-            return recordings.load(path)
-    return counterexamples.load(path)
+    data = files.read_json(path)
+    written = data.get("kind") if isinstance(data, dict) else None
+    of_groups: tuple[FileKind[Any], ...] = (runs.FILE, recordings.FILE)
+    kind: FileKind[Any] = next((one for one in of_groups if one.kind == written), counterexamples.FILE)
+    return files.parsed(path, data, kind)  # type: ignore[no-any-return]

@@ -7,7 +7,6 @@ others by their field ``kind``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def load(path: Path) -> Recording:
 
     Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
     """
-    return replace(files.load(path, _parse, "a recording", SCHEMA, KIND), path=path)
+    return files.load(path, FILE)
 
 
 def _parse(data: dict[str, Any]) -> Recording:
@@ -79,3 +78,6 @@ def _parse(data: dict[str, Any]) -> Recording:
         if value is not None and not value >= 0:
             raise codec.unexpected(f"finding.{name}", "seconds, 0 or more", value)
     return read
+
+
+FILE = files.FileKind("a recording", SCHEMA, _parse, KIND)

@@ -135,7 +135,7 @@ def load(path: Path) -> SavedRun:
 
     Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
     """
-    return replace(files.load(path, _parse, "a run of the group", SCHEMA, KIND), path=path)
+    return files.load(path, FILE)
 
 
 def _parse(data: dict[str, Any]) -> SavedRun:
@@ -159,6 +159,9 @@ def _parse(data: dict[str, Any]) -> SavedRun:
         origin=read.origin,
         suite_version=read.suite_version,
     )
+
+
+FILE = files.FileKind("a run of the group", SCHEMA, _parse, KIND)
 
 
 def step_out(step: Step) -> dict[str, Any]:
