@@ -96,7 +96,8 @@ def _run(argv: list[str]) -> int:
 def _with_hash_seed_of_targets() -> None:
     """Begin again where sets have another order than in a target's own process: what is forked from this one
     is then as good."""
-    if os.environ.get("PYTHONHASHSEED") != HASH_SEED and hasattr(os, "fork"):
+    asked_for = os.environ.get("PYTHONHASHSEED") == HASH_SEED  # and not granted: python -E
+    if sys.flags.hash_randomization and not asked_for and hasattr(os, "fork"):
         os.environ["PYTHONHASHSEED"] = HASH_SEED
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 

@@ -201,7 +201,7 @@ class Session:
     def can_be_entered(self) -> bool:
         """Whether a fork of this process is as good a process for the target as one of its own: of Python
         and with the same order of sets."""
-        return self.target.hosted and os.environ.get("PYTHONHASHSEED") == HASH_SEED and hasattr(os, "fork")
+        return self.target.hosted and not sys.flags.hash_randomization and hasattr(os, "fork")
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[Entered]:

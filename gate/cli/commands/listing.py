@@ -29,7 +29,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "obligations of a theorem, the JSON Schema of a format. Clauses are printed as md too.",
     )
     parser.add_argument("what", choices=tuple(LISTS), metavar="WHAT", help=", ".join(LISTS))
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, in full")
+    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="only these, in full")
     parser.add_argument("--of", choices=tuple(dict.fromkeys(one for of in OF.values() for one in of)),
                         help="whose clauses, scenarios or checks")  # fmt: skip
     add_options(parser, "--without")
