@@ -57,7 +57,7 @@ ORDER = {
         *("specs.tla", "specs"),
     ),
     "live": (
-        *("live", "live.processes", "live.clusters", "live.conformance.clients"),
+        *("live", "live.processes", "live.code", "live.clusters", "live.conformance.clients"),
         *("live.consumers.clients", "live.consumers", "live.proxy", "live.record", "live.replay"),
         "live.conformance",
     ),

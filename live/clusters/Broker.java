@@ -16,6 +16,7 @@ import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import rebalance.processes.Json;
 
 /**
  * One Kafka node in KRaft mode: {@code Broker PROPERTIES CLUSTER_ID BOOTSTRAP NODES}. It formats its storage,

@@ -38,11 +38,19 @@ def command(
 ) -> tuple[str, ...]:
     """What runs the class of the first of the ``sources``, files of ``package``, on these jars; its arguments
     come behind it. ``shared``: files beside this module that it needs. Raises ToolError."""
-    java = program()
+    classes = compiled(package, sources, jars, shared=(*shared, INTERNALS))
+    return (program(), *OPTIONS, *options, "-cp", os.pathsep.join([classes, *jars]), Path(sources[0]).stem)
+
+
+def compiled(package: str, sources: Sequence[str], jars: Sequence[str], *, shared: Sequence[str] = ()) -> str:
+    """The directory of the classes of these ``sources``, files of ``package``, and of those ``shared``.
+
+    ``shared`` lie beside this module; what all import is on ``jars``, which may be directories.
+    Raises ToolError.
+    """
     files = [resources.files(package) / name for name in sources]
-    files += [resources.files(__package__) / name for name in (*shared, INTERNALS)]
-    classes = _compiled(java, {file.name: file.read_text("utf-8") for file in files}, jars)
-    return (java, *OPTIONS, *options, "-cp", os.pathsep.join([classes, *jars]), Path(sources[0]).stem)
+    files += [resources.files(__package__) / name for name in shared]
+    return _compiled(program(), {file.name: file.read_text("utf-8") for file in files}, jars)
 
 
 def program() -> str:

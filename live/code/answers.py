@@ -1,0 +1,317 @@
+"""What a cell answers: the events of a command in order, and the state of every part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance.live.processes.program import JsonLine
+
+Partitions = frozenset[str]
+"""Names such as ``t-0``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellClaim:
+    """A Subscription (``ConsumerProtocol.deserializeSubscription``) under one protocol name.
+
+    ``generation``: of the subscription, since its version 2; ``user_generation``: what
+    CooperativeStickyAssignor wrote into the user data. None where there is none.
+    """
+
+    protocol: str
+    version: int
+    topics: tuple[str, ...]
+    owned: Partitions
+    generation: int | None = None
+    user_generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRequest:
+    """A request left a consumer: ``api`` and ``version`` as on the wire, ``id`` to deliver or drop it by.
+
+    ``generation``, ``instance``, ``claims`` (JoinGroup), ``assignments`` (SyncGroup, by member id) and
+    ``partitions`` (OffsetCommit) where the API has them.
+    """
+
+    member: int
+    id: int
+    api: str
+    version: int
+    member_id: str = ""
+    generation: int | None = None
+    instance: str | None = None
+    claims: tuple[CellClaim, ...] = ()
+    assignments: Mapping[str, Partitions | None] = field(default_factory=dict)
+    partitions: Partitions = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResponse:
+    """The coordinator answered request ``id``; nobody waits for it if ``abandoned``.
+
+    ``error`` is a name of ``org.apache.kafka.common.protocol.Errors``. ``member_ids`` are those that a leader
+    is sent.
+    """
+
+    member: int
+    id: int
+    api: str
+    error: str
+    generation: int | None = None
+    member_id: str = ""
+    leader: str = ""
+    protocol: str | None = None
+    member_ids: tuple[str, ...] = ()
+    assignment: Partitions | None = None
+    skip_assignment: bool = False
+    abandoned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellCallback:
+    """A call of ConsumerRebalanceListener: revoked, assigned, lost. ``owned``: ``assignment()`` meanwhile."""
+
+    member: int
+    call: str
+    partitions: Partitions
+    owned: Partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellThrown:
+    """What the application called threw: the classes of the exception and of its cause."""
+
+    member: int
+    error: str
+    message: str | None
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellCommitted:
+    """A commit of the application ended, with the class of an error or None."""
+
+    member: int
+    sync: bool
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellNoted:
+    """Something else happened to ``member``.
+
+    ``metadata``: it received the cluster's. ``disconnected``: its client closed its connection to the
+    node ``detail``. ``responded``: response ``detail`` was handed to it since its call waited.
+    """
+
+    member: int
+    event: str
+    detail: str = ""
+
+
+CellEvent = CellRequest | CellResponse | CellCallback | CellThrown | CellCommitted | CellNoted
+
+
+def events_of(answer: JsonLine) -> tuple[CellEvent, ...]:
+    """The events of an answer, in order. Raises KeyError for what is no answer of a cell."""
+    return tuple(_READ.get(one["event"], _noted)(one) for one in answer.get("events", ()))
+
+
+def _claim(one: JsonLine) -> CellClaim:
+    return CellClaim(
+        protocol=one["name"],
+        version=one.get("version", -1),
+        topics=tuple(one.get("topics", ())),
+        owned=frozenset(one.get("owned", ())),
+        generation=one.get("generation"),
+        user_generation=one.get("user_generation"),
+    )
+
+
+def _request(one: JsonLine) -> CellEvent:
+    return CellRequest(
+        member=one["member"],
+        id=one["id"],
+        api=one["api"],
+        version=one["version"],
+        member_id=one.get("member_id", ""),
+        generation=one.get("generation"),
+        instance=one.get("instance"),
+        claims=tuple(map(_claim, one.get("protocols", ()))),
+        assignments={name: _set(parts) for name, parts in one.get("assignments", {}).items()},
+        partitions=frozenset(one.get("partitions", ())),
+    )
+
+
+def _response(one: JsonLine) -> CellEvent:
+    return CellResponse(
+        member=one["member"],
+        id=one["id"],
+        api=one["api"],
+        error=one["error"],
+        generation=one.get("generation"),
+        member_id=one.get("member_id", ""),
+        leader=one.get("leader", ""),
+        protocol=one.get("protocol"),
+        member_ids=tuple(member["id"] for member in one.get("members", ())),
+        assignment=_set(one.get("assignment")),
+        skip_assignment=one.get("skip_assignment", False),
+        abandoned=one.get("abandoned", False),
+    )
+
+
+def _callback(one: JsonLine) -> CellEvent:
+    parts, owned = frozenset(one["partitions"]), frozenset(one["owned"])
+    return CellCallback(member=one["member"], call=one["call"], partitions=parts, owned=owned)
+
+
+def _thrown(one: JsonLine) -> CellEvent:
+    return CellThrown(member=one["member"], error=one["error"], message=one["message"], cause=one["cause"])
+
+
+def _committed(one: JsonLine) -> CellEvent:
+    return CellCommitted(member=one["member"], sync=one["sync"], error=one["error"])
+
+
+def _noted(one: JsonLine) -> CellEvent:
+    detail = one.get("destination", one.get("id", ""))
+    return CellNoted(member=one["member"], event=one["event"], detail=str(detail))
+
+
+_READ: dict[str, Callable[[JsonLine], CellEvent]] = {
+    "request": _request,
+    "response": _response,
+    "callback": _callback,
+    "thrown": _thrown,
+    "committed": _committed,
+}
+
+
+def _set(parts: Any) -> Partitions | None:
+    return None if parts is None else frozenset(parts)
+
+
+# --- state -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredMember:
+    """A ClassicGroupMember. ``assigned``: what it was assigned last, None before the first time.
+
+    ``joining`` and ``syncing``: its JoinGroup or SyncGroup waits at the coordinator.
+    """
+
+    id: str
+    client: str
+    instance: str | None
+    new: bool
+    joining: bool
+    syncing: bool
+    claims: tuple[CellClaim, ...]
+    assigned: Partitions | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorState:
+    """The coordinator. ``state`` is a name of ClassicGroupState, None without a group.
+
+    ``log``: records that are committed; ``waiting``: writes that are not. ``timers``: milliseconds until each
+    fires, by its key. ``available``: active, loading, gone.
+    """
+
+    state: str | None
+    generation: int
+    leader: str | None
+    protocol: str | None
+    members: tuple[RegisteredMember, ...]
+    pending_joins: tuple[str, ...]
+    pending_syncs: tuple[str, ...]
+    timers: Mapping[str, int]
+    log: int
+    waiting: int
+    held: bool
+    available: str
+    now: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerState:
+    """A consumer. ``state`` is a name of AbstractCoordinator.MemberState; ``member_id`` empty without one.
+
+    ``joining``: a join is under way (joinFuture); ``prepared``: onJoinPrepare has run for the next join;
+    ``heartbeats``: the heartbeat thread is enabled.
+    """
+
+    state: str
+    generation: int
+    member_id: str
+    protocol: str | None
+    owned: Partitions
+    topics: tuple[str, ...]
+    rejoin: bool
+    joining: bool
+    prepared: bool
+    coordinator_known: bool
+    heartbeats: bool
+    now: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderWay:
+    """A message by its id; nobody waits for the response to an ``abandoned`` request."""
+
+    id: int
+    member: int
+    abandoned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellState:
+    """Every part of a cell; a member without a process is None."""
+
+    coordinator: CoordinatorState
+    members: tuple[ConsumerState | None, ...]
+    topics: Mapping[str, int]
+    requests: tuple[UnderWay, ...]
+    responses: tuple[UnderWay, ...]
+
+
+def state_of(answer: JsonLine) -> CellState:
+    """The answer to ``state``. Raises KeyError for another."""
+    state = answer["state"]
+    return CellState(
+        coordinator=_coordinator(state["coordinator"]),
+        members=tuple(map(_consumer, state["members"])),
+        topics=state["topics"],
+        requests=tuple(UnderWay(**one) for one in state["requests"]),
+        responses=tuple(UnderWay(**one) for one in state["responses"]),
+    )
+
+
+def _coordinator(one: JsonLine) -> CoordinatorState:
+    plain = {name: one[name] for name in ("state", "timers", "log", "waiting", "held", "available", "now")}
+    return CoordinatorState(
+        **plain,
+        generation=one.get("generation", -1),
+        leader=one.get("leader"),
+        protocol=one.get("protocol"),
+        members=tuple(map(_registered, one.get("members", ()))),
+        pending_joins=tuple(one.get("pending_joins", ())),
+        pending_syncs=tuple(one.get("pending_syncs", ())),
+    )
+
+
+def _registered(one: JsonLine) -> RegisteredMember:
+    plain = {name: one[name] for name in ("id", "client", "instance", "new", "joining", "syncing")}
+    claims = tuple(map(_claim, one["protocols"]))
+    return RegisteredMember(**plain, claims=claims, assigned=_set(one["assigned"]))
+
+
+def _consumer(one: JsonLine) -> ConsumerState | None:
+    if not one["up"]:
+        return None
+    plain = {name: value for name, value in one.items() if name not in ("up", "owned", "topics")}
+    return ConsumerState(**plain, owned=frozenset(one["owned"]), topics=tuple(one["topics"]))

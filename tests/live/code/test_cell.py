@@ -1,0 +1,367 @@
+"""A cell of 4.4.0: each command does to Kafka's own code what it says, and the answers show it.
+
+What is expected of Kafka here is what its sources say; that the model agrees is another test's business.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rebalance.live.code.answers import (
+    CellCommitted,
+    CellNoted,
+    CellRequest,
+    CellResponse,
+    CellThrown,
+)
+from rebalance.live.code.cell import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
+from rebalance.live.code.releases import command, newest_of_minors
+from rebalance.live.processes.program import JsonLine
+from rebalance.live.processes.tools import ToolError
+
+from tests.live.code.played import RELEASE, Played, needs_java
+from tests.processes import alive
+
+IDS = ["A-00000001-0000-4000-8000-000000000000", "B-00000002-0000-4000-8000-000000000000"]
+
+pytestmark = [pytest.mark.slow, needs_java]
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[KafkaCell]:
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        yield cell
+
+
+def two(jvm: KafkaCell, **more: Any) -> Played:
+    played = Played(jvm, [CellMember(release=RELEASE)] * 2, {"t": 3}, **more)
+    played.settle()
+    return played
+
+
+def test_two_consumers_share_a_topic_and_every_part_says_so(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    state = jvm.state()
+    assert state.coordinator.state == "STABLE"
+    assert (state.coordinator.generation, state.coordinator.protocol) == (1, "cooperative-sticky")
+    assert [one.id for one in state.coordinator.members] == IDS
+    assert [sorted(one.assigned or ()) for one in state.coordinator.members] == [["t-0", "t-2"], ["t-1"]]
+    assert [one and (one.state, one.generation, one.member_id) for one in state.members] == [
+        ("STABLE", 1, IDS[0]),
+        ("STABLE", 1, IDS[1]),
+    ]
+    assert played.owned() == ["t-0 t-2", "t-1"]
+    assert {key.split("-g")[0] for key in state.coordinator.timers} >= {"heartbeat", "expire"}
+    assert not state.requests
+    assert not state.responses
+
+
+def test_partitions_move_in_two_rebalances_with_the_claims_of_kip_792(jvm: KafkaCell) -> None:
+    played = Played(jvm, [CellMember(release=RELEASE)] * 2, {"t": 2})
+    played.do("crash", member=1)
+    played.settle()
+    assert played.owned() == ["t-0 t-1", "-"]
+    played.do("start", member=1)
+    played.settle()
+    none = ("assigned", "")
+    assert played.callbacks(0) == [("assigned", "t-0 t-1"), ("revoked", "t-1"), none, none]
+    joins = [one for one in played.events if isinstance(one, CellRequest) and one.api == "JoinGroup"]
+    shown = [(sorted(one.claims[0].owned), one.claims[0].generation) for one in joins if one.member == 0]
+    assert shown[-2:] == [(["t-0", "t-1"], 1), (["t-0"], 2)]
+    assert jvm.state().coordinator.generation == 3
+
+
+def test_the_same_commands_have_the_same_answers_in_another_jvm(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    with KafkaCell([RELEASE], [RELEASE]) as other:
+        assert two(other).events == played.events
+        assert other.state() == jvm.state()
+    jvm.reset()
+    assert jvm.state().coordinator.state is None
+
+
+def test_ids_can_be_made_to_fall(jvm: KafkaCell) -> None:
+    member = CellMember(release=RELEASE, client="c")
+    jvm.create(RELEASE, [member, member], {"t": 1})
+    jvm.command("ids", first=9, step=-1)
+    for number in (0, 1):
+        jvm.command("start", member=number)
+        for do in ("poll", "deliver", "respond", "poll", "deliver"):
+            found = jvm.command(do, member=number)
+    ids = [one.member_id for one in found if isinstance(one, CellResponse)]
+    assert ids == ["c-00000008-0000-4000-8000-000000000000"]
+
+
+def test_a_session_that_expires_is_noticed_by_the_next_heartbeat(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    played.do("expire", timer="session", member_id=IDS[1])
+    assert [one.id for one in jvm.state().coordinator.members] == IDS[:1]
+    played.do("heartbeat", member=1)
+    (answer,) = played.do("deliver", member=1)
+    assert isinstance(answer, CellResponse)
+    assert answer.error == "UNKNOWN_MEMBER_ID"
+    played.do("respond", member=1)
+    for _ in range(2):  # the first looks at the answer
+        played.do("poll", member=1)
+    assert played.callbacks(1)[-1] == ("lost", "t-1")
+    with pytest.raises(CellRefused, match="no such timer: session"):
+        jvm.command("expire", timer="session", member_id=IDS[1])
+
+
+def test_time_passes_at_the_coordinator_and_fires_what_is_due(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    session = jvm.state().coordinator.timers[f"heartbeat-g-{IDS[0]}"]
+    played.do("elapse", ms=session - 1)
+    assert len(jvm.state().coordinator.members) == 2
+    played.do("elapse", ms=1)
+    assert jvm.state().coordinator.state == "EMPTY"
+
+
+def test_max_poll_leaves_the_group_and_loses_the_partitions(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    (leave,) = played.do("max_poll", member=0)
+    assert isinstance(leave, CellRequest)
+    assert (leave.api, leave.member_id) == ("LeaveGroup", IDS[0])
+    played.do("poll", member=0)
+    assert played.callbacks(0)[-1] == ("lost", "t-0 t-2")
+    with pytest.raises(CellRefused, match="nothing to do"):
+        jvm.command("heartbeat", member=0)
+
+
+def test_the_consumers_own_session_makes_it_look_for_the_coordinator(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    (closed,) = played.do("session", member=0)
+    assert isinstance(closed, CellNoted)
+    assert closed.event == "disconnected"
+    state = jvm.state().members[0]
+    assert state is not None
+    assert not state.coordinator_known
+    (find,) = played.do("poll", member=0)
+    assert isinstance(find, CellRequest)
+    assert find.api == "FindCoordinator"
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_connection_ends_and_the_caller_says_what_still_arrives(jvm: KafkaCell, arrives: bool) -> None:
+    played = two(jvm)
+    (beat,) = played.do("heartbeat", member=0)
+    assert isinstance(beat, CellRequest)
+    played.do("disconnect", member=0, arrive=arrives)
+    if arrives:
+        (answer,) = played.do("deliver", id=beat.id)
+        assert isinstance(answer, CellResponse)
+        assert answer.abandoned
+    with pytest.raises(CellRefused, match="no request"):
+        jvm.command("deliver", id=beat.id)
+    played.do("poll", member=0)
+    played.settle()
+    assert played.owned() == ["t-0 t-2", "t-1"]
+
+
+def test_a_lost_response_is_not_handed_over_and_a_lost_request_does_not_arrive(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    played.do("heartbeat", member=0)
+    played.do("deliver", member=0)
+    played.do("lose", member=0)
+    with pytest.raises(CellRefused, match="no response of member 0"):
+        jvm.command("respond", member=0)
+    played.do("heartbeat", member=1)
+    played.do("drop", member=1)
+    with pytest.raises(CellRefused, match="no request of member 1"):
+        jvm.command("deliver", member=1)
+
+
+def test_a_failover_knows_what_is_in_the_log(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    log = jvm.state().coordinator.log
+    played.do("failover")
+    after = jvm.state().coordinator
+    assert (after.state, after.generation, len(after.members)) == ("STABLE", 1, 2)
+    played.do("failover", keep=log - 1)
+    assert jvm.state().coordinator.members == ()
+    played.do("heartbeat", member=0)
+    (answer,) = played.do("deliver", member=0)
+    assert isinstance(answer, CellResponse)
+    assert answer.error == "UNKNOWN_MEMBER_ID"
+
+
+def test_a_failover_answers_who_waits_and_a_coordinator_that_loads_refuses(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    played.do("enforce", member=0)
+    played.do("poll", member=0)
+    played.do("deliver", member=0)  # its JoinGroup waits for B
+    (answer,) = played.do("failover", loading=True)
+    assert isinstance(answer, CellResponse)
+    assert (answer.member, answer.error) == (0, "NOT_COORDINATOR")
+    played.do("enforce", member=1)
+    played.do("poll", member=1)
+    (answer,) = played.do("deliver", member=1)
+    assert isinstance(answer, CellResponse)
+    assert answer.error == "COORDINATOR_LOAD_IN_PROGRESS"
+    played.do("coordinator", available="active")
+    played.settle()
+    assert jvm.state().coordinator.state == "STABLE"
+
+
+@pytest.mark.parametrize(
+    ("error", "answered"), [(None, "NONE"), ("NOT_LEADER_OR_FOLLOWER", "NOT_COORDINATOR")]
+)
+def test_an_append_that_waits_holds_the_answers(jvm: KafkaCell, error: str | None, answered: str) -> None:
+    played = two(jvm)
+    played.do("hold")
+    played.do("enforce", member=0)
+    while not jvm.state().coordinator.waiting:  # the leader's SyncGroup has arrived
+        played.round()
+        played.maybe("heartbeat", member=1)
+    assert jvm.state().coordinator.state == "COMPLETING_REBALANCE"
+    played.round(1)
+    answers = played.do("append", **({"error": error} if error else {}))
+    syncs = [one for one in answers if isinstance(one, CellResponse) and one.api == "SyncGroup"]
+    assert {one.error for one in syncs} == {answered}
+    with pytest.raises(CellRefused, match="no write waits"):
+        jvm.command("append")
+
+
+def test_commits_wait_for_an_answer_or_are_helped(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    (request,) = played.do("commit", member=0)
+    assert isinstance(request, CellRequest)
+    assert (request.api, sorted(request.partitions), request.generation) == (
+        *("OffsetCommit", ["t-0", "t-2"], 1),
+    )
+    played.do("deliver", member=0)
+    played.do("respond", member=0)
+    played.do("poll", member=0)
+    done = [one for one in played.do("poll", member=0) if isinstance(one, CellCommitted)]
+    assert [(one.sync, one.error) for one in done] == [(False, None)]
+    done = [one for one in played.do("commit", member=1, sync=True) if isinstance(one, CellCommitted)]
+    assert [(one.sync, one.error) for one in done] == [(True, None)]
+    lonely = played.do("commit", member=0, sync=True, help=False)
+    assert [one.error for one in lonely if isinstance(one, CellCommitted)] == ["TimeoutException"]
+
+
+def test_a_call_that_waits_for_ever_for_a_topic_that_is_not_there_ends(jvm: KafkaCell) -> None:
+    member = CellMember(release=RELEASE, topics=("t", "no"), config={"enable.auto.commit": True})
+    played = Played(jvm, [member], {"t": 1})
+    played.settle()
+    before = len(played.events)
+    lonely = played.do("commit", member=0, sync=True, help=False)
+    assert [one.error for one in lonely if isinstance(one, CellCommitted)] == ["TimeoutException"]
+    assert len(played.events) - before < 10
+
+
+def test_a_listener_throws_at_the_application(jvm: KafkaCell) -> None:
+    played = Played(jvm, [CellMember(release=RELEASE)], {"t": 1})
+    played.do("throw", member=0, call="assigned")
+    played.settle()
+    (threw,) = [one for one in played.events if isinstance(one, CellThrown)]
+    assert threw.error == "org.apache.kafka.common.KafkaException"
+    assert threw.cause == "java.lang.IllegalStateException"
+
+
+def test_topics_grow_and_are_noticed_when_metadata_comes(jvm: KafkaCell) -> None:
+    played = two(jvm)
+    played.do("topics", topics={"t": 4})
+    played.round()
+    assert jvm.state().coordinator.state == "STABLE"
+    for number in (0, 1):
+        played.do("refresh", member=number)
+    played.settle()
+    assert sorted(" ".join(played.owned()).split()) == ["t-0", "t-1", "t-2", "t-3"]
+
+
+def test_a_static_member_comes_back_under_its_name(jvm: KafkaCell) -> None:
+    members = [CellMember(release=RELEASE), CellMember(release=RELEASE, instance="i")]
+    played = Played(jvm, members, {"t": 2})
+    played.settle()
+    before = jvm.state().coordinator.generation
+    played.do("crash", member=1)
+    played.do("start", member=1)
+    played.settle()
+    after = jvm.state().coordinator
+    assert after.generation == before
+    assert [one.id for one in after.members if one.instance == "i"] == [
+        "i-00000003-0000-4000-8000-000000000000"
+    ]
+
+
+def test_subscribe_unsubscribe_and_close(jvm: KafkaCell) -> None:
+    played = Played(jvm, [CellMember(release=RELEASE)], {"t": 1, "u": 1})
+    played.settle()
+    played.do("subscribe", member=0, topics=["t", "u"])
+    played.settle()
+    assert played.owned() == ["t-0 u-0"]
+    played.do("unsubscribe", member=0)
+    assert played.callbacks(0)[-1] == ("revoked", "t-0 u-0")
+    played.do("subscribe", member=0, topics=["u"])
+    played.settle()
+    assert played.owned() == ["u-0"]
+    closing = played.do("close", member=0, arrive=True)
+    leave = next(one for one in closing if isinstance(one, CellRequest))
+    assert leave.api == "LeaveGroup"
+    played.do("deliver", id=leave.id)
+    assert jvm.state().coordinator.state == "EMPTY"
+    assert jvm.state().members == (None,)
+
+
+def test_one_line_can_have_many_commands(jvm: KafkaCell) -> None:
+    two(jvm)
+    line: list[JsonLine] = [{"do": "poll", "member": 0}, {"do": "deliver", "member": 0}, {"do": "state"}]
+    answers = jvm.batch(line)
+    assert [sorted(one) for one in answers] == [["events"], ["refused"], ["events", "state"]]
+    assert [sorted(one) for one in jvm.batch(line, stop=True)] == [["events"], ["refused"]]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ({"do": "fly", "member": 0}, "no such command: fly"),
+        ({"do": "poll", "member": 7}, "no member 7"),
+        ({"do": "start", "member": 0}, "member 0 has a process"),
+        ({"do": "deliver", "id": 4711}, "no request 4711"),
+    ],
+)
+def test_what_cannot_be_is_refused(jvm: KafkaCell, command: dict[str, Any], why: str) -> None:
+    two(jvm)
+    with pytest.raises(CellRefused, match=why):
+        jvm.command(command.pop("do"), **command)
+
+
+def test_a_consumer_that_cannot_be_made_is_no_end_of_the_cell(jvm: KafkaCell) -> None:
+    jvm.create(RELEASE, [CellMember(release=RELEASE, assignors=("no.such.Assignor",))], {"t": 1})
+    with pytest.raises(CellBroken, match=r"no\.such\.Assignor"):
+        jvm.command("start", member=0)
+    two(jvm)
+
+
+def test_a_jvm_that_dies_or_hangs_is_an_exception_and_nothing_is_left() -> None:
+    cell = KafkaCell([RELEASE], [RELEASE])
+    os.kill(cell.pid, signal.SIGKILL)
+    with pytest.raises(CellDied, match="SIGKILL"):
+        cell.state()
+    assert not alive(cell.pid)
+    with pytest.raises(CellDied):
+        cell.state()
+    cell.close()
+
+
+def test_a_release_that_does_not_exist_is_refused_by_name() -> None:
+    with pytest.raises(ToolError, match=r"kafka-group-coordinator:\S*3\.99\.9"):
+        command(["3.99.9"], [])
+
+
+def test_newest_of_minors() -> None:
+    assert newest_of_minors(("2.8.0", "2.8.1", "3.10.0", "3.9.1")) == ("2.8.1", "3.10.0", "3.9.1")
+
+
+def test_assignors_of_another_jar_run_in_the_consumers(tmp_path: Path) -> None:
+    with KafkaCell([RELEASE], [RELEASE], classpath=[str(tmp_path)]) as cell:
+        name = "org.apache.kafka.clients.consumer.RoundRobinAssignor"
+        played = Played(cell, [CellMember(release=RELEASE, assignors=(name,))], {"t": 2})
+        played.settle()
+        assert played.callbacks(0) == [("assigned", "t-0 t-1")]
