@@ -12,10 +12,10 @@ NEED := PYTHON="$(PYTHON)" sh .ci/need
 # Compiled modules are kept, whatever the user's own wish: without them every start of Python compiles again,
 # and a test run starts hundreds.
 export PYTHONDONTWRITEBYTECODE :=
-# Three workers on two processors: a test waits for processes of its own half of the time.
+# Four workers on two processors: a test waits for processes of its own half of the time.
 # Worksteal: each worker begins with one part in order, so that what tests share is made once, and no long
 # test is left alone at the end.
-PYTEST := $(BIN)/pytest -n 3 --dist worksteal --durations=10
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal --durations=10
 # A test that takes this long hangs; it ends with the stack of each thread, and the others go on.
 HANGS := -o timeout=600 -o timeout_method=thread
 TARGET := cooperative-sticky
@@ -27,7 +27,7 @@ ifneq ($(OURS),True)
 .PHONY: $(BIN)/python $(REQUIRED) $(STAMP)
 endif
 
-.PHONY: help gate test check lint docs results bench switches states machine audit campaign hour mutants nightly format doctor clean
+.PHONY: help gate test check lint docs results bench switches states machine audit campaign code hour mutants nightly format doctor clean
 .PHONY: java
 
 help: ## list the targets
@@ -79,6 +79,10 @@ audit: $(STAMP) ## what an audit costs and finds, into tools/benchmarks/audit.md
 campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into tools/benchmarks/campaign.md
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.benchmarks.campaign
+
+code: $(STAMP) ## the run of each switch on every release of Kafka's consumer, into docs/results/released.md (needs mvn)
+	@$(NEED) java >/dev/null
+	$(BIN)/python -m tools.on_code || [ $$? -eq 1 ]
 
 hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/recorded-hour.md (four hours)
 	@$(NEED) java >/dev/null

@@ -1,14 +1,19 @@
-"""``replay``: a saved run against real clients, as often as it takes to know."""
+"""``replay``: a saved run against real clients or Kafka's own code, as often as it takes to know."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from itertools import islice, permutations
 from pathlib import Path
 
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.live.clusters.defaults import PATIENCE
+from rebalance.live.code.cell import KafkaCell
+from rebalance.live.conformance.clients.table import BY_RECORDER
 from rebalance.live.consumers.member import ClientProfile
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.replay.on_code import replay_on_code
 from rebalance.live.replay.replay_plan import replay_plan
 from rebalance.live.replay.replayer import TraceReplayer
 from rebalance.live.replay.scene import ReplayScene
@@ -16,6 +21,49 @@ from rebalance.live.replay.verdict import LEADER, Replayed
 
 TRIES = 3
 """How often a trace is played at most when a client went another way."""
+
+
+def peer(name: str) -> ClientProfile | CodeReleases:
+    """What ``--on`` names: a client, or releases of Kafka's code: ``code:4.4.0``, or its parts,
+    ``coordinator:4.4.0,consumer:2.8.1``. Raises ValueError.
+    """
+    if name.startswith(("code:", "coordinator:", "consumer:")):
+        parts = dict(part.partition(":")[::2] for part in name.split(","))
+        both = parts.pop("code", "")
+        found = CodeReleases(coordinator=parts.pop("coordinator", both), consumer=parts.pop("consumer", both))
+        if parts or not found.coordinator or not found.consumer:
+            raise ValueError(f"{name!r}: write code:RELEASE or coordinator:RELEASE,consumer:RELEASE")
+        return found
+    client, _, version = name.partition(":")
+    if client not in BY_RECORDER:
+        raise ValueError(f"no client is called {client!r}; there are {', '.join(BY_RECORDER)}, code:RELEASE")
+    if version and client != "java":
+        raise ValueError(f"{client} runs in the release that is installed, not in {version!r}")
+    if client == "java" and not version:
+        raise ValueError("which release of kafka-clients? --on java:4.1.0, for instance")
+    return ClientProfile(client, version)
+
+
+@contextlib.contextmanager
+def player(
+    on: ClientProfile | CodeReleases,
+    *,
+    patience: float = PATIENCE,
+    attempts: int | None = None,
+    log_dir: Path | None = None,
+    report_progress: Callable[[str], None] = lambda text: None,
+) -> Iterator[Callable[[SavedRun], Replayed]]:
+    """What plays a run on ``on``, with one cell for all runs on Kafka's code.
+
+    Raises ToolError when that cannot be had.
+    """
+    if isinstance(on, CodeReleases):
+        with KafkaCell([on.coordinator], [on.consumer]) as cell:
+            yield lambda run: replay_on_code(run, on, cell, attempts=attempts)
+        return
+    yield lambda run: replay(
+        run, on, patience=patience, attempts=attempts, log_dir=log_dir, report_progress=report_progress
+    )
 
 
 def replay(

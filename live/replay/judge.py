@@ -2,55 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rebalance.live.replay.client import ReplayClient
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import ReplayScene
-from rebalance.live.replay.verdict import OBSERVABLE_CLAUSES, BrokenClause
+from rebalance.live.replay.verdict import BrokenClause, Replayed
 from rebalance.model.protocol.describe import event_text, observation_text
+from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Life, MemberState, Parts
 from rebalance.properties.group.clauses import CONVERGES, rules
 
 
-class ReplayJudge:
-    """Asks the clauses after each step, and notes what was seen."""
+class ClauseJudge:
+    """Asks some clauses of a run after each step, and notes in the result what was seen."""
 
-    def __init__(self, scene: ReplayScene) -> None:
-        self.scene = scene
-        self.rules = rules(scene.setup).about(*OBSERVABLE_CLAUSES)
+    def __init__(self, setup: Setup, result: Replayed) -> None:
+        self.setup, self.result = setup, result
+        self.rules = rules(setup).about(*result.observable_clauses)
 
-    def judge(self, step: ReplayStep, seen: tuple[Any, ...]) -> None:
-        """Ask the clauses about ``seen`` and about what each client has now; a sentence counts once."""
-        result = self.scene.result
-        values: dict[str, Any] = {}
-        for client in self.scene.clients:
-            values |= self._views(step, client)
+    def ask(
+        self, step: ReplayStep, seen: tuple[Any, ...], values: Mapping[str, Any], owned: Mapping[str, str]
+    ) -> None:
+        """Ask about ``seen`` and about ``values``, the views of each member now; a sentence counts once.
+
+        ``owned``: member -> what it has, as text.
+        """
+        known = {(one.clause, one.sentence) for one in self.result.broken}
         found = (*self.rules.at_step(step.event, seen), *self.rules.in_state(values.__getitem__))
-        known = {(one.clause, one.sentence) for one in result.broken}
-        result.broken += [
+        self.result.broken += [
             BrokenClause(clause, step.number, sentence)
             for clause, sentence in found
             if (clause, sentence) not in known
         ]
-        result.shown.append(
+        self.result.shown.append(
             {
                 "step": step.number,
                 "event": event_text(step.event),
-                "seen": [observation_text(self.scene.setup, one) for one in seen],
-                "owned": {
-                    client.name: self.scene.spell(client.owned)
-                    for client in self.scene.clients
-                    if client.member
-                },
+                "seen": [observation_text(self.setup, one) for one in seen],
+                "owned": dict(owned),
             }
         )
 
     def never_settles(self, step: ReplayStep, how: str) -> None:
         """Note that the group comes to no rest although nothing goes wrong any more."""
-        self.scene.result.broken.append(
+        self.result.broken.append(
             BrokenClause(CONVERGES.id, step.number, f"{how}, and nothing goes wrong any more")
         )
+
+
+class ReplayJudge(ClauseJudge):
+    """The judge of real clients."""
+
+    def __init__(self, scene: ReplayScene) -> None:
+        super().__init__(scene.setup, scene.result)
+        self.scene = scene
+
+    def judge(self, step: ReplayStep, seen: tuple[Any, ...]) -> None:
+        """Ask the clauses about ``seen`` and about what each client has now."""
+        clients = self.scene.clients
+        values: dict[str, Any] = {}
+        for client in clients:
+            values |= self._views(step, client)
+        self.ask(step, seen, values, {one.name: self.scene.spell(one.owned) for one in clients if one.member})
 
     def _views(self, step: ReplayStep, client: ReplayClient) -> dict[str, Any]:
         """What the clauses about states ask of a member, as the client has it."""

@@ -16,6 +16,7 @@ from typing import Any, cast
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.model.data import table
 from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
+from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
@@ -102,6 +103,11 @@ class ReplayStep:
     def group(self, *, after: bool = False) -> Group:
         """The coordinator's group."""
         return cast(Group, self._part(self.after if after else self.before, "group"))
+
+    @property
+    def title(self) -> str:
+        """Its number and what happens, as the reports name it."""
+        return f"step {self.number}, {event_text(self.event)}"
 
     @property
     def later(self) -> Sequence[ReplayStep]:

@@ -24,8 +24,6 @@ from rebalance.live.replay.judge import ReplayJudge
 from rebalance.live.replay.replay_plan import ReplayStep, due, slots
 from rebalance.live.replay.scene import CannotForce, ReplayScene
 from rebalance.live.replay.standstill import settle_all, stands_still
-from rebalance.model.protocol.describe import event_text
-from rebalance.model.protocol.state import each
 
 CLUSTER = ("topic deleted", "topic grows", "topic shrinks")
 """Steps that are done to the mock cluster."""
@@ -57,9 +55,8 @@ class TraceReplayer:
         scene.cluster.advertise(*scene.proxy.address)
         # The mock cluster refuses newer ones with bytes that Java reads as a throttle of twenty minutes.
         scene.proxy.add(ProxyRule(api="ApiVersions", times=None, error="UNSUPPORTED_VERSION", since=3))
-        for name, parts in zip(scene.topics, scene.setup.topics, strict=True):
-            if count := len(each(scene.setup.exist & parts)):
-                scene.cluster.create_topic(name, count)
+        for name, count in scene.counts(scene.setup.exist).items():
+            scene.cluster.create_topic(name, count)
         if any(
             event.action == "slow commit" or (event.action, event.choice) == ("late request", "commit")
             for event in scene.run.events
@@ -94,7 +91,7 @@ class TraceReplayer:
             except CannotForce as reason:
                 self.scene.unforced(step, reason)
             except (WentAnotherWay, ProxyTimeout) as reason:
-                self.result.stopped = f"step {step.number}, {event_text(step.event)}: {reason}"
+                self.result.stopped = f"{step.title}: {reason}"
                 self.judge.judge(step, ())
                 return
             self.result.done = step.number
@@ -132,7 +129,7 @@ class TraceReplayer:
         topic = choice.rpartition("-")[0]
         parts = step.after[step.built.position["cluster"]]
         assert isinstance(parts, tuple)
-        count = len(each(int(parts[0]) & scene.setup.topics[scene.topics.index(topic)]))
+        count = scene.counts(int(parts[0])).get(topic, 0)
         # The mock cluster cannot add partitions; created anew is what a client sees of either.
         with contextlib.suppress(RuntimeError):
             scene.cluster.delete_topic(topic)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.consumers.member import ClientProfile, Log
 from rebalance.live.proxy.proxy import Proxy
 from rebalance.live.replay.client import ReplayClient
+from rebalance.live.replay.naming import RunNames
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.verdict import Replayed
-from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import Topics, each, union
+from rebalance.model.protocol.state import each
 from rebalance.model.wire import WireError, decode_assignment
 
 RECORDS = 20
@@ -28,7 +28,7 @@ class CannotForce(Exception):
 
 
 @dataclass(kw_only=True, eq=False)
-class ReplayScene:
+class ReplayScene(RunNames):
     """One replay. ``order`` is that of the member ids, ``patience`` in seconds.
 
     ``cluster`` and ``proxy`` are there while the replay runs.
@@ -52,20 +52,10 @@ class ReplayScene:
             naming=tuple(letter(slot) for slot in self.order),
             steps=len(self.run.events),
         )
-        self.numbers = {str(self.setup.partition(p)): p for parts in self.setup.topics for p in each(parts)}
-        self.topics = list(dict.fromkeys(name.rpartition("-")[0] for name in self.numbers))
 
     def has(self, *actions: str) -> bool:
         """Whether the run has a step of one of these."""
         return any(event.action in actions for event in self.run.events)
-
-    def names(self, topics: Topics | int) -> list[str]:
-        """Topics by name."""
-        return [self.topics[number] for number in each(topics)]
-
-    def bits(self, names: Iterable[object]) -> int:
-        """Partitions by name as a bit mask, those that the run does not have left out."""
-        return union([1 << self.numbers[name] for name in map(str, names) if name in self.numbers])
 
     def assignment(self, data: bytes) -> int:
         """The partitions of an assignment in bytes; none of one that cannot be read."""
@@ -73,10 +63,6 @@ class ReplayScene:
             return self.bits(decode_assignment(data).partitions) if data else 0
         except WireError:
             return 0
-
-    def spell(self, parts: int) -> str:
-        """Partitions as text."""
-        return self.setup.spell(parts) if parts else "nothing"
 
     def produce(self, parts: int) -> None:
         """Some records for each of these partitions."""
@@ -86,8 +72,8 @@ class ReplayScene:
 
     def differs(self, step: ReplayStep, what: str) -> None:
         """Note where a client did otherwise than the model."""
-        self.result.differs.append(f"step {step.number}, {event_text(step.event)}: {what}")
+        self.result.differs.append(f"{step.title}: {what}")
 
     def unforced(self, step: ReplayStep, why: object) -> None:
         """Note a step that could not be made to happen."""
-        self.result.unforced.append(f"step {step.number}, {event_text(step.event)}: {why}")
+        self.result.unforced.append(f"{step.title}: {why}")

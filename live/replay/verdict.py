@@ -53,6 +53,7 @@ class Replayed:
     shown: list[dict[str, Any]] = field(default_factory=list)
     events: list[JsonLine] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
+    observable_clauses: frozenset[str] = OBSERVABLE_CLAUSES
 
     @property
     def verdict(self) -> str:
@@ -68,7 +69,16 @@ class Replayed:
     @property
     def observable(self) -> bool:
         """Whether the trace's clause shows in what a client does here."""
-        return self.clause in OBSERVABLE_CLAUSES or bool(self.due)
+        return self.clause in self.observable_clauses or bool(self.due)
+
+    @property
+    def why_unobservable(self) -> str:
+        """Why the trace's clause is none that a client can break here; "" for one that it can."""
+        if self.observable:
+            return ""
+        if self.clause.startswith(("coordinator/", "group/size", "group/instance")):
+            return f"{self.clause} is about the coordinator, and consumers are asked"
+        return f"{self.clause} does not show in what a client does during a run that ends"
 
     @property
     def rank(self) -> tuple[int, int, int]:

@@ -31,7 +31,6 @@ from rebalance.properties.verdict import Exit
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
     from rebalance.gate.traces.counterexamples import Trace
-    from rebalance.live.consumers.member import ClientProfile
     from rebalance.live.replay.verdict import Replayed
     from rebalance.properties.assignors.histories import PlayedHistory
 
@@ -73,7 +72,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "it or another one, 0 if none, 3 if the trace could not be forced to its end. Recordings go to "
         ".rebalance/replays, or to --out.",
     )
-    live.add_argument("--on", metavar="CLIENT", help="confluent, kafka-python, aiokafka or java:VERSION")
+    live.add_argument("--on", metavar="CLIENT", help="confluent, kafka-python, aiokafka, java:VERSION, or "
+                      "Kafka's own code: code:RELEASE, coordinator:RELEASE,consumer:RELEASE")  # fmt: skip
     live.add_argument("--patience", type=duration, default=PATIENCE, metavar="TIME", help="how long a client "
                       f"gets for what the trace says that it does next ({PATIENCE:g})")  # fmt: skip
     live.add_argument("--attempts", type=whole, metavar="N", help="how many orders of member ids are tried "
@@ -197,55 +197,36 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
 
 
 def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
-    """Replay each of ``paths`` on real clients; the exit code."""
-    from rebalance.gate.traces import runs
-
-    profile = profile_of(options.on)
-    codes = []
-    for path in paths:
-        with usage_errors(ValueError):
-            codes.append(_on_client(runs.load(path), profile, options))
-    return next((code for code in (Exit.VIOLATION, Exit.INCONCLUSIVE) if code in codes), Exit.CONFORMANT)
-
-
-def profile_of(name: str) -> ClientProfile:
-    """The client that ``--on`` names. Raises UsageError."""
-    from rebalance.live.conformance.clients.table import BY_RECORDER
-    from rebalance.live.consumers.member import ClientProfile
-
-    client, _, version = name.partition(":")
-    if client not in BY_RECORDER:
-        raise UsageError(f"--on: no client is called {client!r}; there are {', '.join(BY_RECORDER)}")
-    if version and client != "java":
-        raise UsageError(f"--on: {client} runs in the release that is installed, not in {version!r}")
-    if client == "java" and not version:
-        raise UsageError("--on: which release of kafka-clients? --on java:4.1.0, for instance")
-    return ClientProfile(client, version)
-
-
-def _on_client(saved: SavedRun, profile: ClientProfile, options: argparse.Namespace) -> int:
-    from rebalance.gate.traces import files
+    """Replay each of ``paths`` on real clients, or on Kafka's own code; the exit code."""
+    from rebalance.gate.traces import files, runs
     from rebalance.live.clusters.cluster import Unsupported
     from rebalance.live.processes.tools import ToolError
-    from rebalance.live.replay.attempts import replay
+    from rebalance.live.replay.attempts import peer, player
 
+    with usage_errors(ValueError, option="--on"):
+        on = peer(options.on)
     if options.out is None:
         files.make_root(ROOT)
     directory = make_directory(Path(options.out or ROOT / REPLAYS), "--out")
+    limits = {name: getattr(options, name) for name in ("patience", "attempts")}
+    report_progress = print_err if options.verbose else lambda _: None
+    codes = []
     try:
-        result = replay(
-            saved,
-            profile,
-            patience=options.patience,
-            attempts=options.attempts,
-            log_dir=directory,
-            report_progress=print_err if options.verbose else lambda _: None,
-        )
+        with player(on, **limits, log_dir=directory, report_progress=report_progress) as play:
+            for path in paths:
+                with usage_errors(ValueError):
+                    saved = runs.load(path)
+                    codes.append(_kept(saved, play(saved), directory, options.verbose))
     except (ToolError, Unsupported) as error:
-        raise UsageError(f"--on {profile}: {clean(str(error))}") from error
+        raise UsageError(f"--on {on}: {clean(str(error))}") from error
+    return next((code for code in (Exit.VIOLATION, Exit.INCONCLUSIVE) if code in codes), Exit.CONFORMANT)
+
+
+def _kept(saved: SavedRun, result: Replayed, directory: Path, verbose: int) -> int:
+    """What came of a replay is saved and printed; the exit code."""
     with usage_errors(OSError, option="--out"):
         path = save(saved, result, directory)
-    print_out("\n".join(describe(saved, result, verbose=options.verbose)))
+    print_out("\n".join(describe(saved, result, verbose=verbose)))
     print_out(f"  saved    {path}")
     if result.interrupted:
         raise KeyboardInterrupt
@@ -269,7 +250,7 @@ def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str
         *(("unforced", text) for text in result.unforced),
         *(("stopped", text) for text in [result.stopped] if text),
         *(("differs", text) for text in result.differs),
-        *(("not asked", text) for text in [why_unobservable(result)] if text),
+        *(("not asked", text) for text in [result.why_unobservable] if text),
         (
             "forced",
             f"{result.done} of {result.steps} steps, member ids in the order {' '.join(result.naming)}",
@@ -284,15 +265,6 @@ def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str
             lines += [f"        {clean(one)}" for one in step["seen"]]
         lines.append("")
     return lines
-
-
-def why_unobservable(result: Replayed) -> str:
-    """Why the trace's clause is none that a client can break here; "" for one that it can."""
-    if result.observable:
-        return ""
-    if result.clause.startswith(("coordinator/", "group/size", "group/instance")):
-        return f"{result.clause} is about the coordinator, which the trace plays"
-    return f"{result.clause} does not show in what a client does during a run that ends"
 
 
 def save(saved: SavedRun, result: Replayed, directory: Path) -> Path:

@@ -16,15 +16,15 @@ from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.commands import replay as replay_cli
-from rebalance.gate.cli.console.terminal import UsageError
 from rebalance.gate.traces import runs
 from rebalance.live.clusters.cluster import Unsupported
 from rebalance.live.consumers.clients.recorder import THREW
 from rebalance.live.consumers.member import ClientProfile, Log
 from rebalance.live.processes.tools import ToolError
 from rebalance.live.proxy.proxy import ProxyTimeout
-from rebalance.live.replay.attempts import replay
+from rebalance.live.replay.attempts import peer, replay
 from rebalance.live.replay.client import AT_ONCE, TAKEN, ReplayClient, WentAnotherWay, thrown
+from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.coordinator import COORDINATOR, TraceCoordinator
 from rebalance.live.replay.driver import ClientDriver, client_steps
 from rebalance.live.replay.judge import ReplayJudge
@@ -210,7 +210,7 @@ def test_nothing_unforced_passes_in_silence(change, verdict):
 
 def test_a_run_that_stands_still_is_asked_for_what_is_due():
     result = Replayed(clause="group/converges", client="c", due=("A has to join",))
-    assert (result.verdict, replay_cli.why_unobservable(result)) == ("none", "")
+    assert (result.verdict, result.why_unobservable) == ("none", "")
     assert Replayed(clause="group/converges", client="c").verdict == "inconclusive"
 
 
@@ -325,10 +325,10 @@ def test_the_report_says_what_was_not_forced_and_not_asked():
     )  # fmt: skip
     text = "\n".join(replay_cli.describe(run, result, verbose=1))
     for part in ("inconclusive", "unforced", "step 2: why", "step 3: how", "step 4: what", "2 of 4 steps",
-                 "the coordinator, which the trace plays", "A start"):  # fmt: skip
+                 "the coordinator, and consumers are asked", "A start"):  # fmt: skip
         assert part in text
     assert "\x1b" not in text
-    assert replay_cli.why_unobservable(Replayed(clause="group/converges", client="c")).startswith(
+    assert Replayed(clause="group/converges", client="c").why_unobservable.startswith(
         "group/converges does not show"
     )
 
@@ -347,15 +347,27 @@ def test_the_recording_reads_back(tmp_path):
     [
         ("kafka", "no client is called 'kafka'; there are confluent"),
         ("confluent:2.0", "in the release that is"),
+        ("java", "which release of kafka-clients"),
+        ("coordinator:4.4.0", "write code:RELEASE or coordinator:RELEASE,consumer:RELEASE"),
+        ("code:4.4.0,broker:3.9.0", "write code:RELEASE"),
     ],
 )
 def test_clients_that_there_are_not_are_refused(name, message):
-    with pytest.raises(UsageError, match=message):
-        replay_cli.profile_of(name)
+    with pytest.raises(ValueError, match=message):
+        peer(name)
 
 
-def test_a_version_of_java_is_taken():
-    assert replay_cli.profile_of("java:3.9.0") == ClientProfile("java", "3.9.0")
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("java:3.9.0", ClientProfile("java", "3.9.0")),
+        ("code:4.4.0", CodeReleases(coordinator="4.4.0", consumer="4.4.0")),
+        ("coordinator:4.4.0,consumer:2.8.1", CodeReleases(coordinator="4.4.0", consumer="2.8.1")),
+        ("consumer:2.8.1,code:4.4.0", CodeReleases(coordinator="4.4.0", consumer="2.8.1")),
+    ],
+)
+def test_what_a_run_is_played_on_has_a_name(name, found):
+    assert peer(name) == found
 
 
 def test_an_assignors_counterexample_is_not_played(rebalance: Rebalance, tmp_path):

@@ -1,0 +1,266 @@
+"""The group on which a run is forced: a cell with its consumers, and what they show, in the model's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance.live.code.answers import (
+    CellCallback,
+    CellEvent,
+    CellRequest,
+    CellResponse,
+    CellState,
+    CellThrown,
+    ConsumerState,
+)
+from rebalance.live.code.cell import CellMember, KafkaCell
+from rebalance.live.replay.client import WentAnotherWay
+from rebalance.live.replay.naming import RunNames
+from rebalance.model.protocol.errors import FATAL
+from rebalance.model.protocol.observations import Answered, Call, Callback, Claimed, Threw
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import (
+    NONE,
+    Error,
+    Generation,
+    Life,
+    MemberState,
+    Parts,
+    Refused,
+    Slot,
+)
+
+POLLS = 4
+"""After which a consumer does what it will do: each looks at one more answer."""
+
+GROUP = {"group.initial.rebalance.delay.ms": 3000}
+"""The first join phase waits too, so that the trace says when it ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeReleases:
+    """The releases of Kafka that are run, such as 4.4.0."""
+
+    coordinator: str
+    consumer: str
+
+    def __str__(self) -> str:
+        if self.coordinator == self.consumer:
+            return f"code:{self.consumer}"
+        return f"coordinator:{self.coordinator},consumer:{self.consumer}"
+
+
+@dataclass(kw_only=True)
+class CodeMember:
+    """One consumer of a replay.
+
+    ``believed``: what its listener must believe; ``own_gen``: the generation in which it was assigned what it
+    owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
+    ``sent``: all by number; ``answers``: what came back and was not handed over; ``late``: a request that the
+    trace keeps back.
+    """
+
+    slot: Slot
+    eager: bool = False
+    believed: int = 0
+    own_gen: int = NONE
+    open: dict[str, CellRequest] = field(default_factory=dict)
+    answers: dict[str, CellResponse] = field(default_factory=dict)
+    assigned: int = 0
+    late: CellRequest | None = None
+    sent: dict[int, CellRequest] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """A new process: nothing of the old one counts."""
+        self.believed, self.own_gen, self.late = 0, NONE, None
+        self.open, self.answers = {}, {}
+
+
+class CodeGroup(RunNames):
+    """A cell and its members; ``seen`` is what they have shown since the last step, in the model's terms.
+
+    ``order``: the slots in the order in which their member ids sort. ``commits``: whether the consumers
+    commit before they join.
+    """
+
+    def __init__(
+        self, cell: KafkaCell, setup: Setup, releases: CodeReleases, order: Sequence[int], *, commits: bool
+    ) -> None:
+        self.cell, self.setup, self.releases, self.commits = cell, setup, releases, commits
+        self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
+        self.seen: list[Any] = []
+        self.state: CellState
+        self._ranks = {slot: rank for rank, slot in enumerate(order)}
+
+    def begin(self) -> None:
+        """The cell has this group, and nobody has started. Raises CellRefused, CellBroken, CellDied."""
+        slots, topics = self.setup.slots, self.counts(self.setup.exist)
+        settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
+        self.cell.create(self.releases.coordinator, settings, topics, GROUP)
+        self.state = self.cell.state()
+
+    def settings(self, slot: int, stage: int, client: str) -> CellMember:
+        """Those of a consumer in a stage of an upgrade."""
+        consumer = self.setup.consumers[slot]
+        return CellMember(
+            release=self.releases.consumer,
+            assignors=consumer.stages[stage].assignors,
+            topics=tuple(self.names(consumer.subscriptions[0])),
+            instance=None if consumer.instance is None else f"i{consumer.instance}",
+            client=client,
+            config={"enable.auto.commit": str(self.commits).lower()},
+        )
+
+    def views(self, member: CodeMember) -> Mapping[str, Any]:
+        """What the clauses about states ask of a member, as Kafka has it."""
+        name, consumer = letter(member.slot), self.state.members[member.slot]
+        owned = self.owned(member.slot)
+        joined = consumer is not None and consumer.generation != NONE and consumer.member_id in self._ids()
+        settled = consumer is not None and consumer.state == "STABLE" and "SyncGroup" not in member.open
+        return {
+            f"held {name}": Parts(owned if joined else 0),
+            f"listener {name}": (
+                Parts(member.believed), Parts(owned if settled else member.believed), Life.UP
+            ),
+            f"reads {name}": (member.eager, False, Parts(0)),
+        }  # fmt: skip
+
+    def _ids(self) -> list[str]:
+        return [one.id for one in self.state.coordinator.members]
+
+    def owned(self, slot: int) -> int:
+        """What a consumer has, as it was looked at last."""
+        consumer = self.state.members[slot]
+        return self.bits(consumer.owned) if consumer else 0
+
+    def do(self, name: str, **arguments: Any) -> tuple[CellEvent, ...]:
+        """One command; what it shows is seen. Raises CellRefused, CellBroken, CellDied."""
+        events = self.cell.command(name, **arguments)
+        before, self.state = self.state, self.cell.state()
+        for event in events:
+            self._takes(event, before)
+        return events
+
+    def _takes(self, event: CellEvent, before: CellState) -> None:
+        match event:
+            case CellRequest():
+                member = self.members[event.member]
+                member.open[event.api] = event
+                member.sent[event.id] = event
+                if event.api == "JoinGroup":
+                    self._claims(member, event)
+            case CellResponse() if not event.abandoned:
+                self.members[event.member].answers[event.api] = event
+            case CellCallback():
+                self._calls(event, before.members[event.member])
+            case CellThrown():
+                listener = "rebalance callback" in (event.message or "")
+                self.seen.append(Threw(Slot(event.member), "listener" if listener else event.error))
+
+    def _claims(self, member: CodeMember, request: CellRequest) -> None:
+        [first, *_] = request.claims or [None]
+        owned = self.bits(first.owned) if first else 0
+        label = first.generation if first else None
+        if owned and label is not None and label != NONE:
+            claimed = Claimed(member.slot, Parts(owned), Generation(label), Generation(member.own_gen))
+            self.seen.append(claimed)
+
+    def _calls(self, event: CellCallback, before: ConsumerState | None) -> None:
+        member, parts = self.members[event.member], self.bits(event.partitions)
+        gone = before is not None and before.generation == NONE
+        call = Call(event.call)
+        self.seen.append(
+            Callback(
+                *(call, member.slot, Parts(parts), member.eager, gone or call is Call.LOST),
+                *(Parts(self.bits(event.owned)), Parts(member.believed)),
+            )
+        )
+        if call is Call.ASSIGNED:
+            member.believed |= parts
+            # Before the poll may go on to join again, and claim it.
+            member.own_gen = before.generation if before is not None and event.owned else NONE
+        else:
+            member.believed &= ~parts
+
+    def deliver(self, member: CodeMember, api: str) -> None:
+        """Its request arrives. Raises WentAnotherWay when there is none."""
+        request = member.open.pop(api, None)
+        if request is None:
+            raise WentAnotherWay(f"{letter(member.slot)} has no {api} under way")
+        self.do("deliver", id=request.id)
+
+    def respond(self, member: CodeMember, api: str) -> CellResponse:
+        """The response is handed over and looked at, without a poll of the application.
+
+        Raises WentAnotherWay when there is none.
+        """
+        response = member.answers.pop(api, None)
+        if response is None:
+            raise WentAnotherWay(f"the coordinator has not answered {letter(member.slot)}'s {api}")
+        self.do("respond", id=response.id)
+        before = self.state.members[member.slot]
+        for _ in range(2):  # what an answer makes it send leaves with the next
+            self.do("network", member=member.slot)
+        if response.error != "NONE":
+            self._answered(member, response, before)
+        if response.error in FATAL:  # which the application learns when it polls
+            self.do("poll", member=member.slot)
+        if response.api == "SyncGroup":
+            member.assigned = self.bits(response.assignment or ())
+        return response
+
+    def broken_off(self, member: CodeMember, refused: Refused) -> None:
+        """What the end of a connection did to a request shows when it knows a coordinator and has polled."""
+        before = self.state.members[member.slot]
+        self.ready(member)
+        self.do("poll", member=member.slot)
+        after = self.state.members[member.slot]
+        if before is not None and after is not None:
+            self.seen.append(_made_of(member, refused.api, refused.error, before, after, same=True))
+
+    def _answered(self, member: CodeMember, response: CellResponse, before: ConsumerState | None) -> None:
+        after = self.state.members[member.slot]
+        if before is None or after is None or response.error not in Error.__members__:
+            return
+        sent = member.sent[response.id]
+        same = sent.member_id == before.member_id and (
+            response.api == "JoinGroup" or sent.generation == before.generation
+        )
+        api = _APIS.get(response.api, "heartbeat")
+        self.seen.append(_made_of(member, api, Error[response.error], before, after, same=same))
+
+    def ready(self, member: CodeMember) -> None:
+        """It knows its coordinator, and nothing more: the join is the trace's next step."""
+        for _ in range(POLLS):
+            state = self.state.members[member.slot]
+            if state is None or state.coordinator_known:
+                return
+            self.do("poll", member=member.slot)
+            if "FindCoordinator" in member.open:
+                self.deliver(member, "FindCoordinator")
+                self.respond(member, "FindCoordinator")
+
+
+_STATES = {one.value: one for one in MemberState}
+"""MemberState of Kafka by name; before 2.7 REBALANCING stands for both states of a rebalance."""
+
+_APIS = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}
+
+
+def _made_of(
+    member: CodeMember, api: str, error: Error, before: ConsumerState, after: ConsumerState, *, same: bool
+) -> Answered:
+    """What a consumer made of an error, by its state before and after."""
+    keeps_id = not before.member_id or after.member_id == before.member_id
+    return Answered(
+        who=member.slot,
+        api=api,
+        error=error,
+        state=_STATES.get(before.state, MemberState.PREPARING),
+        same=same,
+        reset=not keeps_id or (after.generation == NONE and before.generation != NONE),
+        keeps_id=keeps_id,
+        rejoin=after.rejoin or after.joining,
+    )

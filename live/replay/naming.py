@@ -1,0 +1,42 @@
+"""Topics and partitions of a run under the names that Kafka has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import Topics, each, union
+
+
+class RunNames:
+    """What has a ``setup`` and speaks to Kafka: numbers and bit masks of the model, and names."""
+
+    setup: Setup
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Partition by name -> its number in the model."""
+        return {str(self.setup.partition(p)): p for parts in self.setup.topics for p in each(parts)}
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """All topics by name, in the order of the setup."""
+        return list(dict.fromkeys(name.rpartition("-")[0] for name in self.numbers))
+
+    def names(self, topics: Topics | int) -> list[str]:
+        """Topics by name."""
+        return [self.topics[number] for number in each(topics)]
+
+    def bits(self, names: Iterable[object]) -> int:
+        """Partitions by name as a bit mask, those that the run does not have left out."""
+        return union([1 << self.numbers[name] for name in map(str, names) if name in self.numbers])
+
+    def counts(self, exist: int) -> dict[str, int]:
+        """How many partitions each topic has, of those that there are."""
+        sizes = (len(each(exist & parts)) for parts in self.setup.topics)
+        return {name: size for name, size in zip(self.topics, sizes, strict=True) if size}
+
+    def spell(self, parts: int) -> str:
+        """Partitions as text."""
+        return self.setup.spell(parts) if parts else "nothing"

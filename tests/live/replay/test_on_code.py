@@ -1,0 +1,132 @@
+"""Runs of the model forced on Kafka's own code: bugs that were shipped show in the releases that have them.
+
+What is expected here is the history of Kafka (its trackers), not what the replay says.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.reproduction import reproduce
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.gate.traces import runs
+from rebalance.live.code.cell import KafkaCell
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.replay.on_code import replay_on_code
+from rebalance.live.replay.verdict import Replayed
+
+from tests.command import Rebalance
+from tests.live.code.played import RELEASE, needs_java
+from tests.processes import alive
+
+pytestmark = needs_java
+
+HISTORY = {
+    "prepare_not_repeated_after_reset": ("2.8.0", "2.8.1"),  # J1, KAFKA-12983
+    "reset_on_retriable": ("2.8.0", "2.8.1"),  # J9, KAFKA-13214
+    "reset_on_sync_rip": ("3.3.1", "3.3.2"),  # J7, KAFKA-14639
+}
+"""A switch -> the last release that has its bug, and the first that does not."""
+
+OLDER = {
+    "clear_member_id_on_illegal_generation": ("3.1.2", "3.2.0"),  # J5
+    "prepare_commit_never_done": ("3.2.0", "3.2.1"),  # J16
+}
+
+CONSUMERS = tuple(dict.fromkeys(release for pair in HISTORY.values() for release in pair))
+
+
+@cache
+def run(switch: str) -> SavedRun:
+    found = reproduce(SHOWN[switch])
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def cell() -> Iterator[KafkaCell]:
+    with KafkaCell([RELEASE], [*CONSUMERS, RELEASE]) as started:
+        yield started
+
+
+def played(cell: KafkaCell, switch: str, consumer: str) -> Replayed:
+    return replay_on_code(run(switch), CodeReleases(coordinator=RELEASE, consumer=consumer), cell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", HISTORY)
+def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(cell: KafkaCell, switch: str) -> None:
+    had, mended = (played(cell, switch, release) for release in HISTORY[switch])
+    assert (had.verdict, had.stopped, had.unforced) == ("same", "", [])
+    assert (mended.verdict, mended.stopped, mended.unforced) == ("none", "", [])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("switch", OLDER)
+def test_and_so_do_others(switch: str) -> None:
+    with KafkaCell([RELEASE], OLDER[switch]) as older:
+        assert [played(older, switch, release).verdict for release in OLDER[switch]] == ["same", "none"]
+
+
+@pytest.mark.slow
+def test_a_late_commit_still_costs_a_new_membership(cell: KafkaCell) -> None:
+    """U7: found in the model, and here in the newest release."""
+    found = played(cell, "late_commit_resets", RELEASE)
+    assert (found.verdict, found.unforced) == ("same", [])
+    assert found.broken[0].clause == "error/old"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("switch", "consumer", "verdict"),
+    [
+        ("persist_selected_protocol_only", RELEASE, "same"),  # U3
+        ("silent_static_claims_stale", "2.8.1", "same"),  # U6
+        ("static_removal_not_persisted", RELEASE, "none"),  # U8, in its smallest run
+    ],
+)
+def test_what_was_read_in_the_coordinator_is_watched_in_it(
+    cell: KafkaCell, switch: str, consumer: str, verdict: str
+) -> None:
+    found = played(cell, switch, consumer)
+    assert (found.verdict, found.stopped, found.unforced) == (verdict, "", [])
+
+
+@pytest.mark.slow
+def test_the_same_run_has_the_same_outcome(cell: KafkaCell) -> None:
+    first, again = (played(cell, "prepare_not_repeated_after_reset", "2.8.0") for _ in range(2))
+    assert first == again
+
+
+@pytest.mark.slow
+def test_what_no_cell_shows_is_no_pass(cell: KafkaCell) -> None:
+    """Nobody fetches, and the coordinator's own clauses are not asked."""
+    for switch in ("fetch_while_pending_revocation", "new_member_never_expires"):
+        assert played(cell, switch, RELEASE).verdict == "inconclusive"
+
+
+@pytest.mark.slow
+def test_a_jvm_that_dies_is_reported_and_leaves_nothing() -> None:
+    with KafkaCell([RELEASE], [RELEASE]) as killed:
+        os.kill(killed.pid, signal.SIGKILL)
+        found = played(killed, "reset_on_retriable", RELEASE)
+        assert not alive(killed.pid)
+    assert (found.verdict, found.done) == ("inconclusive", 0)
+    assert found.stopped.startswith("the cell was ended by SIGKILL")
+
+
+@pytest.mark.slow
+def test_the_command(rebalance: Rebalance, tmp_path: Path) -> None:
+    path = runs.save(run("reset_on_retriable"), tmp_path)
+    ran = rebalance("replay", str(path), "--on", f"coordinator:{RELEASE},consumer:2.8.0", "--out", "kept")
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith("same ")
+    assert f"coordinator {RELEASE}, consumers 2.8.0: breaks the same clause" in ran.out
+    ran = rebalance("replay", str(path), "--on", "code:1.0.0", "--out", "kept")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
