@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any, NamedTuple, TypeVar, cast
@@ -220,15 +220,9 @@ _REFUSALS = {
 
 def encode_hello(hello: Hello) -> Json:
     """The result of ``hello``."""
-    return {
-        "name": hello.name,
-        "version": hello.version,
-        "language": hello.language,
+    return asdict(hello) | {
         "protocols": [p.value for p in hello.protocols],
         "promises": sorted(p.value for p in hello.promises),
-        "user_data": hello.user_data,
-        "homepage": hello.homepage,
-        "issues": hello.issues,
     }
 
 
@@ -265,6 +259,9 @@ def decode_reply(message: Json) -> Json | RefusalReply:
     )
 
 
+_OPTIONAL = ("version", "language", "homepage", "issues")
+
+
 def decode_hello(result: Json) -> Hello:
     """What the target says of itself; only ``name`` and ``protocols`` are required. Raises Garbage."""
     only_known(result, tuple(Hello.__dataclass_fields__), "hello")
@@ -280,12 +277,9 @@ def decode_hello(result: Json) -> Hello:
     return Hello(
         name=to_text(field_of(result, "name", "hello"), "hello: name"),
         protocols=tuple(protocols),
-        version=optional_text(result.get("version"), "hello: version"),
-        language=optional_text(result.get("language"), "hello: language"),
         promises=frozenset([one_of(Promise, p, "hello: promises") for p in promises]),
         user_data=of_kind(bool, result.get("user_data", False), "hello: user_data"),
-        homepage=optional_text(result.get("homepage"), "hello: homepage"),
-        issues=optional_text(result.get("issues"), "hello: issues"),
+        **{name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL},
     )
 
 
@@ -338,10 +332,7 @@ def decode_runs(value: object, *where: str) -> Partitions:
             raise garbage(where, f"expected [topic, [partition, ...]], got {show(run)}")
         topic, indexes = run
         to_text(topic, *where, "topic")
-        if (
-            set(map(type, indexes)) <= {int}
-            and 0 <= min(indexes, default=0) <= max(indexes, default=0) <= _INT32_MAX
-        ):
+        if are_indexes(indexes):
             found += map(_partition, zip(repeat(topic), indexes))
         else:
             found += [to_partition(topic, index, *where) for index in indexes]

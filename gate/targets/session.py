@@ -228,8 +228,7 @@ class Session:
     def close(self) -> None:
         """Say bye and end the target, with everything it started; another request would start it anew."""
         if self._child:
-            self._send(bye_request(self._next()))
-            self._child.close()
+            self._child.close(farewell=self._seen(bye_request(self._next())))
             self._child = None
         if self._twin:
             self._twin.close()
@@ -279,10 +278,14 @@ class Session:
 
     def _send(self, *lines: bytes) -> None:
         assert self._child
+        self._child.send(self._seen(*lines))
+
+    def _seen(self, *lines: bytes) -> bytes:
+        """What is sent, once whoever observes has seen it."""
         if self._observe:
             for line in lines:
                 self._observe(">", line)
-        self._child.send(b"".join(lines))
+        return b"".join(lines)
 
     def _hear(self, seq: int, seconds: float, decode: _Decode[_T]) -> tuple[_T, float] | Failure:
         """The outcome of request ``seq``, the oldest one unanswered.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
@@ -20,7 +21,10 @@ from rebalance.model.values import (
     Subscription,
     TopicPartition,
 )
-from rebalance.properties.assignors.calls import Failure
+from rebalance.properties.assignors.calls import AssignorCall, Failure, StatedClaim
+from rebalance.properties.assignors.clause import Scope
+from rebalance.properties.assignors.clauses import TABLE
+from rebalance.properties.verdict import Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,28 +113,13 @@ def _assign(
 def _complaints(
     protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription, assignment: GroupAssignment
 ) -> Iterator[str]:
-    """What is plainly wrong with an answer; the clauses judge the rest."""
-    granted = [(p, member) for member, partitions in assignment.items() for p in partitions]
-    owner = {p: member for member, sub in group.items() for p in sub.owned_partitions}
-    for member in assignment:
-        if member not in group:
-            yield f"there is no member {member!r}"
-    for topic, racks in cluster.topics.items():
-        for partition in (TopicPartition(topic, index) for index in range(len(racks))):
-            members = [member for p, member in granted if p == partition]
-            if len(members) > 1:
-                yield f"{partition} is given to {' and '.join(members)}"
-            elif (
-                members
-                and protocol is RebalanceProtocol.COOPERATIVE
-                and owner.get(partition, *members) not in members
-            ):
-                yield f"{partition} is given to {members[0]} while {owner[partition]} holds it"
-            elif not members and partition not in owner:
-                yield f"{partition} is given to nobody"
-    for partition, member in granted:
-        if partition not in cluster:
-            yield f"{member} is given {partition}, which does not exist"
+    """What the clauses that look at one call, but for those of quality, say of an answer."""
+    claims = {m: StatedClaim(s.owned_partitions, s.generation_id) for m, s in group.items()}
+    call = AssignorCall(protocol=protocol, cluster=cluster, group=group, claims=claims, assignment=assignment)
+    for clause in TABLE:
+        applies = clause.scope is Scope.CALL and clause.applies(protocol, ())
+        if applies and clause.level is not Level.QUALITY and (breach := clause.check(call)):
+            yield f"{breach.summary} ({clause.id})"
 
 
 def _names(partitions: Partitions) -> str:
@@ -142,14 +131,9 @@ def _names(partitions: Partitions) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of the protocol."""
-    import json
-
-    text = (
-        resources.files("rebalance.gate.traces")
-        .joinpath("schemas", "protocol.schema.json")
-        .read_text("utf-8")
+    found: dict[str, Any] = json.loads(
+        resources.files("rebalance.gate.traces").joinpath("schemas/protocol.schema.json").read_text("utf-8")
     )
-    found: dict[str, Any] = json.loads(text)
     return found
 
 

@@ -149,19 +149,24 @@ class Child:
             if self._drain():  # a JVM writes its stacks bit by bit
                 until = now + _SILENCE
 
-    def close(self, grace: float = _GRACE) -> None:
-        """Close its stdin, give it a moment to end by itself, then `kill` what is left. Idempotent."""
+    def close(self, grace: float = _GRACE, *, farewell: bytes = b"") -> None:
+        """Send ``farewell``, close its stdin, give it a moment to end by itself, then `kill` what is left.
+
+        Idempotent.
+        """
         try:
-            self.finish(grace)
+            self.finish(grace, farewell)
         finally:
             self.kill()
 
-    def finish(self, grace: float) -> None:
+    def finish(self, grace: float, farewell: bytes = b"") -> None:
         """End it as `close` does, and leave the pipes to whoever reads what it said last."""
         if not self._pipes:
             return
-        descendants = self._family()[1:]  # who outlives it is not found afterwards
+        descendants = self._family()[1:]  # who outlives it is not found afterwards, so before it may end
         try:
+            if farewell:
+                self.send(farewell)
             with contextlib.suppress(OSError):
                 self._pipes[0].close()
             self.wait(grace)
