@@ -9,16 +9,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rebalance.gate.cli.commands import compare as command
 from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, usage_errors
 from rebalance.gate.compare import compare
-from rebalance.gate.compare.compare import Judged
+from rebalance.gate.compare.compare import UNKNOWN, CellMark, Judged
+from rebalance.gate.compare.newest import newest
+from rebalance.gate.report.markup import escaped, table
 from rebalance.gate.report.terminal import comparison as report
 from rebalance.gate.traces import counterexamples, files
-from rebalance.properties.verdict import Exit
+from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.clauses import TABLE
+from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
+from rebalance.properties.verdict import Exit, Level
+
+UNUSUAL = "°"
+"""After a clause whose counterexample takes what groups seldom see."""
+
+_UNKNOWN = (
+    f"`{UNKNOWN}` as the newest: the registry could not be asked, and the releases judged are those that are "
+    "named in the list of clients."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +84,7 @@ def pages(
                 "",
                 "Made by `rebalance compare`. A red cell leads to its counterexample.",
                 "",
-                *report.overview(judged, about, lambda one: f"{one.column.page}.md"),
+                *overview(judged, about, lambda one: f"{one.column.page}.md"),
                 *report.totals(judged),
                 "",
             ]
@@ -87,6 +100,95 @@ def pages(
                 if trace and report.is_small(trace):
                     shown[red.id] = trace
     return found, shown
+
+
+def overview(judged: Sequence[Judged], about: report.About, page: Callable[[Judged], str]) -> list[str]:
+    """The newest release of each client, by level and clause by clause; ``page`` is where more is said of a
+    target, "" for the same page."""
+    broken, held = _columns(judged)
+    made = f"The newest release of each client that was judged and the newest that exists, by {about.line}."
+    levels = "Bold clauses are of safety and liveness, the others of quality: a promise not kept."
+    played = sum(one.scenarios for one in judged)
+    legend = (
+        f"`X` broken; `·` holds: nothing found, in {played:,} scenarios of all targets and in what broke "
+        "others; `-` not promised, or not asked of its protocol; `?` no verdict."
+    )
+    unusual = f"{UNUSUAL} its smallest counterexample takes what groups seldom see, and says what."
+    lines = [made, "", *_short(judged, about, page)]
+    if any(one.exists == UNKNOWN for one in newest(judged)):
+        lines += [_UNKNOWN, ""]
+    lines += [f"{unusual} {report.SILENT}", "", "Clause by clause. " + levels, ""]
+    lines += [*_matrix(judged, page), legend, ""]
+    lines += [
+        f"- [{clause.id}]({clause.link}) ({clause.level}): {escaped(clause.sentence)}" for clause in broken
+    ]
+    if unsteady := [" ".join(_named(one)) for one in _newest(judged) if report.is_red(one, "assign/6")]:
+        differs = (
+            "Who breaks assign/6 answers one question in several ways, and may be caught by something else"
+        )
+        lines += ["", f"{differs} the next time: {escaped(', '.join(unsteady))}."]
+    if held:
+        lines += ["", f"Broken by none of them: {', '.join(clause.id for clause in held)}."]
+    return [*lines, ""]
+
+
+def _short(judged: Sequence[Judged], about: report.About, page: Callable[[Judged], str]) -> list[str]:
+    """For each of the newest what it breaks, by level."""
+    anchors = report.anchors(judged)
+    rows = []
+    for one in _newest(judged):
+        found: dict[Level, list[str]] = {level: ["?"] if one.error else [] for level in Level}
+        for clause in TABLE:
+            key, cell = report.merged(one, clause)
+            if cell.mark is CellMark.BROKEN:
+                anchor = anchors[one.column.spec, key]
+                trace = about.trace(cell)
+                mark = UNUSUAL if trace and unusual_preconditions(trace.scenario) else ""
+                found[clause.level].append(f"[{clause.id}]({page(one)}#{anchor}){mark}")
+        marks = (", ".join(found[level]) or "·" for level in Level)
+        rows.append([*map(escaped, [*_named(one), _exists(one)]), *marks])
+    return table(["client", "assignor", "release", "newest", *(f"breaks {level}" for level in Level)], rows)
+
+
+def _named(one: Judged) -> list[str]:
+    """Client, assignor and release; of a target that is no client's its spec, and nothing."""
+    if one.column.client:
+        return [one.column.client, one.column.assignor, one.release]
+    return [one.column.spec, "", ""]
+
+
+def _exists(one: Judged) -> str:
+    """The newest release of its client that exists."""
+    return one.column.newest or ("-" if one.column.client else "")
+
+
+def _matrix(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str]:
+    broken, _ = _columns(judged)
+    anchors = report.anchors(judged)
+    heads = [c.id if c.level is Level.QUALITY else f"**{c.id}**" for c in broken]
+    rows = []
+    for one in _newest(judged):
+        cells = []
+        for clause in broken:
+            key, cell = report.merged(one, clause)
+            mark = report.mark(cell).replace(".", "·")
+            anchor = anchors.get((one.column.spec, key), "")
+            cells.append(f"[{mark}]({page(one)}#{anchor})" if anchor else mark)
+        rows.append([*map(escaped, _named(one)), *cells])
+    return table(["client", "assignor", "release", *heads], rows)
+
+
+def _newest(judged: Sequence[Judged]) -> Iterator[Judged]:
+    """The last release of each assignor of each client, and every target that is neither."""
+    for members in report.by_group(judged):
+        yield from members[-1:] if members[0].column.client else members
+
+
+def _columns(judged: Sequence[Judged]) -> tuple[list[Clause], list[Clause]]:
+    """The clauses that a newest release breaks, and those that one keeps and none breaks."""
+    marks = {c: {report.merged(one, c)[1].mark for one in _newest(judged)} for c in TABLE}
+    broken = [c for c in TABLE if CellMark.BROKEN in marks[c]]
+    return broken, [c for c in TABLE if CellMark.HOLDS in marks[c] and c not in broken]
 
 
 if __name__ == "__main__":

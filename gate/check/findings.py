@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +19,10 @@ IMPATIENT = 0.5
 
 PATIENCE = 5.0
 """Seconds that a search may lose in calls that do not return, and minimising one scenario in slow plays."""
+
+STEADY_PATIENCE = 20.0
+"""The same while a scenario is minimised where the clock must not decide: 40 calls that do not return, or so
+many scenarios as are large enough to lose it by their size."""
 
 QUICK, SLOW = 0.1, 1.0
 """Seconds that playing a scenario may take without counting as slow: by its size, and by the clock, which
@@ -63,14 +66,14 @@ def shrink(plan: CheckPlan, subject: Subject, scenario: Scenario, broken: Found)
     """
     clause, hangs = broken.clause, broken.breach.actual == FailureKind.TIMEOUT
     session, patient = subject.session, subject.session.call_seconds
-    left, patience = plan.profile.shrink, math.inf if plan.repeatable else PATIENCE
+    left, patience = plan.profile.shrink, STEADY_PATIENCE if plan.repeatable else PATIENCE
 
     def played(candidate: Scenario) -> PlayedHistory:
         nonlocal left, patience
         left -= 1
         began = time.monotonic()
         record = subject.play(candidate, (clause,))
-        patience -= _lost(record, time.monotonic() - began)
+        patience -= _lost(record, 0.0 if plan.repeatable else time.monotonic() - began)
         return record
 
     def breaks(candidate: Scenario) -> bool:
@@ -95,7 +98,7 @@ def shrink(plan: CheckPlan, subject: Subject, scenario: Scenario, broken: Found)
 
 
 def _lost(record: PlayedHistory, seconds: float) -> float:
-    """The seconds by which playing was slow."""
+    """The seconds by which playing was slow, which took ``seconds``."""
     if record.failure is not None and record.failure.kind is FailureKind.TIMEOUT:
         return IMPATIENT
     members, partitions, _, _ = record.scenario.size

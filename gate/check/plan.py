@@ -55,7 +55,7 @@ class CheckPlan:
     expected: Callable[[str], bool] = lambda key: False
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
     repeatable: bool = False
-    """Minimising ends after ``profile.shrink`` scenarios, however long they take: the same everywhere."""
+    """Minimising does not look at the clock: what it comes to is the same everywhere."""
 
 
 PAIRS = (

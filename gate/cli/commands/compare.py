@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.progress import span
 from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, print_out, usage_errors
+from rebalance.gate.cli.console.text import span
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.cli.shared.values import comma_separated

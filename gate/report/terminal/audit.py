@@ -12,9 +12,9 @@ from importlib.metadata import version
 from typing import Any
 
 from rebalance.gate.cli.console.terminal import ROOT
-from rebalance.gate.cli.console.text import clean, count, cut, fold, listed, shorten
+from rebalance.gate.cli.console.text import clean, count, cut, fold, listed, shorten, span
 from rebalance.gate.report.frame import WIDTH, aligned, labelled, painted
-from rebalance.gate.report.times import lasted, span
+from rebalance.gate.report.times import lasted
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
 from rebalance.pipeline.audit.findings import CHECKS

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rebalance.gate.cli.console.text import clean, count, fold
 from rebalance.gate.compare.compare import (
-    UNKNOWN,
     CellMark,
     Judged,
     TargetCell,
@@ -21,27 +20,20 @@ from rebalance.gate.compare.compare import (
 from rebalance.gate.compare.newest import newest
 from rebalance.gate.report.diagram.scenario_diagram import of_trace
 from rebalance.gate.report.diagram.text import draw
+from rebalance.gate.report.frame import stairs
 from rebalance.gate.report.markup import code, escaped, fenced, table
 from rebalance.gate.traces import counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.properties.assignors.clause import Clause, Scope
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE
+from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
-from rebalance.properties.verdict import Level
 
 LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   ! not as the catalogue says"
 
 MOST_MEMBERS = 100
 """Members of a trace that is kept with the pages; a larger one is where it was found."""
 
-UNUSUAL = "°"
-"""After a clause whose counterexample takes what groups seldom see."""
-
-_UNKNOWN = (
-    f"`{UNKNOWN}` as the newest: the registry could not be asked, and the releases judged are those that are "
-    "named in the list of clients."
-)
-_SILENT = "What breaks assign/4 gives some groups no answer: what else it breaks in them is not seen."
+SILENT = "What breaks assign/4 gives some groups no answer: what else it breaks in them is not seen."
 
 _WORST = (
     CellMark.BROKEN,
@@ -104,24 +96,11 @@ def text(judged: Sequence[Judged], *, verbose: bool = False) -> str:
     for members in by_group(judged):
         lines += [f"{members[0].column.group or 'targets'}: {count(len(members), 'target')}", ""]
         for title, rows in _tables(members):
-            lines += _grid(title, rows, members)
+            labels, marks = [one.release for one in members], [(r.name, [*map(mark, r.cells)]) for r in rows]
+            lines += [*(stairs(title, labels, marks, 2) if rows else [f"{title}: nothing is broken"]), ""]
         lines += list(_listed(members, verbose))
     lines += [*(one.line for one in newest(judged)), *totals(judged), LEGEND]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _grid(title: str, rows: Sequence[MarkRow], members: Sequence[Judged]) -> list[str]:
-    """One line per row, one column per target, whose labels stand above it like stairs."""
-    if not rows:
-        return [f"{title}: nothing is broken", ""]
-    width = max(len(row.name) for row in rows)
-    lines = []
-    for number, one in enumerate(members):
-        bars = "|  " * number
-        lines.append(f"{title if not number else '':<{width}}  {bars}{clean(one.release)}")
-    marks = [" ".join(f"{_mark(cell):<2}" for cell in row.cells) for row in rows]
-    lines += [f"{row.name:<{width}}  {line}" for row, line in zip(rows, marks, strict=True)]
-    return [*lines, ""]
 
 
 def _listed(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
@@ -142,87 +121,11 @@ def _listed(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
 
 
 def markdown(judged: Sequence[Judged], about: About) -> str:
-    """One page: the overview, then all that is known of each target."""
-    lines = ["# Implementations and the contract", "", *overview(judged, about, lambda one: "")]
+    """One page: all that is known of each client and target."""
+    lines: list[str] = []
     for client, members in clients(judged):
         lines += client_lines(client or "Targets", members, about, "")
     return "\n".join([*lines, *totals(judged), ""])
-
-
-def overview(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]) -> list[str]:
-    """The newest release of each client, by level and clause by clause; ``page`` is where more is said of a
-    target, "" for the same page."""
-    broken, held = _columns(judged)
-    made = f"The newest release of each client that was judged and the newest that exists, by {about.line}."
-    levels = "Bold clauses are of safety and liveness, the others of quality: a promise not kept."
-    played = sum(one.scenarios for one in judged)
-    legend = (
-        f"`X` broken; `·` holds: nothing found, in {played:,} scenarios of all targets and in what broke "
-        "others; `-` not promised, or not asked of its protocol; `?` no verdict."
-    )
-    marked = f"{UNUSUAL} its smallest counterexample takes what groups seldom see, and says what. {_SILENT}"
-    lines = [made, "", *_short(judged, about, page)]
-    if any(one.exists == UNKNOWN for one in newest(judged)):
-        lines += [_UNKNOWN, ""]
-    lines += [marked, "", "Clause by clause. " + levels, ""]
-    lines += [*_matrix(judged, page), legend, ""]
-    lines += [
-        f"- [{clause.id}]({clause.link}) ({clause.level}): {escaped(clause.sentence)}" for clause in broken
-    ]
-    if unsteady := [" ".join(_named(one)) for one in _newest(judged) if _is_red(one, "assign/6")]:
-        differs = (
-            "Who breaks assign/6 answers one question in several ways, and may be caught by something else"
-        )
-        lines += ["", f"{differs} the next time: {escaped(', '.join(unsteady))}."]
-    if held:
-        lines += ["", f"Broken by none of them: {', '.join(clause.id for clause in held)}."]
-    return [*lines, ""]
-
-
-def _short(judged: Sequence[Judged], about: About, page: Callable[[Judged], str]) -> list[str]:
-    """For each of the newest what it breaks, by level."""
-    anchors = _anchors(judged)
-    rows = []
-    for one in _newest(judged):
-        found: dict[Level, list[str]] = {level: ["?"] if one.error else [] for level in Level}
-        for clause in TABLE:
-            key, cell = _merged(one, clause)
-            if cell.mark is CellMark.BROKEN:
-                anchor = anchors[one.column.spec, key]
-                trace = about.trace(cell)
-                mark = UNUSUAL if trace and unusual_preconditions(trace.scenario) else ""
-                found[clause.level].append(f"[{clause.id}]({page(one)}#{anchor}){mark}")
-        marks = (", ".join(found[level]) or "·" for level in Level)
-        rows.append([*map(escaped, [*_named(one), _exists(one)]), *marks])
-    return table(["client", "assignor", "release", "newest", *(f"breaks {level}" for level in Level)], rows)
-
-
-def _named(one: Judged) -> list[str]:
-    """Client, assignor and release; of a target that is no client's its spec, and nothing."""
-    if one.column.client:
-        return [one.column.client, one.column.assignor, one.release]
-    return [one.column.spec, "", ""]
-
-
-def _exists(one: Judged) -> str:
-    """The newest release of its client that exists."""
-    return one.column.newest or ("-" if one.column.client else "")
-
-
-def _matrix(judged: Sequence[Judged], page: Callable[[Judged], str]) -> list[str]:
-    broken, _ = _columns(judged)
-    anchors = _anchors(judged)
-    heads = [c.id if c.level is Level.QUALITY else f"**{c.id}**" for c in broken]
-    rows = []
-    for one in _newest(judged):
-        cells = []
-        for clause in broken:
-            key, cell = _merged(one, clause)
-            mark = _mark(cell).replace(".", "·")
-            anchor = anchors.get((one.column.spec, key), "")
-            cells.append(f"[{mark}]({page(one)}#{anchor})" if anchor else mark)
-        rows.append([*map(escaped, _named(one)), *cells])
-    return table(["client", "assignor", "release", *heads], rows)
 
 
 def client_lines(client: str, members: Sequence[Judged], about: About, where: str) -> list[str]:
@@ -249,8 +152,8 @@ def client_lines(client: str, members: Sequence[Judged], about: About, where: st
                 blocks[found.id] = _block(found, about, where, several)
             else:
                 blocks[found.id][1] += f", {found.row.name}"
-    if any(_is_red(one, "assign/4") for one in members):
-        lines += [_SILENT, ""]
+    if any(is_red(one, "assign/4") for one in members):
+        lines += [SILENT, ""]
     if blocks:
         lines += ["## Counterexamples", ""]
     for block in blocks.values():
@@ -259,13 +162,13 @@ def client_lines(client: str, members: Sequence[Judged], about: About, where: st
 
 
 def _marked(rows: Iterable[MarkRow], members: Sequence[Judged]) -> Iterator[list[str]]:
-    anchors = _anchors(members)
+    shown = anchors(members)
     for row in rows:
         marks = []
         for one, cell in zip(members, row.cells, strict=True):
-            mark = _mark(cell).replace(".", "·")
-            anchor = anchors.get((one.column.spec, row.key), "")
-            marks.append(f"[{mark}](#{anchor})" if anchor else mark)
+            word = mark(cell).replace(".", "·")
+            anchor = shown.get((one.column.spec, row.key), "")
+            marks.append(f"[{word}](#{anchor})" if anchor else word)
         yield [row.name, *marks]
 
 
@@ -337,30 +240,18 @@ def by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
         yield [one for one in judged if one.column.group == group]
 
 
-def _newest(judged: Sequence[Judged]) -> Iterator[Judged]:
-    """The last release of each assignor of each client, and every target that is neither."""
-    for members in by_group(judged):
-        yield from members[-1:] if members[0].column.client else members
-
-
-def _columns(judged: Sequence[Judged]) -> tuple[list[Clause], list[Clause]]:
-    """The clauses that a newest release breaks, and those that one keeps and none breaks."""
-    marks = {c: {_merged(one, c)[1].mark for one in _newest(judged)} for c in TABLE}
-    broken = [c for c in TABLE if CellMark.BROKEN in marks[c]]
-    return broken, [c for c in TABLE if CellMark.HOLDS in marks[c] and c not in broken]
-
-
-def _merged(one: Judged, clause: Clause) -> tuple[str, TargetCell]:
+def merged(one: Judged, clause: Clause) -> tuple[str, TargetCell]:
     """The worst cell of a clause over the protocols, and its row."""
     pairs = [(key, one.clauses.get(key, _NOTHING)) for key in (f"{clause.id}-{p}" for p in clause.protocols)]
     return min(pairs, key=lambda pair: _WORST.index(pair[1].mark))
 
 
-def _is_red(one: Judged, clause_id: str) -> bool:
-    return _merged(one, CLAUSES[clause_id])[1].mark is CellMark.BROKEN
+def is_red(one: Judged, clause_id: str) -> bool:
+    """Whether the target breaks the clause."""
+    return merged(one, CLAUSES[clause_id])[1].mark is CellMark.BROKEN
 
 
-def _anchors(judged: Sequence[Judged]) -> dict[tuple[str, str], str]:
+def anchors(judged: Sequence[Judged]) -> dict[tuple[str, str], str]:
     """(spec, row) of each red cell -> the id of the counterexample that is shown for it."""
     return {
         (one.column.spec, found.row.key): found.id
@@ -383,7 +274,7 @@ def _row(key: str, name: str, known: Sequence[Mapping[str, TargetCell]]) -> Mark
     return MarkRow(key, name, tuple(cells.get(key, _NOTHING) for cells in known))
 
 
-def _mark(cell: TargetCell) -> str:
+def mark(cell: TargetCell) -> str:
     return cell.mark.value + ("" if cell.agrees else "!")
 
 
@@ -408,15 +299,15 @@ def red_cells(members: Sequence[Judged]) -> Iterator[RedCells]:
                 red = [cell.mark is CellMark.BROKEN and cell.summary == summary for cell in row.cells]
                 pairs = zip(members, row.cells, red, strict=True)
                 found = tuple((one, cell) for one, cell, is_red in pairs if is_red)
-                yield RedCells(row, _ranges(labels, red), found)
+                yield RedCells(row, ranges(labels, red), found)
 
 
-def _ranges(labels: Sequence[str], red: Sequence[bool]) -> str:
+def ranges(labels: Sequence[str], red: Sequence[bool]) -> str:
     """The red columns; neighbours are put together if they are releases.
 
-    >>> _ranges(["1.0", "1.1", "2.0", "3.0"], [True, True, False, True])
+    >>> ranges(["1.0", "1.1", "2.0", "3.0"], [True, True, False, True])
     '1.0 to 1.1, 3.0'
-    >>> _ranges(["sticky", "range"], [True, True])
+    >>> ranges(["sticky", "range"], [True, True])
     'sticky, range'
     """
     if not all(label[:1].isdigit() for label in labels):
@@ -443,7 +334,7 @@ def _not_judged(members: Sequence[Judged]) -> Iterator[str]:
             unknown = [cell.mark is CellMark.UNKNOWN and cell is not _NOTHING for cell in row.cells]
             for summary in dict.fromkeys(c.summary for c, u in zip(row.cells, unknown, strict=True) if u):
                 alike = [u and c.summary == summary for c, u in zip(row.cells, unknown, strict=True)]
-                where = _ranges([one.release for one in members], alike)
+                where = ranges([one.release for one in members], alike)
                 yield f"? {row.name} in {clean(where)}: {clean(summary)}"
 
 

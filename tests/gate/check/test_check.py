@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate.check import resume
-from rebalance.gate.check.findings import IMPATIENT, PATIENCE
+from rebalance.gate.check import findings, resume
+from rebalance.gate.check.findings import IMPATIENT, PATIENCE, shrink
 from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, count, numbered
 from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import ClauseResult, Result, Status
@@ -25,7 +25,7 @@ from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import Failure, FailureKind, Reply
-from rebalance.properties.assignors.scenarios import to_json
+from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, to_json
 from rebalance.properties.verdict import Exit, Level, Verdict
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
@@ -156,6 +156,7 @@ def test_equal_seeds_give_equal_results():
     assert digest(run(Doubling(), seed=6)) != digest(one)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_hash_seed():
     code = "import test_check as t; print(t.digest(t.run(t.Doubling(), seed=5)))"
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -319,22 +320,23 @@ def test_expected_breaches_are_not_minimised():
     assert finding.confirmed
 
 
+class Hanging(InProcess):
+    """Says that it timed out, without the wait."""
+
+    allowed: list[float]
+
+    def __init__(self, assignor: Any) -> None:
+        super().__init__(assignor)
+        self.call_seconds, self.allowed = 4.0, []
+
+    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        self.allowed.append(self.call_seconds)
+        return Failure(FailureKind.TIMEOUT, "no reply", "", self.call_seconds)
+
+    again = assign
+
+
 def test_a_target_that_hangs_again_and_again_ends_the_search():
-    class Hanging(InProcess):
-        """Says that it timed out, without the wait."""
-
-        allowed: list[float]
-
-        def __init__(self, assignor: Any) -> None:
-            super().__init__(assignor)
-            self.call_seconds, self.allowed = 4.0, []
-
-        def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
-            self.allowed.append(self.call_seconds)
-            return Failure(FailureKind.TIMEOUT, "no reply", "", self.call_seconds)
-
-        again = assign
-
     session = Hanging(Tiny())
     result = run(None, session, profile=replace(TINY, shrink=0))
     assert session.allowed[:3] == [4.0, IMPATIENT, IMPATIENT]
@@ -342,6 +344,21 @@ def test_a_target_that_hangs_again_and_again_ends_the_search():
     assert session.call_seconds == 4.0
     assert violated(result) == {"assign/4-eager"}
     assert "do not return" in result.missed[0]
+
+
+@pytest.mark.parametrize(("repeatable", "calls"), [(False, PATIENCE // IMPATIENT), (True, 5)])
+def test_what_hangs_is_made_small_by_so_many_calls(repeatable, calls, monkeypatch):
+    """Each may take half a second and a new process: 1,500 of them took twenty minutes."""
+    monkeypatch.setattr(findings, "STEADY_PATIENCE", 5 * IMPATIENT)
+    cluster = Cluster.of({f"t{index}": 9 for index in range(9)})
+    members = tuple(ScenarioMember(id=f"m{index}", topics=tuple(cluster.topics)) for index in range(9))
+    scenario = Scenario(protocol=RebalanceProtocol.EAGER, topics=cluster.topics, members=members)
+    plan, session = CheckPlan(profile=replace(TINY, shrink=1500), repeatable=repeatable), Hanging(Tiny())
+    subject = Subject.of(session)
+    [broken] = subject.play(scenario, plan.clauses).found
+    session.allowed.clear()
+    assert shrink(plan, subject, scenario, broken).size < scenario.size
+    assert calls <= len(session.allowed) <= calls + 2
 
 
 # --- what was not judged --------------------------------------------------------------------------

@@ -68,6 +68,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, spec: str, **limits: float) -> R
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["roundrobin", "sticky+last_claim_wins", "hostile_assignors:Reporting"])
 def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
     assert everywhere(monkeypatch, spec).scenarios > 2 * plans.SLICE

@@ -54,6 +54,7 @@ from rebalance.properties.assignors.unusual_preconditions import unusual_precond
 from rebalance.properties.verdict import Level
 
 from tests.gate.compare.judged import ABOUT, ROWS, judged, other
+from tools import results
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "adapters" / "clients.json"
 TINY = CheckPlan(
@@ -208,6 +209,7 @@ def caught(comparison, one, scenario):
     compare._save(comparison, one)
 
 
+@pytest.mark.slow
 def test_what_catches_one_is_asked_of_all(comparison, monkeypatch):
     """A search that finds nothing by itself: the counterexample comes from another target."""
     columns = (TargetColumn(spec="cooperative-sticky+no_withhold", label="a"), COLUMNS[1], COLUMNS[0])
@@ -257,6 +259,7 @@ def test_counterexamples_from_elsewhere_are_played_too(comparison, monkeypatch):
     assert wrong.clauses[KEY].mark is CellMark.BROKEN
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again(comparison, monkeypatch):
     reported: list[str] = []
 
@@ -277,6 +280,7 @@ def test_what_is_done_is_not_done_again(comparison, monkeypatch):
     assert reported == ["4/8 search sticky", "8/8 counterexamples of all on sticky"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_is_done(comparison, monkeypatch):
     check = vars(compare)["check"]
 
@@ -323,6 +327,7 @@ def test_a_target_that_does_not_start_is_a_column_without_a_verdict(comparison):
     assert "- bad: not judged: 'nowhere:x'" in report.markdown([one, bad], ABOUT)
 
 
+@pytest.mark.slow
 def test_a_search_that_did_not_end_clears_nothing(comparison, monkeypatch):
     check = vars(compare)["check"]
     monkeypatch.setattr(compare, "check", lambda *a, **k: replace(check(*a, **k), missed=("stopped early",)))
@@ -569,11 +574,12 @@ def test_the_newest_that_exists_stands_beside_the_newest_that_was_judged(exists,
     failed.error = "it does not start"
     rows = [judged(label, CellMark.HOLDS, newest=exists) for label in ("2.0", "1.1")]
     assert line in report.text([*rows, failed, other(CellMark.HOLDS)]).splitlines()
+    overview = results.pages([*rows, other(CellMark.HOLDS)], ABOUT, "there")[0]["README.md"]
+    assert "| client | assignor | release | newest | breaks safety |" in overview
+    assert f"| acme | sticky | 1.1 | {exists} |" in overview
+    assert "| peer | fair | 0.9 | - |" in overview
+    assert ("`?` as the newest: the registry could not be asked" in overview) is (exists == UNKNOWN)
     page = report.markdown([*rows, other(CellMark.HOLDS)], ABOUT)
-    assert "| client | assignor | release | newest | breaks safety |" in page
-    assert f"| acme | sticky | 1.1 | {exists} |" in page
-    assert "| peer | fair | 0.9 | - |" in page
-    assert ("`?` as the newest: the registry could not be asked" in page) is (exists == UNKNOWN)
     acme, peer = page.split("# acme\n")[1].split("# peer\n")
     assert line in acme
     assert "newest that exists" not in peer
@@ -658,7 +664,7 @@ def test_a_counterexample_of_rare_input_is_marked_and_says_so():
         )
         about = report.About("1.2.3", "tiny", 7, dict.fromkeys(shown.cells, trace).get)
         page = report.markdown([shown], about)
-        assert f"| [assign/1](#beef){mark} |" in page
+        assert f"| [assign/1](peer.md#beef){mark} |" in results.pages([shown], about, "there")[0]["README.md"]
         assert ("- groups seldom see that A claims a partition twice\n" in page) is bool(mark)
 
 
