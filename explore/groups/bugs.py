@@ -1,4 +1,4 @@
-"""For every switch of the protocol a group that shows it: the smallest that was found.
+"""How each bug of the catalogue is shown; for every switch of the protocol the smallest group that was found.
 
 The catalogue (``model.bugs.catalogue``) says what happened, this says where to look: a scenario, its size,
 and which faults it takes. ``clause`` is the clause that has to catch it.
@@ -6,10 +6,12 @@ and which faults it takes. ``clause`` is the clause that has to catch it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.model.bugs import decisions, switches
+from rebalance.model.bugs.catalogue import Entry
 from rebalance.model.bugs.profiles import AS_SPECIFIED
 from rebalance.model.data import table
 from rebalance.model.protocol.setup import Setup
@@ -57,3 +59,19 @@ SHOWN: Mapping[str, Shown] = {switch: Shown(switch=switch, **row) for switch, ro
 """Where each switch shows, by switch."""
 
 assert all(shown.clause in CLAUSES for shown in SHOWN.values())
+
+
+def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
+    """For each switch of an entry how it is shown: "model", "check" or "not", and the clause or the reason.
+
+    An entry without switches has one row without a switch.
+    """
+    for switch in entry.switches:
+        if switch in SHOWN:
+            yield switch, "model", SHOWN[switch].clause
+        if switch in switches.SWITCHES:
+            yield switch, "check", f"{switches.SWITCHES[switch].assignor}+{switch}"
+    reasons = {**switches.NOT_EXPRESSED, **decisions.NOT_EXPRESSED}
+    for key, reason in reasons.items():
+        if key.split(",")[0] == entry.id:
+            yield "", "not", (f"{key.partition(', ')[2]}: " if "," in key else "") + reason

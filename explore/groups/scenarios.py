@@ -7,8 +7,9 @@ caller. ``SCENARIOS`` is what ``rebalance list scenarios`` shows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.bugs.switches import SWITCHES, switched
@@ -70,6 +71,22 @@ class NamedScenario:
     """Whether member i subscribes to topic i only at first, else everybody to everything."""
     crowded: int = 0
     """How many members more than ``group.max.size`` there are."""
+
+    def led_by(self, replaces: str) -> NamedScenario:
+        """The scenario with ``replaces`` wherever it lists an assignor of the same protocols.
+
+        Raises ScenarioError where it lists none.
+        """
+        kind = reference(replaces).protocols
+        names = sorted({name for stages in self.lists for stage in stages for name in stage})
+        if not any(reference(name).protocols == kind for name in names):
+            spoken = "cooperative" if len(kind) > 1 else "eager"
+            raise ScenarioError(f"is {spoken}; {self.name} has {', '.join(names)} only")
+
+        def stood_for(stage: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(replaces if reference(name).protocols == kind else name for name in stage)
+
+        return replace(self, lists=tuple(tuple(map(stood_for, stages)) for stages in self.lists))
 
     def setup(self, size: ScenarioSize = ScenarioSize()) -> Setup:
         """The setup of this scenario in the given size.

@@ -43,6 +43,22 @@ def aligned(rows: Iterable[Sequence[str]], right: Collection[int] = (), gap: str
     return lines
 
 
+def stairs(
+    title: str, labels: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], size: int = 1
+) -> list[str]:
+    """A table of marks of ``size`` columns: a line per named row, a column per label, which stand above it
+    like stairs.
+
+    >>> stairs("", ["one", "two"], [("a", "X.")])
+    ['   one', '   | two', 'a  X .']
+    """
+    width = max(map(len, (title, *(name for name, _ in rows))))
+    bar = f"{'|':<{size}} "
+    lines = [f"{title * (not at):<{width}}  {bar * at}{clean(label)}" for at, label in enumerate(labels)]
+    lines += [f"{name:<{width}}  " + " ".join(f"{m:<{size}}" for m in marks) for name, marks in rows]
+    return [line.rstrip() for line in lines]
+
+
 def painted(lines: Iterable[str], color: bool) -> str:
     """The whole text: with ``color``, the word that a line begins with is coloured if it is a verdict."""
     return "\n".join(map(_paint, lines) if color else lines)

@@ -19,7 +19,7 @@ from rebalance.live.conformance.observed import SearchQuestion, UnloggedAction
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.machine import NOBODY
-from rebalance.model.protocol.setup import Consumer, Setup
+from rebalance.model.protocol.setup import Consumer, Setup, letter
 from rebalance.model.protocol.state import Parts, Topics
 
 MAX_CONSUMERS, MAX_PARTITIONS = 26, 64
@@ -61,6 +61,23 @@ class ConformanceQuestion:
     def name(self, slot: int) -> str:
         """The consumer in a slot."""
         return "" if slot == NOBODY else self.slots[slot].consumer
+
+    def spelled(self, phrase: str) -> str:
+        """Text of the model with the log's names for consumers and partitions."""
+        several = len(self.topics) > 1
+        names = {f"t{n if several else ''}-": f"{topic}-" for n, (topic, _) in enumerate(self.topics)}
+        letters = {letter(slot): one.consumer for slot, one in enumerate(self.slots)}
+        made = []
+        for word in phrase.split(" "):
+            bare = word.rstrip(":,;")
+            tail = word[len(bare) :]
+            if bare in letters:
+                word = letters[bare] + tail
+            for old, new in names.items():
+                if bare.startswith(old) and bare[len(old) :].isdigit():
+                    word = new + bare[len(old) :] + tail
+            made.append(word)
+        return " ".join(made)
 
 
 def build_question(recorded: RecordedLog, choices: Choices) -> ConformanceQuestion:

@@ -12,7 +12,8 @@ from rebalance.gate.cli.console.terminal import UsageError, print_json, print_ou
 from rebalance.gate.cli.console.text import fold
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
-from rebalance.gate.report.frame import labelled
+from rebalance.gate.report.frame import labelled, stairs
+from rebalance.gate.report.markup import code, table
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -77,26 +78,8 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
 # -- the list ------------------------------------------------------------------------------------------
 
 
-def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
-    """For each switch of an entry how it is shown: "model", "check" or "not", and the clause or the reason.
-
-    An entry without switches has one row without a switch.
-    """
-    from rebalance.explore.groups.bugs import SHOWN
-    from rebalance.model.bugs import decisions, switches
-
-    for switch in entry.switches:
-        if switch in SHOWN:
-            yield switch, "model", SHOWN[switch].clause
-        if switch in switches.SWITCHES:
-            yield switch, "check", f"{switches.SWITCHES[switch].assignor}+{switch}"
-    reasons = {**switches.NOT_EXPRESSED, **decisions.NOT_EXPRESSED}
-    for key, reason in reasons.items():
-        if key.split(",")[0] == entry.id:
-            yield "", "not", (f"{key.partition(', ')[2]}: " if "," in key else "") + reason
-
-
 def _list(options: argparse.Namespace) -> None:
+    from rebalance.explore.groups.bugs import shown_by
     from rebalance.model.bugs.catalogue import CATALOGUE
 
     rows = [(entry, list(shown_by(entry))) for entry in CATALOGUE.values()]
@@ -104,11 +87,12 @@ def _list(options: argparse.Namespace) -> None:
         print_json([_entry_out(entry, shown) for entry, shown in rows])
         return
     if options.format == "md":
-        lines = ["| id | level | project | affected | what happens | switches |", "|---|---|---|---|---|---|"]
-        for e, _ in rows:
-            switches = ", ".join(f"`{switch}`" for switch in e.switches)
-            lines.append(f"| {e.id} | {e.level} | {e.project} | {e.affected} | {e.title} | {switches} |")
-        print_out("\n".join(lines))
+        entries = (entry for entry, _ in rows)
+        cells = (
+            (e.id, e.level, e.project, e.affected, e.title, ", ".join(map(code, e.switches))) for e in entries
+        )
+        heads = ("id", "level", "project", "affected", "what happens", "switches")
+        print_out("\n".join(table(heads, cells)).rstrip())
         return
     lines = []
     for entry, shown in rows:
@@ -134,6 +118,7 @@ def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str,
 
 def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
     """Story and runs of one entry; 0 when everything that can be shown was, else 1."""
+    from rebalance.explore.groups.bugs import shown_by
     from rebalance.model.bugs.catalogue import PROPERTIES
 
     print_out(f"{entry.id}  {entry.title}")
@@ -286,20 +271,13 @@ def _grids(found: Sequence[Cell], *, markdown: bool) -> Iterator[str]:
         marks = {(cell.switch, cell.profile.name): cell for cell in mine}
         rows = list(dict.fromkeys(cell.switch for cell in mine))
         first = [f"{entries_of(s)[0].id if entries_of(s) else '-'} {s}" for s in rows]
+        cells = [
+            (name, [_mark(marks.get((s, c))) for c in columns]) for name, s in zip(first, rows, strict=True)
+        ]
         if markdown:
-            yield f"| {kind} | {' | '.join(columns)} |"
-            yield "|---" * (len(columns) + 1) + "|"
-            for name, switch in zip(first, rows, strict=True):
-                yield f"| {name} | {' | '.join(_mark(marks.get((switch, c))) for c in columns)} |"
-            yield ""
-            continue
-        width = max(map(len, first))
-        for number, column in enumerate(columns):
-            bars = " ".join("|" for _ in range(number))
-            yield f"{'':<{width}}  {bars}{' ' if bars else ''}{column}"
-        for name, switch in zip(first, rows, strict=True):
-            yield f"{name:<{width}}  " + " ".join(_mark(marks.get((switch, c))) for c in columns)
-        yield ""
+            yield from table([kind, *columns], ((name, *row) for name, row in cells))
+        else:
+            yield from (*stairs("", columns, cells), "")
     yield "X breaks its clause, and not without this switch   . does not   o another bug shows so too"
     wrong = [cell for cell in found if not cell.agrees]
     for cell in wrong:

@@ -145,7 +145,7 @@ def data(answer: ConformanceAnswer) -> dict[str, Any]:
             "line": question.lines[found.blamed].number,
             "event": str(question.lines[found.blamed]),
             "pending": [question.lines[position].number for position in found.pending],
-            "allowed": [{"shows": _spelled(answer, text), "states": count} for text, count in found.allowed],
+            "allowed": [{"shows": question.spelled(text), "states": count} for text, count in found.allowed],
         }
     return {
         "verdict": verdict,
@@ -181,7 +181,6 @@ def data(answer: ConformanceAnswer) -> dict[str, Any]:
 
 def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
     """The answer for people."""
-
     question, found = answer.question, answer.conformance
     verdict = VERDICTS[found.verdict]
     names = sorted({slot.profile for slot in question.slots})
@@ -212,17 +211,14 @@ def _found(answer: ConformanceAnswer) -> list[str]:
     lines: list[str] = []
     for name, times in answer.findings.items():
         deviation = BY_ID.get(name)
-        whose = (
-            f"{deviation.client}: {deviation.sentence}"
-            if deviation
-            else "a leader's decision breaks this clause"
-        )
+        whose = "a leader's decision breaks this clause"
+        if deviation:
+            whose = f"{deviation.client}: {deviation.sentence}"
         lines.append(clean(f"  {name} ({count(times, 'time')}): {whose}"))
     return ["", "  findings about clients that the run takes", *lines] if lines else []
 
 
 def _mismatch(answer: ConformanceAnswer) -> list[str]:
-
     question, found = answer.question, answer.conformance
     assert found.blamed is not None
     blamed = question.lines[found.blamed]
@@ -233,42 +229,20 @@ def _mismatch(answer: ConformanceAnswer) -> list[str]:
         lines += [clean(f"    line {line.number}: {line}") for line in others[:MOST]]
     lines += ["  what it allows there"] if found.allowed else ["  it allows nothing there that would be seen"]
     lines += [
-        clean(f"    {_spelled(answer, one)}  (in {count(n, 'state')})") for one, n in found.allowed[:MOST]
+        clean(f"    {question.spelled(one)}  (in {count(n, 'state')})") for one, n in found.allowed[:MOST]
     ]
     return lines
 
 
 def _steps(answer: ConformanceAnswer, witness: Sequence[Any]) -> list[str]:
-
     question, lines = answer.question, []
     for step in witness:
         if step.event is None:
             what = "(it has failed before)"
         else:
             who = question.name(step.event.who) if step.event.who >= 0 else ""
-            choice = f" ({_spelled(answer, step.event.choice)})" if step.event.choice else ""
+            choice = f" ({question.spelled(step.event.choice)})" if step.event.choice else ""
             what = f"{who} {step.event.action}{choice}".strip()
         shown = "; ".join(f"line {question.lines[p].number} {question.lines[p].event}" for p in step.shows)
         lines.append(clean(f"{what}{'  <- ' + shown if shown else ''}"))
     return lines
-
-
-def _spelled(answer: ConformanceAnswer, phrase: str) -> str:
-    """Text of the model with the log's names for consumers and partitions."""
-    from rebalance.model.protocol.setup import letter
-
-    question = answer.question
-    several = len(question.topics) > 1
-    names = {f"t{n if several else ''}-": f"{topic}-" for n, (topic, _) in enumerate(question.topics)}
-    letters = {letter(slot): one.consumer for slot, one in enumerate(question.slots)}
-    made = []
-    for word in phrase.split(" "):
-        bare = word.rstrip(":,;")
-        tail = word[len(bare) :]
-        if bare in letters:
-            word = letters[bare] + tail
-        for old, new in names.items():
-            if bare.startswith(old) and bare[len(old) :].isdigit():
-                word = new + bare[len(old) :] + tail
-        made.append(word)
-    return " ".join(made)

@@ -190,9 +190,9 @@ def _with_assignor(
     options: argparse.Namespace, chosen: NamedScenario, size: Any
 ) -> tuple[NamedScenario, Any]:
     """The scenario with the target wherever it lists an assignor of the same protocol."""
+    from rebalance.explore.groups.scenarios import ScenarioError
     from rebalance.gate.targets.plugged import plugged
     from rebalance.gate.targets.resolve import TargetError
-    from rebalance.model.assignors import reference
     from rebalance.model.bugs.switches import SWITCHES
 
     with usage_errors(TargetError):
@@ -201,20 +201,10 @@ def _with_assignor(
         raise UsageError(
             f"--switch {on[0]} is one of assignors: write --target NAME+{on[0]}, or leave one out"
         )
-    kind = reference(plug.replaces).protocols
-    lists = tuple(
-        tuple(
-            tuple(plug.replaces if reference(n).protocols == kind else n for n in stage) for stage in stages
-        )
-        for stages in chosen.lists
-    )
-    if not any(plug.replaces in stage for stages in lists for stage in stages):
-        names = sorted({name for stages in chosen.lists for stage in stages for name in stage})
-        protocols = "cooperative" if len(kind) > 1 else "eager"
-        raise UsageError(
-            f"--target {options.target} is {protocols}; {chosen.name} has {', '.join(names)} only"
-        )
-    return replace(chosen, lists=lists), replace(size, factory=plug)
+    try:
+        return chosen.led_by(plug.replaces), replace(size, factory=plug)
+    except ScenarioError as error:
+        raise UsageError(f"--target {options.target} {error}") from error
 
 
 def _refuse(options: argparse.Namespace) -> None:

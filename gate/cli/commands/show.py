@@ -83,11 +83,9 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
             return "\n".join(_counterexample(saved))
         drawn = of_trace(saved)
     if metrics:
-        raise UsageError(
-            f"--metrics is for runs of the model; {path} is {kind}"
-            if "model" not in kind
-            else "--metrics goes with --format text"
-        )
+        is_run = isinstance(saved, SavedRun)
+        reason = "goes with --format text" if is_run else f"is for runs of the model; {path} is {kind}"
+        raise UsageError(f"--metrics {reason}")
     if wanted == "itf":
         raise UsageError(
             f"--format itf is for runs of the model, which have states; {path} is {kind}: use svg, "
@@ -97,17 +95,13 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
 
 
 def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
-    if wanted == "svg":
-        from rebalance.gate.report.diagram import svg
+    from rebalance.gate.report.diagram import diagram, mermaid, svg
 
+    if wanted == "svg":
         return svg.render(drawn, standalone=True).rstrip("\n")
     if wanted == "mermaid":
-        from rebalance.gate.report.diagram import mermaid
-
         return mermaid.render(drawn).rstrip("\n")
-    from rebalance.gate.report.diagram.diagram import to_json
-
-    return json_text(to_json(drawn), 1)
+    return json_text(diagram.to_json(drawn), 1)
 
 
 def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:

@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from rebalance.gate.cli.console.text import span
+
 EVERY = 0.3
 """Seconds between two lines."""
 
@@ -82,14 +84,3 @@ def counted(noun: str, done: int, total: int, seconds: float, before: int = 0) -
         return text
     rate = (done - before) / seconds
     return f"{text}, {rate:,.0f}/s, about {span((total - done) / rate)} left"
-
-
-def span(seconds: float) -> str:
-    """A stretch of time, roughly.
-
-    >>> span(15), span(150), span(9000)
-    ('15 s', '2 min', '2.5 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

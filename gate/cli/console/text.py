@@ -6,6 +6,7 @@ them through ``clean`` first: one line, nothing that a terminal, an XML parser o
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable
 
@@ -111,3 +112,26 @@ def listed(items: Iterable[object], most: int = 8) -> str:
     names = [str(item) for item in items]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def span(seconds: float | None) -> str:
+    """A stretch of time, with the digits that matter.
+
+    >>> span(0.0123), span(7.9), span(75), span(7300), span(180000)
+    ('12 ms', '7.9 s', '75 s', '2 h 2 min', '2 d 2 h')
+    """
+    if seconds is None or math.isnan(seconds):
+        return "unknown"
+    if round(seconds, 3) < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if round(seconds, 1) < 10:
+        return f"{seconds:.1f} s"
+    if round(seconds) < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours = round(seconds / 3600)
+    if hours < 48:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"

@@ -1,56 +1,14 @@
-"""What commands and options were called before, and what to write now."""
+"""What commands and options were called before, and what to write now: the file beside this one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-COMMANDS = {
-    "smoke": "check --adapter",
-    "clauses": "list clauses",
-    "targets": "list targets",
-    "schemas": "list schemas",
-}
+from rebalance.model.data import table
 
-OPTIONS = {
-    "check": {"--budget": "check --time-limit TIME"},
-    "explore": {
-        "--list": "list scenarios` or `rebalance list releases` or `rebalance list faults",
-        "--clauses": "list clauses --of group",
-        "--profiles": "explore --release RELEASE[,RELEASE...]",
-        "--budget": "explore --max-faults N",
-        "--steps": "explore --granularity fine",
-        "--assignor": "explore --target TARGET",
-    },
-    "upgrade": {
-        "--profile": "upgrade --release RELEASE",
-        "--budget": "upgrade --max-faults N",
-    },
-    "prove": {"--list": "list obligations", "--limit": "prove --each-limit TIME"},
-    "bugs": {"--profiles": "bugs --release RELEASE[,RELEASE...]"},
-    "record": {
-        "--list": "list scenarios --of recording` or `rebalance list checks --of recording",
-        "--partitions": "record --topic-partitions N",
-    },
-    "conform": {
-        "--profile": "conform --release [CONSUMER=]RELEASE",
-        "--faults": "conform --max-faults N",
-        "--steps": "conform --granularity fine",
-        "--seconds": "conform --time-limit TIME",
-    },
-    "audit": {"--list": "list checks", "--memory": "audit --driver-memory SIZE"},
-    "campaign": {
-        "--profile": "campaign --release RELEASE[,RELEASE...]",
-        "--budget": "campaign --max-faults N",
-        "--limit": "campaign --each-limit TIME",
-        "--traces": "campaign --trace-dir DIR",
-        "--report": "campaign --played --out DIR",
-    },
-    "compare": {
-        "--releases": "compare --versions all|newest|VERSION[,VERSION...]",
-        "--assignors": "compare --only ASSIGNOR[,ASSIGNOR...]",
-        "--pages": "compare --format md`, or in a clone `python -m tools.results",
-    },
-}
+_TABLE = table(__file__)
+COMMANDS: dict[str, str] = _TABLE["commands"]
+OPTIONS: dict[str, dict[str, str]] = _TABLE["options"]
 """Command -> option -> what to write after ``rebalance``."""
 
 

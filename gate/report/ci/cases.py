@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from rebalance.gate.check.result import Status
 from rebalance.gate.report.ci.source_location import SourceLocation
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.facts import LEVELS
 from rebalance.properties.verdict import Exit, Level, Verdict
+
+SUITE_VERSION = version("rebalance-verifier")
 
 Lines = Callable[[], Sequence[str]]
 """Text that is made when a format wants it: most want none, and charts take time."""
@@ -100,13 +103,13 @@ class CiCase:
 class CiReport:
     """One finished run of ``command`` on ``subject``, as its user wrote it.
 
-    ``facts`` are named figures for people, ``properties`` those for programs. ``stale`` are lines of a known
-    list that fail the run, ``missed`` reasons to be inconclusive. ``source_location`` is that of the subject.
+    ``facts`` are named figures for people, ``properties`` those for programs, besides version
+    and verdict. ``stale`` are lines of a known list that fail the run, ``missed`` reasons to be inconclusive.
+    ``source_location`` is that of the subject.
     """
 
     command: str
     subject: str
-    suite_version: str
     headline: str
     verdict: Verdict
     exit: Exit
@@ -119,6 +122,7 @@ class CiReport:
     missed: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     interrupted: bool = False
+    suite_version: str = SUITE_VERSION
     source_location: SourceLocation | None = None
 
     @property

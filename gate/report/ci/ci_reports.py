@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status
 from rebalance.gate.cli.console.text import clean, count, cut, percent, size
 from rebalance.gate.report import facts
-from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
+from rebalance.gate.report.ci.cases import SUITE_VERSION, CiCase, CiReport, CiRule, Evidence
 from rebalance.gate.report.ci.source_location import locate, shown
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
@@ -41,7 +40,6 @@ def result(checked: Result) -> CiReport:
     return CiReport(
         command="check",
         subject=target.spec,
-        suite_version=checked.suite_version,
         headline=facts.headline(checked),
         verdict=checked.verdict,
         exit=checked.exit,
@@ -51,21 +49,19 @@ def result(checked: Result) -> CiReport:
         facts=(
             ("target", cut(target.spec, 100)),
             ("name", cut(clean(name), 100)),
-            ("suite", checked.suite_version),
+            ("suite", SUITE_VERSION),
             ("protocols", ", ".join(target.protocols) or "-"),
             ("profile", checked.profile),
             ("seed", str(checked.seed)),
             ("played", f"{count(checked.scenarios, 'scenario')}, {checked.seconds:.1f} s"),
         ),
         properties=(
-            ("suite_version", checked.suite_version),
             ("target", target.spec),
             ("target_name", target.name),
             ("target_version", target.version),
             ("profile", checked.profile),
             ("level", checked.level),
             ("seed", str(checked.seed)),
-            ("verdict", checked.verdict.value),
         ),
         stale=checked.stale_known,
         missed=checked.missed,
@@ -126,7 +122,7 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
     from rebalance.gate.report.terminal.exploration import exit_code, headline, spelled
     from rebalance.properties.group.clauses import CLAUSES
 
-    suite, origin = version("rebalance-verifier"), dict(found.plan.origin)
+    origin = dict(found.plan.origin)
     broken = {violation.clause: violation for violation in found.violations}
     clauses = list(dict.fromkeys((*broken, *_requested_clauses(found))))
     states = count(found.coverage.distinct, "state")
@@ -134,15 +130,14 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
     return CiReport(
         command="explore",
         subject=str(origin.get("scenario", "group")),
-        suite_version=suite,
         headline=headline(found),
         verdict=found.verdict,
         exit=exit_code(found),
         cases=tuple(_explored(found, CLAUSES[clause], broken.get(clause), paths) for clause in clauses),
         tally=f"{len(broken)} of {count(len(clauses), 'clause')} broken, {states}",
         seconds=found.search.cpu if found.search is not None else 0.0,
-        facts=(*named, ("suite", suite), ("searched", f"{states}, depth {found.coverage.depth}")),
-        properties=(("suite_version", suite), *named, ("verdict", found.verdict.value)),
+        facts=(*named, ("suite", SUITE_VERSION), ("searched", f"{states}, depth {found.coverage.depth}")),
+        properties=tuple(named),
         missed=tuple(_unexplored(found)),
         reached=tuple(found.shown),
         interrupted=found.interrupted,
@@ -176,9 +171,8 @@ def _explored(
     if found.search is None:
         return CiCase(rule=rule, status=Status.UNTESTED, note="walks are no proof")
     if not found.search.complete:
-        return CiCase(
-            rule=rule, status=Status.UNTESTED, note=f"the search ended before its end ({found.search.stop})"
-        )
+        note = f"the search ended before its end ({found.search.stop})"
+        return CiCase(rule=rule, status=Status.UNTESTED, note=note)
     return CiCase(rule=rule, status=Status.PASSED)
 
 
@@ -219,27 +213,21 @@ def audited(found: Audited) -> CiReport:
     """A finished ``rebalance audit``: a case for each check, with the findings that were collected."""
     from rebalance.gate.report.terminal.audit import headline
 
-    suite, plan = version("rebalance-verifier"), found.plan
+    plan = found.plan
     logs = ", ".join(plan.paths)
     read = f"{count(found.lines, 'line')}, {count(found.events, 'event')}, {count(found.groups, 'group')}"
     cases = tuple(_checked(found, check.id) for check in plan.chosen_checks)
     return CiReport(
         command="audit",
         subject=logs,
-        suite_version=suite,
         headline=headline(found),
         verdict=found.verdict,
         exit=found.exit,
         cases=cases,
         tally=f"{count(sum(tally.findings for tally in found.tallies), 'finding')} in {read}",
         seconds=found.seconds,
-        facts=(("logs", cut(logs, 100)), ("suite", suite), ("level", plan.level), ("read", read)),
-        properties=(
-            ("suite_version", suite),
-            ("logs", logs),
-            ("level", plan.level),
-            ("verdict", found.verdict.value),
-        ),
+        facts=(("logs", cut(logs, 100)), ("suite", SUITE_VERSION), ("level", plan.level), ("read", read)),
+        properties=(("logs", logs), ("level", plan.level)),
         missed=tuple(_unread(found)),
         interrupted=found.interrupted,
     )
@@ -268,17 +256,10 @@ def _checked(found: Audited, name: str) -> CiCase:
             gates=gates,
             note=note,
             evidence=evidence,
-            text=lambda: [
-                line for one in mine[:MOST_SHOWN] for line in finding_text(one, found.plan).splitlines()
-            ],
+            text=lambda: "\n".join(finding_text(one, found.plan) for one in mine[:MOST_SHOWN]).splitlines(),
         )
-    return CiCase(
-        rule=rule,
-        status=Status.UNTESTED if note else Status.PASSED,
-        gates=gates,
-        note=note,
-        evidence=evidence,
-    )
+    status = Status.UNTESTED if note else Status.PASSED
+    return CiCase(rule=rule, status=status, gates=gates, note=note, evidence=evidence)
 
 
 MOST_SHOWN = 20
@@ -326,7 +307,7 @@ def proved(proof: Proof) -> CiReport:
     """A finished ``rebalance prove``: a case for each theorem."""
     from rebalance.gate.report.terminal.proof import exit_of, headline
 
-    suite, plan = version("rebalance-verifier"), proof.plan
+    plan = proof.plan
     done = f"{len(proof.outcomes):,} of {count(proof.obligations, 'obligation')} tried"
     without = (("without", ", ".join(plan.without)),) if plan.without else ()
     cases = (*(_proved(proof, theorem) for theorem in plan.theorems), *_about_something(proof))
@@ -334,20 +315,19 @@ def proved(proof: Proof) -> CiReport:
     return CiReport(
         command="prove",
         subject="the protocol",
-        suite_version=suite,
         headline=headline(proof),
         verdict=proof.judgement,
         exit=exit_of(proof),
         cases=cases,
         tally=done,
         seconds=proof.seconds,
-        facts=(("proof of", "the protocol"), ("suite", suite), *without, ("limit", f"{plan.limit:g} s")),
-        properties=(
-            ("suite_version", suite),
-            ("limit", f"{plan.limit:g}"),
+        facts=(
+            ("proof of", "the protocol"),
+            ("suite", SUITE_VERSION),
             *without,
-            ("verdict", proof.verdict.value),
+            ("limit", f"{plan.limit:g} s"),
         ),
+        properties=(("limit", f"{plan.limit:g}"), *without),
         missed=missed,
         interrupted=proof.interrupted,
     )
@@ -374,13 +354,9 @@ def _proved(proof: Proof, theorem: Theorem) -> CiCase:
         return CiCase(rule=rule, status=Status.PASSED)
     missing = theorem.obligations - len(proof.of(theorem))
     weak = ", ".join(proof.weak(theorem))
-    note = (
-        f"rests upon {weak}"
-        if weak
-        else f"{missing:,} not tried"
-        if missing
-        else "neither proved nor refuted"
-    )
+    note = f"{missing:,} not tried" if missing else "neither proved nor refuted"
+    if weak:
+        note = f"rests upon {weak}"
     return CiCase(rule=rule, status=Status.UNTESTED, note=note)
 
 
@@ -413,7 +389,6 @@ def upgraded(
 ) -> CiReport:
     """A finished ``rebalance upgrade``: a case for each path. That one is unsafe fails only where none is
     safe. ``saved``: path -> the run that shows it; ``paths``: id of a run -> its file; ``code``: of exit."""
-    suite = version("rebalance-verifier")
     safe = [one.path.name for one in outcomes if one.verdict.value == "safe"]
     verdict = {0: Verdict.CONFORMANT, 1: Verdict.VIOLATION}.get(code, Verdict.INCONCLUSIVE)
     subject = next((str(run.origin["scenario"]) for run in saved.values() if run), "upgrade")
@@ -421,13 +396,11 @@ def upgraded(
     return CiReport(
         command="upgrade",
         subject=subject,
-        suite_version=suite,
         headline=f"{verdict.upper()}  {subject}: {plan}",
         verdict=verdict,
         exit=Exit(code),
         cases=tuple(_upgrade_path(one, saved[one.path.name], paths, gates=not safe) for one in outcomes),
         tally=f"safe: {len(safe)} of {count(len(outcomes), 'path')}",
-        properties=(("suite_version", suite), ("verdict", verdict.value)),
         missed=tuple(f"{one.path.name} was not searched to its end" for one in outcomes if code == 3),
     )
 

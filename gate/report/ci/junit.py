@@ -21,7 +21,8 @@ MOST = 10_000
 def render(report: CiReport) -> str:
     """The XML text, with its declaration. Nothing in it is illegal in XML 1.0, whatever names say."""
     suite = ET.Element("testsuite", name="rebalance", time=f"{report.seconds:.3f}")
-    _properties(suite, report.properties)
+    of_all = (("suite_version", report.suite_version), *report.properties, ("verdict", report.verdict))
+    _properties(suite, of_all)
     for case in report.cases:
         suite.append(_case(report, case))
     failed = any(case.find("failure") is not None for case in suite.iter("testcase"))

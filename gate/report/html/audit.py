@@ -9,11 +9,12 @@ from __future__ import annotations
 from functools import partial
 from importlib.metadata import version
 
+from rebalance.gate.cli.console.text import span
 from rebalance.gate.report.diagram.log_diagram import of_recording
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup
 from rebalance.gate.report.terminal.audit import headline
-from rebalance.gate.report.times import certainty, moment, span
+from rebalance.gate.report.times import certainty, moment
 from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import TraceError
 from rebalance.pipeline.audit.findings import CHECKS

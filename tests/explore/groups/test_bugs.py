@@ -14,7 +14,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.properties.group.clauses import rules
 
 GO_ON = Limits(go_on=True)
-LARGE = {"trust_all_claims"}
+LARGE = {"trust_all_claims", "max_generation_only", "keep_owned_on_sync_rip"}
 SWITCHES = [pytest.param(s, marks=pytest.mark.slow) if s in LARGE else s for s in SHOWN]
 
 

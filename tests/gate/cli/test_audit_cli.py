@@ -190,6 +190,7 @@ def test_what_can_be_asked_for_is_what_can_be_read():
     assert sorted(audit_cli.SOURCES) == sorted(KINDS)
 
 
+@pytest.mark.slow
 def test_progress_names_the_stage_and_its_tasks(rebalance, plans, monkeypatch):
     def work(plan, report_progress):
         report_progress("reading", lambda: (3, 12))

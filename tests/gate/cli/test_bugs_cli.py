@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.groups import matrix
-from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.bugs import SHOWN, shown_by
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import play
-from rebalance.gate.cli.commands.bugs import shown_by
 from rebalance.model.bugs.catalogue import CATALOGUE
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS
@@ -63,6 +62,7 @@ def test_the_command_that_it_names_finds_the_same(rebalance):
     assert found["group/owner"] == len(shown.events)
 
 
+@pytest.mark.slow
 def test_one_of_an_assignor_is_found_by_the_check(rebalance):
     ran = rebalance("bugs", "Q3")
     assert ran.code == 0
@@ -108,7 +108,7 @@ def test_the_matrix_as_a_grid(rebalance, monkeypatch):
     assert "broker-3.0\nU3 persist_selected_protocol_only  X\n" in ran.out
     assert "3 cells, 0 differ from the catalogue" in ran.out
     table = rebalance("bugs", "--matrix", "--format", "md").out
-    assert "| client | java-3.5 | kafka-python |\n|---|---|---|\n" in table
+    assert "| client | java-3.5 | kafka-python |\n| --- | --- | --- |\n" in table
     assert "| U3 persist_selected_protocol_only | X |" in table
 
 

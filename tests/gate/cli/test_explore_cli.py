@@ -155,6 +155,7 @@ def test_releases_and_brokers_matter(rebalance):
     assert "COORDINATOR_LOAD_IN_PROGRESS" in ran.out
 
 
+@pytest.mark.slow
 def test_an_assignor_of_ones_own(rebalance, tmp_path):
     (tmp_path / "mine.py").write_text(
         "class Mine:\n"
@@ -188,6 +189,7 @@ def test_walks_find_it_too_and_make_it_short(rebalance):
     assert "are no proof" in ran.out
 
 
+@pytest.mark.slow
 def test_exports(rebalance):
     assert rebalance(*STOPS, "--itf", "trace.itf.json", "--out", "runs").code == 1
     itf = json.loads(Path("trace.itf.json").read_text())
@@ -270,6 +272,7 @@ def test_show_and_replay_of_something_else(rebalance, tmp_path):
     assert rebalance("replay", other, "--target", "range").code == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_resume_gives_the_same_counts(rebalance, monkeypatch):
     argv = (*SMALL, "--format", "json")
     whole = counts(rebalance(*argv).out)

@@ -79,6 +79,7 @@ def check(finding: VacuityFinding) -> VacuityCheck:
     return VacuityCheck("action", ("take", "drop"), lambda: rows)
 
 
+@pytest.mark.slow
 def test_what_is_proved_is_about_something(rebalance, toy):
     toy([check(VacuityFinding.REACHED)])
     ran = rebalance("prove")
@@ -109,6 +110,7 @@ def test_a_check_whose_process_died_says_nothing(toy):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_as_json_the_same_in_any_number_of_processes(rebalance, toy):
     toy(guarded=False)
     documents = []
@@ -133,6 +135,7 @@ def test_as_json_the_same_in_any_number_of_processes(rebalance, toy):
     assert fact not in shown["before"]
 
 
+@pytest.mark.slow
 def test_every_counterexample_with_v(rebalance, toy, monkeypatch):
     outcomes = [(one,) for one in _outcomes(guarded=False) if one.case == "take"] * 2
     toy(guarded=False)
@@ -228,6 +231,7 @@ def test_a_theorem_is_worth_what_it_rests_upon():
     }
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(rebalance, toy, monkeypatch, capfd):
     toy()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

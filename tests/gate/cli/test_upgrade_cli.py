@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
     ran = rebalance("upgrade", "--from", "range", "--to", "cooperative-sticky")
     assert ran.code == 0
@@ -20,6 +21,7 @@ def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
     assert "with [cooperative-sticky]" in rebalance("show", saved.stem).out
 
 
+@pytest.mark.slow
 def test_one_path_only_and_json(rebalance):
     argv = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "single-bounce")
     ran = rebalance(*argv, "--format", "json", "--out", "runs")

@@ -316,6 +316,7 @@ def test_html_escapes_what_a_log_says(tmp_path):
     assert "&lt;script&gt;" in text
 
 
+@pytest.mark.slow
 def test_html_is_bounded(tmp_path, monkeypatch):
     long = "消" * 5000
     many = tuple(finding(n, sentence=long, group=long, topic=long) for n in range(1000))

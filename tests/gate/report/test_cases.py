@@ -120,6 +120,7 @@ def test_nothing_passes_in_an_audit_that_did_not_judge(found):
 # --- proofs ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "argv", "code"),
     [({}, (), 0), ({"guarded": False}, (), 1), ({}, ("--each-limit", "0.0000001"), 3)],

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
 from rebalance.explore.groups.reproduction import reproduce
-from rebalance.gate.cli.console.text import columns
+from rebalance.gate.cli.console.text import columns, span
 from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_diagram, text
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
-from rebalance.gate.report.times import span
 from rebalance.pipeline.audit.records import FindingOwner
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope

@@ -495,6 +495,7 @@ def test_schemas_are_packaged():
     assert "*.json" in package_data["*"]
 
 
+@pytest.mark.slow
 def test_many_findings_are_quick():
     found = violated().clauses[0]
     many = violated(clauses=(found,) * 250)
