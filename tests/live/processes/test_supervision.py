@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +57,7 @@ def test_a_child_has_the_signals_that_programs_expect(tmp_path):
     assert process.returncode == -signal.SIGPIPE
 
 
+@pytest.mark.slow
 def test_a_tool_that_takes_too_long_is_ended_with_what_it_started(tmp_path):
     pids = tmp_path / "pids"
     command = script(tmp_path / "mvn", f"#!/bin/sh\nsleep 1000 &\necho $$ $! > {pids}\nwait\n")
@@ -140,6 +140,5 @@ def test_what_is_sent_while_another_thread_hears_arrives_once_and_whole():
 def test_a_process_that_does_not_end_is_killed():
     process = Process(["sleep", "1000"])
     process.listen(lambda line: None)
-    began = time.monotonic()
     process.end(0.0)
-    assert (process.returncode, time.monotonic() - began < 60) == (-signal.SIGKILL, True)
+    assert process.returncode == -signal.SIGKILL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -255,9 +254,7 @@ def test_quick_on_a_large_scenario():
         attempts += 1
         return sum(len(m.owned) for m in s.members) >= 12 and len(s.members) >= 4
 
-    began = time.perf_counter()
     small = minimise(scenario, breaks)
-    assert time.perf_counter() - began < 2, "0.1 s when written"
     assert small.size[0] == 4
     assert small.size[2] == 12
     assert attempts < 2000, "under 600 when written; restarting from the boldest each time takes thousands"
