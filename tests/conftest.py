@@ -1,6 +1,8 @@
 """What all tests share: pytest wants plugins named here, and Hypothesis its settings."""
 
+import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,10 @@ pytest_plugins = ["pytester"]
 
 # A Java of a few seconds spends most of them compiling and collecting in parallel what it never runs again.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# Whoever starts the tests in the background has Ctrl-C ignored, here and in every process that tests start.
+with contextlib.suppress(ValueError):  # not in the main thread
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every machine, and no verdict by the clock: both set here, not inherited from
 # the profile that Hypothesis loads under CI.
@@ -33,10 +39,11 @@ SPARK = (
 """Beginnings of the names of files whose tests beyond the fast loop start Spark."""
 
 
-def pytest_collection_modifyitems(items):
-    """The slow ones first, so that none is left alone at the end. Where there is no Java, tests that need it
-    are skipped, with what is missing and how to get it."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+@pytest.hookimpl(trylast=True)  # of those that are to run
+def pytest_collection_modifyitems(config, items):
+    """Each worker begins with its share of the slow ones, those of Spark first. Where there is no Java, tests
+    that need it are skipped, with what is missing and how to get it."""
+    items[:] = dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
     spark = [
         item
         for item in items
@@ -49,6 +56,28 @@ def pytest_collection_modifyitems(items):
     if said.returncode:
         for item in spark:
             item.add_marker(pytest.mark.skip(reason=said.stderr.strip()))
+
+
+def dealt(items, workers):
+    """The items, of which each worker begins with an equal stretch (xdist's worksteal).
+
+    A stretch begins with whole files of slow tests, so that what they share is made once and no long test is
+    left alone at the end; the rest fills it up.
+    """
+    slow: dict[Path, list[pytest.Item]] = {}
+    fast: list[pytest.Item] = []
+    for item in items:
+        is_fast = item.get_closest_marker("slow") is None
+        (fast if is_fast else slow.setdefault(item.path, [])).append(item)
+    spark_first = sorted(slow, key=lambda path: not path.relative_to(HERE).as_posix().startswith(SPARK))
+    stretches: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for number, path in enumerate(spark_first):
+        stretches[number % workers] += slow[path]
+    for stretch in stretches:
+        room = max(0, len(items) // workers - len(stretch))
+        stretch += fast[:room]
+        del fast[:room]
+    return [item for stretch in (*stretches, fast) for item in stretch]
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_help_lists_every_target(clone: Path, target: str) -> None:
             "test",
             "'.[dev]'",
             (
-                ".venv/bin/pytest -n 3 --dist worksteal --durations=10 "
+                ".venv/bin/pytest -n 4 --dist worksteal --durations=10 "
                 '-o timeout=600 -o timeout_method=thread -m "not nightly"'
             ),
         ),
@@ -122,26 +122,27 @@ def test_lint_and_types_come_before_the_tests(clone: Path, target: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("module", "wrong", "complaint"),
+    ("modules", "wrong", "complaint"),
     [
-        ("model/values.py", "import os", "F401"),
-        ("tests/processes.py", "x  =  1", "would be reformatted"),
-        ("gate/cli/console/terminal.py", 'COUNT: int = "one"', "Incompatible types"),
-        ("tests/processes.py", 'COUNT: int = "one"', "Incompatible types"),
+        (["model/values.py"], "import os", "F401"),
+        (["tests/processes.py"], "x  =  1", "would be reformatted"),
+        (["gate/cli/console/terminal.py", "tests/processes.py"], 'COUNT: int = "one"', "Incompatible types"),
     ],
 )
 def test_an_error_of_lint_format_or_types_ends_it(
-    clone: Path, module: str, wrong: str, complaint: str
+    clone: Path, modules: list[str], wrong: str, complaint: str
 ) -> None:
     (clone / ".installed").touch()
     if (ROOT / ".mypy_cache").is_dir():  # made by the lint that comes before; without it this takes a minute
         shutil.copytree(ROOT / ".mypy_cache", clone / ".mypy_cache")
     lint = ("make", "lint", f"BIN={Path(sys.executable).parent}", "OURS=True", "STAMP=.installed")
-    with (clone / module).open("a") as file:
-        file.write(f"\n\n{wrong}\n")
+    for module in modules:
+        with (clone / module).open("a") as file:
+            file.write(f"\n\n{wrong}\n")
     code, out, err = run(clone, os.environ["PATH"], *lint)
     assert code != 0
     assert complaint in "\n".join(out)
+    assert all(any(f"{module}:" in line for line in out) for module in modules)
     assert err[-1].startswith("make: *** ")
 
 

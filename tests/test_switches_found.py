@@ -72,6 +72,7 @@ def test_found_in_profile_ci(name):
     assert all(confirmed) or name == "cache_across_calls"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", sorted({switch.assignor for switch in SWITCHES.values()}))
 def test_the_assignor_without_the_switch_is_clean(spec):
     plan = CheckPlan(profile=PROFILES["smoke"], level=Level.QUALITY)

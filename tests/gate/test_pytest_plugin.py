@@ -48,6 +48,7 @@ def outcomes(ran: Ran) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_good_target_passes_and_what_it_does_not_promise_is_skipped(tmp_path: Path) -> None:
     ran = pytest_in(tmp_path, "'cooperative-sticky'")
     assert ran.returncode == 0, ran.stdout
@@ -207,6 +208,7 @@ def glob(text: str) -> str:
     return text.replace("[", "[[]")
 
 
+@pytest.mark.slow
 def test_a_target_may_be_named_on_the_command_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE.format(target=""))
     ran = pytester.runpytest_subprocess("--rebalance-target", "no_such:thing", "-k", "assign/1")

@@ -136,6 +136,7 @@ def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
     assert steady(there) == steady(here)
 
 
+@pytest.mark.nightly  # more than a minute
 def test_a_campaign_says_the_same_on_a_cluster(cluster, spark, tmp_path, capfd):
     argv = ("campaign", "range", "--scenarios", "400", "--format", "json", "--no-progress")
     code = cli.main([*argv, "--out", str(tmp_path / "here")])  # in the session of the tests, local[2]

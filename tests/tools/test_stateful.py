@@ -70,6 +70,7 @@ def _breaks(run: PlayedRun) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHORTEST)
 def test_finds_what_is_planted_and_shrinks_it(name):
     found = _search(name, max_examples=1_000)
@@ -156,6 +157,7 @@ def test_as_specified_nothing_breaks_in_any_scenario(scenario):
 # -- the state machine -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_state_machine_passes():
     group = group_machine(SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=2, budget=2)))
     run_state_machine_as_test(group, settings=settings(QUIET, max_examples=5, stateful_step_count=20))

@@ -98,6 +98,7 @@ def test_graph(toy: str) -> None:
         assert not any(machine.actions[action].fault for action in graph.action.tolist())
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(machines())
 def test_random_machines(drawn: tuple[Machine, Rules]) -> None:

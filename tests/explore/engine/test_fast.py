@@ -69,6 +69,7 @@ def test_symmetry(toy: tuple[Machine, Rules], exact: bool) -> None:
         reduced.graph()
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(machines())
 def test_symmetry_of_random_machines(drawn: tuple[Machine, Rules]) -> None:

@@ -68,6 +68,7 @@ def test_schema_is_a_schema():
     assert SCHEMA["$defs"]["rebalance_protocol"]["enum"] == list(RebalanceProtocol)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(RebalanceProtocol), clusters, groups)
 def test_assign_request(protocol, cluster, group):
     request = read(messages.assign_request(7, protocol, cluster, group))

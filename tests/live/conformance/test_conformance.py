@@ -138,6 +138,7 @@ def test_subscriptions_topics_and_static_members(seed: int) -> None:
     assert conformance(setup, log_of(setup, seed, 100)).verdict == "explained"
 
 
+@pytest.mark.slow
 def test_hidden_faults_take_a_budget() -> None:
     setup = group(members=2, partitions=2, faults=("disconnect", "slow network", "session timeout"), budget=2)
     logs = [log_of(setup, seed, 40) for seed in (0, 3, 4)]  # in each of these runs a fault shows

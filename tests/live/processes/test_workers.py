@@ -64,6 +64,7 @@ def test_one_that_ends_its_process_is_named_and_the_rest_goes_on(end, why):
     assert found == [lost(n, "died", why) if n in (0, 4, 5, 9) else n for n in range(10)]
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_given_up_with_what_it_started(tmp_path):
     pids = tmp_path / "pids"
 
@@ -113,6 +114,7 @@ def test_a_process_that_somebody_else_kills_costs_nothing(tmp_path):
     assert results(work, 0, 6) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_results_are_known_before_all_are_there(monkeypatch):
     monkeypatch.setattr(workers, "TICK", 0.01)
 
@@ -197,6 +199,7 @@ def test_a_worker_that_dies_costs_its_own_work_only():
     assert sorted(spread(work, 6, 2)) == [(i, None if i == 2 else i) for i in range(6)]
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_handler_that_they_inherit():
     """As the command has one; a signal that comes before the worker is ready was lost, one time in many."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

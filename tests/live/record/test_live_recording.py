@@ -66,13 +66,16 @@ def test_librdkafka_scales_out_and_the_record_says_how(tmp_path: Path) -> None:
     assert made.unread == 0
     lines = [json.loads(line) for line in (made.out / "events.jsonl").read_text().splitlines()]
     assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)
-    # The second to join is assigned what the first has revoked.
-    revoked = next(line for line in lines if line["event"] == "revoked" and line["partitions"])
-    handed = set(revoked["partitions"])
-    later = [line for line in lines if line["event"] == "assigned" and line["at"] > revoked["at"]]
-    gained = next(line for line in later if handed & set(line["partitions"]))
-    assert gained["consumer"] != revoked["consumer"]
-    assert gained["generation"] > revoked["generation"]
+    # Who joins later is assigned what another has revoked. On a busy machine one may get its own back first.
+    handed = [
+        (revoked["generation"], gained["generation"])
+        for revoked in lines
+        for gained in lines
+        if (revoked["event"], gained["event"]) == ("revoked", "assigned") and gained["at"] > revoked["at"]
+        if gained["consumer"] != revoked["consumer"] and {*revoked["partitions"]} & {*gained["partitions"]}
+    ]
+    assert handed
+    assert all(after > before for before, after in handed)
     run = json.loads((made.out / "run.json").read_text())
     assert run["cluster"]["version"]
     assert "librdkafka" in run["clients"]["confluent-1"]

@@ -246,6 +246,7 @@ def test_obligations_are_written_for_other_solvers(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_every_obligation_of_the_protocol_has_a_file_of_its_own():
     names = [
         file_name(theorem, case, goal) for theorem in proof() for case in theorem.cases for goal in case.goals

@@ -59,6 +59,7 @@ def test_cvc5_agrees_on_all():
     assert differ == []
 
 
+@pytest.mark.slow
 def test_cvc5_is_not_told_the_answer():
     """The same text without the negated goal, its last assertion, is not refuted."""
     name, _, text = next(obligations(10, 1000))

@@ -141,6 +141,7 @@ def test_three_members_two_partitions_one_fault_of_any_kind():
     assert (report.states, report.transitions) == (744685, 2396382)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alone", "dynamic", "static alone"])
 def test_the_explorer_finds_as_many_states_and_steps(name):
     """The engines of ``explore`` share nothing with this search but the model."""
@@ -161,6 +162,7 @@ def test_an_id_that_something_late_names_is_not_given_again():
 # -- random runs -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dynamic", "static", "mixed-failover"])
 def test_random_runs(name):
     holds(check_walks(group(name, 3, 3, 6, naming="given"), seed=1, count=1000))
@@ -182,6 +184,7 @@ def test_a_million_random_steps(name):
         )
 
 
+@pytest.mark.slow
 def test_random_runs_are_the_same_again():
     reports = [check_walks(group("dynamic", 2, 2, 4, naming="given"), seed=7, count=300) for _ in range(2)]
     assert reports[0] == reports[1]
