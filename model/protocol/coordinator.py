@@ -298,8 +298,8 @@ def persist_replacement(join: Run, me: MemberContext) -> Run:
     """``join`` with static replacement written to the log (KAFKA-10284): the log's record gets the new id."""
 
     def run(*values: Any) -> Iterator[Outcome]:
-        log, group_log = values[3], values[4]
-        for outcome in join(*values[:4], *values[5:]):
+        log, group_log = values[4], values[5]
+        for outcome in join(*values[:5], *values[6:]):
             new: Value = log
             header: Value = group_log
             group, records = cast(tuple[Group, Records], outcome.values[1:])
@@ -337,10 +337,10 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         log = (me.name("log"),) if setup.keeps_log else ()
         for name, channel, act in (("join request", w, join_request), ("abandoned join", s, abandoned_join)):
             run: Run = partial(act, me)
-            reads: Footprint = (channel, "group", r, *log, *others)
+            reads: Footprint = (channel, "group", r, s, *log, *others)
             writes: Footprint = (channel, "group", r)
             if setup.keeps_log and me.static:
-                reads, writes = (channel, "group", r, *log, "log", *others), (*writes, *log, "log")
+                reads, writes = (channel, "group", r, s, *log, "log", *others), (*writes, *log, "log")
                 run = persist_replacement(run, me)
             listed.append(
                 Action(name=name, who=me.slot, reads=reads, writes=writes, run=run, guard=is_a(Join))

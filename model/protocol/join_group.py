@@ -18,6 +18,7 @@ from rebalance.model.protocol.state import (
     Join,
     JoinOk,
     JoinParked,
+    Late,
     MemberRecord,
     Metadata,
     Records,
@@ -224,11 +225,14 @@ def abandoned_join(
         yield Outcome((None, group, records), seen=(*seen, Noted("abandoned JoinGroup arrives")))
 
 
-def _split(me: MemberContext, rest: Sequence[Records]) -> tuple[tuple[Records, ...], tuple[int, ...]]:
-    """What a JoinGroup's handling reads beside its own slot: records of the others, ids in the log."""
+def _split(me: MemberContext, rest: Sequence[Any]) -> tuple[tuple[Records, ...], tuple[int, ...]]:
+    """What a JoinGroup's handling reads beside its own slot: records of the others; ids that may not be given
+    again, since the log has them or something late names them."""
+    late, *rest = rest
+    ids = (late.id,) if isinstance(late, Late | Refused) else ()
     if not me.setup.keeps_log:
-        return tuple(rest), ()
-    return tuple(rest[1:]), tuple(record.id for record in rest[0])
+        return tuple(rest), ids
+    return tuple(rest[1:]), (*ids, *(record.id for record in rest[0]))
 
 
 def append_fails(me: MemberContext, budget: int, wire: Wire, records: Records) -> Iterator[Outcome]:

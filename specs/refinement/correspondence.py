@@ -18,7 +18,6 @@ from rebalance.model.protocol.state import (
     NONE,
     Error,
     Group,
-    Join,
     JoinOk,
     JoinParked,
     Member,
@@ -80,18 +79,6 @@ def steps(move: Move) -> list[SpecStep]:
     if move.event.action not in COUNTERPARTS:
         raise NoCounterpartError("no action of the logic does this")
     return list(COUNTERPARTS[move.event.action](move))
-
-
-def given_again(before: Local, after: Local) -> bool:
-    """Whether a member id is given that something late still names.
-
-    Real ids are random and never the same; the model counts those that the coordinator knows.
-    """
-    late, request = before.stray, before.wire
-    if late is None or not isinstance(request, Join) or request.id != NO_ID:
-        return False
-    known = {record.id for record in before.records}
-    return any(record.id == late.id for record in after.records if record.id not in known)
 
 
 Counterpart = Callable[[Move], Iterable[SpecStep]]

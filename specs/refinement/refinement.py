@@ -40,7 +40,7 @@ from rebalance.specs.refinement.abstraction import (
     StructureSize,
     needed,
 )
-from rebalance.specs.refinement.correspondence import Move, SpecStep, given_again, steps
+from rebalance.specs.refinement.correspondence import Move, SpecStep, steps
 from rebalance.specs.refinement.listeners import ListenerCall, TakenStep, called_by, differs, seen_by
 from rebalance.specs.refinement.transitions import (
     NumberedMachine,
@@ -74,8 +74,7 @@ class Report:
 
     ``states`` (of an exploration) and ``transitions`` are the model's; ``distinct`` are the steps between two
     pictures that these come to, each checked once, and ``silent`` the transitions that stand for no action.
-    ``taken`` counts the actions of the logic, for every transition. ``impossible`` transitions were left out
-    (``correspondence.given_again``).
+    ``taken`` counts the actions of the logic, for every transition.
     """
 
     taken: Counter[str]
@@ -83,7 +82,6 @@ class Report:
     transitions: int = 0
     distinct: int = 0
     silent: int = 0
-    impossible: int = 0
     failure: RefinementFailure | None = None
 
 
@@ -144,23 +142,11 @@ class Refinement:
         """Check a step of the machine with fine steps, and the state after it.
 
         The generations have the same names in both states, as ``Machine.apply`` leaves them. ``seen`` is the
-        outcome's, if it is to be checked as well. A step that is not possible passes and counts as such; what
-        follows it is not to be checked.
+        outcome's, if it is to be checked as well.
         """
         one, other = self.numbered.normal(self.numbered.numbers(before), self.numbered.numbers(after))
         transition = Transition(one, event, other, seen)
-        if not self.possible(transition):
-            self.report.impossible += 1
-            return None
         return self.check(transition) or self.judge(other, event_text(event))
-
-    def possible(self, transition: Transition) -> bool:
-        """Whether it could happen to a real group."""
-        before, event, after, _ = transition
-        slot = event.who
-        return event.action != "join request" or not given_again(
-            self._local(slot, before), self._local(slot, after)
-        )
 
     def begin(self) -> RefinementFailure | None:
         """Check the initial states."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.refinement.refinement import Refinement, RefinementFailure, Report
-from rebalance.specs.refinement.transitions import NumberedMachine, Numbers, Transition
+from rebalance.specs.refinement.transitions import NumberedMachine, Numbers
 
 
 def failures(
@@ -19,16 +19,14 @@ def failures(
     and properties too. ``limit`` is about how many states there may be at most.
     """
     yield from filter(None, [refinement.begin()])
-    states = reachable(refinement.numbered, refinement.possible, limit)
+    states = reachable(refinement.numbered, limit)
     refinement.report.states = len(states)
     refinement.fit(range(len(refinement.numbered.values)))  # or the universe would grow again and again
     for state in states:
         if judged and (failure := refinement.judge(state, "a reachable state")):
             yield failure
         for transition in refinement.numbered.steps(state):
-            if not refinement.possible(transition):
-                refinement.report.impossible += 1
-            elif failure := refinement.check(transition):
+            if failure := refinement.check(transition):
                 yield failure
 
 
@@ -41,10 +39,8 @@ def check_exploration(
     return refinement.report
 
 
-def reachable(
-    numbered: NumberedMachine, possible: Callable[[Transition], bool], limit: int | None = None
-) -> list[Numbers]:
-    """Every state that ``possible`` steps lead to, one for all that equal it but for names.
+def reachable(numbered: NumberedMachine, limit: int | None = None) -> list[Numbers]:
+    """Every state that steps lead to, one for all that equal it but for names.
 
     Breadth-first; ends with the first state that leads beyond ``limit`` states.
     """
@@ -53,7 +49,7 @@ def reachable(
     for state in states:
         if limit is not None and len(states) > limit:
             break
-        for step in filter(possible, numbered.steps(state)):
+        for step in numbered.steps(state):
             after = numbered.canonical(step.after)
             if after not in seen:
                 seen.add(after)

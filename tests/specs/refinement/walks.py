@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 from random import Random
 
 from rebalance.model.protocol.describe import event_text
@@ -28,7 +27,7 @@ def check_walks(setup: Setup, seed: int, count: int) -> Report:
         random_run = RandomRun(
             played, swarm_config(played, random.choice(DENSITIES), random.randrange(SWARM_SEEDS))
         )
-        for transition in takewhile(refinement.possible, _run(refinement.numbered, random_run, random)):
+        for transition in _run(refinement.numbered, random_run, random):
             failure = failure or refinement.check(transition)
             failure = failure or refinement.judge(transition.after, event_text(transition.event))
     refinement.report.failure = failure
