@@ -25,6 +25,9 @@ SECONDS = 60.0
 """How long the commands of one line may take."""
 
 
+_STATE: JsonLine = {"do": "state"}
+
+
 class CellDied(Exception):
     """The JVM ended, hangs, or writes what is no answer; the cell cannot be used any more."""
 
@@ -121,7 +124,15 @@ class KafkaCell:
 
     def state(self) -> CellState:
         """The state of every part. Raises CellBroken, CellDied."""
-        return state_of(self._checked({"do": "state"}))
+        return state_of(self._checked(_STATE))
+
+    def step(self, do: str, **arguments: Any) -> tuple[tuple[CellEvent, ...], CellState]:
+        """What happened, and the state afterwards. Raises what `command` does."""
+        answers = self._ask({"do": "batch", "stop": True, "commands": [{"do": do, **arguments}, _STATE]})
+        found = [self._good(answer, do) for answer in answers.get("answers", ())]
+        if len(found) != 2:
+            raise self._dead("answers two commands with something else")
+        return events_of(found[0]), state_of(found[1])
 
     def batch(self, commands: Sequence[JsonLine], *, stop: bool = False) -> list[JsonLine]:
         """The answers to several commands, in one line and raw: ``events``, or ``refused``, or ``broken``.
@@ -139,11 +150,13 @@ class KafkaCell:
         self._program.close()
 
     def _checked(self, message: JsonLine) -> JsonLine:
-        answer = self._ask(message)
+        return self._good(self._ask(message), message)
+
+    def _good(self, answer: JsonLine, asked: object) -> JsonLine:
         if "refused" in answer:
             raise CellRefused(str(answer["refused"]))
         if "broken" in answer:
-            raise CellBroken(f"{message}: {answer['broken']}\n{self._program.stderr()}".strip())
+            raise CellBroken(f"{asked}: {answer['broken']}\n{self._program.stderr()}".strip())
         return answer
 
     def _ask(self, message: JsonLine) -> JsonLine:

@@ -9,6 +9,7 @@ from typing import Any
 from rebalance.live.code.answers import (
     CellCallback,
     CellEvent,
+    CellNoted,
     CellRequest,
     CellResponse,
     CellState,
@@ -58,8 +59,8 @@ class CodeMember:
 
     ``believed``: what its listener must believe; ``own_gen``: the generation in which it was assigned what it
     owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
-    ``sent``: all by number; ``answers``: what came back and was not handed over; ``late``: a request that the
-    trace keeps back.
+    ``sent``: all by number; ``waiting``: those that arrived and were not answered; ``answers``: what came
+    back and was not handed over; ``late``: a request that the trace keeps back.
     """
 
     slot: Slot
@@ -67,6 +68,7 @@ class CodeMember:
     believed: int = 0
     own_gen: int = NONE
     open: dict[str, CellRequest] = field(default_factory=dict)
+    waiting: dict[str, CellRequest] = field(default_factory=dict)
     answers: dict[str, CellResponse] = field(default_factory=dict)
     assigned: int = 0
     late: CellRequest | None = None
@@ -75,11 +77,16 @@ class CodeMember:
     def forget(self) -> None:
         """A new process: nothing of the old one counts."""
         self.believed, self.own_gen, self.late = 0, NONE, None
-        self.open, self.answers = {}, {}
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """Nothing that was under way will be answered."""
+        self.open, self.waiting, self.answers = {}, {}, {}
 
 
 class CodeGroup(RunNames):
-    """A cell and its members; ``seen`` is what they have shown since the last step, in the model's terms.
+    """A cell and its members; ``seen`` is what they have shown since the last step, in the model's terms,
+    ``refreshed`` who has received metadata.
 
     ``order``: the slots in the order in which their member ids sort. ``commits``: whether the consumers
     commit before they join.
@@ -91,6 +98,7 @@ class CodeGroup(RunNames):
         self.cell, self.setup, self.releases, self.commits = cell, setup, releases, commits
         self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
         self.seen: list[Any] = []
+        self.refreshed: list[int] = []
         self.state: CellState
         self._ranks = {slot: rank for rank, slot in enumerate(order)}
 
@@ -98,7 +106,8 @@ class CodeGroup(RunNames):
         """The cell has this group, and nobody has started. Raises CellRefused, CellBroken, CellDied."""
         slots, topics = self.setup.slots, self.counts(self.setup.exist)
         settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
-        self.cell.create(self.releases.coordinator, settings, topics, GROUP)
+        size = {} if self.setup.max_size is None else {"group.max.size": self.setup.max_size}
+        self.cell.create(self.releases.coordinator, settings, topics, GROUP | size)
         self.state = self.cell.state()
 
     def settings(self, slot: int, stage: int, client: str) -> CellMember:
@@ -137,8 +146,8 @@ class CodeGroup(RunNames):
 
     def do(self, name: str, **arguments: Any) -> tuple[CellEvent, ...]:
         """One command; what it shows is seen. Raises CellRefused, CellBroken, CellDied."""
-        events = self.cell.command(name, **arguments)
-        before, self.state = self.state, self.cell.state()
+        before = self.state
+        events, self.state = self.cell.step(name, **arguments)
         for event in events:
             self._takes(event, before)
         return events
@@ -151,10 +160,16 @@ class CodeGroup(RunNames):
                 member.sent[event.id] = event
                 if event.api == "JoinGroup":
                     self._claims(member, event)
-            case CellResponse() if not event.abandoned:
-                self.members[event.member].answers[event.api] = event
+            case CellResponse():
+                member = self.members[event.member]
+                if (waited := member.waiting.get(event.api)) and waited.id == event.id:
+                    del member.waiting[event.api]
+                if not event.abandoned:
+                    member.answers[event.api] = event
             case CellCallback():
                 self._calls(event, before.members[event.member])
+            case CellNoted(event="metadata"):
+                self.refreshed.append(event.member)
             case CellThrown():
                 listener = "rebalance callback" in (event.message or "")
                 self.seen.append(Threw(Slot(event.member), "listener" if listener else event.error))
@@ -189,6 +204,7 @@ class CodeGroup(RunNames):
         request = member.open.pop(api, None)
         if request is None:
             raise WentAnotherWay(f"{letter(member.slot)} has no {api} under way")
+        member.waiting[api] = request
         self.do("deliver", id=request.id)
 
     def respond(self, member: CodeMember, api: str) -> CellResponse:
@@ -210,6 +226,12 @@ class CodeGroup(RunNames):
         if response.api == "SyncGroup":
             member.assigned = self.bits(response.assignment or ())
         return response
+
+    def commit_arrives(self, member: CodeMember) -> None:
+        """Its commit before a join, if there is one, arrives and is answered."""
+        if "OffsetCommit" in member.open:
+            self.deliver(member, "OffsetCommit")
+            self.respond(member, "OffsetCommit")
 
     def broken_off(self, member: CodeMember, refused: Refused) -> None:
         """What the end of a connection did to a request shows when it knows a coordinator and has polled."""

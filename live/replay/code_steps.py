@@ -1,0 +1,317 @@
+"""Each step of the model as commands to a cell: poll, let this request arrive, let that timer fire."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+
+from rebalance.live.code.answers import CellRequest, CellResponse
+from rebalance.live.code.cell import CellRefused
+from rebalance.live.replay.client import WentAnotherWay
+from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember
+from rebalance.live.replay.replay_plan import ReplayStep
+from rebalance.live.replay.scene import CannotForce
+from rebalance.live.replay.verdict import LEADER, Replayed
+from rebalance.model.protocol.observations import Call, Callback, Completed, Decided
+from rebalance.model.protocol.setup import letter
+from rebalance.model.protocol.state import (
+    NO_ID,
+    NONE,
+    Error,
+    Generation,
+    Grant,
+    Id,
+    Join,
+    JoinOk,
+    Parts,
+    Refused,
+    Slot,
+    Sync,
+    SyncOk,
+    union,
+)
+
+
+class CodeSteps:
+    """Moves a group of Kafka's own code as the model's steps say; ``result`` learns what is not there."""
+
+    def __init__(self, group: CodeGroup, result: Replayed) -> None:
+        self.group, self.setup, self.result = group, group.setup, result
+        self._actions = self._table()
+
+    def take(self, step: ReplayStep) -> None:
+        """One step. Raises CannotForce where nothing here does it, WentAnotherWay where Kafka does otherwise,
+        and what a command raises."""
+        does = self._actions.get(step.event.action)
+        if does is None:
+            raise CannotForce("nothing here does it")
+        does(step)
+
+    def _table(self) -> Mapping[str, Callable[[ReplayStep], None]]:
+        """Action of the fine model -> what does it to a cell."""
+        by_itself = dict.fromkeys(("join refused", "sync refused"), lambda step: None)
+        expiry = dict.fromkeys(("session expires", "session timeout"), self._session)
+        rebalance = dict.fromkeys(("rebalance timeout", "slow member"), self._rebalance_timeout)
+        leave = dict.fromkeys(("close", "bounce", "unsubscribe"), self._leave)
+        polled = dict.fromkeys(("max poll", "poll interval"), self._max_poll)
+        topics = dict.fromkeys(("topic deleted", "topic grows", "topic shrinks"), self._topics)
+        # Who does not run gets no command; that is all there is to it.
+        idle = dict.fromkeys(("pause", "resume", "hang"), lambda step: None)
+        return {
+            **by_itself, **expiry, **rebalance, **leave, **polled, **topics, **idle,
+            "start": self._start, "crash": self._crash,
+            "join": self._join, "join request": self._deliver_join, "join phase ends": self._phase_ends,
+            "receive": self._receive, "assign": self._receive, "complete": self._complete,
+            "sync request": self._deliver_sync, "leader sync": self._deliver_sync,
+            "listener throws": self._throws, "heartbeat": self._heartbeat, "disconnect": self._disconnect,
+            "late request": self._late_request, "late request arrives": self._late_arrives,
+            "late answer": self._late_answer, "abandoned join": self._late_arrives,
+            "failover": self._failover, "append fails": self._append_fails,
+            "enforce": self._enforce, "subscribe": self._subscribe, "resubscribe": self._subscribe,
+            "refresh": self._refresh, "slow commit": self._slow_commit, "commit done": self._commit_done,
+        }  # fmt: skip
+
+    def _member(self, step: ReplayStep) -> CodeMember:
+        return self.group.members[step.event.who]
+
+    # -- processes ---------------------------------------------------------------------------------------
+
+    def _start(self, step: ReplayStep) -> None:
+        member, stage = self._member(step), step.member(after=True).stage
+        member.forget()
+        member.eager = self.setup.consumers[member.slot].stages[stage].eager
+        settings = self.group.settings(member.slot, stage, "").settings()
+        changed = {key: settings[key] for key in ("assignors", "topics")}
+        self.group.do("start", member=member.slot, **changed)
+
+    def _crash(self, step: ReplayStep) -> None:
+        # What was under way may arrive: the trace says.
+        self.group.do("crash", member=step.event.who, arrive=True)
+        self._member(step).believed = 0
+
+    def _max_poll(self, step: ReplayStep) -> None:
+        self.group.do("max_poll", member=step.event.who)
+        self._arrives_at_once(self._member(step), "LeaveGroup")
+
+    def _arrives_at_once(self, member: CodeMember, api: str) -> None:
+        """A request that the model has at the coordinator in the same step, and whose answer says nothing."""
+        if api in member.open:
+            self.group.deliver(member, api)
+            if response := member.answers.pop(api, None):
+                self.group.do("respond", id=response.id)
+                self.group.do("network", member=member.slot)
+
+    def _leave(self, step: ReplayStep) -> None:
+        member, stray = self._member(step), step.stray(after=True)
+        left = member.open.pop("JoinGroup", None)
+        member.waiting.clear()
+        if step.event.action == "unsubscribe":
+            self.group.do("unsubscribe", member=member.slot)
+            self._arrives_at_once(member, "LeaveGroup")
+        else:
+            for one in self.group.do("close", member=member.slot, arrive=True):
+                if isinstance(one, CellRequest) and one.api == "LeaveGroup":
+                    self.group.do("deliver", id=one.id)
+            member.forget()
+        if isinstance(stray, Join):
+            member.late = left
+
+    # -- its rebalances ----------------------------------------------------------------------------------
+
+    def _join(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        self.group.ready(member)
+        for _ in range(POLLS):
+            if "JoinGroup" in member.open:
+                return
+            self.group.commit_arrives(member)
+            self.group.do("poll", member=member.slot)
+        if "JoinGroup" not in member.open:
+            raise WentAnotherWay(f"{step.name} sends no JoinGroup")
+
+    def _deliver_join(self, step: ReplayStep) -> None:
+        self.group.deliver(self._member(step), "JoinGroup")
+
+    def _deliver_sync(self, step: ReplayStep) -> None:
+        following = [one.event.action for one in step.plan[step.position + 1 :]]
+        if step.event.action == "leader sync" and following[:1] == ["append fails"]:
+            self.group.do("hold", on=True)
+        self.group.deliver(self._member(step), "SyncGroup")
+
+    def _phase_ends(self, step: ReplayStep) -> None:
+        for _ in range(POLLS):  # a first phase goes on for as long as somebody new comes
+            if self.group.state.coordinator.state != "PREPARING_REBALANCE":
+                return
+            self.group.do("expire", timer="rebalance")
+
+    def _rebalance_timeout(self, step: ReplayStep) -> None:
+        if self.group.state.coordinator.state != "PREPARING_REBALANCE":  # whose end it is part of
+            self.group.do("expire", timer="sync")
+
+    def _session(self, step: ReplayStep) -> None:
+        known = self.group.state.coordinator
+        ids = [one.id for one in known.members if one.client[-1] == step.name]
+        ids += [one for one in known.pending_joins if one[1:2] == step.name]
+        if not ids:
+            raise WentAnotherWay(f"the coordinator does not know {step.name}")
+        self.group.do("expire", timer="session", member_id=ids[0])
+
+    def _receive(self, step: ReplayStep) -> None:
+        member, wire = self._member(step), step.wire()
+        match wire:
+            case JoinOk():
+                response = self.group.respond(member, "JoinGroup")
+                if response.error != "NONE":
+                    raise WentAnotherWay(f"its JoinGroup is answered with {response.error}")
+                if wire.leader != (response.leader == response.member_id):
+                    raise WentAnotherWay(
+                        f"{LEADER}: {response.leader} leads generation {response.generation}"
+                    )
+                if wire.leader and (sync := member.open.get("SyncGroup")):
+                    self._decided(step, member, sync)
+            case SyncOk():
+                response = self.group.respond(member, "SyncGroup")
+                if response.error != "NONE":
+                    raise WentAnotherWay(f"its SyncGroup is answered with {response.error}")
+            case Refused() as refused:
+                api = "JoinGroup" if refused.api == "join" else "SyncGroup"
+                if refused.error is Error.DISCONNECT:
+                    self.group.broken_off(member, refused)
+                    return
+                response = self.group.respond(member, api)
+                if response.error != refused.error.value:
+                    raise WentAnotherWay(f"its {api} is answered with {response.error}, not {refused.error}")
+
+    def _decided(self, step: ReplayStep, member: CodeMember, sync: CellRequest) -> None:
+        """What the leader decided, on the claims that the coordinator has."""
+        decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
+        if decided is None and isinstance(step.wire(after=True), Sync):
+            return  # the group has moved on, and nobody reads what it decides
+        claims, grants = [], []
+        for one in self.group.state.coordinator.members:
+            slot = Slot(ord(one.client[-1]) - ord("A"))
+            id_ = Id(slot, NO_ID)
+            first = one.claims[0] if one.claims else None
+            owned = self.group.bits(first.owned) if first else 0
+            own_gen = Generation(self.group.members[slot].own_gen if owned else NONE)
+            topics = union([1 << self.group.topics.index(name) for name in (first.topics if first else ())])
+            claims.append((id_, Parts(owned), own_gen, self.setup.parts(topics)))
+            grants.append(Grant(id_, Parts(self.group.bits(sync.assignments.get(one.id) or ()))))
+        if decided is None or _counts(decided.grants) != _counts(grants):
+            spelled = "; ".join(f"{letter(one.id.slot)}: {self.group.spell(one.parts)}" for one in grants)
+            self.result.unforced.append(f"{step.title}: {LEADER} {spelled}")
+        self.group.seen.append(Decided(member.eager, tuple(claims), tuple(grants)))
+
+    def _complete(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        before = self.group.state.members[member.slot]
+        self.group.do("poll", member=member.slot)
+        if before is None or before.generation == NONE:
+            what = "takes no assignment of a membership that is over"
+            self.result.differs.append(f"{step.title}: {what}")
+            return
+        after = self.group.state.members[member.slot]
+        if after is None or (after.state != "STABLE" and "JoinGroup" not in member.open):
+            raise WentAnotherWay(f"{step.name} does not take its assignment")
+        calls = [one for one in self.group.seen if isinstance(one, Callback)]
+        owned = self.group.bits(after.owned)
+        revoked = any(one.call is Call.REVOKED for one in calls)
+        self.group.seen.append(
+            Completed(
+                who=member.slot,
+                assigned=Parts(owned),
+                owned=Parts(owned),
+                eager=member.eager,
+                revoked=revoked,
+                rejoin=after.rejoin or after.joining or not revoked,
+                believed=Parts(member.believed),
+            )
+        )
+
+    def _throws(self, step: ReplayStep) -> None:
+        """The first callback throws."""
+        member = self._member(step)
+        revokes = not member.eager and self.group.owned(member.slot) & ~member.assigned
+        self.group.do("throw", member=member.slot, call="revoked" if revokes else "assigned")
+        self.group.do("poll", member=member.slot)
+
+    # -- errors and loss ---------------------------------------------------------------------------------
+
+    def _heartbeat(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        with contextlib.suppress(CellRefused):
+            self.group.do("heartbeat", member=member.slot)
+        if "Heartbeat" not in member.open:
+            raise CannotForce("the client sends no heartbeat now")
+        self.group.deliver(member, "Heartbeat")
+        self.group.respond(member, "Heartbeat")
+
+    def _late_request(self, step: ReplayStep) -> None:
+        member, commit = self._member(step), step.event.choice == "commit"
+        api = "OffsetCommit" if commit else "Heartbeat"
+        if commit:
+            self.group.do("commit", member=member.slot, sync=False)
+        else:
+            self.group.do("heartbeat", member=member.slot)
+        member.late = member.open.pop(api, None)
+        if member.late is None:
+            raise CannotForce(f"the client sends no {api} now")
+
+    def _late_arrives(self, step: ReplayStep) -> None:
+        late = self._member(step).late
+        if late is None:
+            raise CannotForce("its request was not sent")
+        self.group.do("deliver", id=late.id)
+
+    def _late_answer(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        late, member.late = member.late, None
+        if late is None or late.api not in member.answers:
+            raise CannotForce("its request was not sent, or not answered")
+        self.group.respond(member, late.api)
+
+    def _slow_commit(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        self.group.do("poll", member=member.slot, help=False)
+        if "OffsetCommit" not in member.open:
+            raise CannotForce("the client commits nothing before it joins")
+
+    def _commit_done(self, step: ReplayStep) -> None:
+        self.group.commit_arrives(self._member(step))
+
+    def _disconnect(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        member.cut_off()
+        self.group.do("disconnect", member=member.slot, arrive=False)
+        self.group.do("network", member=member.slot)
+
+    # -- the coordinator and its log, topics --------------------------------------------------------------
+
+    def _failover(self, step: ReplayStep) -> None:
+        for event in self.group.do("failover"):
+            if isinstance(event, CellResponse) and event.error == "NOT_COORDINATOR":
+                self.group.members[event.member].open.pop(event.api, None)
+
+    def _append_fails(self, step: ReplayStep) -> None:
+        self.group.do("append", error="NOT_LEADER_OR_FOLLOWER")
+        self.group.do("hold", on=False)
+
+    def _enforce(self, step: ReplayStep) -> None:
+        self.group.do("enforce", member=step.event.who)
+
+    def _subscribe(self, step: ReplayStep) -> None:
+        topics = self.group.names(step.member(after=True).topics)
+        self.group.do("subscribe", member=step.event.who, topics=topics)
+
+    def _refresh(self, step: ReplayStep) -> None:
+        self.group.do("refresh", member=step.event.who)
+
+    def _topics(self, step: ReplayStep) -> None:
+        exist = step.after[step.built.position["cluster"]]
+        assert isinstance(exist, tuple)
+        self.group.do("topics", topics=self.group.counts(int(exist[0])))
+
+
+def _counts(grants: Iterable[Grant]) -> dict[Slot, int]:
+    """How many partitions each member is given: which they are may differ by their names."""
+    return {one.id.slot: one.parts.bit_count() for one in grants}
