@@ -208,7 +208,13 @@ def client(name: str) -> ReleaseProfile:
 
 
 def broker(name: str) -> ReleaseProfile:
-    """The broker profile ``name``. Raises ValueError that lists those there are."""
+    """The broker profile ``name``; ``broker-X.Y.Z`` is computed for any release from 2.4 on.
+
+    Raises ValueError that lists those there are.
+    """
+    release = re.fullmatch(r"broker-(\d+\.\d+\.\d+)", name)
+    if name not in BROKERS and release and version(release[1]) >= (2, 4, 0):
+        return _broker(name, version(release[1]), "computed from the catalogue")
     return _look_up(name, "broker", BROKERS)
 
 

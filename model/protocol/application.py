@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance.model.machine import Outcome
-from rebalance.model.protocol.callbacks import joined, leave_prepare, remembers, reset, works
+from rebalance.model.protocol.callbacks import expelled, joined, leave_prepare, remembers, works
 from rebalance.model.protocol.expiry import removed
 from rebalance.model.protocol.observations import Left, Noted, Seen
 from rebalance.model.protocol.setup import MemberContext
@@ -141,9 +141,7 @@ def poll_too_late(
     ):
         return
     forgets = not me.static or "static_forgets_id" in me.config(member.stage).decisions
-    after = reset(member, keep_id=not forgets)
-    if "prepare_once_per_rebalance" in me.config(member.stage).decisions:
-        after = after._replace(prepare=member.prepare)
+    after = expelled(member, me.config(member.stage), keep_id=not forgets)
     if not me.static:
         group, records = removed(me, group, records, member.id)
     yield Outcome((budget - 1, after, group, records), seen=(Noted("max.poll.interval exceeded"),))

@@ -39,6 +39,13 @@ def reset(member: Member, *, keep_id: bool = False) -> Member:
     )
 
 
+def expelled(member: Member, config: ConsumerConfig, *, keep_id: bool = False) -> Member:
+    """`reset` in the middle of a rebalance: older clients do not prepare the next one (KAFKA-12983)."""
+    after = reset(member, keep_id=keep_id)
+    once = {"prepare_once_per_rebalance", "prepare_not_repeated_after_reset"}
+    return after if once.isdisjoint(config.decisions) else after._replace(prepare=member.prepare)
+
+
 def joined(member: Member, wire: JoinOk) -> Member:
     """JoinGroup was answered: the generation is the new one before anything was assigned in it."""
     return member._replace(

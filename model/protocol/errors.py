@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance.model.machine import Outcome
-from rebalance.model.protocol.callbacks import leave_prepare, reset, works
+from rebalance.model.protocol.callbacks import expelled, leave_prepare, reset, works
 from rebalance.model.protocol.observations import Answered, Noted, Seen, Threw
 from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import (
@@ -86,13 +86,14 @@ def refused(me: MemberContext, member: Member, answer: Refused) -> tuple[Member,
         )
 
     if error is Error.MEMBER_ID_REQUIRED:
-        if not same:
+        if not acts:
             return member, ()
         return member._replace(id=answer.given, generation=NONE), ()
     if error in RETRIABLE:
         if api == "sync" and error is Error.COORDINATOR_LOAD_IN_PROGRESS:
             return fail(me, member, error)
-        return answered(reset(member) if "reset_on_retriable" in decisions else member)
+        resets = "reset_on_retriable" in decisions
+        return answered(expelled(member, me.config(member.stage)) if resets else member)
     if error is Error.REBALANCE_IN_PROGRESS:
         if api == "sync" and same and "reset_on_sync_rip" in decisions:
             return answered(reset(member, keep_id=True))
@@ -115,11 +116,7 @@ def refused(me: MemberContext, member: Member, answer: Refused) -> tuple[Member,
     if illegal and "no_rejoin_after_illegal_generation" in decisions:
         return answered(reset(member, keep_id=True)._replace(rejoin=False, joined_topics=member.topics))
     keep = illegal and "clear_member_id_on_illegal_generation" not in decisions
-    after = reset(member, keep_id=keep)
-    once = "prepare_once_per_rebalance" in decisions
-    if once or (api in ("join", "sync") and "prepare_not_repeated_after_reset" in decisions):
-        after = after._replace(prepare=member.prepare)
-    return answered(after)
+    return answered(expelled(member, me.config(member.stage), keep_id=keep))
 
 
 def _late_commit_resets(member: Member, decisions: frozenset[str]) -> bool:

@@ -26,7 +26,7 @@ from rebalance.model.protocol.application import (
     subscribe,
     unsubscribe,
 )
-from rebalance.model.protocol.callbacks import join_complete, join_prepare, joined, reset, works
+from rebalance.model.protocol.callbacks import expelled, join_complete, join_prepare, joined, works
 from rebalance.model.protocol.errors import (
     beats,
     fail,
@@ -165,7 +165,7 @@ def complete(me: MemberContext, member: Member) -> Iterator[Outcome]:
             yield Outcome((member._replace(received=None, stuck=True),))
             return
         if "no_snapshot_before_callback" not in config.decisions:
-            after = reset(member)._replace(received=None)
+            after = expelled(member, config)._replace(received=None)
             yield Outcome((after,), seen=(Noted("reset between SyncGroup and callback"),))
             return
     member, seen = join_complete(me, member, member.received)

@@ -178,7 +178,7 @@ FACTS = {
         "2.3.1 2.7.2 2.8.1 3.0.0",
     ),
     # KAFKA-13214: up to the same releases, from the beginning.
-    "reset_on_retriable": ("2.3.1 2.7.1 2.8.0", "2.7.2 2.8.1 3.0.0"),
+    "reset_on_retriable": ("2.6.1 2.7.1 2.8.0", "2.6.0 2.7.2 2.8.1 3.0.0"),
     # KAFKA-12984: constrained algorithm only.
     "trust_all_claims": ("2.5.1 2.6.0 2.7.2 2.8.0", "2.5.0 2.8.1 3.0.0"),
     # KAFKA-14639: 2.8.1 to 3.4.0; fixed in 3.4.1, 3.5.0.
@@ -191,7 +191,7 @@ FACTS = {
     "reset_on_sync_rip": ("3.3.0 3.3.1", "3.2.3 3.3.2 3.4.0"),
     "keep_owned_on_sync_rip": ("2.8.1 3.2.3 3.3.2 3.4.0 4.0.0", "3.3.0 3.3.1"),
     # KAFKA-9620 is in 2.6.0, KAFKA-9741 already in 2.5.0.
-    "abort_on_callback_exception": ("2.4.1 2.5.0", "2.6.0"),
+    "abort_on_callback_exception": ("2.3.1", "2.4.1 2.5.0 2.6.0"),
     "metadata_after_revoke": ("2.4.1", "2.5.0 2.6.0"),
     # KAFKA-14024, KAFKA-14196: short-lived.
     "prepare_commit_never_done": ("3.2.0", "3.1.2 3.2.1 3.3.0"),

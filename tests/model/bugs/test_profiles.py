@@ -90,7 +90,6 @@ def test_each_side_decides_for_itself(profile) -> None:
 STEPS = {
     "java-2.6": (
         {
-            "abort_on_callback_exception",
             "metadata_after_revoke",
             "no_sent_generation_check",
             "rejoin_flag_not_latched",
@@ -98,7 +97,11 @@ STEPS = {
         set(),
         ("trust_all_claims",),
     ),
-    "java-2.8.0": ({"join_rip_fatal", "no_heartbeat_in_completing"}, set(), ("trust_all_claims",)),
+    "java-2.8.0": (
+        {"join_rip_fatal", "no_heartbeat_in_completing"},
+        {"reset_on_retriable"},
+        ("trust_all_claims",),
+    ),
     "java-2.8.1": (
         {"prepare_not_repeated_after_reset", "reset_on_retriable", "unsorted_metadata"},
         set(),
