@@ -59,6 +59,7 @@ ORDER = {
     "live": (
         *("live", "live.processes", "live.code", "live.clusters", "live.conformance.clients"),
         *("live.consumers.clients", "live.consumers", "live.proxy", "live.record", "live.replay"),
+        "live.lockstep",
         "live.conformance",
     ),
     "pipeline": (

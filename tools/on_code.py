@@ -57,7 +57,7 @@ def play(
         print_err(f"{first} of {len(consumers)} releases; {several[0]} to {several[-1]}")
         with KafkaCell([coordinator], several) as cell:
             for release in several:
-                on = CodeReleases(coordinator=coordinator, consumer=release)
+                on = CodeReleases(coordinator=coordinator, consumers=(release,))
                 for switch, run in runs.items():
                     yield switch, release, replay_on_code(run, on, cell)
 

@@ -152,11 +152,11 @@ class KafkaCell:
     def _checked(self, message: JsonLine) -> JsonLine:
         return self._good(self._ask(message), message)
 
-    def _good(self, answer: JsonLine, asked: object) -> JsonLine:
+    def _good(self, answer: JsonLine, command: object) -> JsonLine:
         if "refused" in answer:
             raise CellRefused(str(answer["refused"]))
         if "broken" in answer:
-            raise CellBroken(f"{asked}: {answer['broken']}\n{self._program.stderr()}".strip())
+            raise CellBroken(f"{command}: {answer['broken']}\n{self._program.stderr()}".strip())
         return answer
 
     def _ask(self, message: JsonLine) -> JsonLine:

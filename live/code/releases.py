@@ -67,12 +67,26 @@ def command(coordinators: Sequence[str], consumers: Sequence[str], *more: str) -
 
     ``more``: jars or directories that the consumers find, of assignors. Raises ToolError.
     """
+    for oldest, what, wanted in (
+        (OLDEST_COORDINATOR, "coordinator", coordinators),
+        (OLDEST_CONSUMER, "consumer", consumers),
+    ):
+        for one in wanted:
+            if _number(one) < version(oldest):
+                raise ToolError(f"a cell has no {what} {one}: {oldest} is the oldest")
     hull = jvm.compiled(__package__, _HULL, (), shared=["Json.java"])
     parts = [f"coordinator:{one}={_coordinator(hull, one)}" for one in dict.fromkeys(coordinators)]
     parts += [
         f"consumer:{one}={os.pathsep.join((_consumer(hull, one), *more))}" for one in dict.fromkeys(consumers)
     ]
     return [jvm.program(), *jvm.OPTIONS, *_OPTIONS, "-cp", hull, CELL, *parts]
+
+
+def _number(release: str) -> tuple[int, ...]:
+    try:
+        return version(release)
+    except ValueError as error:
+        raise ToolError(str(error)) from error
 
 
 @cache

@@ -28,12 +28,7 @@ def peer(name: str) -> ClientProfile | CodeReleases:
     ``coordinator:4.4.0,consumer:2.8.1``. Raises ValueError.
     """
     if name.startswith(("code:", "coordinator:", "consumer:")):
-        parts = dict(part.partition(":")[::2] for part in name.split(","))
-        both = parts.pop("code", "")
-        found = CodeReleases(coordinator=parts.pop("coordinator", both), consumer=parts.pop("consumer", both))
-        if parts or not found.coordinator or not found.consumer:
-            raise ValueError(f"{name!r}: write code:RELEASE or coordinator:RELEASE,consumer:RELEASE")
-        return found
+        return code_releases(name)
     client, _, version = name.partition(":")
     if client not in BY_RECORDER:
         raise ValueError(f"no client is called {client!r}; there are {', '.join(BY_RECORDER)}, code:RELEASE")
@@ -42,6 +37,22 @@ def peer(name: str) -> ClientProfile | CodeReleases:
     if client == "java" and not version:
         raise ValueError("which release of kafka-clients? --on java:4.1.0, for instance")
     return ClientProfile(client, version)
+
+
+def code_releases(name: str) -> CodeReleases:
+    """``code:4.4.0``, or its parts: ``coordinator:4.4.0,consumer:2.8.1,consumer:4.4.0`` has members of two
+    releases in turn. Raises ValueError.
+    """
+    parts = [part.partition(":")[::2] for part in name.split(",")]
+    known = {
+        kind: tuple(release for one, release in parts if one == kind and release)
+        for kind in ("code", "coordinator", "consumer")
+    }
+    coordinators = known["coordinator"] or known["code"]
+    consumers = known["consumer"] or known["code"]
+    if len(parts) != sum(map(len, known.values())) or len(coordinators) != 1 or not consumers:
+        raise ValueError(f"{name!r}: write code:RELEASE or coordinator:RELEASE,consumer:RELEASE")
+    return CodeReleases(coordinator=coordinators[0], consumers=consumers)
 
 
 @contextlib.contextmanager
@@ -58,7 +69,7 @@ def player(
     Raises ToolError when that cannot be had.
     """
     if isinstance(on, CodeReleases):
-        with KafkaCell([on.coordinator], [on.consumer]) as cell:
+        with KafkaCell([on.coordinator], on.consumers) as cell:
             yield lambda run: replay_on_code(run, on, cell, attempts=attempts)
         return
     yield lambda run: replay(

@@ -42,15 +42,24 @@ GROUP = {"group.initial.rebalance.delay.ms": 3000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeReleases:
-    """The releases of Kafka that are run, such as 4.4.0."""
+    """The releases of Kafka that are run, such as 4.4.0: those of ``consumers`` by the members in turn."""
 
     coordinator: str
-    consumer: str
+    consumers: tuple[str, ...]
+
+    def of(self, slot: int) -> str:
+        """The release of a member."""
+        return self.consumers[slot % len(self.consumers)]
 
     def __str__(self) -> str:
-        if self.coordinator == self.consumer:
-            return f"code:{self.consumer}"
-        return f"coordinator:{self.coordinator},consumer:{self.consumer}"
+        if self.consumers == (self.coordinator,):
+            return f"code:{self.coordinator}"
+        return ",".join([f"coordinator:{self.coordinator}", *(f"consumer:{one}" for one in self.consumers)])
+
+    @property
+    def sentence(self) -> str:
+        """Both as text."""
+        return f"coordinator {self.coordinator}, consumers {', '.join(self.consumers)}"
 
 
 @dataclass(kw_only=True)
@@ -114,7 +123,7 @@ class CodeGroup(RunNames):
         """Those of a consumer in a stage of an upgrade."""
         consumer = self.setup.consumers[slot]
         return CellMember(
-            release=self.releases.consumer,
+            release=self.releases.of(slot),
             assignors=consumer.stages[stage].assignors,
             topics=tuple(self.names(consumer.subscriptions[0])),
             instance=None if consumer.instance is None else f"i{consumer.instance}",

@@ -34,7 +34,7 @@ class CodeReplayer:
         self.result = Replayed(
             clause=run.clause,
             client=str(releases),
-            version=f"coordinator {releases.coordinator}, consumers {releases.consumer}",
+            version=releases.sentence,
             naming=tuple(letter(slot) for slot in order),
             steps=len(run.events),
             observable_clauses=SHOWN_BY_CODE,

@@ -1,4 +1,4 @@
-"""``rebalance conform``: is a recorded group one that the model allows?"""
+"""``rebalance conform``: is a recorded group one that the model allows, and is Kafka's own code?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.cli.commands.lockstep import add_lockstep, run_lockstep
 from rebalance.gate.cli.console.progress import progress
 from rebalance.gate.cli.console.terminal import (
     UsageError,
@@ -38,12 +39,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "conform",
-        help="ask the model whether it can do what a recorded group did",
+        help="ask the model whether it can do what a recorded group, or Kafka's own code, does",
         description="Read EVENTS, an event log as `rebalance record` writes it (a file of JSON lines, or its "
         "directory), and search for a run of the model that shows exactly these events. A mismatch is a "
-        "defect of the model or a discovery about the client.",
+        "defect of the model or a discovery about the client. Or, with --code, walk at random through model "
+        "and Kafka's own code at once and compare them after each step.",
     )
-    parser.add_argument("events", type=Path, metavar="EVENTS.jsonl|DIR")
+    parser.add_argument("events", type=Path, metavar="EVENTS.jsonl|DIR", nargs="?")
     add_options(parser, "--group")
     model = parser.add_argument_group(
         "what the model is",
@@ -64,6 +66,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     search.add_argument("--window", type=duration, default=1.0, metavar="TIME", help="events of two "
                         "consumers this far apart may have happened in either order (1)")  # fmt: skip
     add_options(search, "--granularity", "--states", "--time-limit", states=400_000)
+    add_lockstep(parser)
     shown = parser.add_argument_group("what is shown", "--out: the answer as JSON, with the run of the model")
     add_format(parser)
     shown.add_argument("--show", action="store_true", help="the run of the model that explains the log")
@@ -77,6 +80,10 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.live.conformance.log import LogError, read
     from rebalance.live.conformance.question import build_question
 
+    if (options.events is None) == (options.code is None):
+        raise UsageError("name a log, or with --code the releases of Kafka to walk with")
+    if options.code is not None:
+        return run_lockstep(options)
     if len(options.group) > 1:
         raise UsageError("--group: one group is asked about")
     try:

@@ -72,7 +72,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--swarm", action="store_true", help="random walks of --depth steps instead, the same way"
     )
     add_options(search, "--seed", seed=0)
-    search.add_argument("--walks", type=whole, default=1_000, metavar="N", help="of --swarm (1000)")
+    add_options(search, "--walks", walks=1_000)
 
     shown = parser.add_argument_group(
         "what is shown",

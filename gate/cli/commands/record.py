@@ -44,8 +44,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--nodes", type=whole, metavar="N", help="of --cluster kafka (1; failover: 3)")
     parser.add_argument("--clients", default="confluent:3", metavar="NAME:COUNT[,...]",
                         help="confluent, kafka-python, aiokafka, java:VERSION (confluent:3)")  # fmt: skip
-    parser.add_argument("--scenario", default="scale-out", metavar="NAME", help="what happens: "
-                        "`rebalance list scenarios --of recording` (scale-out)")  # fmt: skip
+    add_options(parser, "--scenario", scenario="scale-out")
     add_options(parser, "--seed", seed=0)
     parser.add_argument("--steps", type=whole, default=STEPS, metavar="N",
                         help=f"of the random scenario ({STEPS})")  # fmt: skip

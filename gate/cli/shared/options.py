@@ -51,12 +51,16 @@ SHARED: dict[str, Option] = {
     "--depth": _value(natural, "N", "no deeper than N steps, or walks of N steps"),
     "--memory": _value(amount, "SIZE", "stop before this is exceeded: 500M, 4G"),
     "--seed": _value(natural, "N", "of what is drawn: an equal seed, an equal run"),
+    "--walks": _value(whole, "N", "how many random walks (%(default)d)"),
     "--jobs": _value(whole, "N", "how many processes (as many as processors); the result is the same"),
     "--resume": _flag("go on where the same command stopped before its end"),
     "--granularity": _one_of(
         ("atomic", "fine"), "fine: every request and response is a step (many more states)", "atomic"
     ),
     # the group
+    "--scenario": _value(
+        str, "NAME", "what happens: `rebalance list scenarios [--of recording]` (%(default)s)"
+    ),
     "--members": _value(whole, "N", "how many consumers"),
     "--partitions": _value(whole, "N", "how many partitions in all"),
     "--release": _several(

@@ -361,9 +361,9 @@ def test_clients_that_there_are_not_are_refused(name, message):
     ("name", "found"),
     [
         ("java:3.9.0", ClientProfile("java", "3.9.0")),
-        ("code:4.4.0", CodeReleases(coordinator="4.4.0", consumer="4.4.0")),
-        ("coordinator:4.4.0,consumer:2.8.1", CodeReleases(coordinator="4.4.0", consumer="2.8.1")),
-        ("consumer:2.8.1,code:4.4.0", CodeReleases(coordinator="4.4.0", consumer="2.8.1")),
+        ("code:4.4.0", CodeReleases(coordinator="4.4.0", consumers=("4.4.0",))),
+        ("coordinator:4.4.0,consumer:2.8.1", CodeReleases(coordinator="4.4.0", consumers=("2.8.1",))),
+        ("consumer:2.8.1,code:4.4.0", CodeReleases(coordinator="4.4.0", consumers=("2.8.1",))),
     ],
 )
 def test_what_a_run_is_played_on_has_a_name(name, found):

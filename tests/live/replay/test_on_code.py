@@ -56,7 +56,7 @@ def cell() -> Iterator[KafkaCell]:
 
 
 def played(cell: KafkaCell, switch: str, consumer: str) -> Replayed:
-    return replay_on_code(run(switch), CodeReleases(coordinator=RELEASE, consumer=consumer), cell)
+    return replay_on_code(run(switch), CodeReleases(coordinator=RELEASE, consumers=(consumer,)), cell)
 
 
 @pytest.mark.slow

@@ -1,0 +1,147 @@
+"""``rebalance conform --code``: model and Kafka's own code, step by step at once."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.cli.console.progress import counted, progress
+from rebalance.gate.cli.console.terminal import UsageError, json_text, print_out, usage_errors, write
+from rebalance.gate.cli.console.text import clean, count, percent
+from rebalance.gate.cli.shared.options import add_options
+from rebalance.gate.cli.shared.releases import faults
+from rebalance.gate.cli.shared.values import natural
+from rebalance.gate.report.frame import labelled
+from rebalance.properties.verdict import Exit, Verdict
+
+if TYPE_CHECKING:
+    from rebalance.live.lockstep.walks import LockstepResult
+
+
+def add_lockstep(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``--code``."""
+    group = parser.add_argument_group(
+        "in step with Kafka's own code",
+        "Walk N begins anew, with a random step that the model allows after the other; the same step is done "
+        "to the shipped ConsumerCoordinator and group coordinator, and both have to look alike after it.",
+    )
+    group.add_argument("--code", metavar="RELEASES", help="4.4.0, or coordinator:RELEASE,consumer:RELEASE and"
+                       " more consumers, which the members have in turn")  # fmt: skip
+    add_options(
+        group, "--scenario", "--members", "--partitions", "--faults", "--walks", scenario="dynamic", walks=200
+    )
+    group.add_argument("--first-walk", type=natural, default=0, metavar="N", help="the number of the first, "
+                       "to go on where another command ended (0)")  # fmt: skip
+    add_options(group, "--depth", "--seed", "--jobs", depth=100, seed=0)
+
+
+def run_lockstep(options: argparse.Namespace) -> int:
+    """Walk, and say what came of it. Raises UsageError."""
+    from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
+    from rebalance.live.lockstep.walks import LockstepPlan, lockstep, lockstep_setup
+    from rebalance.live.processes.tools import ToolError
+    from rebalance.live.processes.workers import CannotStart
+    from rebalance.live.replay.attempts import code_releases
+
+    if options.scenario not in SCENARIOS:
+        raise UsageError(f"--scenario: no {options.scenario!r}; there are {', '.join(SCENARIOS)}")
+    with usage_errors(ValueError, option="--code"):
+        releases = code_releases(options.code if ":" in options.code else f"code:{options.code}")
+    size = ScenarioSize(members=options.members, partitions=options.partitions, faults=faults(options.faults))
+    with usage_errors(ScenarioError, ValueError):
+        setup = lockstep_setup(SCENARIOS[options.scenario], size, releases)
+    plan = LockstepPlan(
+        setup=setup, releases=releases, walks=options.walks, steps=options.depth, seed=options.seed,
+        first=options.first_walk, jobs=options.jobs,
+    )  # fmt: skip
+    began = time.monotonic()
+    try:
+        with progress(options) as show:
+            found = lockstep(
+                plan,
+                lambda seen: show(lambda: counted("walks", seen.walks, plan.walks, time.monotonic() - began)),
+            )
+    except (CannotStart, ToolError) as error:
+        raise UsageError(f"--code {options.code}: {clean(str(error))}") from error
+    document = json_text(data(found))
+    if options.out is not None:
+        write(Path(options.out), document + "\n", "--out")
+    print_out(document if options.format == "json" else "\n".join(text(found, options.scenario)))
+    return Exit.of(verdict(found), interrupted=found.interrupted)
+
+
+def verdict(found: LockstepResult) -> Verdict:
+    """What the walks say."""
+    if found.disagreement is not None:
+        return Verdict.VIOLATION
+    return Verdict.INCONCLUSIVE if found.interrupted else Verdict.CONFORMANT
+
+
+def data(found: LockstepResult) -> dict[str, Any]:
+    """The result as JSON values."""
+    from rebalance.live.lockstep.deviations import NAMED
+    from rebalance.model.protocol.describe import event_text
+
+    seen, plan = found.agreement, found.plan
+    mismatch = None
+    if found.disagreement is not None:
+        events = list(map(event_text, found.disagreement.events))
+        mismatch = {"events": events, "differences": list(found.disagreement.sentences)}
+    return {
+        "verdict": verdict(found).value,
+        "releases": str(plan.releases),
+        "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
+        "steps": seen.steps,
+        "taken": dict(sorted(seen.taken.items())),
+        "never_taken": found.never_taken,
+        "deviations": {
+            name: {"times": times, "sentence": NAMED[name].sentence, "releases": NAMED[name].releases}
+            for name, times in sorted(seen.deviations.items())
+        },
+        "threw": dict(sorted(seen.threw.items())),
+        "decisions": {"all": seen.decisions, "predicted": seen.predicted},
+        "not_forced": [
+            {"action": action, "why": why, "times": times}
+            for (action, why), times in sorted(seen.unforced.items())
+        ],
+        "disagreement": mismatch,
+    }
+
+
+def text(found: LockstepResult, scenario: str) -> list[str]:
+    """The result for people."""
+    seen, plan = found.agreement, found.plan
+    titles = {Verdict.CONFORMANT: "IN STEP", Verdict.VIOLATION: "OUT OF STEP"}
+    word = titles.get(verdict(found), "INTERRUPTED")
+    lines = [f"{word}  {scenario} with {plan.releases.sentence}", *_rows(found)]
+    if found.disagreement is not None:
+        from rebalance.live.lockstep.walks import lines_of
+
+        shortest = map(clean, lines_of(found.disagreement))
+        lines += ["", "the shortest run that was found to disagree:", *shortest]
+    if found.interrupted:
+        lines += ["", f"go on with --seed {plan.seed} --first-walk {plan.first + seen.walks}"]
+    return lines
+
+
+def _rows(found: LockstepResult) -> Iterator[str]:
+    from rebalance.live.lockstep.deviations import NAMED
+
+    seen, plan = found.agreement, found.plan
+    share = percent(seen.predicted / seen.decisions) if seen.decisions else "none"
+    decisions = count(seen.decisions, "leader's decision")
+    rows = [
+        ("agreed", f"{count(seen.steps, 'step')} of {count(seen.walks, 'walk')}, seed {plan.seed}"),
+        ("decided", f"{share} of {decisions} as the model's assignor does"),
+        ("never", f"taken: {', '.join(found.never_taken) or 'none'}"),
+        *(("threw", f"{name}, {count(times, 'time')}") for name, times in sorted(seen.threw.items())),
+    ]
+    for name, times in sorted(seen.deviations.items()):
+        rows.append(("known", f"{NAMED[name].sentence} ({NAMED[name].releases}; {count(times, 'time')})"))
+    for (action, why), times in sorted(seen.unforced.items()):
+        rows.append(("unforced", f"{action}: {why} ({count(times, 'time')})"))
+    for name, sentence in rows:
+        yield from labelled(name, sentence, width=10)

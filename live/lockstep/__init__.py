@@ -1,0 +1,1 @@
+"""Model and Kafka's own code, step by step at once."""

@@ -1,0 +1,288 @@
+"""Model and Kafka's own code, step by step at once: after each step both have to look alike.
+
+A walk takes a step that the model allows, does it to the cell, and lets the model do what Kafka did in the
+same call: end a join phase, refuse what is parked, send the JoinGroup that is due. Which member leads and
+what it decides is Kafka's to say. What is left has to be equal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance.live.code.cell import CellBroken, CellDied, CellRefused, KafkaCell
+from rebalance.live.lockstep.deviations import DEVIATIONS, NEVER_ANSWERED, Memory, never_answered
+from rebalance.live.lockstep.observed import IdNames, differences, of_code, of_model, records_of, spelled
+from rebalance.live.lockstep.steps import LockSteps
+from rebalance.live.replay.client import WentAnotherWay
+from rebalance.live.replay.code_group import CodeGroup, CodeReleases
+from rebalance.live.replay.replay_plan import ReplayStep
+from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
+from rebalance.model.protocol.observations import Callback, Threw
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import Grant, GroupState, Id, Join, JoinOk, Parts, Slot, Sync
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """The first step after which model and code are not alike. ``events``: the run up to it, itself last."""
+
+    events: tuple[Event, ...]
+    sentences: tuple[str, ...]
+
+    @property
+    def cause(self) -> str:
+        """What disagrees, without what differs from run to run: the event's action and the first sentence."""
+        return f"{self.events[-1].action}: {self.sentences[0]}"
+
+
+@dataclass(kw_only=True)
+class Agreement:
+    """What lockstep has seen so far.
+
+    ``steps`` agreed; ``taken`` by action, ``unforced`` by action and why; ``deviations``: those that Kafka is
+    known to have; ``threw``: what assignors threw. Of ``decisions`` of leaders so many were also the
+    model's (``predicted``).
+    """
+
+    walks: int = 0
+    steps: int = 0
+    taken: Counter[str] = field(default_factory=Counter)
+    unforced: Counter[tuple[str, str]] = field(default_factory=Counter)
+    deviations: Counter[str] = field(default_factory=Counter)
+    threw: Counter[str] = field(default_factory=Counter)
+    decisions: int = 0
+    predicted: int = 0
+
+    def add(self, other: Agreement) -> None:
+        """What another has seen too."""
+        self.walks += other.walks
+        self.steps += other.steps
+        self.decisions += other.decisions
+        self.predicted += other.predicted
+        self.taken.update(other.taken)
+        self.unforced.update(other.unforced)
+        self.deviations.update(other.deviations)
+        self.threw.update(other.threw)
+
+
+class _Disagrees(Exception):
+    pass
+
+
+class Lockstep:
+    """One group, as model and as code. ``built`` is the machine of ``setup``."""
+
+    def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
+        self.setup, self.built = setup, built
+        self.ids = IdNames()
+        self.group = CodeGroup(cell, setup, releases, list(setup.slots), commits=False)
+        self.code = LockSteps(self.group, self.ids)
+        self.state: State = built.initial[0]
+        self.memory = Memory()
+        self.events: list[Event] = []
+        self.seen = Agreement(walks=1)
+
+    def begin(self) -> None:
+        """Both from their beginning. Raises CellRefused, CellBroken, CellDied."""
+        self.group.begin()
+
+    def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
+        """Take one step in both. Raises CannotForce before anything was done."""
+        after = self.built.apply(self.state, event, outcome)
+        step = ReplayStep(
+            number=len(self.events) + 1, event=event, outcome=outcome, before=self.state, after=after,
+            built=self.built, position=0, plan=(),
+        )  # fmt: skip
+        self.group.seen, self.group.refreshed = [], []
+        self.memory.before = self.group.state.coordinator
+        expected = list(outcome.seen)
+        trouble = ""
+        try:
+            self.code.take(step)
+        except (WentAnotherWay, CellRefused, CellBroken, CellDied) as why:
+            trouble = str(why)
+        self.events.append(event)
+        try:
+            if trouble:
+                raise _Disagrees(trouble)
+            if event.action == "assign":
+                after = self._decided(step, self._assigned(step, after))
+            elif event.action == "join phase ends":
+                event, outcome = next(self._elected(self.state), (event, outcome))
+                after, expected = self.built.apply(self.state, event, outcome), list(outcome.seen)
+            self.memory.expected = expected
+            self.state = self._follow(step, after, expected)
+            self._compare(expected)
+        except _Disagrees as why:
+            return Disagreement(events=tuple(self.events), sentences=tuple(map(str, why.args)))
+        if any(never_answered(self.built, self.state, self.group, slot) for slot in self.setup.slots):
+            self.seen.deviations[NEVER_ANSWERED.id] += 1
+        self.seen.steps += 1
+        self.seen.taken[event.action] += 1
+        return None
+
+    # -- what Kafka did in the same call -----------------------------------------------------------------
+
+    def _follow(self, step: ReplayStep, state: State, expected: list[Any]) -> State:
+        """The model does what Kafka does at once."""
+        for deviation in DEVIATIONS:
+            if (deviant := deviation.follow(step, state, self.group, self.memory)) is not None:
+                state = deviant
+                self.seen.deviations[deviation.id] += 1
+        if self._armed_again(step):
+            state = step.before
+        before = step.before
+        while True:
+            before = self._learn(before, state)
+            found = next(self._due(step, state), None)
+            if found is None:
+                return state
+            event, outcome = found
+            expected += outcome.seen
+            self.seen.taken[event.action] += 1
+            state = self.built.apply(state, event, outcome)
+
+    def _due(self, step: ReplayStep, state: State) -> Iterator[tuple[Event, Outcome]]:
+        group: Any = state[self.built.position["group"]]
+        for slot in self.setup.slots:
+            yield from self._possible("join refused", slot, state)
+            if not never_answered(self.built, state, self.group, slot):
+                yield from self._possible("sync refused", slot, state)
+        if step.event.action in ("rebalance timeout", "slow member") and not self._armed_again(step):
+            yield from self._passed_for_others(step, state)
+        ended = self.group.state.coordinator.state != "PREPARING_REBALANCE"
+        if group.state is GroupState.PREPARING and (ended or not group.first):
+            yield from self._elected(state)
+        for slot in self.group.refreshed:
+            yield from self._possible("refresh", slot, state)
+        for slot in self.setup.slots:
+            member = self.group.members[slot]
+            if "JoinGroup" in member.open and not isinstance(self._part(state, "wire", slot), Join):
+                yield from self._possible("join", slot, state)
+
+    def _armed_again(self, step: ReplayStep) -> bool:
+        """Whether a join phase goes on although its time is over: nobody came, and static members stay."""
+        if not step.event.choice.startswith("join of"):
+            return False
+        now, before = self.group.state.coordinator, self.memory.before
+        return before is not None and (now.state, now.generation) == (before.state, before.generation)
+
+    def _passed_for_others(self, step: ReplayStep, state: State) -> Iterator[tuple[Event, Outcome]]:
+        """One timer is that of all who are missing. Of those who did not sync the first one's removal has
+        ended the generation: the others go by the end of their session."""
+        joining = step.event.choice.startswith("join")
+        names = ("rebalance timeout", "slow member") if joining else ("session expires", "session timeout")
+        known = [self.ids.name(one.id) for one in self.group.state.coordinator.members]
+        for slot in self.setup.slots:
+            for name in names:
+                for event, outcome in self._possible(name, slot, state):
+                    number = int(event.choice.rpartition(" ")[2])
+                    admitted = any(r.id == number and r.meta for r in records_of(self.built, state, slot))
+                    gone = admitted and spelled(slot, number) not in known
+                    if event.choice.startswith("join") if joining else gone:
+                        yield event, outcome
+
+    def _elected(self, state: State) -> Iterator[tuple[Event, Outcome]]:
+        known = self.group.state.coordinator
+        leader = self.ids.name(known.leader)
+        for event, outcome in self._possible("join phase ends", NOBODY, state):
+            group: Any = self.built.apply(state, event, outcome)[self.built.position["group"]]
+            chosen = group.leader is None or spelled(*group.leader) == leader
+            if chosen and group.protocol in (None, known.protocol):
+                yield event, outcome
+
+    def _possible(self, name: str, who: int, state: State) -> Iterator[tuple[Event, Outcome]]:
+        action = self.built.by_name.get((name, who))
+        if action is not None:
+            for outcome in self.built.outcomes_of(action, state):
+                yield Event(name, who, outcome.choice), outcome
+
+    def _learn(self, before: State, after: State) -> State:
+        """Member ids that were given in this step."""
+        known = self.group.state.coordinator
+        for slot in self.setup.slots:
+            old = {record.id for record in records_of(self.built, before, slot)}
+            fresh = [r.id for r in records_of(self.built, after, slot) if r.id not in old]
+            if fresh:
+                real = [one.id for one in known.members if one.client[-1] == letter(slot)]
+                real += [one for one in known.pending_joins if one[1:2] == letter(slot)]
+                self.ids.learn(slot, fresh, real)
+        return after
+
+    def _part(self, state: State, part: str, slot: int) -> Any:
+        return state[self.built.position[f"{part} {letter(slot)}"]]
+
+    def _assigned(self, step: ReplayStep, after: State) -> State:
+        """The state after the leader's decision; it may have waited for newer metadata."""
+        who = step.event.who
+        if who not in self.group.refreshed:
+            return after
+        for refresh in self._possible("refresh", who, step.before):
+            fresh = self.built.apply(step.before, *refresh)
+            for assign in self._possible("assign", who, fresh):
+                return self.built.apply(fresh, *assign)
+        return after
+
+    # -- what is Kafka's to say --------------------------------------------------------------------------
+
+    def _decided(self, step: ReplayStep, after: State) -> State:
+        """The state with the leader's own decision instead of the model's."""
+        wire = step.wire(after=True)
+        sync = self.group.members[step.event.who].open.get("SyncGroup")
+        if isinstance(wire, Sync) and sync is None:
+            return self._threw(step, after)
+        if step.event.choice == "throws" and sync is not None and sync.generation is not None:
+            joined = step.wire()
+            assert isinstance(joined, JoinOk)
+            wire = Sync(joined.id, joined.generation, (Grant(Id(Slot(step.event.who), joined.id), Parts(0)),))
+            member: Any = self._part(after, "member", step.event.who)
+            after = self._with(after, f"member {step.name}", member._replace(rejoin=step.member().rejoin))
+        if not isinstance(wire, Sync) or not wire.grants or sync is None:
+            return after
+        grants = []
+        for real, parts in sync.assignments.items():
+            number = self.ids.number(real)
+            if number is None:
+                raise _Disagrees(f"the leader assigns to {real}, which the model does not know")
+            grants.append(Grant(Id(Slot(number[0]), number[1]), Parts(self.group.bits(parts or ()))))
+        grants.sort()
+        self.seen.decisions += 1
+        outcomes = self._possible("assign", step.event.who, step.before)
+        waited = (self.built.apply(step.before, *one) for one in outcomes)
+        mine = (self._part(one, "wire", step.event.who) for one in waited)
+        self.seen.predicted += any(isinstance(one, Sync) and one.grants == tuple(grants) for one in mine)
+        return self._with(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
+
+    def _with(self, state: State, component: str, value: Any) -> State:
+        position = self.built.position[component]
+        return (*state[:position], value, *state[position + 1 :])
+
+    def _threw(self, step: ReplayStep, after: State) -> State:
+        """The state when the leader's assignor threw, as the next poll tells."""
+        self.group.do("poll", member=step.event.who)
+        why = next((one.error for one in self.group.seen if isinstance(one, Threw)), None)
+        if why is None:
+            raise _Disagrees("the leader decides nothing, and poll does not throw")
+        self.seen.threw[why] += 1
+        member: Any = self._part(after, "member", step.event.who)
+        after = self._with(after, f"member {step.name}", member._replace(rejoin=True))
+        return self._with(after, f"wire {step.name}", None)
+
+    # -- comparing ---------------------------------------------------------------------------------------
+
+    def _compare(self, expected: Sequence[Any]) -> None:
+        found = differences(of_model(self.setup, self.built, self.state), of_code(self.group, self.ids))
+        heard = [_call(self.setup, one) for one in self.group.seen if isinstance(one, Callback)]
+        due = [_call(self.setup, one) for one in expected if isinstance(one, Callback)]
+        if heard != due:
+            model, code = (", ".join(calls) or "none" for calls in (due, heard))
+            found.append(f"callbacks: the model has {model}, Kafka {code}")
+        if found:
+            raise _Disagrees(*found)
+
+
+def _call(setup: Setup, one: Callback) -> str:
+    return f"{letter(one.who)} {one.call.value} {setup.spell(one.parts)}"

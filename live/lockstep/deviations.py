@@ -1,0 +1,261 @@
+"""What Kafka's code is known to do otherwise than the model, and what becomes of the model's state then.
+
+Each is a finding about Kafka, named with the releases that have it; the walk goes on as Kafka did, and counts
+how often it was met. Whatever is not here is a disagreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance.live.code.answers import CoordinatorState
+from rebalance.live.replay.code_group import CodeGroup
+from rebalance.live.replay.replay_plan import ReplayStep
+from rebalance.model.bugs.releases import version
+from rebalance.model.machine import Machine, State
+from rebalance.model.protocol.callbacks import reset
+from rebalance.model.protocol.join_group import prepare
+from rebalance.model.protocol.member import wants_to_join
+from rebalance.model.protocol.observations import Call, Callback
+from rebalance.model.protocol.setup import MemberContext, letter
+from rebalance.model.protocol.state import (
+    NO_ID,
+    Error,
+    GroupState,
+    Join,
+    JoinOk,
+    Life,
+    MemberRecord,
+    MemberState,
+    Refused,
+    Slot,
+    SyncParked,
+    find,
+    put,
+)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who led,
+    None when they have changed since; ``before``: the coordinator before the step;
+    ``expected``: what the model observes in this step, to be changed."""
+
+    led: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    before: CoordinatorState | None = None
+    expected: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeDeviation:
+    """``releases`` as the catalogue writes them. ``follow``: the model's state after the step as Kafka has
+    it, None where the step is not one of these."""
+
+    id: str
+    sentence: str
+    releases: str
+    follow: Callable[[ReplayStep, State, CodeGroup, Memory], State | None]
+
+
+def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``classicGroupLeaveToClassicGroup`` counts a pending member among those that left."""
+    if step.event.action not in ("close", "unsubscribe", "bounce"):
+        return None
+    mine = find(step.records(), step.member().id)
+    if mine is None or mine.meta is not None or code.state.coordinator.state != "PREPARING_REBALANCE":
+        return None
+    position = step.built.position["group"]
+    group: Any = after[position]
+    if group.state not in (GroupState.STABLE, GroupState.COMPLETING):
+        return None
+    return (*after[:position], prepare(group), *after[position + 1 :])
+
+
+def _throws(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``joinGroupIfNeeded`` forgets its future only once ``onJoinComplete`` has returned."""
+    if step.event.action != "listener throws":
+        return None
+    position = step.built.position[f"member {step.name}"]
+    member: Any = after[position]
+    again = member._replace(received=member.owned, prepare=False)
+    return (*after[:position], again, *after[position + 1 :])
+
+
+def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``assignmentSnapshot`` of who does not lead any more is forgotten in ``onJoinComplete`` only, behind
+    ``rejoinNeededOrPending`` of the same poll; and it tells a topic without partitions from none."""
+    who = step.event.who
+    if who < 0:
+        return None
+    position = step.built.position[f"member {step.name}"]
+    member: Any = after[position]
+    now = (member.view, member.topics)
+    if member.life is Life.DOWN:
+        memory.led.pop(who, None)
+    elif step.event.action == "assign":
+        memory.led[who] = now
+    elif memory.led.get(who, now) != now:
+        memory.led[who] = None
+    if step.event.action not in ("complete", "listener throws") or "JoinGroup" not in code.members[who].open:
+        return None
+    unneeded = not wants_to_join(MemberContext(Slot(who), code.setup), member)
+    if not unneeded or memory.led.get(who, now) is not None:
+        return None
+    return (*after[:position], member._replace(rejoin=True), *after[position + 1 :])
+
+
+def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """The coordinator compares bytes, and CooperativeStickyAssignor writes its last generation into them,
+    which since version 2 of the subscription (Kafka 3.4) nobody reads."""
+    if step.event.action != "join request" or memory.before is None:
+        return None
+    asking, answer = step.wire(), step.wire(after=True)
+    request = code.members[step.event.who].waiting.get("JoinGroup")
+    if not isinstance(asking, Join) or not isinstance(answer, JoinOk) or request is None:
+        return None
+    known = next((one for one in memory.before.members if one.id == request.member_id), None)
+    mine = find(step.records(), asking.id)
+    if known is None or known.claims == request.claims or mine is None or mine.meta is None:
+        return None
+    return _with_noise(step, mine, 1 - mine.meta.noise)
+
+
+def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """A set without order may still be written down as the last time."""
+    if step.event.action != "join request" or "JoinGroup" not in code.members[step.event.who].answers:
+        return None
+    asking = step.wire()
+    mine = find(step.records(), asking.id) if isinstance(asking, Join) else None
+    if not isinstance(asking, Join) or mine is None or mine.meta is None:
+        return None
+    if mine.meta.noise == asking.meta.noise:
+        return None
+    return _with_noise(step, mine, asking.meta.noise)
+
+
+def _with_noise(step: ReplayStep, mine: MemberRecord, noise: int) -> State | None:
+    """The state after the step if what the coordinator knows of its member had been written down so."""
+    assert mine.meta is not None
+    position = step.built.position[f"record {step.name}"]
+    other = mine._replace(meta=mine.meta._replace(noise=noise))
+    before = (*step.before[:position], put(step.records(), other), *step.before[position + 1 :])
+    outcome = step.built.outcome(before, step.event)
+    return None if outcome is None else step.built.apply(before, step.event, outcome)
+
+
+def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``generationUnchanged``: what was sent without an id is for whoever has none yet."""
+    wire = step.wire() if step.event.action == "receive" else None
+    if not isinstance(wire, Refused) or wire.api != "join" or wire.error is not Error.UNKNOWN_MEMBER_ID:
+        return None
+    position = step.built.position[f"member {step.name}"]
+    member: Any = after[position]
+    if member.id != NO_ID or member.state is not MemberState.PREPARING:
+        return None
+    return (*after[:position], reset(member), *after[position + 1 :])
+
+
+def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``initiateJoinGroup``: the listener of the future sets the state when it fails, up to Kafka 2.6."""
+    if step.event.action != "receive" or not isinstance(step.wire(), Refused):
+        return None
+    mine = code.state.members[step.event.who]
+    position = step.built.position[f"member {step.name}"]
+    member: Any = after[position]
+    old = version(code.releases.of(step.event.who)) < (2, 7)
+    if not old or mine is None or mine.state != "UNJOINED" or member.state is MemberState.UNJOINED:
+        return None
+    return (*after[:position], member._replace(state=MemberState.UNJOINED), *after[position + 1 :])
+
+
+def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``onLeavePrepare`` looked at the generation, not whether a rebalance is under way."""
+    if step.event.action not in ("close", "unsubscribe", "bounce"):
+        return None
+    if version(code.releases.of(step.event.who)) >= (2, 6):
+        return None
+    heard = [one.call for one in code.seen if isinstance(one, Callback)]
+    found = None
+    for number, one in enumerate(memory.expected):
+        if isinstance(one, Callback) and one.call is Call.LOST and heard == [Call.REVOKED]:
+            memory.expected[number], found = one._replace(call=Call.REVOKED), after
+    return found
+
+
+def never_answered(built: Machine, state: State, code: CodeGroup, slot: int) -> bool:
+    """Whether a SyncGroup waits although its member was removed: nobody completes its future then."""
+    wire: Any = state[built.position[f"wire {letter(slot)}"]]
+    records: Any = state[built.position[f"record {letter(slot)}"]]
+    waits = isinstance(wire, SyncParked) and "SyncGroup" in code.members[slot].waiting
+    return waits and find(records, wire.id) is None
+
+
+NEVER_ANSWERED = CodeDeviation(
+    id="removed_while_syncing",
+    sentence="whose LeaveGroup arrives while its SyncGroup waits is never answered; its client waits for "
+    "request.timeout.ms",
+    releases="broker since 3.7.0",
+    follow=lambda step, after, code, memory: None,
+)
+
+DEVIATIONS = (
+    CodeDeviation(
+        id="midway_leave_revokes",
+        sentence="who leaves during a rebalance is told that its partitions are revoked, not lost",
+        releases="Java 2.4.0 to 2.5.1",
+        follow=_leaves_revoked,
+    ),
+    CodeDeviation(
+        id="unsorted_yet_equal",
+        sentence="a client that writes down sets in any order wrote the same bytes again",
+        releases="Java before 2.8.1",
+        follow=_same_bytes,
+    ),
+    CodeDeviation(
+        id="failed_join_is_unjoined",
+        sentence="whose JoinGroup or SyncGroup failed is outside of the group for itself, whatever the error",
+        releases="Java 2.4.0 to 2.5.1",
+        follow=_unjoined,
+    ),
+    CodeDeviation(
+        id="first_join_unknown",
+        sentence="a static member whose first JoinGroup is answered UNKNOWN_MEMBER_ID begins anew, in the "
+        "model it goes on; either way it sends the next one",
+        releases="Java since 2.4.0",
+        follow=_first_join_refused,
+    ),
+    CodeDeviation(
+        id="unread_generation_compared",
+        sentence="a JoinGroup that says the same but for the generation in CooperativeStickyAssignor's user "
+        "data, which nobody reads since version 2 of the subscription, makes the group rebalance",
+        releases="Java since 3.4.0",
+        follow=_other_bytes,
+    ),
+    CodeDeviation(
+        id="snapshot_outlives_leadership",
+        sentence="who has led once asks for one more rebalance when its metadata or its subscription has "
+        "changed since, although it does not lead any more or nothing of the assignment changes",
+        releases="Java since 2.4.0",
+        follow=_snapshot,
+    ),
+    CodeDeviation(
+        id="completes_again",
+        sentence="after a listener threw, the next poll takes the same assignment once more: "
+        "onPartitionsAssigned is called again, with nothing",
+        releases="Java since 2.4.0",
+        follow=_throws,
+    ),
+    CodeDeviation(
+        id="pending_leave_rebalances",
+        sentence="a member that leaves before its second JoinGroup (KIP-394) makes the whole group "
+        "rebalance; the old coordinator only forgot its id",
+        releases="broker since 3.7.0",
+        follow=_pending_leave,
+    ),
+)
+"""All of them, but for NEVER_ANSWERED, in which the model waits too."""
+
+NAMED = {one.id: one for one in (*DEVIATIONS, NEVER_ANSWERED)}
+"""Each by its id."""

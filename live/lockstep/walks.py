@@ -1,0 +1,233 @@
+"""Random walks in lockstep, in parallel, and what they come to; the first disagreement is made short."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
+from rebalance.live.code.cell import CellDied, KafkaCell
+from rebalance.live.lockstep.both import Agreement, Disagreement, Lockstep
+from rebalance.live.processes.workers import stream
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.replay.scene import CannotForce
+from rebalance.model.machine import Event, Machine, Outcome
+from rebalance.model.protocol.describe import event_text
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+
+NOT_PLAYED = ("slow network", "slow commit", "append fails", "group expires")
+"""Kinds of faults that lockstep does not have."""
+
+ALWAYS = ("session timeout", "slow member")
+"""Those that it always has: one timer of Kafka is that of all who are late."""
+
+ODDS = (0, 1, 2, 4)
+"""How many of eight actions a walk would rather not take."""
+
+FAULTS_IN = (4, 12, 40)
+"""One of so many steps of a walk is a fault, where one is possible."""
+
+PART = 20
+"""Walks that a worker does before it tells."""
+
+BY_ITSELF = ("join refused", "sync refused")
+"""What Kafka does in the step before."""
+
+Part = tuple[Agreement, Disagreement | None]
+"""What some walks come to, up to the first disagreement."""
+
+PLENTY = 1 << 30
+"""Faults that a walk may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockstepPlan:
+    """``walks`` from the one numbered ``first`` on, each of at most ``steps`` steps; ``releases`` are run."""
+
+    setup: Setup
+    releases: CodeReleases
+    walks: int = 1000
+    steps: int = 100
+    seed: int = 0
+    first: int = 0
+    jobs: int | None = None
+
+
+@dataclass(kw_only=True)
+class LockstepResult:
+    """What came of a plan. ``disagreement`` is that of the first walk that has one, made short."""
+
+    plan: LockstepPlan
+    agreement: Agreement = field(default_factory=Agreement)
+    disagreement: Disagreement | None = None
+    interrupted: bool = False
+
+    @property
+    def never_taken(self) -> list[str]:
+        """The actions of the model that were not taken."""
+        names = dict.fromkeys(action.name for action in machine(self.plan.setup).actions)
+        return [name for name in names if not self.agreement.taken[name]]
+
+
+def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
+    """The scenario for walks: each member and the coordinator as its release is known to be.
+
+    Raises ScenarioError for what does not fit, ValueError for a release without a profile.
+    """
+    chosen = scenario.setup(
+        replace(
+            size,
+            profiles=tuple(f"java-{one}" for one in releases.consumers),
+            broker=f"broker-{releases.coordinator}",
+            steps="fine",
+            naming="given",
+            budget=PLENTY,
+        )
+    )
+    faults = dict.fromkeys((*chosen.faults, *ALWAYS))
+    return replace(chosen, faults=tuple(fault for fault in faults if fault not in NOT_PLAYED))
+
+
+def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda _: None) -> LockstepResult:
+    """Walk until the end or the first disagreement; Ctrl-C ends it with what is known.
+
+    The result is the same for any number of jobs. Raises CannotStart where no cell can be had.
+    """
+    result = LockstepResult(plan=plan)
+    parts = -(-plan.walks // PART)
+    found: dict[int, Part] = {}
+    so_far = 0
+    working = stream(lambda: _walking(plan), parts, plan.jobs)
+    try:
+        for number, one in working:
+            if one is None:
+                raise RuntimeError(f"the worker of the walks from {plan.first + number * PART} on died")
+            found[number] = one
+            while so_far in found and result.disagreement is None:
+                agreement, result.disagreement = found.pop(so_far)
+                result.agreement.add(agreement)
+                so_far += 1
+            progress(result.agreement)
+            if result.disagreement is not None:
+                break
+    except KeyboardInterrupt:
+        result.interrupted = True
+    finally:
+        working.close()  # type: ignore[attr-defined]
+    if result.disagreement is not None:
+        with _cell(plan) as cell, contextlib.suppress(KeyboardInterrupt, CellDied):
+            result.disagreement = shortened(_fresh(plan, cell), result.disagreement)
+    return result
+
+
+def _cell(plan: LockstepPlan) -> KafkaCell:
+    return KafkaCell([plan.releases.coordinator], plan.releases.consumers)
+
+
+def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], Lockstep]:
+    built = machine(plan.setup)
+    return lambda: Lockstep(cell, plan.setup, built, plan.releases)
+
+
+@contextlib.contextmanager
+def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
+    """What does one part of the walks, up to its first disagreement."""
+    with _cell(plan) as cell:
+        fresh = _fresh(plan, cell)
+
+        def part(number: int) -> Sequence[Part]:
+            agreement = Agreement()
+            for walk_number in range(number * PART, min(plan.walks, (number + 1) * PART)):
+                one = fresh()
+                disagreement = walk(one, Random(f"{plan.seed}/{plan.first + walk_number}"), plan.steps)
+                agreement.add(one.seen)
+                if disagreement is not None:
+                    return ((agreement, disagreement),)
+            return ((agreement, None),)
+
+        yield part
+
+
+# -- one walk --------------------------------------------------------------------------------------------
+
+
+def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
+    """At most ``steps`` random steps, up to the first disagreement. Raises what ``begin`` does, CellDied."""
+    lockstep.begin()
+    odds, rare = random.choice(ODDS), random.choice(FAULTS_IN)
+    actions = lockstep.built.actions
+    reluctant = {(action.name, action.who) for action in actions if random.randrange(8) < odds}
+    for _ in range(steps):
+        outcomes = [one for one in lockstep.built.outcomes(lockstep.state) if one[0].action not in BY_ITSELF]
+        while outcomes:
+            event, outcome = chosen = _choice(lockstep.built, outcomes, random, rare, reluctant)
+            try:
+                disagreement = lockstep.step(event, outcome)
+            except CannotForce as why:
+                lockstep.seen.unforced[event.action, str(why)] += 1
+                outcomes.remove(chosen)
+                continue
+            if disagreement is not None:
+                return disagreement
+            break
+        else:
+            return None
+    return None
+
+
+def _choice(
+    built: Machine,
+    outcomes: Sequence[tuple[Event, Outcome]],
+    random: Random,
+    rare: int,
+    reluctant: set[tuple[str, int]],
+) -> tuple[Event, Outcome]:
+    faults = [one for one in outcomes if built.by_name[one[0].action, one[0].who].fault]
+    free = [one for one in outcomes if one not in faults]
+    pool = faults if faults and (not free or random.randrange(rare) == 0) else free
+    willing = [one for one in pool if (one[0].action, one[0].who) not in reluctant] or pool
+    return willing[random.randrange(len(willing))]
+
+
+# -- the shortest ----------------------------------------------------------------------------------------
+
+
+def again(lockstep: Lockstep, events: Sequence[Event]) -> Disagreement | None:
+    """Those of ``events`` that are possible, up to the first disagreement. Raises CellDied."""
+    lockstep.begin()
+    for event in events:
+        outcome = lockstep.built.outcome(lockstep.state, event)
+        if outcome is None:
+            continue
+        with contextlib.suppress(CannotForce):
+            found = lockstep.step(event, outcome)
+            if found is not None:
+                return found
+    return None
+
+
+def shortened(fresh: Callable[[], Lockstep], first: Disagreement) -> Disagreement:
+    """A disagreement of the same cause with as few events as leaving out parts of it comes to.
+
+    ``fresh`` makes a new Lockstep of the same group (delta debugging; Zeller and Hildebrandt, 2002).
+    """
+    best, size = first, max(1, len(first.events) // 2)
+    while size:
+        at, before = 0, best
+        while at < len(best.events):
+            found = again(fresh(), [*best.events[:at], *best.events[at + size :]])
+            if found is not None and found.cause == best.cause and len(found.events) < len(best.events):
+                best = found
+            else:
+                at += size
+        size = size if best != before else size // 2
+    return best
+
+
+def lines_of(found: Disagreement) -> list[str]:
+    """A disagreement as lines."""
+    lines = [f"{number:3} {event_text(event)}" for number, event in enumerate(found.events, 1)]
+    return [*lines, *(f"    {sentence}" for sentence in found.sentences)]

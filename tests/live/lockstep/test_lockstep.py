@@ -1,0 +1,215 @@
+"""Model and Kafka's own code in lockstep: they agree, and a model that is another one does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.live.code.cell import KafkaCell
+from rebalance.live.lockstep.both import Disagreement, Lockstep
+from rebalance.live.lockstep.deviations import NAMED
+from rebalance.live.lockstep.observed import IdNames, differences, of_model
+from rebalance.live.lockstep.walks import (
+    LockstepPlan,
+    LockstepResult,
+    again,
+    lines_of,
+    lockstep,
+    lockstep_setup,
+    shortened,
+    walk,
+)
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.model.bugs.releases import parse
+from rebalance.model.machine import Event
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+
+from tests.command import Rebalance
+from tests.live.code.played import RELEASE, needs_java
+
+NOW = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
+SMALL = ScenarioSize(members=3, partitions=3)
+
+
+def setup(scenario: str = "dynamic", releases: CodeReleases = NOW, size: ScenarioSize = SMALL) -> Setup:
+    return lockstep_setup(SCENARIOS[scenario], size, releases)
+
+
+def walked(
+    of: Setup, walks: int, releases: CodeReleases = NOW, jobs: int = 2, first: int = 0
+) -> LockstepResult:
+    return lockstep(LockstepPlan(setup=of, releases=releases, walks=walks, jobs=jobs, first=first))
+
+
+# -- what is compared ------------------------------------------------------------------------------------
+
+
+def test_differences_are_sentences() -> None:
+    model = {"A is": "STABLE", "B is": "UNJOINED", "C is": "COMPLETING_REBALANCE", "D is": "STABLE"}
+    code = {"A is": "STABLE", "B is": "STABLE", "C is": "REBALANCING", "D is": "REBALANCING", "E": "up"}
+    assert differences(model, code) == [
+        "B is: the model has UNJOINED, Kafka STABLE",
+        "D is: the model has STABLE, Kafka REBALANCING",
+        "E: the model has nothing, Kafka up",
+    ]
+
+
+def test_ids_have_the_names_of_the_model() -> None:
+    ids = IdNames()
+    ids.learn(0, [1], ["0A-1", "0A-2"])
+    ids.learn(0, [2], ["0A-1", "0A-2"])
+    ids.learn(1, [1], [])
+    assert [ids.name(one) for one in ("0A-1", "0A-2", "0B-1", "", None)] == ["A1", "A2", "0B-1", "-", "-"]
+    assert (ids.real(0, 2), ids.number("0A-2"), ids.number("0B-1")) == ("0A-2", (0, 2), None)
+    ids.learn(0, [1], ["0A-3"])  # the coordinator forgot the first
+    assert (ids.name("0A-3"), ids.real(0, 1)) == ("A1", "0A-3")
+
+
+def test_the_model_is_seen_as_kafka_is() -> None:
+    built = machine(of := setup())
+    state = built.initial[0]
+    assert of_model(of, built, state) == {"the group": "empty", "A": "down", "B": "down", "C": "down"}
+    for event in (Event("start", 0), Event("join", 0), Event("join request", 0), Event("receive", 0)):
+        state = built.step(state, event)
+    seen = of_model(of, built, state)
+    assert (seen["member id A1"], seen["A with id"], seen["A is"]) == ("pending", "A1", "PREPARING_REBALANCE")
+    assert seen["under way of A"] == "nothing"
+
+
+def test_each_deviation_names_the_releases_that_have_it() -> None:
+    assert all(parse(one.releases).spans and one.id == name for name, one in NAMED.items())
+
+
+def test_each_deviation_is_told() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "lockstep.md").read_text()
+    rows = [f"| `{one.id}` | {one.sentence} | {one.releases} |" for one in NAMED.values()]
+    assert [line for line in page.splitlines() if line.startswith("| `")] == rows
+
+
+def test_what_is_not_played_is_no_fault_and_timers_always_are() -> None:
+    of = setup(size=replace(SMALL, faults=("append fails", "crash")))
+    assert of.faults == ("crash", "session timeout", "slow member")
+
+
+# -- in step ---------------------------------------------------------------------------------------------
+
+
+@needs_java
+@pytest.mark.slow
+def test_the_newest_release_is_in_step_whatever_the_jobs_and_in_parts() -> None:
+    found = walked(setup(), 40)
+    assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
+    assert found.agreement.steps == 4_000
+    first, rest = (walked(setup(), 20, jobs=1, first=first) for first in (0, 20))
+    first.agreement.add(rest.agreement)
+    assert found.agreement == first.agreement
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_scenario_is_in_step(scenario: str) -> None:
+    found = walked(setup(scenario), 300)
+    assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize("older", ["2.4.1", "2.8.0", "2.8.1", "3.4.1", "3.9.1"])
+def test_older_consumers_are_in_step_with_new_ones(older: str) -> None:
+    releases = CodeReleases(coordinator=RELEASE, consumers=(older, RELEASE))
+    found = walked(setup(releases=releases), 300, releases)
+    assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
+
+
+# -- out of step -----------------------------------------------------------------------------------------
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> None:
+    """Of 2.8.0, which gives up its membership when a connection breaks."""
+    wrong = setup(releases=CodeReleases(coordinator=RELEASE, consumers=("2.8.0",)), size=replace(
+        SMALL, faults=("disconnect",)
+    ))  # fmt: skip
+    found = walked(wrong, 200)
+    assert found.disagreement is not None
+    assert len(found.disagreement.events) <= 8
+    assert any("UNJOINED" in one for one in found.disagreement.sentences)
+    assert walked(wrong, 200, jobs=1).disagreement == found.disagreement
+
+
+@needs_java
+@pytest.mark.slow
+def test_leaving_out_comes_to_the_same_cause() -> None:
+    wrong = setup(releases=CodeReleases(coordinator=RELEASE, consumers=("2.8.0",)))
+    built = machine(wrong)
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+
+        def fresh() -> Lockstep:
+            return Lockstep(cell, wrong, built, NOW)
+
+        first = next(found for seed in range(50) if (found := walk(fresh(), Random(seed), 100)))
+        short = shortened(fresh, first)
+        assert (short.cause, again(fresh(), short.events)) == (first.cause, short)
+        for at in range(len(short.events)):
+            fewer = again(fresh(), [*short.events[:at], *short.events[at + 1 :]])
+            assert fewer is None or fewer.cause != short.cause or len(fewer.events) >= len(short.events)
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_cell_that_dies_is_a_disagreement() -> None:
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        one = Lockstep(cell, setup(), machine(setup()), NOW)
+        one.begin()
+        os.kill(cell.pid, signal.SIGKILL)
+        found = again_from(one, Event("start", 0))
+    assert found is not None
+    assert "the cell" in found.sentences[0]
+
+
+def again_from(one: Lockstep, event: Event) -> Disagreement | None:
+    outcome = one.built.outcome(one.state, event)
+    assert outcome is not None
+    return one.step(event, outcome)
+
+
+# -- the command -----------------------------------------------------------------------------------------
+
+
+@needs_java
+@pytest.mark.slow
+def test_the_command_says_what_agreed(rebalance: Rebalance, tmp_path: Path) -> None:
+    ran = rebalance("conform", "--code", RELEASE, "--walks", "20", "--out", str(tmp_path / "a.json"))
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith(f"IN STEP  dynamic with coordinator {RELEASE}, consumers {RELEASE}\n")
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert (document["verdict"], document["steps"], document["disagreement"]) == ("conformant", 2_000, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name a log, or with --code"),
+        (("log.jsonl", "--code", "4.4.0"), "name a log, or with --code"),
+        (("--code", "coordinator:4.4.0"), "write code:RELEASE or coordinator:RELEASE"),
+        (("--code", "3.7.0"), "3.8.0 is the oldest"),
+        (("--code", "newest"), "'java-newest'"),
+        (("--code", "4.4.0", "--scenario", "none"), "--scenario: no 'none'"),
+        (("--code", "4.4.0", "--faults", "rain"), "no fault 'rain'"),
+    ],
+)
+def test_what_cannot_be_walked_is_refused(
+    rebalance: Rebalance, arguments: tuple[str, ...], message: str
+) -> None:
+    ran = rebalance("conform", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
