@@ -154,7 +154,7 @@ class Lockstep:
         if step.event.action in ("rebalance timeout", "slow member") and not self._armed_again(step):
             yield from self._passed_for_others(step, state)
         ended = self.group.state.coordinator.state != "PREPARING_REBALANCE"
-        if group.state is GroupState.PREPARING and (ended or not group.first):
+        if group.state is GroupState.PREPARING and (ended or not (group.first or self.memory.full)):
             yield from self._elected(state)
         for slot in self.group.refreshed:
             yield from self._possible("refresh", slot, state)

@@ -41,11 +41,14 @@ from rebalance.model.protocol.state import (
 class Memory:
     """What Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who led,
     None when they have changed since; ``before``: the coordinator before the step;
-    ``expected``: what the model observes in this step, to be changed."""
+    ``expected``: what the model observes in this step, to be changed; ``full``: whether
+    a join phase goes on for which everybody is there.
+    """
 
     led: dict[int, tuple[int, int] | None] = field(default_factory=dict)
     before: CoordinatorState | None = None
     expected: list[Any] = field(default_factory=list)
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +187,23 @@ def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Mem
     return found
 
 
+def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``classicGroupJoinToClassicGroup`` removes whom it turns away, and does not look who is left."""
+    if code.state.coordinator.state != "PREPARING_REBALANCE":
+        memory.full = False
+    if step.event.action != "join request":
+        return None
+    asking, answer = step.wire(), step.wire(after=True)
+    if not isinstance(asking, Join) or not isinstance(answer, Refused):
+        return None
+    if answer.error is not Error.GROUP_MAX_SIZE_REACHED or find(step.records(), asking.id) is None:
+        return None
+    memory.full = code.state.coordinator.state == "PREPARING_REBALANCE"
+    position = step.built.position[f"record {step.name}"]
+    left = tuple(record for record in step.records() if record.id != asking.id)
+    return (*after[:position], left, *after[position + 1 :])
+
+
 def never_answered(built: Machine, state: State, code: CodeGroup, slot: int) -> bool:
     """Whether a SyncGroup waits although its member was removed: nobody completes its future then."""
     wire: Any = state[built.position[f"wire {letter(slot)}"]]
@@ -201,6 +221,13 @@ NEVER_ANSWERED = CodeDeviation(
 )
 
 DEVIATIONS = (
+    CodeDeviation(
+        id="full_group_forgets",
+        sentence="a member that finds the group full when it joins again is removed, and the others wait for "
+        "the end of the rebalance timeout although all have joined",
+        releases="broker since 3.7.0",
+        follow=_full,
+    ),
     CodeDeviation(
         id="midway_leave_revokes",
         sentence="who leaves during a rebalance is told that its partitions are revoked, not lost",
