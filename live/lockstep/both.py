@@ -118,7 +118,7 @@ class Lockstep:
             self._compare(expected)
         except _Disagrees as why:
             return Disagreement(events=tuple(self.events), sentences=tuple(map(str, why.args)))
-        if any(never_answered(self.built, self.state, self.group, slot) for slot in self.setup.slots):
+        if self.memory.unanswered:
             self.seen.deviations[NEVER_ANSWERED.id] += 1
         self.seen.steps += 1
         self.seen.taken[event.action] += 1
@@ -149,7 +149,7 @@ class Lockstep:
         group: Any = state[self.built.position["group"]]
         for slot in self.setup.slots:
             yield from self._possible("join refused", slot, state)
-            if not never_answered(self.built, state, self.group, slot):
+            if not never_answered(self.built, state, self.group, self.memory, slot):
                 yield from self._possible("sync refused", slot, state)
         if step.event.action in ("rebalance timeout", "slow member") and not self._armed_again(step):
             yield from self._passed_for_others(step, state)

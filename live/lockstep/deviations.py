@@ -42,13 +42,14 @@ class Memory:
     """What Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who led,
     None when they have changed since; ``before``: the coordinator before the step;
     ``expected``: what the model observes in this step, to be changed; ``full``: whether
-    a join phase goes on for which everybody is there.
+    a join phase goes on for which everybody is there; ``unanswered``: whose SyncGroup waits for ever.
     """
 
     led: dict[int, tuple[int, int] | None] = field(default_factory=dict)
     before: CoordinatorState | None = None
     expected: list[Any] = field(default_factory=list)
     full: bool = False
+    unanswered: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +205,23 @@ def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> St
     return (*after[:position], left, *after[position + 1 :])
 
 
-def never_answered(built: Machine, state: State, code: CodeGroup, slot: int) -> bool:
+def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory, slot: int) -> bool:
     """Whether a SyncGroup waits although its member was removed: nobody completes its future then."""
     wire: Any = state[built.position[f"wire {letter(slot)}"]]
     records: Any = state[built.position[f"record {letter(slot)}"]]
-    waits = isinstance(wire, SyncParked) and "SyncGroup" in code.members[slot].waiting
-    return waits and find(records, wire.id) is None
+    if not isinstance(wire, SyncParked) or "SyncGroup" not in code.members[slot].waiting:
+        memory.unanswered.discard(slot)
+    elif find(records, wire.id) is None:
+        memory.unanswered.add(slot)
+    return slot in memory.unanswered
+
+
+def _unanswered_still(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """Nor does the coordinator when it is unloaded."""
+    if step.event.action != "failover" or not memory.unanswered:
+        return None
+    wires = {step.built.position[f"wire {letter(slot)}"] for slot in memory.unanswered}
+    return tuple(step.before[at] if at in wires else value for at, value in enumerate(after))
 
 
 NEVER_ANSWERED = CodeDeviation(
@@ -217,10 +229,11 @@ NEVER_ANSWERED = CodeDeviation(
     sentence="whose LeaveGroup arrives while its SyncGroup waits is never answered; its client waits for "
     "request.timeout.ms",
     releases="broker since 3.7.0",
-    follow=lambda step, after, code, memory: None,
+    follow=_unanswered_still,
 )
 
 DEVIATIONS = (
+    NEVER_ANSWERED,
     CodeDeviation(
         id="full_group_forgets",
         sentence="a member that finds the group full when it joins again is removed, and the others wait for "
@@ -282,7 +295,7 @@ DEVIATIONS = (
         follow=_pending_leave,
     ),
 )
-"""All of them, but for NEVER_ANSWERED, in which the model waits too."""
+"""All of them."""
 
-NAMED = {one.id: one for one in (*DEVIATIONS, NEVER_ANSWERED)}
+NAMED = {one.id: one for one in DEVIATIONS}
 """Each by its id."""
