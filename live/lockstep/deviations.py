@@ -37,7 +37,7 @@ from rebalance.model.protocol.state import (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Memory:
     """What Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who led,
     None when they have changed since; ``before``: the coordinator before the step;
@@ -205,6 +205,19 @@ def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> St
     return (*after[:position], left, *after[position + 1 :])
 
 
+def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``ClassicGroup.replaceStaticMember`` makes another object, which is not ``isNew``."""
+    if step.event.action != "join request":
+        return None
+    before, records = step.records(), step.records(after=True)
+    fresh = [r for r in records if r.new and r.meta is not None and find(before, r.id) is None]
+    old = [one.new for one in code.state.coordinator.members if one.client[-1] == step.name]
+    if not fresh or not any(r.new for r in before) or any(old):
+        return None
+    position = step.built.position[f"record {step.name}"]
+    return (*after[:position], put(records, fresh[0]._replace(new=False)), *after[position + 1 :])
+
+
 def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory, slot: int) -> bool:
     """Whether a SyncGroup waits although its member was removed: nobody completes its future then."""
     wire: Any = state[built.position[f"wire {letter(slot)}"]]
@@ -233,6 +246,13 @@ NEVER_ANSWERED = CodeDeviation(
 )
 
 DEVIATIONS = (
+    CodeDeviation(
+        id="replaced_is_not_new",
+        sentence="a static member that comes back in its first join phase counts as alive while it waits, "
+        "and its session does not end",
+        releases="broker since 3.7.0",
+        follow=_not_new,
+    ),
     NEVER_ANSWERED,
     CodeDeviation(
         id="full_group_forgets",

@@ -57,6 +57,7 @@ def printed(arguments: Sequence[str]) -> str | None:
         ("list", "obligations"): "obligations",
         ("prove", "--necessity"): "necessity",
         ("bugs", "--matrix"): "matrix",
+        ("conform", "--code"): "lockstep",
         ("audit", "--follow"): "finding",
     }
     found = next(

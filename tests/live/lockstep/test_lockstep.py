@@ -32,6 +32,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 
 from tests.command import Rebalance
+from tests.gate.traces.published import hold
 from tests.live.code.played import RELEASE, needs_java
 
 NOW = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
@@ -192,6 +193,7 @@ def test_the_command_says_what_agreed(rebalance: Rebalance, tmp_path: Path) -> N
     assert ran.code == 0, ran.err
     assert ran.out.startswith(f"IN STEP  dynamic with coordinator {RELEASE}, consumers {RELEASE}\n")
     document = json.loads((tmp_path / "a.json").read_text())
+    hold("lockstep", document)
     assert (document["verdict"], document["steps"], document["disagreement"]) == ("conformant", 2_000, None)
 
 
