@@ -275,8 +275,10 @@ def test_ctrl_c_ends_the_workers_too(tmp_path):
     worked(process.pid, 2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)  # which a worker would keep open
-    assert process.returncode in (0, 130), err  # a fast machine may have finished
-    if process.returncode == 130:
+    if process.returncode in (0, -signal.SIGINT):  # it had finished; Python may be on its way out
+        assert out.startswith("PROVED"), err
+    else:
+        assert process.returncode == 130, err
         assert "interrupted" in err
         assert not out or re.match(r"UNKNOWN  interrupted, [\d,]+ of [\d,]+ obligations proved\n", out)
 
