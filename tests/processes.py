@@ -39,14 +39,28 @@ def left(pids: Iterable[int], seconds: float = 60.0) -> list[int]:
 
 
 def worked(pid: int, seconds: float) -> None:
-    """Return when it has used so many seconds of a processor, or has ended: on a busy machine too."""
+    """Return when its children have used so many seconds of a processor, or it if it has none, or has ended.
+
+    On a busy machine too, where a parent that only waits for its children takes long to use a second.
+    """
     if not LINUX:
         time.sleep(seconds)
         return
-    ticks = seconds * os.sysconf("SC_CLK_TCK")
     while alive(pid):
-        with contextlib.suppress(OSError):  # it has just ended
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            if int(fields[11]) + int(fields[12]) >= ticks:
-                return
+        used = _used()
+        own = used.pop(pid, (0, 0.0))[1]
+        children = [spent for parent, spent in used.values() if parent == pid]
+        if (sum(children) if children else own) >= seconds:
+            return
         time.sleep(0.02)
+
+
+def _used() -> dict[int, tuple[int, float]]:
+    """Of each process its parent and the seconds of a processor that it has used."""
+    used = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks = int(fields[11]) + int(fields[12])
+            used[int(stat.parent.name)] = (int(fields[1]), ticks / os.sysconf("SC_CLK_TCK"))
+    return used
