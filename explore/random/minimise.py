@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rebalance.explore.engine.search import ModelTrace
+from rebalance.explore.random.dropping import left_out
 from rebalance.explore.random.judge import Judge, quiet
 from rebalance.model.machine import Event, Machine, Outcome, State
 from rebalance.properties.group.rules import Rules
@@ -117,19 +118,11 @@ class _Run:
 
 def _dropped(run: _Run, trace: ModelTrace, may_go_on: Callable[[], bool]) -> ModelTrace:
     """``trace`` without chunks of events that the breach does not need; no single one can go in the end."""
-    size = max(1, len(trace.events) // 2)
-    while size and may_go_on():
-        position, helped = 0, False
-        while position < len(trace.events) and may_go_on():
-            rest = trace.events[:position] + trace.events[position + size :]
-            shorter = run.broken_by(trace.initial, rest) or run.broken_by(trace.initial, rest, loose=True)
-            if shorter is None:
-                position += size
-            else:
-                trace, helped = ModelTrace(trace.initial, shorter), True
-        if size > 1 or not helped:
-            size //= 2
-    return trace
+
+    def still(rest: tuple[Event, ...]) -> tuple[Event, ...] | None:
+        return run.broken_by(trace.initial, rest) or run.broken_by(trace.initial, rest, loose=True)
+
+    return ModelTrace(trace.initial, left_out(trace.events, still, may_go_on))
 
 
 def _cut_short(

@@ -2,10 +2,7 @@
 
 For machines too large for breadth-first search. What they find is a long trace;
 ``rebalance.explore.random.minimise`` makes it short. A walk follows from its seed alone.
-
-Swarm: each walk has its own mood, a random set of actions that it would rather not take. One that is put
-off again and again for a whole walk meets states that a fair coin never meets (Groce and others, "Swarm
-testing", 2012). Put off is not forbidden: where nothing else can happen, everything may.
+Swarm: each walk has its own mood (``rebalance.explore.random.moods``).
 """
 
 from __future__ import annotations
@@ -16,11 +13,9 @@ from typing import NamedTuple
 
 from rebalance.explore.engine.search import Coverage, ModelTrace, Taken, merge
 from rebalance.explore.random.judge import Broken, Judge, quiet
+from rebalance.explore.random.moods import Mood, drawn_mood
 from rebalance.model.machine import Event, Machine, Outcome, State
 from rebalance.properties.group.rules import Rules
-
-ODDS = (0, 1, 2, 4)
-"""How many of eight actions a mood puts off, drawn for steps and for faults apart."""
 
 
 class Walk(NamedTuple):
@@ -125,7 +120,8 @@ def _onward(
 
 def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, swarm: bool) -> Walk:
     random = Random(seed)
-    reluctant = _mood(machine, random) if swarm else set()
+    actions = ((action.name, action.who, action.fault) for action in machine.actions)
+    mood = drawn_mood(random, actions) if swarm else Mood()
     first = machine.initial[random.randrange(len(machine.initial))]
     state, events, known = machine.normal(first), list[Event](), set[State]()
     sight = _Sight(machine, rules)
@@ -138,22 +134,13 @@ def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, s
         broken = tuple(judge.rest(state, outcomes))
         if broken or len(events) == steps or not outcomes:
             break
-        willing = [one for one in outcomes if (one[0].action, one[0].who) not in reluctant] or outcomes
-        event, outcome = willing[random.randrange(len(willing))]
+        event, outcome = outcomes[mood.choose(random, outcomes)]
         sight.step(event, outcome)
         events.append(event)
         state = machine.normal(machine.apply(state, event, outcome))
         run = quiet(machine, events) if judge.rules.bounded else ()
         broken = (*judge.step(event, outcome.seen), *judge.state(state), *judge.run(run))
     return Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
-
-
-def _mood(machine: Machine, random: Random) -> set[tuple[str, int]]:
-    """The actions that a walk puts off; integer draws only, in the order of the machine's actions."""
-    odds = [ODDS[random.randrange(len(ODDS))] for _ in (False, True)]
-    return {
-        (action.name, action.who) for action in machine.actions if random.randrange(8) < odds[action.fault]
-    }
 
 
 class _Sight:
