@@ -7,7 +7,7 @@ and which faults it takes. ``clause`` is the clause that has to catch it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.bugs import decisions, switches
@@ -75,3 +75,22 @@ def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
     for key, reason in reasons.items():
         if key.split(",")[0] == entry.id:
             yield "", "not", (f"{key.partition(', ')[2]}: " if "," in key else "") + reason
+
+
+def without(group: Setup, switch: str) -> Setup:
+    """The same group, in which nobody has ``switch``."""
+    consumers = tuple(
+        replace(
+            consumer,
+            stages=tuple(
+                replace(
+                    stage,
+                    decisions=stage.decisions - {switch},
+                    switches=tuple(s for s in stage.switches if s != switch),
+                )
+                for stage in consumer.stages
+            ),
+        )
+        for consumer in group.consumers
+    )
+    return replace(group, consumers=consumers, coordinator=group.coordinator - {switch})

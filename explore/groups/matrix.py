@@ -7,12 +7,12 @@ the two differ, the cell says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits, Stop
-from rebalance.explore.groups.bugs import LASSO, SHOWN, Shown
+from rebalance.explore.groups.bugs import LASSO, SHOWN, Shown, without
 from rebalance.explore.liveness import liveness
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
@@ -72,7 +72,7 @@ def cell(shown: Shown, profile: ReleaseProfile) -> Cell:
     group = shown.run_by(AS_SPECIFIED, profile.name) if broker else shown.run_by(profile.name, AS_SPECIFIED)
     broken = breaks(group, shown.clause)
     mark = Mark.UNKNOWN if broken is None else Mark.BREAKS if broken else Mark.FINE
-    if broken and breaks(_without(group, shown.switch), shown.clause) is not False:
+    if broken and breaks(without(group, shown.switch), shown.clause) is not False:
         mark = Mark.OTHERWISE
     return Cell(shown.switch, profile, mark, expected)
 
@@ -93,22 +93,3 @@ def breaks(group: Setup, clause: str) -> bool | None:
     if clause != LASSO:
         return False
     return any(settling.lasso for settling in liveness.judge(built, clauses, search).settling)
-
-
-def _without(group: Setup, switch: str) -> Setup:
-    """The same group, in which nobody has ``switch``."""
-    consumers = tuple(
-        replace(
-            consumer,
-            stages=tuple(
-                replace(
-                    stage,
-                    decisions=stage.decisions - {switch},
-                    switches=tuple(s for s in stage.switches if s != switch),
-                )
-                for stage in consumer.stages
-            ),
-        )
-        for consumer in group.consumers
-    )
-    return replace(group, consumers=consumers, coordinator=group.coordinator - {switch})

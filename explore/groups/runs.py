@@ -12,6 +12,7 @@ from rebalance.explore.random.judge import Judge, quiet
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
+from rebalance.model.steps import Step
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
 
 FOR_EVER = {
@@ -26,6 +27,8 @@ class SavedRun:
     """One run. ``loop``: after how many events those begin that come again and again; None where it ends.
 
     ``origin`` says where it came from: scenario, size, how it was searched for; ``path`` where it was read.
+    ``on``: the releases of Kafka's code that it is a run of, as ``--on`` has them, "" for one of the model;
+    then ``recorded`` is what was seen, and after ``peace`` events, if given, nothing went wrong any more.
     """
 
     setup: Setup
@@ -36,6 +39,9 @@ class SavedRun:
     origin: Mapping[str, Any] = field(default_factory=dict)
     suite_version: str = ""
     path: Path | None = None
+    on: str = ""
+    recorded: tuple[Step, ...] = ()
+    peace: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,12 +187,15 @@ FACTS = {
     "validate_raw_claims": ("2.4.1 2.8.0 2.8.1 3.0.0", "2.8.2 3.0.1 3.1.0 3.5.0"),
     # KAFKA-13419: fixed in 3.2.0.
     "clear_member_id_on_illegal_generation": ("2.4.1 3.1.2", "3.2.0"),
-    # KAFKA-13891 was shipped in 3.3.0 and 3.3.1 and taken back: what it repaired is in all others.
+    # KAFKA-13891 was shipped in 3.3.0 and 3.3.1 and taken back.
     "reset_on_sync_rip": ("3.3.0 3.3.1", "3.2.3 3.3.2 3.4.0"),
-    "keep_owned_on_sync_rip": ("2.8.1 3.2.3 3.3.2 3.4.0 4.0.0", "3.3.0 3.3.1"),
-    # KAFKA-9620 is in 2.6.0, KAFKA-9741 already in 2.5.0.
+    # It takes the label of KIP-792: see docs/results/released.md.
+    "keep_owned_on_sync_rip": ("3.4.0 4.0.0", "2.8.1 3.2.3 3.3.0 3.3.1 3.3.2"),
+    # KAFKA-9620 is in 2.6.0, KAFKA-9741 in 2.5.0, with which KafkaConsumer.groupMetadata came.
     "abort_on_callback_exception": ("2.3.1", "2.4.1 2.5.0 2.6.0"),
-    "metadata_after_revoke": ("2.4.1", "2.5.0 2.6.0"),
+    "metadata_after_revoke": ("", "2.4.1 2.5.0 2.6.0"),
+    # KAFKA-10134: went to 2.6.1 too, as was observed.
+    "no_heartbeat_in_completing": ("2.4.1 2.6.0", "2.6.1 2.6.3 2.7.0"),
     # KAFKA-14024, KAFKA-14196: short-lived.
     "prepare_commit_never_done": ("3.2.0", "3.1.2 3.2.1 3.3.0"),
     "fetch_while_pending_revocation": ("3.2.1 3.2.2", "3.2.0 3.2.3 3.3.0"),

@@ -90,7 +90,7 @@ def test_each_side_decides_for_itself(profile) -> None:
 STEPS = {
     "java-2.6": (
         {
-            "metadata_after_revoke",
+            "late_commit_resets",
             "no_sent_generation_check",
             "rejoin_flag_not_latched",
         },
@@ -99,7 +99,7 @@ STEPS = {
     ),
     "java-2.8.0": (
         {"join_rip_fatal", "no_heartbeat_in_completing"},
-        {"reset_on_retriable"},
+        {"late_commit_resets", "reset_on_retriable"},
         ("trust_all_claims",),
     ),
     "java-2.8.1": (
@@ -111,7 +111,6 @@ STEPS = {
     "java-3.3.1": (
         {
             "clear_member_id_on_illegal_generation",
-            "keep_owned_on_sync_rip",
             "static_leader_returns_as_follower",
             "validate_raw_claims",
         },
