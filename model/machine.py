@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Value = Hashable
 """The value of one component."""
@@ -216,6 +216,15 @@ class Machine:
     def read(self, state: State, names: Iterable[str]) -> list[Value]:
         """The values of the components ``names`` in ``state``."""
         return [state[self.position[name]] for name in names]
+
+    def value(self, state: State, name: str) -> Any:
+        """The value of the component ``name`` in ``state``."""
+        return state[self.position[name]]
+
+    def put(self, state: State, name: str, value: Value) -> State:
+        """``state`` with another value of the component ``name``."""
+        position = self.position[name]
+        return (*state[:position], value, *state[position + 1 :])
 
     def look(self, state: State, view: str) -> Value:
         """The value of ``view`` in ``state``."""

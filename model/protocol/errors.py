@@ -127,8 +127,7 @@ def _late_commit_resets(member: Member, decisions: frozenset[str]) -> bool:
 
 def heartbeat(me: MemberContext, member: Member, group: Group, records: Records) -> Iterator[Outcome]:
     """A heartbeat that is answered at once; those without an effect are not steps."""
-    mute = "no_heartbeat_in_completing" in me.config(member.stage).decisions
-    if not beats(member) or (mute and member.state is MemberState.COMPLETING):
+    if not beats(member) or _mute(me, member):
         return
     error = answer_to(me, "heartbeat", group, records, member.id, member.generation)
     if error is None or (
@@ -147,9 +146,14 @@ def beats(member: Member) -> bool:
     return member.state is MemberState.STABLE or member.state is MemberState.COMPLETING
 
 
+def _mute(me: MemberContext, member: Member) -> bool:
+    quiet = "no_heartbeat_in_completing" in me.config(member.stage).decisions
+    return quiet and member.state is MemberState.COMPLETING
+
+
 def send_late(me: MemberContext, budget: int, member: Member, stray: Stray) -> Iterator[Outcome]:
     """A heartbeat or a commit leaves and does not arrive yet."""
-    if not beats(member) or stray is not None:
+    if not beats(member) or _mute(me, member) or stray is not None:
         return
     yield Outcome((budget - 1, Late("heartbeat", member.id, member.generation)), "heartbeat")
     if member.state is MemberState.STABLE and works(member):
