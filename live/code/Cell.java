@@ -104,8 +104,13 @@ public final class Cell {
         }
         out.open('{').name("answers").open('[');
         boolean stops = Boolean.TRUE.equals(command.get("stop"));
+        boolean quiet = Boolean.TRUE.equals(command.get("quiet"));
         for (Object one : (List<Object>) command.get("commands")) {
+            int before = out.length();
             boolean fine = answer((Map<String, Object>) one);
+            if (fine && quiet) {
+                out.cut(before);
+            }
             if (!fine && stops) {
                 break;
             }
@@ -168,6 +173,9 @@ public final class Cell {
                 break;
             case "respond":
                 respond(chosen(responses, command, "response"));
+                break;
+            case "refuse":
+                refuse(unanswered(command), (String) command.get("error"));
                 break;
             case "lose":
                 responses.remove(chosen(responses, command, "response").id);
@@ -424,6 +432,28 @@ public final class Cell {
         responses.remove(message.id);
         message.member.open.remove(message);
         message.member.consumer.respond(message.correlation, message.response);
+    }
+
+    /** A request to which no answer was handed over, wherever it or its answer is. */
+    private Message unanswered(Map<String, Object> command) {
+        long id = number(command, "id", 0);
+        for (Member member : members) {
+            for (Message one : member) {
+                if (one.id == id) {
+                    return one;
+                }
+            }
+        }
+        throw new Refused("nobody waits for an answer to " + id);
+    }
+
+    /** What another coordinator would answer; ours may still have the request, and its answer goes nowhere. */
+    private void refuse(Message message, String error) {
+        requests.remove(message.id);
+        responses.remove(message.id);
+        message.member.open.remove(message);
+        message.abandoned = true;
+        message.member.consumer.refuse(message.correlation, error);
     }
 
     /** What a consumer's client reaches. */

@@ -15,9 +15,12 @@ import org.apache.kafka.clients.KafkaClient;
 import org.apache.kafka.clients.NetworkClient;
 import org.apache.kafka.clients.RequestCompletionHandler;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.JoinGroupResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 import rebalance.cell.Parts;
 import rebalance.cell.Shapes;
@@ -149,6 +152,15 @@ final class CellClient {
         Flight flight = flights.remove(id);
         if (flight != null) {
             arrived.add(response(flight, NetworkClient.parseResponse(response, flight.header)));
+        }
+    }
+
+    void refuse(int id, String error) {
+        Flight flight = flights.remove(id);
+        if (flight != null) { // of JoinGroup alone: getErrorResponse of 2.4 knows no newer versions
+            JoinGroupResponseData data = new JoinGroupResponseData().setErrorCode(Errors.valueOf(error).code());
+            Object body = Shapes.make(JoinGroupResponse.class, data, flight.header.apiVersion());
+            arrived.add(response(flight, (AbstractResponse) body));
         }
     }
 

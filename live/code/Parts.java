@@ -78,6 +78,9 @@ public final class Parts {
 
         void respond(int correlation, ByteBuffer response);
 
+        /** The request is answered with this error, whatever became of it. */
+        void refuse(int correlation, String error);
+
         /** Connections to a node end, to all nodes for null. */
         void disconnect(String destination);
 

@@ -12,11 +12,11 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.function.Supplier;
 import org.apache.kafka.clients.GroupRebalanceConfig;
 import org.apache.kafka.clients.KafkaClient;
 import org.apache.kafka.clients.Metadata;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -27,16 +27,17 @@ import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.internals.ClusterResourceListeners;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.requests.MetadataResponse;
-import org.apache.kafka.common.utils.Time;
 import rebalance.cell.Out;
 import rebalance.cell.Parts;
 import rebalance.cell.Shapes;
+import rebalance.cell.VirtualTime;
 
 /**
  * ConsumerCoordinator, unchanged, on a client and a clock of ours; around it what KafkaConsumer (ClassicKafkaConsumer)
  * calls, and the duties of its heartbeat thread, which is there and never started.
  */
-public final class ShippedConsumer implements Parts.Consumer, ConsumerRebalanceListener, Time {
+public final class ShippedConsumer extends VirtualTime
+    implements Parts.Consumer, ConsumerRebalanceListener {
     private static final ClassLoader LOADER = ShippedConsumer.class.getClassLoader();
     private static final String INTERNALS = "org.apache.kafka.clients.consumer.internals.";
     private static final String CONSUMER = "org.apache.kafka.clients.consumer.";
@@ -73,6 +74,7 @@ public final class ShippedConsumer implements Parts.Consumer, ConsumerRebalanceL
     private static final Method FOR_NEW_TOPICS = forNewTopics();
     private static final Method UPDATE = updating();
 
+    private static final Method GROUP_METADATA = Shapes.exact(ConsumerCoordinator.class, "groupMetadata");
     private static final Field STATE = Shapes.field(AbstractCoordinator.class, "state");
     private static final Field GENERATION = Shapes.field(AbstractCoordinator.class, "generation");
     private static final Field PROTOCOL =
@@ -83,7 +85,6 @@ public final class ShippedConsumer implements Parts.Consumer, ConsumerRebalanceL
 
     private static final Map<Map<String, Object>, ConsumerConfig> CONFIGS = new HashMap<>();
 
-    private long now = 1_000_000;
     private Parts.Network network;
     private SubscriptionState subscriptions;
     private ConsumerMetadata metadata;
@@ -361,6 +362,11 @@ public final class ShippedConsumer implements Parts.Consumer, ConsumerRebalanceL
     }
 
     @Override
+    public void refuse(int correlation, String error) {
+        client.refuse(correlation, error);
+    }
+
+    @Override
     public void disconnect(String destination) {
         client.disconnect(destination);
     }
@@ -405,8 +411,14 @@ public final class ShippedConsumer implements Parts.Consumer, ConsumerRebalanceL
     }
 
     private void called(String name, Collection<TopicPartition> partitions) {
-        network.event("callback").put("call", name).put("partitions", names(partitions))
-            .put("owned", names(subscriptions.assignedPartitions())).close('}');
+        Out event = network.event("callback").put("call", name).put("partitions", names(partitions))
+            .put("owned", names(subscriptions.assignedPartitions()))
+            .put("generation", generation().generationId);
+        if (GROUP_METADATA != null) { // since 2.5
+            event.put("shown_generation",
+                ((ConsumerGroupMetadata) Shapes.call(GROUP_METADATA, coordinator)).generationId());
+        }
+        event.close('}');
         if (throwing != null && (throwing.isEmpty() || throwing.equals(name))) {
             throwing = null;
             throw new IllegalStateException("the listener throws, as the caller wants it");
@@ -421,15 +433,21 @@ public final class ShippedConsumer implements Parts.Consumer, ConsumerRebalanceL
 
     // --- state -----------------------------------------------------------------------------------------------
 
+    private AbstractCoordinator.Generation generation() {
+        return (AbstractCoordinator.Generation) Shapes.get(GENERATION, coordinator);
+    }
+
     @Override
     public void state(Out out) {
-        AbstractCoordinator.Generation generation =
-            (AbstractCoordinator.Generation) Shapes.get(GENERATION, coordinator);
+        AbstractCoordinator.Generation generation = generation();
         Object thread = Shapes.get(HEARTBEAT_THREAD, coordinator);
         out.put("state", Shapes.get(STATE, coordinator).toString()).put("now", now);
         out.put("generation", generation.generationId).put("member_id", generation.memberId);
         out.put("protocol", (String) Shapes.get(PROTOCOL, generation));
-        out.put("owned", names(subscriptions.assignedPartitions()));
+        Collection<TopicPartition> owned = subscriptions.assignedPartitions();
+        Collection<TopicPartition> fetchable = new ArrayList<>(owned);
+        fetchable.removeIf(one -> !subscriptions.isFetchable(one));
+        out.put("owned", names(owned)).put("fetchable", names(fetchable));
         Collection<String> topics = subscriptions.hasNoSubscriptionOrUserAssignment() ? Collections.emptyList()
             : new TreeSet<>(subscriptions.subscription());
         out.put("topics", topics).put("rejoin", (Boolean) Shapes.get(REJOIN_NEEDED, coordinator));
@@ -437,36 +455,5 @@ public final class ShippedConsumer implements Parts.Consumer, ConsumerRebalanceL
         out.put("prepared", !(Boolean) Shapes.get(NEEDS_PREPARE, coordinator));
         out.put("coordinator_known", !coordinator.coordinatorUnknown());
         out.put("heartbeats", thread != null && enabled(thread) && !idle());
-    }
-
-    // --- time --------------------------------------------------------------------------------------------------
-
-    @Override
-    public void elapse(long ms) {
-        now += ms;
-    }
-
-    @Override
-    public long milliseconds() {
-        return now;
-    }
-
-    @Override
-    public long hiResClockMs() {
-        return now;
-    }
-
-    @Override
-    public long nanoseconds() {
-        return now * 1_000_000;
-    }
-
-    @Override
-    public void sleep(long ms) {
-        now += ms;
-    }
-
-    public void waitObject(Object object, Supplier<Boolean> condition, long deadline) {
-        now = Math.max(now, deadline); // nobody notifies: there is one thread
     }
 }

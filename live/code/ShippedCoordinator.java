@@ -18,7 +18,6 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
-import java.util.function.Supplier;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.AbstractConfig;
@@ -52,7 +51,6 @@ import org.apache.kafka.common.requests.SyncGroupResponse;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.network.ClientInformation;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.group.classic.ClassicGroup;
 import org.apache.kafka.coordinator.group.classic.ClassicGroupMember;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
@@ -60,12 +58,13 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 import rebalance.cell.Out;
 import rebalance.cell.Parts;
 import rebalance.cell.Shapes;
+import rebalance.cell.VirtualTime;
 
 /**
  * GroupCoordinatorShard, unchanged, with what CoordinatorRuntime and GroupCoordinatorService do around it: the log,
  * what waits for it, the timers, and the errors of a coordinator that loads or is no coordinator.
  */
-public final class ShippedCoordinator implements Parts.Coordinator, Time {
+public final class ShippedCoordinator extends VirtualTime implements Parts.Coordinator {
     private static final ClassLoader LOADER = ShippedCoordinator.class.getClassLoader();
     private static final String RUNTIME = "org.apache.kafka.coordinator.common.runtime.";
     private static final String RUNTIME_38 = "org.apache.kafka.coordinator.group.runtime.";
@@ -104,7 +103,6 @@ public final class ShippedCoordinator implements Parts.Coordinator, Time {
     private Map<String, Integer> topics = Map.of();
     private GroupCoordinatorShard shard;
     private GroupMetadataManager manager;
-    private long now;
     private long sequence;
     private Errors unavailable;
     private boolean held;
@@ -168,6 +166,7 @@ public final class ShippedCoordinator implements Parts.Coordinator, Time {
     private GroupCoordinatorConfig configOf(Map<String, Object> given) {
         Map<String, Object> properties = new HashMap<>();
         given.forEach((name, value) -> properties.put(name, value.toString()));
+        Thread.currentThread().setContextClassLoader(LOADER); // by which it finds the assignors that it names
         if (GroupCoordinatorConfig.class.getDeclaredConstructors()[0].getParameterCount() > 1) {
             return Config38.of(properties);
         }
@@ -260,30 +259,6 @@ public final class ShippedCoordinator implements Parts.Coordinator, Time {
     }
 
     // --- time ----------------------------------------------------------------------------------------------
-
-    @Override
-    public long milliseconds() {
-        return now;
-    }
-
-    @Override
-    public long hiResClockMs() {
-        return now;
-    }
-
-    @Override
-    public long nanoseconds() {
-        return now * 1_000_000;
-    }
-
-    @Override
-    public void sleep(long ms) {
-        now += ms;
-    }
-
-    public void waitObject(Object object, Supplier<Boolean> condition, long deadline) {
-        now = Math.max(now, deadline); // nobody notifies: there is one thread
-    }
 
     /** CoordinatorTimer: schedule, scheduleIfAbsent, cancel, isScheduled. */
     private Object scheduled(Object proxy, Method method, Object[] arguments) {

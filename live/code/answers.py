@@ -72,12 +72,18 @@ class CellResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellCallback:
-    """A call of ConsumerRebalanceListener: revoked, assigned, lost. ``owned``: ``assignment()`` meanwhile."""
+    """A call of ConsumerRebalanceListener: revoked, assigned, lost.
+
+    Meanwhile: ``owned`` is ``assignment()``, ``generation`` the consumer's (-1 without one), and
+    ``shown_generation`` what ``groupMetadata()`` shows (None before 2.5).
+    """
 
     member: int
     call: str
     partitions: Partitions
     owned: Partitions
+    generation: int
+    shown_generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +171,14 @@ def _response(one: JsonLine) -> CellEvent:
 
 def _callback(one: JsonLine) -> CellEvent:
     parts, owned = frozenset(one["partitions"]), frozenset(one["owned"])
-    return CellCallback(member=one["member"], call=one["call"], partitions=parts, owned=owned)
+    return CellCallback(
+        member=one["member"],
+        call=one["call"],
+        partitions=parts,
+        owned=owned,
+        generation=one["generation"],
+        shown_generation=one.get("shown_generation"),
+    )
 
 
 def _thrown(one: JsonLine) -> CellEvent:
@@ -241,6 +254,7 @@ class CoordinatorState:
 class ConsumerState:
     """A consumer. ``state`` is a name of AbstractCoordinator.MemberState; ``member_id`` empty without one.
 
+    ``fetchable``: what of ``owned`` a poll may read now.
     ``joining``: a join is under way (joinFuture); ``prepared``: onJoinPrepare has run for the next join;
     ``heartbeats``: the heartbeat thread is enabled.
     """
@@ -250,6 +264,7 @@ class ConsumerState:
     member_id: str
     protocol: str | None
     owned: Partitions
+    fetchable: Partitions
     topics: tuple[str, ...]
     rejoin: bool
     joining: bool
@@ -313,5 +328,6 @@ def _registered(one: JsonLine) -> RegisteredMember:
 def _consumer(one: JsonLine) -> ConsumerState | None:
     if not one["up"]:
         return None
-    plain = {name: value for name, value in one.items() if name not in ("up", "owned", "topics")}
-    return ConsumerState(**plain, owned=frozenset(one["owned"]), topics=tuple(one["topics"]))
+    plain = {name: value for name, value in one.items() if name not in ("up", "owned", "fetchable", "topics")}
+    owned, fetchable = frozenset(one["owned"]), frozenset(one["fetchable"])
+    return ConsumerState(**plain, owned=owned, fetchable=fetchable, topics=tuple(one["topics"]))

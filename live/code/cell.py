@@ -22,14 +22,19 @@ STARTS = 60.0
 """Seconds that a JVM gets to be ready, on a busy machine."""
 
 SECONDS = 60.0
-"""How long the commands of one line may take."""
+"""How long the commands of one line may take, unless the caller says otherwise."""
 
 
 _STATE: JsonLine = {"do": "state"}
 
 
 class CellDied(Exception):
-    """The JVM ended, hangs, or writes what is no answer; the cell cannot be used any more."""
+    """The JVM ended, hangs, or writes what is no answer; the cell cannot be used any more. ``why`` is the
+    text without what the JVM wrote to stderr."""
+
+    def __init__(self, text: str, why: str = "") -> None:
+        super().__init__(text)
+        self.why = why or text
 
 
 class CellRefused(Exception):
@@ -37,7 +42,12 @@ class CellRefused(Exception):
 
 
 class CellBroken(Exception):
-    """Kafka's code threw where no application sees it: in the coordinator, or while a consumer was made."""
+    """Kafka's code threw where no application sees it: in the coordinator, or while a consumer was made.
+    ``why``: what it threw."""
+
+    def __init__(self, text: str, why: str = "") -> None:
+        super().__init__(text)
+        self.why = why or text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +79,19 @@ class CellMember:
 class KafkaCell:
     """A running cell; a context manager. It dies with the thread that starts it.
 
-    ``coordinators`` and ``consumers``: the releases that its groups can be made of. Raises ToolError where a
-    release cannot be had or does not compile, CellDied when the JVM does not start.
+    ``coordinators`` and ``consumers``: the releases that its groups can be made of. ``classpath``: of
+    assignors, beside what the consumers need. ``seconds``: how long the commands of one line may take.
+    Raises ToolError where a release cannot be had or does not compile, CellDied when the JVM does not start.
     """
 
     def __init__(
-        self, coordinators: Sequence[str], consumers: Sequence[str], *, classpath: Sequence[str] = ()
+        self,
+        coordinators: Sequence[str],
+        consumers: Sequence[str],
+        *,
+        classpath: Sequence[str] = (),
     ) -> None:
+        self.seconds = SECONDS
         command = releases.command(coordinators, consumers, *classpath)
         self._program = Program(command)
         self._over = ""  # why it cannot be used any more
@@ -126,20 +142,27 @@ class KafkaCell:
         """The state of every part. Raises CellBroken, CellDied."""
         return state_of(self._checked(_STATE))
 
-    def step(self, do: str, **arguments: Any) -> tuple[tuple[CellEvent, ...], CellState]:
-        """What happened, and the state afterwards. Raises what `command` does."""
-        answers = self._ask({"do": "batch", "stop": True, "commands": [{"do": do, **arguments}, _STATE]})
-        found = [self._good(answer, do) for answer in answers.get("answers", ())]
-        if len(found) != 2:
-            raise self._dead("answers two commands with something else")
-        return events_of(found[0]), state_of(found[1])
+    def step(self, *commands: JsonLine) -> tuple[tuple[CellEvent, ...], CellState]:
+        """What happened in several commands, and the state afterwards.
 
-    def batch(self, commands: Sequence[JsonLine], *, stop: bool = False) -> list[JsonLine]:
+        One that fails is the last, and is raised: see `command`. What those before it did is lost with it.
+        """
+        line = [*commands, _STATE]
+        found = [self._good(*one) for one in zip(self.batch(line, stop=True), line, strict=False)]
+        if len(found) != len(line):
+            raise self._dead("answers several commands with something else")
+        return tuple(one for answer in found[:-1] for one in events_of(answer)), state_of(found[-1])
+
+    def batch(
+        self, commands: Sequence[JsonLine], *, stop: bool = False, quiet: bool = False
+    ) -> list[JsonLine]:
         """The answers to several commands, in one line and raw: ``events``, or ``refused``, or ``broken``.
 
-        ``stop``: those behind one that fails are not done, and have no answer. Raises CellDied.
+        ``stop``: those behind one that fails are not done, and have no answer. ``quiet``: neither have those
+        that do not fail. Raises CellDied.
         """
-        answers = self._ask({"do": "batch", "stop": stop, "commands": list(commands)}).get("answers")
+        line: JsonLine = {"do": "batch", "stop": stop, "quiet": quiet, "commands": list(commands)}
+        answers = self._ask(line).get("answers")
         if not isinstance(answers, list):
             raise self._dead("answers a batch with something else")
         return answers
@@ -156,25 +179,28 @@ class KafkaCell:
         if "refused" in answer:
             raise CellRefused(str(answer["refused"]))
         if "broken" in answer:
-            raise CellBroken(f"{command}: {answer['broken']}\n{self._program.stderr()}".strip())
+            why = str(answer["broken"])
+            raise CellBroken(f"{command}: {why}\n{self._program.stderr()}".strip(), why)
         return answer
 
     def _ask(self, message: JsonLine) -> JsonLine:
         if self._over:
             raise CellDied(self._over)
         self._program.order(message)
-        return self._line(SECONDS)
+        return self._line(self.seconds)
 
     def _line(self, seconds: float) -> JsonLine:
         try:
             return self._program.message(time.monotonic() + seconds)
         except Gone as gone:
-            raise self._dead(gone.message) from None
+            hangs = gone.message == "no reply"
+            why = f"does not answer within {self.seconds:g} s" if hangs else gone.message
+            raise self._dead(why) from None
 
     def _dead(self, why: str) -> CellDied:
         self._over = f"the cell {why}: {self._program.stderr() or 'its stderr is empty'}"
         self._program.kill()
-        return CellDied(self._over)
+        return CellDied(self._over, f"the cell {why}")
 
 
 __all__ = ["CellBroken", "CellDied", "CellMember", "CellRefused", "KafkaCell", "ToolError"]

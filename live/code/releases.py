@@ -28,8 +28,8 @@ MISSING_OF = {"2.6.0": "com.fasterxml.jackson.core:jackson-databind:2.10.2"}
 """What a release of kafka-clients needs and does not name: MetadataRequest of 2.6.0 does not load without."""
 
 _HULL = ("Cell.java", "Parts.java", "Out.java", "Ids.java", "Shapes.java")
-_COORDINATOR = ("ShippedCoordinator.java", "Descriptions.java", "Config38.java")
-_CONSUMER = ("ShippedConsumer.java", "CellClient.java")
+_COORDINATOR = ("ShippedCoordinator.java", "VirtualTime.java", "Descriptions.java", "Config38.java")
+_CONSUMER = ("ShippedConsumer.java", "VirtualTime.java", "CellClient.java")
 
 _OPTIONS = ("-XX:TieredStopAtLevel=4", "-Xshare:auto", "-Xss2m", "-Xmx512m")
 """A cell runs long enough for the second compiler, unlike our other programs."""
