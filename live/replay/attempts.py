@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice, permutations
 from pathlib import Path
 
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.live.clusters.defaults import PATIENCE
-from rebalance.live.code.cell import KafkaCell
 from rebalance.live.conformance.clients.table import BY_RECORDER
 from rebalance.live.consumers.member import ClientProfile
 from rebalance.live.replay.code_group import CodeReleases
-from rebalance.live.replay.on_code import replay_on_code
 from rebalance.live.replay.replay_plan import replay_plan
 from rebalance.live.replay.replayer import TraceReplayer
 from rebalance.live.replay.scene import ReplayScene
@@ -53,28 +50,6 @@ def code_releases(name: str) -> CodeReleases:
     if len(parts) != sum(map(len, known.values())) or len(coordinators) != 1 or not consumers:
         raise ValueError(f"{name!r}: write code:RELEASE or coordinator:RELEASE,consumer:RELEASE")
     return CodeReleases(coordinator=coordinators[0], consumers=consumers)
-
-
-@contextlib.contextmanager
-def player(
-    on: ClientProfile | CodeReleases,
-    *,
-    patience: float = PATIENCE,
-    attempts: int | None = None,
-    log_dir: Path | None = None,
-    report_progress: Callable[[str], None] = lambda text: None,
-) -> Iterator[Callable[[SavedRun], Replayed]]:
-    """What plays a run on ``on``, with one cell for all runs on Kafka's code.
-
-    Raises ToolError when that cannot be had.
-    """
-    if isinstance(on, CodeReleases):
-        with KafkaCell([on.coordinator], on.consumers) as cell:
-            yield lambda run: replay_on_code(run, on, cell, attempts=attempts)
-        return
-    yield lambda run: replay(
-        run, on, patience=patience, attempts=attempts, log_dir=log_dir, report_progress=report_progress
-    )
 
 
 def replay(

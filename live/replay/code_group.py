@@ -17,7 +17,9 @@ from rebalance.live.code.answers import (
     ConsumerState,
 )
 from rebalance.live.code.cell import CellMember, KafkaCell
+from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.client import WentAnotherWay
+from rebalance.live.replay.code_coordinator import CoordinatorWatch
 from rebalance.live.replay.naming import RunNames
 from rebalance.model.protocol.errors import FATAL
 from rebalance.model.protocol.observations import Answered, Call, Callback, Claimed, Threw
@@ -35,6 +37,8 @@ from rebalance.model.protocol.state import (
 
 POLLS = 4
 """After which a consumer does what it will do: each looks at one more answer."""
+
+ERRORS = "org.apache.kafka.common.errors."
 
 GROUP = {"group.initial.rebalance.delay.ms": 3000}
 """The first join phase waits too, so that the trace says when it ends."""
@@ -69,7 +73,8 @@ class CodeMember:
     ``believed``: what its listener must believe; ``own_gen``: the generation in which it was assigned what it
     owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
     ``sent``: all by number; ``waiting``: those that arrived and were not answered; ``answers``: what came
-    back and was not handed over; ``late``: a request that the trace keeps back.
+    back and was not handed over; ``joined``: JoinGroup's answer that was handed over before the trace says
+    so; ``late``: a request that the trace keeps back.
     """
 
     slot: Slot
@@ -80,6 +85,7 @@ class CodeMember:
     waiting: dict[str, CellRequest] = field(default_factory=dict)
     answers: dict[str, CellResponse] = field(default_factory=dict)
     assigned: int = 0
+    joined: CellResponse | None = None
     late: CellRequest | None = None
     sent: dict[int, CellRequest] = field(default_factory=dict)
 
@@ -90,7 +96,7 @@ class CodeMember:
 
     def cut_off(self) -> None:
         """Nothing that was under way will be answered."""
-        self.open, self.waiting, self.answers = {}, {}, {}
+        self.open, self.waiting, self.answers, self.joined = {}, {}, {}, None
 
 
 class CodeGroup(RunNames):
@@ -109,14 +115,21 @@ class CodeGroup(RunNames):
         self.seen: list[Any] = []
         self.refreshed: list[int] = []
         self.state: CellState
+        self.watch = CoordinatorWatch(setup)
+        self._forged: set[int] = set()
         self._ranks = {slot: rank for rank, slot in enumerate(order)}
 
-    def begin(self) -> None:
-        """The cell has this group, and nobody has started. Raises CellRefused, CellBroken, CellDied."""
+    def begin(self, naming: int = 1) -> None:
+        """The cell has this group, and nobody has started; member ids are drawn from ``naming`` on.
+
+        Raises CellRefused, CellBroken, CellDied.
+        """
         slots, topics = self.setup.slots, self.counts(self.setup.exist)
         settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
         size = {} if self.setup.max_size is None else {"group.max.size": self.setup.max_size}
         self.cell.create(self.releases.coordinator, settings, topics, GROUP | size)
+        if naming > 1:
+            self.cell.command("ids", first=naming, step=1)
         self.state = self.cell.state()
 
     def settings(self, slot: int, stage: int, client: str) -> CellMember:
@@ -126,7 +139,7 @@ class CodeGroup(RunNames):
             release=self.releases.of(slot),
             assignors=consumer.stages[stage].assignors,
             topics=tuple(self.names(consumer.subscriptions[0])),
-            instance=None if consumer.instance is None else f"i{consumer.instance}",
+            instance=None if consumer.instance is None else f"{client}i",  # member ids begin with it
             client=client,
             config={"enable.auto.commit": str(self.commits).lower()},
         )
@@ -142,8 +155,18 @@ class CodeGroup(RunNames):
             f"listener {name}": (
                 Parts(member.believed), Parts(owned if settled else member.believed), Life.UP
             ),
-            f"reads {name}": (member.eager, False, Parts(0)),
+            f"reads {name}": (member.eager, self._commits(member), Parts(self.fetchable(member.slot))),
         }  # fmt: skip
+
+    def _commits(self, member: CodeMember) -> bool:
+        """Whether it polls on while the commit before a revocation is under way."""
+        consumer = self.state.members[member.slot]
+        return "OffsetCommit" in member.open and consumer is not None and not consumer.prepared
+
+    def fetchable(self, slot: int) -> int:
+        """What a consumer may read of what it has."""
+        consumer = self.state.members[slot]
+        return self.bits(consumer.fetchable) if consumer else 0
 
     def _ids(self) -> list[str]:
         return [one.id for one in self.state.coordinator.members]
@@ -155,13 +178,19 @@ class CodeGroup(RunNames):
 
     def do(self, name: str, **arguments: Any) -> tuple[CellEvent, ...]:
         """One command; what it shows is seen. Raises CellRefused, CellBroken, CellDied."""
-        before = self.state
-        events, self.state = self.cell.step(name, **arguments)
+        return self.run({"do": name, **arguments})
+
+    def run(self, *commands: JsonLine) -> tuple[CellEvent, ...]:
+        """Several commands in one line, none but the first of which can be refused; see `do`."""
+        before = self.state.coordinator
+        events, self.state = self.cell.step(*commands)
         for event in events:
-            self._takes(event, before)
+            self._takes(event)
+        name, arguments = commands[0]["do"], {k: v for k, v in commands[0].items() if k != "do"}
+        self.seen += self.watch.sees(name, arguments, before, self.state.coordinator, events)
         return events
 
-    def _takes(self, event: CellEvent, before: CellState) -> None:
+    def _takes(self, event: CellEvent) -> None:
         match event:
             case CellRequest():
                 member = self.members[event.member]
@@ -176,12 +205,13 @@ class CodeGroup(RunNames):
                 if not event.abandoned:
                     member.answers[event.api] = event
             case CellCallback():
-                self._calls(event, before.members[event.member])
+                self._calls(event)
             case CellNoted(event="metadata"):
                 self.refreshed.append(event.member)
             case CellThrown():
                 listener = "rebalance callback" in (event.message or "")
-                self.seen.append(Threw(Slot(event.member), "listener" if listener else event.error))
+                error = "listener" if listener else _THROWN.get(event.error, event.error)
+                self.seen.append(Threw(Slot(event.member), error))
 
     def _claims(self, member: CodeMember, request: CellRequest) -> None:
         [first, *_] = request.claims or [None]
@@ -191,20 +221,21 @@ class CodeGroup(RunNames):
             claimed = Claimed(member.slot, Parts(owned), Generation(label), Generation(member.own_gen))
             self.seen.append(claimed)
 
-    def _calls(self, event: CellCallback, before: ConsumerState | None) -> None:
+    def _calls(self, event: CellCallback) -> None:
         member, parts = self.members[event.member], self.bits(event.partitions)
-        gone = before is not None and before.generation == NONE
+        gone = event.generation == NONE
         call = Call(event.call)
+        current = gone or event.shown_generation in (None, event.generation)
         self.seen.append(
             Callback(
                 *(call, member.slot, Parts(parts), member.eager, gone or call is Call.LOST),
                 *(Parts(self.bits(event.owned)), Parts(member.believed)),
+                current=current,
             )
         )
         if call is Call.ASSIGNED:
             member.believed |= parts
-            # Before the poll may go on to join again, and claim it.
-            member.own_gen = before.generation if before is not None and event.owned else NONE
+            member.own_gen = event.generation if event.owned else NONE
         else:
             member.believed &= ~parts
 
@@ -224,10 +255,12 @@ class CodeGroup(RunNames):
         response = member.answers.pop(api, None)
         if response is None:
             raise WentAnotherWay(f"the coordinator has not answered {letter(member.slot)}'s {api}")
-        self.do("respond", id=response.id)
         before = self.state.members[member.slot]
-        for _ in range(2):  # what an answer makes it send leaves with the next
-            self.do("network", member=member.slot)
+        looks: JsonLine = {"do": "network", "member": member.slot}
+        # What an answer makes it send leaves with the second.
+        forged = response.id in self._forged
+        how = {"do": "refuse", "error": response.error} if forged else {"do": "respond"}
+        self.run({**how, "id": response.id}, looks, looks)
         if response.error != "NONE":
             self._answered(member, response, before)
         if response.error in FATAL:  # which the application learns when it polls
@@ -235,6 +268,19 @@ class CodeGroup(RunNames):
         if response.api == "SyncGroup":
             member.assigned = self.bits(response.assignment or ())
         return response
+
+    def forge(self, member: CodeMember, api: str, error: Error) -> None:
+        """Its request is answered with an error that another coordinator gives, not this one.
+
+        Raises WentAnotherWay when there is none.
+        """
+        request = member.waiting.pop(api, None) or member.open.pop(api, None)
+        if request is None:
+            raise WentAnotherWay(f"{letter(member.slot)} has no {api} under way")
+        self._forged.add(request.id)
+        member.answers[api] = CellResponse(
+            member=member.slot, id=request.id, api=api, error=error.value, abandoned=False
+        )
 
     def commit_arrives(self, member: CodeMember) -> None:
         """Its commit before a join, if there is one, arrives and is answered."""
@@ -249,18 +295,13 @@ class CodeGroup(RunNames):
         self.do("poll", member=member.slot)
         after = self.state.members[member.slot]
         if before is not None and after is not None:
-            self.seen.append(_made_of(member, refused.api, refused.error, before, after, same=True))
+            self.seen.append(made_of(member, refused.api, refused.error, before, after, same=True))
 
     def _answered(self, member: CodeMember, response: CellResponse, before: ConsumerState | None) -> None:
         after = self.state.members[member.slot]
-        if before is None or after is None or response.error not in Error.__members__:
-            return
-        sent = member.sent[response.id]
-        same = sent.member_id == before.member_id and (
-            response.api == "JoinGroup" or sent.generation == before.generation
-        )
-        api = _APIS.get(response.api, "heartbeat")
-        self.seen.append(_made_of(member, api, Error[response.error], before, after, same=same))
+        if before is not None and after is not None:
+            seen = answered_by(member, response, before, after)
+            self.seen += [] if seen is None else [seen]
 
     def ready(self, member: CodeMember) -> None:
         """It knows its coordinator, and nothing more: the join is the trace's next step."""
@@ -277,10 +318,27 @@ class CodeGroup(RunNames):
 _STATES = {one.value: one for one in MemberState}
 """MemberState of Kafka by name; before 2.7 REBALANCING stands for both states of a rebalance."""
 
+_THROWN = {f"{ERRORS}GroupMaxSizeReachedException": Error.GROUP_MAX_SIZE_REACHED.value}
+"""What an application is told with good reason, as the model has it."""
+
 _APIS = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}
 
 
-def _made_of(
+def answered_by(
+    member: CodeMember, response: CellResponse, before: ConsumerState, after: ConsumerState
+) -> Answered | None:
+    """What a consumer made of an error response, by its state before and after; None of an unknown error."""
+    if response.error not in Error.__members__:
+        return None
+    sent = member.sent[response.id]
+    same = sent.member_id == before.member_id and (
+        response.api == "JoinGroup" or sent.generation == before.generation
+    )
+    api = _APIS.get(response.api, "heartbeat")
+    return made_of(member, api, Error[response.error], before, after, same=same)
+
+
+def made_of(
     member: CodeMember, api: str, error: Error, before: ConsumerState, after: ConsumerState, *, same: bool
 ) -> Answered:
     """What a consumer made of an error, by its state before and after."""

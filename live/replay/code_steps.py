@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 
-from rebalance.live.code.answers import CellRequest, CellResponse
+from rebalance.live.code.answers import CellRequest
 from rebalance.live.code.cell import CellRefused
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import LEADER, Replayed
-from rebalance.model.protocol.observations import Call, Callback, Completed, Decided
+from rebalance.model.protocol.observations import Call, Callback, Completed, Decided, Threw
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -23,6 +23,7 @@ from rebalance.model.protocol.state import (
     Id,
     Join,
     JoinOk,
+    Life,
     Parts,
     Refused,
     Slot,
@@ -45,6 +46,7 @@ class CodeSteps:
         does = self._actions.get(step.event.action)
         if does is None:
             raise CannotForce("nothing here does it")
+        self.group.watch.at_work = lambda member_id: step.event.action == "slow member"
         does(step)
 
     def _table(self) -> Mapping[str, Callable[[ReplayStep], None]]:
@@ -108,6 +110,10 @@ class CodeSteps:
         if step.event.action == "unsubscribe":
             self.group.do("unsubscribe", member=member.slot)
             self._arrives_at_once(member, "LeaveGroup")
+            if isinstance(stray, Join) and left is not None:
+                # Java sends no other before this one is answered, or its connection ends.
+                self.group.do("disconnect", member=member.slot, arrive=[left.id])
+                self.group.do("network", member=member.slot)
         else:
             for one in self.group.do("close", member=member.slot, arrive=True):
                 if isinstance(one, CellRequest) and one.api == "LeaveGroup":
@@ -123,25 +129,43 @@ class CodeSteps:
         self.group.ready(member)
         for _ in range(POLLS):
             if "JoinGroup" in member.open:
-                return
+                break
             self.group.commit_arrives(member)
             self.group.do("poll", member=member.slot)
         if "JoinGroup" not in member.open:
             raise WentAnotherWay(f"{step.name} sends no JoinGroup")
+        self._claims(step, member.open["JoinGroup"])
+
+    def _claims(self, step: ReplayStep, request: CellRequest) -> None:
+        """Whether it claims as much as in the trace, and says so as old."""
+        wire = step.wire(after=True)
+        if not isinstance(wire, Join) or not request.claims:
+            return
+        meta, claim = wire.meta, request.claims[0]
+        written = meta.own_gen if meta.tells and meta.version >= 1 else NONE
+        ages = (meta.label if meta.version >= 2 else written) if meta.owned else NONE
+        aged = claim.user_generation if claim.generation in (None, NONE) else claim.generation
+        size = self.group.bits(claim.owned).bit_count()
+        if size != meta.owned.bit_count() or (size and (NONE if aged is None else aged) != ages):
+            self.result.otherwise = self.result.otherwise or step.number
 
     def _deliver_join(self, step: ReplayStep) -> None:
         self.group.deliver(self._member(step), "JoinGroup")
 
     def _deliver_sync(self, step: ReplayStep) -> None:
-        following = [one.event.action for one in step.plan[step.position + 1 :]]
-        if step.event.action == "leader sync" and following[:1] == ["append fails"]:
-            self.group.do("hold", on=True)
         self.group.deliver(self._member(step), "SyncGroup")
 
     def _phase_ends(self, step: ReplayStep) -> None:
+        # It may end without those who have not come: the first one by its delay, others by the timeout.
+        records = [one for slot in self.setup.slots for one in step.records(name=letter(slot))]
+        over = step.group().first or any(one.given_up for one in records)
         for _ in range(POLLS):  # a first phase goes on for as long as somebody new comes
-            if self.group.state.coordinator.state != "PREPARING_REBALANCE":
+            known = self.group.state.coordinator
+            if known.state != "PREPARING_REBALANCE":
                 return
+            late = [one.id for one in known.members if not one.joining] + list(known.pending_joins)
+            if late and not over:
+                raise WentAnotherWay(f"the join phase waits for {' '.join(late)}")
             self.group.do("expire", timer="rebalance")
 
     def _rebalance_timeout(self, step: ReplayStep) -> None:
@@ -149,6 +173,8 @@ class CodeSteps:
             self.group.do("expire", timer="sync")
 
     def _session(self, step: ReplayStep) -> None:
+        if step.event.action == "session expires":
+            self._beats_not(step)
         known = self.group.state.coordinator
         ids = [one.id for one in known.members if one.client[-1] == step.name]
         ids += [one for one in known.pending_joins if one[1:2] == step.name]
@@ -156,11 +182,26 @@ class CodeSteps:
             raise WentAnotherWay(f"the coordinator does not know {step.name}")
         self.group.do("expire", timer="session", member_id=ids[0])
 
+    def _beats_not(self, step: ReplayStep) -> None:
+        """A session ends by itself where nobody sends heartbeats: a leader that assigns may be such a one."""
+        member, wire = self._member(step), step.wire()
+        if (
+            step.member().life is not Life.UP
+            or not isinstance(wire, JoinOk)
+            or "JoinGroup" not in member.answers
+        ):
+            return
+        member.joined = self.group.respond(member, "JoinGroup")
+        now = self.group.state.members[member.slot]
+        if now is not None and now.heartbeats:
+            raise WentAnotherWay(f"{step.name} sends heartbeats while it assigns")
+
     def _receive(self, step: ReplayStep) -> None:
         member, wire = self._member(step), step.wire()
         match wire:
             case JoinOk():
-                response = self.group.respond(member, "JoinGroup")
+                response = member.joined or self.group.respond(member, "JoinGroup")
+                member.joined = None
                 if response.error != "NONE":
                     raise WentAnotherWay(f"its JoinGroup is answered with {response.error}")
                 if wire.leader != (response.leader == response.member_id):
@@ -169,6 +210,8 @@ class CodeSteps:
                     )
                 if wire.leader and (sync := member.open.get("SyncGroup")):
                     self._decided(step, member, sync)
+                elif wire.leader and "SyncGroup" not in member.open:  # what its assignor threw
+                    self.group.do("poll", member=member.slot)
             case SyncOk():
                 response = self.group.respond(member, "SyncGroup")
                 if response.error != "NONE":
@@ -176,11 +219,14 @@ class CodeSteps:
             case Refused() as refused:
                 api = "JoinGroup" if refused.api == "join" else "SyncGroup"
                 if refused.error is Error.DISCONNECT:
-                    self.group.broken_off(member, refused)
+                    if step.following != "refresh":  # which may come before it polls again
+                        self.group.broken_off(member, refused)
                     return
                 response = self.group.respond(member, api)
                 if response.error != refused.error.value:
                     raise WentAnotherWay(f"its {api} is answered with {response.error}, not {refused.error}")
+                if any(isinstance(one, Threw) for one in step.outcome.seen):  # which the next poll does
+                    self.group.do("poll", member=member.slot)
 
     def _decided(self, step: ReplayStep, member: CodeMember, sync: CellRequest) -> None:
         """What the leader decided, on the claims that the coordinator has."""
@@ -200,6 +246,10 @@ class CodeSteps:
         if decided is None or _counts(decided.grants) != _counts(grants):
             spelled = "; ".join(f"{letter(one.id.slot)}: {self.group.spell(one.parts)}" for one in grants)
             self.result.unforced.append(f"{step.title}: {LEADER} {spelled}")
+        elif sorted((one.id.slot, one.parts) for one in decided.grants) != sorted(
+            (one.id.slot, one.parts) for one in grants
+        ):
+            self.result.renamed = True
         self.group.seen.append(Decided(member.eager, tuple(claims), tuple(grants)))
 
     def _complete(self, step: ReplayStep) -> None:
@@ -288,13 +338,18 @@ class CodeSteps:
     # -- the coordinator and its log, topics --------------------------------------------------------------
 
     def _failover(self, step: ReplayStep) -> None:
-        for event in self.group.do("failover"):
-            if isinstance(event, CellResponse) and event.error == "NOT_COORDINATOR":
-                self.group.members[event.member].open.pop(event.api, None)
+        """What is under way reaches the old coordinator, which is not one any more."""
+        for member in self.group.members:
+            for api in ("JoinGroup", "SyncGroup"):
+                if api in member.open:
+                    loading = step.event.choice == "loading" and api == "SyncGroup"
+                    self.group.do("coordinator", available="loading" if loading else "gone")
+                    self.group.deliver(member, api)
+        self.group.do("failover")
 
     def _append_fails(self, step: ReplayStep) -> None:
-        self.group.do("append", error="NOT_LEADER_OR_FOLLOWER")
-        self.group.do("hold", on=False)
+        # No coordinator that a cell has answers so; those that did were Scala's.
+        self.group.forge(self._member(step), "JoinGroup", Error.REBALANCE_IN_PROGRESS)
 
     def _enforce(self, step: ReplayStep) -> None:
         self.group.do("enforce", member=step.event.who)

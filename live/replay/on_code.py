@@ -7,30 +7,57 @@ consumers show is put into the model's own observations and judged by the same c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice, permutations
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, permutations, product
 from typing import Any
 
+from rebalance.explore.groups.bugs import without
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.live.code.cell import CellBroken, CellDied, CellRefused, KafkaCell
 from rebalance.live.replay.client import WentAnotherWay
-from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeReleases
+from rebalance.live.replay.code_group import CodeGroup, CodeMember, CodeReleases
 from rebalance.live.replay.code_steps import CodeSteps
 from rebalance.live.replay.judge import ClauseJudge
-from rebalance.live.replay.replay_plan import Due, ReplayStep, due, replay_plan
+from rebalance.live.replay.replay_plan import ReplayStep, parting, replay_plan
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import LEADER, OBSERVABLE_CLAUSES, Replayed
+from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import letter
+from rebalance.model.protocol.state import Life
+from rebalance.properties.group.clauses import CONVERGES
 
-SHOWN_BY_CODE = OBSERVABLE_CLAUSES - {"callback/fetch"}
-"""Nobody fetches in a cell."""
+SHOWN_BY_CODE = OBSERVABLE_CLAUSES | {
+    "callback/generation", "coordinator/admit", "coordinator/keep", "coordinator/leader",
+    "coordinator/repeat", "coordinator/static", "coordinator/vote", "group/converges", "group/instance",
+    "group/size",
+}  # fmt: skip
+"""In a cell the coordinator shows as well, and whether a group settles can be asked of it."""
+
+LOOPS = 3
+"""How often the steps are forced that a run takes again and again."""
+
+ATTEMPTS = 8
+"""At one run: each order of the member ids, and other ways to draw them. Assignors go through maps, by the
+hashes of ids."""
+
+
+ROUNDS = 60
+"""Of everybody polling and everything arriving; a group of three that settles needs less than ten."""
+
+PATIENT = 3
+"""Rounds in which nothing changes, before time passes."""
 
 
 class CodeReplayer:
-    """One replay on a cell. ``order``: the slots in the order in which their member ids sort."""
+    """One replay on a cell. ``order``: the slots in the order in which their member ids sort; ``naming``: the
+    number with which they begin."""
 
-    def __init__(self, cell: KafkaCell, run: SavedRun, releases: CodeReleases, order: Sequence[int]) -> None:
-        self.run, (self.setup, self.steps) = run, replay_plan(run)
+    def __init__(
+        self, cell: KafkaCell, run: SavedRun, releases: CodeReleases, order: Sequence[int], naming: int = 1
+    ) -> None:
+        self.run, (self.setup, self.steps), self.naming = run, replay_plan(repeated(run)), naming
         self.result = Replayed(
             clause=run.clause,
             client=str(releases),
@@ -38,6 +65,7 @@ class CodeReplayer:
             naming=tuple(letter(slot) for slot in order),
             steps=len(run.events),
             observable_clauses=SHOWN_BY_CODE,
+            parting=_parting(run, self.steps),
         )
         self.judge = ClauseJudge(self.setup, self.result)
         commits = any(event.action == "slow commit" for event in run.events)
@@ -48,38 +76,42 @@ class CodeReplayer:
 
     def play(self) -> Replayed:
         """Step by step until the end, or until Kafka goes another way. Raises CellBroken, CellDied."""
-        self.group.begin()
+        self.group.begin(self.naming)
+        result = self.result
         for step in self.steps:
             self.group.seen = []
+            noted = len(result.unforced) + len(result.differs)
             try:
                 self.code.take(step)
             except CannotForce as why:
-                self.result.unforced.append(f"{step.title}: {why}")
+                result.unforced.append(f"{step.title}: {why}")
+                noted += 1
+                result.unable = result.unable or step.number
             except (WentAnotherWay, CellRefused) as why:
-                self.result.stopped = f"{step.title}: {why}"
+                result.stopped = f"{step.title}: {why}"
+                if isinstance(why, WentAnotherWay):
+                    result.otherwise = result.otherwise or step.number
                 self._judge(step)
-                return self.result
-            self.result.done = step.number
+                return result
+            if len(result.unforced) + len(result.differs) > noted:
+                result.otherwise = result.otherwise or step.number
+            result.done = step.number
             self._judge(step)
-        self._stands_still()
-        return self.result
+        self._goes_on()
+        return result
 
-    def _stands_still(self) -> None:
-        """The model's group does nothing any more: do the consumers what is due?"""
-        owed = due(self.run, self.steps)
-        self.result.due = tuple(f"{name} has to {what}" for name, what in owed.items() if what is Due.JOIN)
-        for member in self.group.members:
-            if owed.get(letter(member.slot)) is not Due.JOIN:
-                continue
-            for _ in range(POLLS):
-                self.group.commit_arrives(member)
-                self.group.do("poll", member=member.slot)
-            if "JoinGroup" not in member.open:
-                self.judge.never_settles(self.steps[-1], f"{letter(member.slot)} asks for nothing")
+    def _goes_on(self) -> None:
+        """The model's group never settles: does Kafka's?"""
+        if self.run.clause != CONVERGES.id or self.run.loop is None or self.result.unforced:
+            return
+        if self.run.loop < len(self.run.events):
+            self.judge.never_settles(self.steps[-1], f"all this happens {LOOPS} times in a row")
+        elif why := unrest(self.group, self.steps[-1]):
+            self.judge.never_settles(self.steps[-1], why)
 
     def _judge(self, step: ReplayStep) -> None:
-        """Ask the clauses about what was seen and what each consumer has now."""
-        values: dict[str, Any] = {}
+        """Ask the clauses about what was seen and what each consumer and the coordinator have now."""
+        values: dict[str, Any] = self.group.watch.views(self.group.state.coordinator)
         for member in self.group.members:
             values |= self.group.views(member)
         slots = (member.slot for member in self.group.members)
@@ -90,13 +122,14 @@ class CodeReplayer:
 def replay_on_code(
     run: SavedRun, releases: CodeReleases, cell: KafkaCell, *, attempts: int | None = None
 ) -> Replayed:
-    """Play ``run`` on Kafka's own code; the best of the attempts, each with the member ids in another order.
+    """Play ``run`` on Kafka's own code; the best of the attempts, each with other member ids.
 
     Raises CannotHappenError when the model does not allow the trace.
     """
     results: list[Replayed] = []
-    for order in islice(permutations(run.setup.slots), attempts):
-        replayer = CodeReplayer(cell, run, releases, order)
+    drawn = product(range(1, ATTEMPTS + 1), permutations(run.setup.slots))
+    for naming, order in islice(drawn, attempts or ATTEMPTS):
+        replayer = CodeReplayer(cell, run, releases, order, naming)
         try:
             replayer.play()
         except (CellBroken, CellDied) as error:
@@ -104,6 +137,120 @@ def replay_on_code(
         results.append(replayer.result)
         best = min(results, key=lambda result: result.rank)
         why = " ".join((*best.unforced, best.stopped))
-        if best.verdict in ("same", "none") or LEADER not in why:
+        decided = LEADER in why or any(result.renamed for result in results)
+        if best.verdict == "same" or not decided:
             break
     return min(results, key=lambda result: result.rank)
+
+
+def repeated(run: SavedRun) -> SavedRun:
+    """The run with its loop taken several times, if it has one."""
+    if run.loop is None or run.loop == len(run.events):
+        return run
+    built = machine(run.setup)
+    state, events = built.initial[0], list(run.events)
+    for after, _ in built.replay(run.events):
+        state = after
+    for event in run.events[run.loop :] * (LOOPS - 1):
+        # Member ids have numbers, which go on.
+        outcomes = list(built.outcomes_of(built.by_name[event.action, event.who], state))
+        outcome = next((one for one in outcomes if one.choice == event.choice), outcomes[0])
+        events.append(event._replace(choice=outcome.choice))
+        state = built.apply(state, events[-1], outcome)
+    return replace(run, events=tuple(events))
+
+
+def _parting(run: SavedRun, steps: Sequence[ReplayStep]) -> int | None:
+    """Where the first switch that the run was made with matters, if it says which."""
+    switches = run.origin.get("switches") or ()
+    return parting(steps, without(run.setup, switches[0])) if switches else None
+
+
+# -- in the end ----------------------------------------------------------------------------------------
+
+
+def unrest(group: CodeGroup, last: ReplayStep) -> str:
+    """Why the group does not settle although every message arrives, everybody who is up polls, and time
+    passes where nothing else happens; "" when it does."""
+    lives = {member.slot: last.member(after=True, name=letter(member.slot)).life for member in group.members}
+    running = [member for member in group.members if lives[member.slot] is Life.UP]
+    hung = [member for member in group.members if lives[member.slot] is Life.HUNG]
+    idle, before = 0, group.state
+    for _ in range(ROUNDS):
+        for member in (*running, *hung):
+            with contextlib.suppress(CellRefused):
+                group.do("heartbeat", member=member.slot)
+            _arrives(group, member, only=() if member in running else ("Heartbeat",))
+        for member in running:
+            if group.state.members[member.slot] is not None:
+                group.do("refresh", member=member.slot)
+                group.do("poll", member=member.slot)
+            _arrives(group, member)
+        if not (why := _unsettled(group, running)):
+            return ""
+        idle = idle + 1 if _alike(group, before) else 0
+        before = group.state
+        if idle >= PATIENT:
+            idle = 0
+            if not _time_passes(group, [*running, *hung]):
+                return why
+    return why
+
+
+def _arrives(group: CodeGroup, member: CodeMember, only: Sequence[str] = ()) -> None:
+    """What it has sent arrives, and what it was answered; ``only`` these APIs, where some are named."""
+    for api in list(member.open):
+        if api in (only or member.open):
+            group.deliver(member, api)
+    for api in list(member.answers):
+        if api in (only or member.answers):
+            group.respond(member, api)
+
+
+def _time_passes(group: CodeGroup, there: Sequence[CodeMember]) -> bool:
+    """One timer of the coordinator fires that a group at work does not prevent; False when there is none."""
+    alive = {one.member_id for member in there if (one := group.state.members[member.slot]) is not None}
+    known = group.state.coordinator
+    gone = [one for one in (*(m.id for m in known.members), *known.pending_joins) if one not in alive]
+    for timer, member_id in (("rebalance", None), ("sync", None), *(("session", one) for one in gone)):
+        with contextlib.suppress(CellRefused):
+            group.do("expire", timer=timer, **({} if member_id is None else {"member_id": member_id}))
+            return True
+    return False
+
+
+def _alike(group: CodeGroup, before: object) -> bool:
+    """Whether the round has changed nothing but the time."""
+    now = group.state
+    assert isinstance(before, type(now))
+    one, other = now.coordinator, before.coordinator
+    return (one.state, one.generation, one.members, one.pending_joins, now.members) == (
+        *(other.state, other.generation, other.members, other.pending_joins), before.members
+    )  # fmt: skip
+
+
+def _unsettled(group: CodeGroup, running: Sequence[CodeMember]) -> str:
+    """What is not as it should be in the end, "" for nothing."""
+    known = group.state.coordinator
+    there = [(member, one) for member in running if (one := group.state.members[member.slot]) and one.topics]
+    if not there:
+        return (
+            ""
+            if known.state in (None, "EMPTY", "DEAD")
+            else f"nobody is there, and the group is {known.state}"
+        )
+    if known.state != "STABLE":
+        return f"the group stays {known.state}"
+    for member, one in there:
+        if one.generation != known.generation or one.state != "STABLE" or one.rejoin or one.joining:
+            return f"{letter(member.slot)} is not in generation {known.generation}"
+    owned = [name for _, one in there for name in one.owned]
+    wanted = {name for _, one in there for name in _partitions(group, one.topics)}
+    if sorted(owned) != sorted(wanted):
+        return f"{group.spell(group.bits(owned))} is owned of {group.spell(group.bits(wanted))}"
+    return ""
+
+
+def _partitions(group: CodeGroup, topics: Sequence[str]) -> Iterator[str]:
+    for topic in topics:
+        yield from (f"{topic}-{number}" for number in range(group.state.topics.get(topic, 0)))

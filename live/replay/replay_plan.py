@@ -188,6 +188,24 @@ def _take(built: Machine, state: State, event: Event, *, only: bool) -> tuple[Ev
     return None
 
 
+def parting(steps: Sequence[ReplayStep], without: Setup) -> int:
+    """The number of the first step of a replay that the group ``without`` the switch does not take, or that
+    leaves it in another state; one more than the last where there is none.
+
+    What goes every step up to there, and then another way, does not have the switch's bug.
+    """
+    built = machine(replace(without, steps="fine", budget=PLENTY))
+    state = built.initial[0]
+    for step in steps:
+        taken = built.outcome(state, step.event)
+        if taken is None or taken.seen != step.outcome.seen:
+            return step.number
+        state = built.apply(state, step.event, taken)
+        if state != step.after:
+            return step.number
+    return steps[-1].number + 1
+
+
 def due(run: SavedRun, steps: Sequence[ReplayStep]) -> dict[str, Due]:
     """What a run that comes to a standstill, and never settles, owes: by the letters of who owes it.
 

@@ -36,6 +36,10 @@ class Replayed:
     did otherwise than the model and the trace went on. ``stopped``: why it did not come to its end, or "".
     ``shown``: per step of the trace what the clients did. ``events`` is what they said, ``frames`` what the
     proxy saw. ``due``: for a run that comes to a standstill, who has to do something then: that can be asked.
+
+    Of Kafka's own code: ``parting`` is the first step in which the switch that the run shows matters,
+    ``unable`` the first that could not be made to happen, ``otherwise`` where Kafka first did otherwise;
+    ``renamed``: a leader decided as in the trace but for which partitions they are.
     """
 
     clause: str
@@ -50,6 +54,10 @@ class Replayed:
     stopped: str = ""
     interrupted: bool = False
     due: tuple[str, ...] = ()
+    parting: int | None = None
+    unable: int | None = None
+    otherwise: int | None = None
+    renamed: bool = False
     shown: list[dict[str, Any]] = field(default_factory=list)
     events: list[JsonLine] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
@@ -65,6 +73,26 @@ class Replayed:
         if self.unforced or self.stopped or not self.observable:
             return "inconclusive"
         return "none"
+
+    @property
+    def parted(self) -> bool:
+        """Whether it went the trace's way up to where the switch matters, and then another one."""
+        if self.parting is None or self.otherwise is None or self.otherwise < self.parting:
+            return False
+        return self.unable is None or self.otherwise < self.unable
+
+    @property
+    def absent(self) -> bool:
+        """Whether this is known not to have the bug that the run shows."""
+        forced = self.observable and not self.unforced and not self.stopped
+        return self.verdict != "same" and (forced or self.parted)
+
+    @property
+    def parts(self) -> str:
+        """In words that it parted, "" where it did not."""
+        if not self.parted:
+            return ""
+        return f"what the run shows matters from step {self.parting} on, and there this goes another way"
 
     @property
     def observable(self) -> bool:
@@ -84,4 +112,5 @@ class Replayed:
     def rank(self) -> tuple[int, int, int]:
         """How much a replay tells, the most first: of several attempts the best counts."""
         order = ("same", "another", "none", "inconclusive")
-        return order.index(self.verdict), len(self.unforced) + bool(self.stopped), -self.done
+        verdict = "none" if self.verdict == "inconclusive" and self.parted else self.verdict
+        return order.index(verdict), len(self.unforced) + bool(self.stopped), -self.done

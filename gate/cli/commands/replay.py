@@ -72,8 +72,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "it or another one, 0 if none, 3 if the trace could not be forced to its end. Recordings go to "
         ".rebalance/replays, or to --out.",
     )
-    live.add_argument("--on", metavar="CLIENT", help="confluent, kafka-python, aiokafka, java:VERSION, or "
-                      "Kafka's own code: code:RELEASE, coordinator:RELEASE,consumer:RELEASE")  # fmt: skip
+    add_options(live, "--on")
     live.add_argument("--patience", type=duration, default=PATIENCE, metavar="TIME", help="how long a client "
                       f"gets for what the trace says that it does next ({PATIENCE:g})")  # fmt: skip
     live.add_argument("--attempts", type=whole, metavar="N", help="how many orders of member ids are tried "
@@ -106,6 +105,8 @@ def run(options: argparse.Namespace) -> int:
                     raise UsageError(
                         f"{path} is a run of the group: --as-pytest and --target go with assignors"
                     )
+                if trace.on:
+                    raise UsageError(f"{path} is a run of Kafka's code: say --on {trace.on} or another")
                 worst = max(worst, _replay_run(trace, options.verbose))
                 continue
         except files.NewerSchema as error:
@@ -200,8 +201,10 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     """Replay each of ``paths`` on real clients, or on Kafka's own code; the exit code."""
     from rebalance.gate.traces import files, runs
     from rebalance.live.clusters.cluster import Unsupported
+    from rebalance.live.consumers.member import ClientProfile
     from rebalance.live.processes.tools import ToolError
-    from rebalance.live.replay.attempts import peer, player
+    from rebalance.live.replay.attempts import peer
+    from rebalance.live.search.players import player
 
     with usage_errors(ValueError, option="--on"):
         on = peer(options.on)
@@ -216,6 +219,11 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
             for path in paths:
                 with usage_errors(ValueError):
                     saved = runs.load(path)
+                    if "assignor" in saved.origin and saved.on:
+                        again = f"rebalance check {saved.origin['assignor']} --in-group"
+                        raise ValueError(f"{path} needs its assignor: `{again}` plays it again")
+                    if saved.on and isinstance(on, ClientProfile):
+                        raise ValueError(f"{path} is a run of Kafka's code, not for {on}: --on code:RELEASE")
                     codes.append(_kept(saved, play(saved), directory, options.verbose))
     except (ToolError, Unsupported) as error:
         raise UsageError(f"--on {on}: {clean(str(error))}") from error
@@ -250,6 +258,7 @@ def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str
         *(("unforced", text) for text in result.unforced),
         *(("stopped", text) for text in [result.stopped] if text),
         *(("differs", text) for text in result.differs),
+        *(("parts", text) for text in [result.parts] if text),
         *(("not asked", text) for text in [result.why_unobservable] if text),
         (
             "forced",

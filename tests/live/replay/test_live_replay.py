@@ -444,7 +444,7 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path)
             clause="group/owner", client="confluent", stopped="interrupted", interrupted=True, steps=4, done=2
         )
 
-    monkeypatch.setattr("rebalance.live.replay.attempts.replay", interrupted)
+    monkeypatch.setattr("rebalance.live.search.players.replay", interrupted)
     path = runs.save(shown("reset_on_retriable"), tmp_path)
     ran = rebalance("replay", path, "--on", "confluent", "--out", tmp_path / "out")
     assert ran.code == 130

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.released import runs_for_code
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.traces import runs
 from rebalance.live.code.cell import KafkaCell
+from rebalance.live.code.releases import OLDEST_COORDINATOR
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.on_code import replay_on_code
 from rebalance.live.replay.verdict import Replayed
@@ -24,6 +26,7 @@ from rebalance.live.replay.verdict import Replayed
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
 from tests.processes import alive
+from tools import on_code
 
 pytestmark = needs_java
 
@@ -37,7 +40,26 @@ HISTORY = {
 OLDER = {
     "clear_member_id_on_illegal_generation": ("3.1.2", "3.2.0"),  # J5
     "prepare_commit_never_done": ("3.2.0", "3.2.1"),  # J16
+    "fetch_while_pending_revocation": ("3.2.2", "3.2.3"),  # J17
+    "no_heartbeat_in_completing": ("2.6.0", "2.6.1"),  # J18
+    "join_rip_fatal": ("2.7.2", "2.8.0"),  # B11
+    "rejoin_flag_not_latched": ("2.4.1", "2.5.0"),  # J12
+    "static_leader_returns_as_follower": ("3.1.2", "3.2.0"),  # J19
+    "no_sent_generation_check": ("2.5.1", "2.6.0"),  # J10
+    "validate_raw_claims": ("2.8.1", "2.8.2"),  # J3
+    "max_generation_only": ("3.3.2", "2.8.0"),  # J4, which came with 2.8.1
 }
+
+IN_EVERY_COORDINATOR = (
+    "persist_selected_protocol_only",  # U3
+    "sync_load_error_raw",  # U4
+    "pending_sync_evicts_static",  # U5
+    "silent_static_claims_stale",  # U6
+    "static_removal_not_persisted",  # U8
+    "static_replace_drops_revocation",  # U9
+    "static_rejoin_ignores_subscription",  # J20
+    "static_forgets_id",  # J21, in the consumer
+)
 
 CONSUMERS = tuple(dict.fromkeys(release for pair in HISTORY.values() for release in pair))
 
@@ -71,7 +93,20 @@ def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(cell: Kafk
 @pytest.mark.parametrize("switch", OLDER)
 def test_and_so_do_others(switch: str) -> None:
     with KafkaCell([RELEASE], OLDER[switch]) as older:
-        assert [played(older, switch, release).verdict for release in OLDER[switch]] == ["same", "none"]
+        assert [observed(older, switch, RELEASE, release) for release in OLDER[switch]] == ["shown", "absent"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("switch", IN_EVERY_COORDINATOR)
+def test_what_was_read_in_the_coordinator_is_in_it(switch: str) -> None:
+    coordinators = (OLDEST_COORDINATOR, RELEASE)
+    with KafkaCell(coordinators, [RELEASE]) as both:
+        assert {observed(both, switch, one, RELEASE) for one in coordinators} == {"shown"}
+
+
+def observed(cell: KafkaCell, switch: str, coordinator: str, consumer: str) -> str:
+    on = CodeReleases(coordinator=coordinator, consumers=(consumer,))
+    return on_code.observe(runs_for_code(switch), on, cell).seen
 
 
 @pytest.mark.slow
@@ -89,6 +124,11 @@ def test_a_late_commit_still_costs_a_new_membership(cell: KafkaCell) -> None:
         ("persist_selected_protocol_only", RELEASE, "same"),  # U3
         ("silent_static_claims_stale", "2.8.1", "same"),  # U6
         ("static_removal_not_persisted", RELEASE, "none"),  # U8, in its smallest run
+        ("sync_load_error_raw", RELEASE, "same"),  # U4
+        ("pending_sync_evicts_static", RELEASE, "same"),  # U5
+        ("static_rejoin_ignores_subscription", RELEASE, "same"),  # J20
+        ("evict_static_on_rebalance_timeout", RELEASE, "none"),  # B10
+        ("no_pending_sync_expiry", RELEASE, "none"),  # B3: the group settles in the end
     ],
 )
 def test_what_was_read_in_the_coordinator_is_watched_in_it(
@@ -105,10 +145,20 @@ def test_the_same_run_has_the_same_outcome(cell: KafkaCell) -> None:
 
 
 @pytest.mark.slow
-def test_what_no_cell_shows_is_no_pass(cell: KafkaCell) -> None:
-    """Nobody fetches, and the coordinator's own clauses are not asked."""
-    for switch in ("fetch_while_pending_revocation", "new_member_never_expires"):
-        assert played(cell, switch, RELEASE).verdict == "inconclusive"
+@pytest.mark.parametrize("switch", ["no_heartbeat_in_completing", "rebalance_timeout_zero", "no_withhold"])
+def test_what_goes_another_way_where_the_switch_matters_does_not_have_it(
+    cell: KafkaCell, switch: str
+) -> None:
+    found = played(cell, switch, RELEASE)
+    assert (found.verdict, found.absent) == ("inconclusive", True)
+    assert found.otherwise == found.parting
+
+
+@pytest.mark.slow
+def test_what_goes_another_way_before_says_nothing(cell: KafkaCell) -> None:
+    """Whoever joins first leads, which is not the run's leader."""
+    found = played(cell, "leader_watches_own_topics", RELEASE)
+    assert (found.verdict, found.absent) == ("inconclusive", False)
 
 
 @pytest.mark.slow
