@@ -7,13 +7,22 @@ what it decides is Kafka's to say. What is left has to be equal.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance.live.code.cell import CellBroken, CellDied, CellRefused, KafkaCell
-from rebalance.live.lockstep.deviations import DEVIATIONS, NEVER_ANSWERED, Memory, never_answered
+from rebalance.live.lockstep.deviations import (
+    DEVIATIONS,
+    NEVER_ANSWERED,
+    OUTDATED_SNAPSHOT,
+    PREPARES_IN_FLIGHT,
+    Memory,
+    never_answered,
+    prepared_in_flight,
+)
 from rebalance.live.lockstep.observed import IdNames, differences, of_code, of_model, records_of, spelled
 from rebalance.live.lockstep.steps import LockSteps
 from rebalance.live.replay.client import WentAnotherWay
@@ -21,13 +30,27 @@ from rebalance.live.replay.code_group import CodeGroup, CodeReleases
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
 from rebalance.model.protocol.observations import Callback, Threw
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import Grant, GroupState, Id, Join, JoinOk, Parts, Slot, Sync
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
+from rebalance.model.protocol.state import (
+    Error,
+    Grant,
+    GroupState,
+    Id,
+    Join,
+    JoinOk,
+    Life,
+    Parts,
+    Refused,
+    Slot,
+    Sync,
+    Wire,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """The first step after which model and code are not alike. ``events``: the run up to it, itself last."""
+    """The first step after which model and code are not alike. ``events``: the run up to it, itself last;
+    none where Kafka's code does not even begin."""
 
     events: tuple[Event, ...]
     sentences: tuple[str, ...]
@@ -35,7 +58,8 @@ class Disagreement:
     @property
     def cause(self) -> str:
         """What disagrees, without what differs from run to run: the event's action and the first sentence."""
-        return f"{self.events[-1].action}: {self.sentences[0]}"
+        last = self.events[-1].action if self.events else "the beginning"
+        return f"{last}: {self.sentences[0]}"
 
 
 @dataclass(kw_only=True)
@@ -43,7 +67,8 @@ class Agreement:
     """What lockstep has seen so far.
 
     ``steps`` agreed; ``taken`` by action, ``unforced`` by action and why; ``deviations``: those that Kafka is
-    known to have; ``threw``: what assignors threw. Of ``decisions`` of leaders so many were also the
+    known to have; ``threw``: what assignors threw; ``in_vain``: what was done to Kafka that is no step of the
+    model, and had no effect. Of ``decisions`` of leaders so many were also the
     model's (``predicted``).
     """
 
@@ -55,6 +80,7 @@ class Agreement:
     threw: Counter[str] = field(default_factory=Counter)
     decisions: int = 0
     predicted: int = 0
+    in_vain: int = 0
 
     def add(self, other: Agreement) -> None:
         """What another has seen too."""
@@ -62,10 +88,18 @@ class Agreement:
         self.steps += other.steps
         self.decisions += other.decisions
         self.predicted += other.predicted
+        self.in_vain += other.in_vain
         self.taken.update(other.taken)
         self.unforced.update(other.unforced)
         self.deviations.update(other.deviations)
         self.threw.update(other.threw)
+
+
+POLL, SESSION = "polls in vain", "session ends in vain"
+"""What is no step of the model."""
+
+BY_POLL = ("join", "complete", "listener throws", "slow commit")
+"""What a poll may come to."""
 
 
 class _Disagrees(Exception):
@@ -85,9 +119,13 @@ class Lockstep:
         self.events: list[Event] = []
         self.seen = Agreement(walks=1)
 
-    def begin(self) -> None:
-        """Both from their beginning. Raises CellRefused, CellBroken, CellDied."""
-        self.group.begin()
+    def begin(self) -> Disagreement | None:
+        """Both from their beginning."""
+        try:
+            self.group.begin()
+        except (CellRefused, CellBroken, CellDied) as why:
+            return Disagreement(events=(), sentences=(str(why),))
+        return None
 
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
         """Take one step in both. Raises CannotForce before anything was done."""
@@ -124,34 +162,90 @@ class Lockstep:
         self.seen.taken[event.action] += 1
         return None
 
+    # -- what the model has no step for ------------------------------------------------------------------
+
+    def in_vain(self) -> list[Event]:
+        """What can be done to Kafka now although no step of the model is like it: nothing may come of it."""
+        possible = {(event.action, event.who) for event in self.built.enabled(self.state)}
+        found = [
+            Event(POLL, slot)
+            for slot in self.setup.slots
+            if self._part(self.state, "member", slot).life is Life.UP
+            and not any((name, slot) in possible for name in BY_POLL)
+            and not _cut(self._part(self.state, "wire", slot))
+        ]
+        for real in (one.id for one in self.group.state.coordinator.members):
+            slot, number = self.ids.number(real) or (NOBODY, NOBODY)
+            expiries = {("session expires", slot), ("session timeout", slot)}
+            if slot != NOBODY and not expiries & possible:
+                found.append(Event(SESSION, slot, f"id {number}"))
+        return found
+
+    def try_in_vain(self, event: Event) -> Disagreement | None:
+        """Do one of these. Where something comes of it that is a disagreement."""
+        self.events.append(event)
+        self.group.seen, self.group.refreshed = [], []
+        expected: list[Any] = []
+        try:
+            if event.action == POLL:
+                self.group.ready(self.group.members[event.who])
+                self.group.do("poll", member=event.who)
+                expected = self._polled(event.who)
+            else:
+                real = self.ids.real(event.who, int(event.choice.removeprefix("id ")))
+                with contextlib.suppress(CellRefused):  # its timer is not set
+                    self.group.do("expire", timer="session", member_id=real)
+            self._compare(expected)
+        except (_Disagrees, CellBroken, CellDied) as why:
+            return Disagreement(events=tuple(self.events), sentences=tuple(map(str, why.args)))
+        self.seen.in_vain += 1
+        return None
+
+    def _polled(self, slot: int) -> list[Any]:
+        """The model does what Kafka is known to do in such a poll."""
+        if prepared := prepared_in_flight(self.built, self.state, MemberContext(Slot(slot), self.setup)):
+            self.state, seen = prepared
+            self.seen.deviations[PREPARES_IN_FLIGHT.id] += 1
+            return list(seen)
+        if "JoinGroup" in self.group.members[slot].open and self.memory.is_outdated(slot):
+            member = self._part(self.state, "member", slot)._replace(rejoin=True)
+            state = self.built.put(self.state, f"member {letter(slot)}", member)
+            for join, outcome in self._possible("join", slot, state):
+                self.state = self.built.apply(state, join, outcome)
+                self.seen.deviations[OUTDATED_SNAPSHOT.id] += 1
+                return list(outcome.seen)
+        return []
+
     # -- what Kafka did in the same call -----------------------------------------------------------------
 
     def _follow(self, step: ReplayStep, state: State, expected: list[Any]) -> State:
         """The model does what Kafka does at once."""
+        armed_again = self._armed_again(step)
+        if armed_again:
+            state = step.before
         for deviation in DEVIATIONS:
-            if (deviant := deviation.follow(step, state, self.group, self.memory)) is not None:
+            follow = deviation.follow
+            if follow and (deviant := follow(step, state, self.group, self.memory)) is not None:
                 state = deviant
                 self.seen.deviations[deviation.id] += 1
-        if self._armed_again(step):
-            state = step.before
         before = step.before
         while True:
-            before = self._learn(before, state)
-            found = next(self._due(step, state), None)
+            self._learn(before, state)
+            found = next(self._due(step, state, armed_again), None)
             if found is None:
                 return state
             event, outcome = found
             expected += outcome.seen
             self.seen.taken[event.action] += 1
-            state = self.built.apply(state, event, outcome)
+            before, state = state, self.built.apply(state, event, outcome)
 
-    def _due(self, step: ReplayStep, state: State) -> Iterator[tuple[Event, Outcome]]:
-        group: Any = state[self.built.position["group"]]
+    def _due(self, step: ReplayStep, state: State, armed_again: bool) -> Iterator[tuple[Event, Outcome]]:
+        group = self.built.value(state, "group")
         for slot in self.setup.slots:
             yield from self._possible("join refused", slot, state)
             if not never_answered(self.built, state, self.group, self.memory, slot):
                 yield from self._possible("sync refused", slot, state)
-        if step.event.action in ("rebalance timeout", "slow member") and not self._armed_again(step):
+        if step.event.action in ("rebalance timeout", "slow member") and not armed_again:
             yield from self._passed_for_others(step, state)
         ended = self.group.state.coordinator.state != "PREPARING_REBALANCE"
         if group.state is GroupState.PREPARING and (ended or not (group.first or self.memory.full)):
@@ -189,7 +283,7 @@ class Lockstep:
         known = self.group.state.coordinator
         leader = self.ids.name(known.leader)
         for event, outcome in self._possible("join phase ends", NOBODY, state):
-            group: Any = self.built.apply(state, event, outcome)[self.built.position["group"]]
+            group = self.built.value(self.built.apply(state, event, outcome), "group")
             chosen = group.leader is None or spelled(*group.leader) == leader
             if chosen and group.protocol in (None, known.protocol):
                 yield event, outcome
@@ -200,7 +294,7 @@ class Lockstep:
             for outcome in self.built.outcomes_of(action, state):
                 yield Event(name, who, outcome.choice), outcome
 
-    def _learn(self, before: State, after: State) -> State:
+    def _learn(self, before: State, after: State) -> None:
         """Member ids that were given in this step."""
         known = self.group.state.coordinator
         for slot in self.setup.slots:
@@ -210,10 +304,9 @@ class Lockstep:
                 real = [one.id for one in known.members if one.client[-1] == letter(slot)]
                 real += [one for one in known.pending_joins if one[1:2] == letter(slot)]
                 self.ids.learn(slot, fresh, real)
-        return after
 
     def _part(self, state: State, part: str, slot: int) -> Any:
-        return state[self.built.position[f"{part} {letter(slot)}"]]
+        return self.built.value(state, f"{part} {letter(slot)}")
 
     def _assigned(self, step: ReplayStep, after: State) -> State:
         """The state after the leader's decision; it may have waited for newer metadata."""
@@ -238,8 +331,9 @@ class Lockstep:
             joined = step.wire()
             assert isinstance(joined, JoinOk)
             wire = Sync(joined.id, joined.generation, (Grant(Id(Slot(step.event.who), joined.id), Parts(0)),))
-            member: Any = self._part(after, "member", step.event.who)
-            after = self._with(after, f"member {step.name}", member._replace(rejoin=step.member().rejoin))
+            member = self._part(after, "member", step.event.who)
+            member = member._replace(rejoin=step.member().rejoin)
+            after = self.built.put(after, f"member {step.name}", member)
         if not isinstance(wire, Sync) or not wire.grants or sync is None:
             return after
         grants = []
@@ -254,11 +348,7 @@ class Lockstep:
         waited = (self.built.apply(step.before, *one) for one in outcomes)
         mine = (self._part(one, "wire", step.event.who) for one in waited)
         self.seen.predicted += any(isinstance(one, Sync) and one.grants == tuple(grants) for one in mine)
-        return self._with(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
-
-    def _with(self, state: State, component: str, value: Any) -> State:
-        position = self.built.position[component]
-        return (*state[:position], value, *state[position + 1 :])
+        return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
 
     def _threw(self, step: ReplayStep, after: State) -> State:
         """The state when the leader's assignor threw, as the next poll tells."""
@@ -267,9 +357,9 @@ class Lockstep:
         if why is None:
             raise _Disagrees("the leader decides nothing, and poll does not throw")
         self.seen.threw[why] += 1
-        member: Any = self._part(after, "member", step.event.who)
-        after = self._with(after, f"member {step.name}", member._replace(rejoin=True))
-        return self._with(after, f"wire {step.name}", None)
+        member = self._part(after, "member", step.event.who)._replace(rejoin=True)
+        after = self.built.put(after, f"member {step.name}", member)
+        return self.built.put(after, f"wire {step.name}", None)
 
     # -- comparing ---------------------------------------------------------------------------------------
 
@@ -282,6 +372,11 @@ class Lockstep:
             found.append(f"callbacks: the model has {model}, Kafka {code}")
         if found:
             raise _Disagrees(*found)
+
+
+def _cut(wire: Wire) -> bool:
+    """Whether a request went with its connection: the next poll notices, the model's `receive`."""
+    return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
 
 
 def _call(setup: Setup, one: Callback) -> str:

@@ -15,10 +15,10 @@ from rebalance.live.replay.code_group import CodeGroup
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.bugs.releases import version
 from rebalance.model.machine import Machine, State
-from rebalance.model.protocol.callbacks import reset
+from rebalance.model.protocol.callbacks import join_prepare, reset
 from rebalance.model.protocol.join_group import prepare
 from rebalance.model.protocol.member import wants_to_join
-from rebalance.model.protocol.observations import Call, Callback
+from rebalance.model.protocol.observations import Call, Callback, Seen
 from rebalance.model.protocol.setup import MemberContext, letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -27,6 +27,7 @@ from rebalance.model.protocol.state import (
     Join,
     JoinOk,
     Life,
+    Member,
     MemberRecord,
     MemberState,
     Refused,
@@ -51,16 +52,20 @@ class Memory:
     full: bool = False
     unanswered: set[int] = field(default_factory=set)
 
+    def is_outdated(self, slot: int) -> bool:
+        """Whether a member has led, and its metadata or its subscription has changed since."""
+        return slot in self.led and self.led[slot] is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeDeviation:
     """``releases`` as the catalogue writes them. ``follow``: the model's state after the step as Kafka has
-    it, None where the step is not one of these."""
+    it, None where the step is not one of these; not given where it is no step of the model."""
 
     id: str
     sentence: str
     releases: str
-    follow: Callable[[ReplayStep, State, CodeGroup, Memory], State | None]
+    follow: Callable[[ReplayStep, State, CodeGroup, Memory], State | None] | None = None
 
 
 def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -70,21 +75,19 @@ def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
     mine = find(step.records(), step.member().id)
     if mine is None or mine.meta is not None or code.state.coordinator.state != "PREPARING_REBALANCE":
         return None
-    position = step.built.position["group"]
-    group: Any = after[position]
+    group = step.built.value(after, "group")
     if group.state not in (GroupState.STABLE, GroupState.COMPLETING):
         return None
-    return (*after[:position], prepare(group), *after[position + 1 :])
+    return step.built.put(after, "group", prepare(group))
 
 
 def _throws(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``joinGroupIfNeeded`` forgets its future only once ``onJoinComplete`` has returned."""
     if step.event.action != "listener throws":
         return None
-    position = step.built.position[f"member {step.name}"]
-    member: Any = after[position]
+    member = step.built.value(after, f"member {step.name}")
     again = member._replace(received=member.owned, prepare=False)
-    return (*after[:position], again, *after[position + 1 :])
+    return step.built.put(after, f"member {step.name}", again)
 
 
 def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -93,8 +96,7 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     who = step.event.who
     if who < 0:
         return None
-    position = step.built.position[f"member {step.name}"]
-    member: Any = after[position]
+    member = step.built.value(after, f"member {step.name}")
     now = (member.view, member.topics)
     if member.life is Life.DOWN:
         memory.led.pop(who, None)
@@ -105,9 +107,9 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     if step.event.action not in ("complete", "listener throws") or "JoinGroup" not in code.members[who].open:
         return None
     unneeded = not wants_to_join(MemberContext(Slot(who), code.setup), member)
-    if not unneeded or memory.led.get(who, now) is not None:
+    if not unneeded or not memory.is_outdated(who):
         return None
-    return (*after[:position], member._replace(rejoin=True), *after[position + 1 :])
+    return step.built.put(after, f"member {step.name}", member._replace(rejoin=True))
 
 
 def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -142,9 +144,8 @@ def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory)
 def _with_noise(step: ReplayStep, mine: MemberRecord, noise: int) -> State | None:
     """The state after the step if what the coordinator knows of its member had been written down so."""
     assert mine.meta is not None
-    position = step.built.position[f"record {step.name}"]
     other = mine._replace(meta=mine.meta._replace(noise=noise))
-    before = (*step.before[:position], put(step.records(), other), *step.before[position + 1 :])
+    before = step.built.put(step.before, f"record {step.name}", put(step.records(), other))
     outcome = step.built.outcome(before, step.event)
     return None if outcome is None else step.built.apply(before, step.event, outcome)
 
@@ -154,11 +155,10 @@ def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory:
     wire = step.wire() if step.event.action == "receive" else None
     if not isinstance(wire, Refused) or wire.api != "join" or wire.error is not Error.UNKNOWN_MEMBER_ID:
         return None
-    position = step.built.position[f"member {step.name}"]
-    member: Any = after[position]
+    member = step.built.value(after, f"member {step.name}")
     if member.id != NO_ID or member.state is not MemberState.PREPARING:
         return None
-    return (*after[:position], reset(member), *after[position + 1 :])
+    return step.built.put(after, f"member {step.name}", reset(member))
 
 
 def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -166,12 +166,11 @@ def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     if step.event.action != "receive" or not isinstance(step.wire(), Refused):
         return None
     mine = code.state.members[step.event.who]
-    position = step.built.position[f"member {step.name}"]
-    member: Any = after[position]
+    member = step.built.value(after, f"member {step.name}")
     old = version(code.releases.of(step.event.who)) < (2, 7)
     if not old or mine is None or mine.state != "UNJOINED" or member.state is MemberState.UNJOINED:
         return None
-    return (*after[:position], member._replace(state=MemberState.UNJOINED), *after[position + 1 :])
+    return step.built.put(after, f"member {step.name}", member._replace(state=MemberState.UNJOINED))
 
 
 def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -200,9 +199,8 @@ def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> St
     if answer.error is not Error.GROUP_MAX_SIZE_REACHED or find(step.records(), asking.id) is None:
         return None
     memory.full = code.state.coordinator.state == "PREPARING_REBALANCE"
-    position = step.built.position[f"record {step.name}"]
     left = tuple(record for record in step.records() if record.id != asking.id)
-    return (*after[:position], left, *after[position + 1 :])
+    return step.built.put(after, f"record {step.name}", left)
 
 
 def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -214,14 +212,12 @@ def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) ->
     old = [one.new for one in code.state.coordinator.members if one.client[-1] == step.name]
     if not fresh or not any(r.new for r in before) or any(old):
         return None
-    position = step.built.position[f"record {step.name}"]
-    return (*after[:position], put(records, fresh[0]._replace(new=False)), *after[position + 1 :])
+    return step.built.put(after, f"record {step.name}", put(records, fresh[0]._replace(new=False)))
 
 
 def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory, slot: int) -> bool:
     """Whether a SyncGroup waits although its member was removed: nobody completes its future then."""
-    wire: Any = state[built.position[f"wire {letter(slot)}"]]
-    records: Any = state[built.position[f"record {letter(slot)}"]]
+    wire, records = (built.value(state, f"{part} {letter(slot)}") for part in ("wire", "record"))
     if not isinstance(wire, SyncParked) or "SyncGroup" not in code.members[slot].waiting:
         memory.unanswered.discard(slot)
     elif find(records, wire.id) is None:
@@ -237,12 +233,38 @@ def _unanswered_still(step: ReplayStep, after: State, code: CodeGroup, memory: M
     return tuple(step.before[at] if at in wires else value for at, value in enumerate(after))
 
 
+def prepared_in_flight(built: Machine, state: State, me: MemberContext) -> tuple[State, Seen] | None:
+    """What a poll does of a member whose membership went while its JoinGroup or SyncGroup is under way:
+    ``joinGroupIfNeeded`` looks at ``needsJoinPrepare`` before it waits for the answer. None for others."""
+    name = f"member {letter(me.slot)}"
+    member: Member = built.value(state, name)
+    if not member.prepare or built.value(state, f"wire {letter(me.slot)}") is None:
+        return None
+    member, seen = join_prepare(me, member)
+    return built.put(state, name, member), seen
+
+
+PREPARES_IN_FLIGHT = CodeDeviation(
+    id="prepares_in_flight",
+    sentence="who hears from a heartbeat that its membership is gone while its JoinGroup or SyncGroup is "
+    "under way gives its partitions up at the next poll; in the model it does when it joins again",
+    releases="Java 2.7.2, since 2.8.1",
+)
+
 NEVER_ANSWERED = CodeDeviation(
     id="removed_while_syncing",
     sentence="whose LeaveGroup arrives while its SyncGroup waits is never answered; its client waits for "
     "request.timeout.ms",
     releases="broker since 3.7.0",
     follow=_unanswered_still,
+)
+
+OUTDATED_SNAPSHOT = CodeDeviation(
+    id="snapshot_outlives_leadership",
+    sentence="who has led once asks for one more rebalance when its metadata or its subscription has "
+    "changed since, although it does not lead any more or nothing of the assignment changes",
+    releases="Java since 2.4.0",
+    follow=_snapshot,
 )
 
 DEVIATIONS = (
@@ -254,6 +276,7 @@ DEVIATIONS = (
         follow=_not_new,
     ),
     NEVER_ANSWERED,
+    PREPARES_IN_FLIGHT,
     CodeDeviation(
         id="full_group_forgets",
         sentence="a member that finds the group full when it joins again is removed, and the others wait for "
@@ -293,13 +316,7 @@ DEVIATIONS = (
         releases="Java since 3.4.0",
         follow=_other_bytes,
     ),
-    CodeDeviation(
-        id="snapshot_outlives_leadership",
-        sentence="who has led once asks for one more rebalance when its metadata or its subscription has "
-        "changed since, although it does not lead any more or nothing of the assignment changes",
-        releases="Java since 2.4.0",
-        follow=_snapshot,
-    ),
+    OUTDATED_SNAPSHOT,
     CodeDeviation(
         id="completes_again",
         sentence="after a listener threw, the next poll takes the same assignment once more: "

@@ -7,7 +7,6 @@ Member ids are those of the model: A1 is the first id that the coordinator gave 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from rebalance.live.code.answers import CellClaim, CellRequest, CellResponse, RegisteredMember
 from rebalance.live.replay.code_group import CodeGroup, CodeMember
@@ -105,8 +104,7 @@ def differences(model: Observed, code: Observed) -> list[str]:
 def of_model(setup: Setup, built: Machine, state: State) -> dict[str, str]:
     """What can be seen of a state of the model."""
     seen: dict[str, str] = {}
-    group: Any = state[built.position["group"]]
-    settled = group.state is GroupState.STABLE
+    group: Group = built.value(state, "group")
     seen["the group"] = _GROUP_STATES[group.state]
     if group.state not in (GroupState.DEAD, GroupState.EMPTY):
         seen["its generation"] = str(group.generation)
@@ -115,18 +113,16 @@ def of_model(setup: Setup, built: Machine, state: State) -> dict[str, str]:
         seen["its protocol"] = str(group.protocol)
     for slot in setup.slots:
         name = letter(slot)
-        member: Any = state[built.position[f"member {name}"]]
-        records: Any = state[built.position[f"record {name}"]]
-        wire: Any = state[built.position[f"wire {name}"]]
-        for record in records:
-            seen |= _record(setup, group, slot, record, settled)
+        member: Member = built.value(state, f"member {name}")
+        for record in records_of(built, state, slot):
+            seen |= _record(setup, group, slot, record)
         seen |= _member(setup, slot, member)
         if member.life not in (Life.DOWN, Life.FAILED):
-            seen[f"under way of {name}"] = _wire(setup, slot, wire)
+            seen[f"under way of {name}"] = _wire(setup, slot, built.value(state, f"wire {name}"))
     return seen
 
 
-def _record(setup: Setup, group: Group, slot: int, record: MemberRecord, settled: bool) -> dict[str, str]:
+def _record(setup: Setup, group: Group, slot: int, record: MemberRecord) -> dict[str, str]:
     name = f"member id {spelled(slot, record.id)}"
     if record.meta is None:
         return {name: "pending"}
@@ -134,7 +130,7 @@ def _record(setup: Setup, group: Group, slot: int, record: MemberRecord, settled
     seen[f"{name} has joined"] = str(record.joined)
     if group.state is GroupState.COMPLETING:
         seen[f"{name} has synced"] = str(record.synced)
-    if settled:
+    if group.state is GroupState.STABLE:
         seen[f"{name} is assigned"] = setup.spell(record.assigned)
     return seen
 
@@ -192,8 +188,7 @@ def _refused(api: str, error: str) -> str:
 
 def records_of(built: Machine, state: State, slot: int) -> Records:
     """What the model's coordinator knows of a slot."""
-    found: Any = state[built.position[f"record {letter(slot)}"]]
-    return tuple(found)
+    return tuple(built.value(state, f"record {letter(slot)}"))
 
 
 # -- Kafka's code --------------------------------------------------------------------------------------
@@ -267,7 +262,7 @@ class _CodeSight:
             if api in member.open:
                 return self._request(member.open[api])
             if api in member.answers:
-                return self._answer(member, member.answers[api])
+                return self._answer(member.answers[api])
             if api in member.waiting:
                 return f"{api}, which waits"
         return "nothing"
@@ -278,7 +273,7 @@ class _CodeSight:
             return f"{text} in generation {request.generation}"
         return f"{text}, {self._claim(request.claims)}"
 
-    def _answer(self, member: CodeMember, answer: CellResponse) -> str:
+    def _answer(self, answer: CellResponse) -> str:
         if answer.error != "NONE":
             return _refused(answer.api, answer.error)
         if answer.api == "SyncGroup":

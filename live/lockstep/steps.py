@@ -61,6 +61,8 @@ class LockSteps(CodeSteps):
             raise CannotForce("what is late was sent on the connection that ends")
         if action in ("topic grows", "topic shrinks") and not self._numbered(step):
             raise CannotForce("partitions have numbers from 0 on")
+        if action == "abandoned join":
+            raise CannotForce("a JoinGroup that was given up")
         if action == "hang" and isinstance(step.wire(), JoinOk):
             raise CannotForce("an assignor that never returns would hold the cell")
         beats = action in ("max poll", "poll interval") or step.event.choice == "heartbeat"
@@ -89,9 +91,8 @@ class LockSteps(CodeSteps):
         else:
             super()._receive(step)
         config = self.setup.consumers[step.event.who].stages[step.member().stage]
-        if (
-            _retriable(wire) and "reset_on_retriable" in config.decisions
-        ):  # which the application's thread does
+        if _retriable(wire) and "reset_on_retriable" in config.decisions:
+            # The application's thread makes of it what it makes.
             self.group.ready(self._member(step))
             self.group.do("poll", member=step.event.who)
 
@@ -116,29 +117,17 @@ class LockSteps(CodeSteps):
     def _rebalance_timeout(self, step: ReplayStep) -> None:
         self.group.do("expire", timer="rebalance" if step.event.choice.startswith("join") else "sync")
 
-    def _failover(self, step: ReplayStep) -> None:
-        """What is under way reaches the old coordinator, which is not one any more."""
-        for member in self.group.members:
-            for api in ("JoinGroup", "SyncGroup"):
-                if api in member.open:
-                    loading = step.event.choice == "loading" and api == "SyncGroup"
-                    self.group.do("coordinator", available="loading" if loading else "gone")
-                    self.group.deliver(member, api)
-        self.group.do("failover")
-
     def _late_request(self, step: ReplayStep) -> None:
         member, commit = self._member(step), step.event.choice == "commit"
         api = "OffsetCommit" if commit else "Heartbeat"
         with contextlib.suppress(CellRefused):
-            self.group.do(*(("commit",) if commit else ("heartbeat",)), member=member.slot)
+            self.group.do("commit" if commit else "heartbeat", member=member.slot)
         member.late = member.open.pop(api, None)
         if member.late is None:
             raise WentAnotherWay(f"sends no {api}")
 
     def _late_arrives(self, step: ReplayStep) -> None:
         member = self._member(step)
-        if step.event.action == "abandoned join":
-            raise CannotForce("a JoinGroup that was given up")
         assert member.late is not None
         self.group.do("deliver", id=member.late.id)
         response = member.answers.pop(member.late.api, None)

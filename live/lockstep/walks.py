@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
+from rebalance.explore.random.dropping import left_out
+from rebalance.explore.random.moods import FAULTS_IN, drawn_mood
 from rebalance.live.code.cell import CellDied, KafkaCell
-from rebalance.live.lockstep.both import Agreement, Disagreement, Lockstep
+from rebalance.live.lockstep.both import POLL, SESSION, Agreement, Disagreement, Lockstep
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
-from rebalance.model.machine import Event, Machine, Outcome
+from rebalance.model.bugs.releases import version
+from rebalance.model.machine import Event
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
@@ -24,11 +27,11 @@ NOT_PLAYED = ("slow network", "slow commit", "append fails", "group expires")
 ALWAYS = ("session timeout", "slow member")
 """Those that it always has: one timer of Kafka is that of all who are late."""
 
-ODDS = (0, 1, 2, 4)
-"""How many of eight actions a walk would rather not take."""
+REWRITTEN = "4.0.0"
+"""The first release whose broker runs by default the coordinator that a cell runs of every release."""
 
-FAULTS_IN = (4, 12, 40)
-"""One of so many steps of a walk is a fault, where one is possible."""
+IN_VAIN = 8
+"""Before one of so many steps something is done that is no step of the model."""
 
 PART = 20
 """Walks that a worker does before it tells."""
@@ -58,11 +61,15 @@ class LockstepPlan:
 
 @dataclass(kw_only=True)
 class LockstepResult:
-    """What came of a plan. ``disagreement`` is that of the first walk that has one, made short."""
+    """What came of a plan. ``disagreement`` is that of the first walk that has one, made short.
+
+    ``seen_again``: a cell of its own came to it too, so that it is not a JVM that somebody killed.
+    """
 
     plan: LockstepPlan
     agreement: Agreement = field(default_factory=Agreement)
     disagreement: Disagreement | None = None
+    seen_again: bool = False
     interrupted: bool = False
 
     @property
@@ -81,7 +88,7 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
         replace(
             size,
             profiles=tuple(f"java-{one}" for one in releases.consumers),
-            broker=f"broker-{releases.coordinator}",
+            broker=f"broker-{max(releases.coordinator, REWRITTEN, key=version)}",
             steps="fine",
             naming="given",
             budget=PLENTY,
@@ -118,8 +125,11 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     finally:
         working.close()  # type: ignore[attr-defined]
     if result.disagreement is not None:
-        with _cell(plan) as cell, contextlib.suppress(KeyboardInterrupt, CellDied):
-            result.disagreement = shortened(_fresh(plan, cell), result.disagreement)
+        with contextlib.suppress(KeyboardInterrupt, CellDied), _cell(plan) as cell:
+            fresh = _fresh(plan, cell)
+            second = again(fresh(), result.disagreement.events)
+            result.seen_again = second is not None and second.cause == result.disagreement.cause
+            result.disagreement = shortened(fresh, result.disagreement)
     return result
 
 
@@ -155,15 +165,21 @@ def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
 
 
 def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
-    """At most ``steps`` random steps, up to the first disagreement. Raises what ``begin`` does, CellDied."""
-    lockstep.begin()
-    odds, rare = random.choice(ODDS), random.choice(FAULTS_IN)
-    actions = lockstep.built.actions
-    reluctant = {(action.name, action.who) for action in actions if random.randrange(8) < odds}
+    """At most ``steps`` random steps, up to the first disagreement."""
+    if (failed := lockstep.begin()) is not None:
+        return failed
+    built = lockstep.built
+    actions = ((action.name, action.who, action.fault) for action in built.actions)
+    mood = drawn_mood(random, actions, FAULTS_IN)
     for _ in range(steps):
-        outcomes = [one for one in lockstep.built.outcomes(lockstep.state) if one[0].action not in BY_ITSELF]
+        if random.randrange(IN_VAIN) == 0 and (idle := lockstep.in_vain()):
+            disagreement = lockstep.try_in_vain(idle[random.randrange(len(idle))])
+            if disagreement is not None:
+                return disagreement
+        outcomes = [one for one in built.outcomes(lockstep.state) if one[0].action not in BY_ITSELF]
         while outcomes:
-            event, outcome = chosen = _choice(lockstep.built, outcomes, random, rare, reluctant)
+            faults = [built.by_name[event.action, event.who].fault for event, _ in outcomes]
+            event, outcome = chosen = outcomes[mood.choose(random, outcomes, faults)]
             try:
                 disagreement = lockstep.step(event, outcome)
             except CannotForce as why:
@@ -178,27 +194,18 @@ def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
     return None
 
 
-def _choice(
-    built: Machine,
-    outcomes: Sequence[tuple[Event, Outcome]],
-    random: Random,
-    rare: int,
-    reluctant: set[tuple[str, int]],
-) -> tuple[Event, Outcome]:
-    faults = [one for one in outcomes if built.by_name[one[0].action, one[0].who].fault]
-    free = [one for one in outcomes if one not in faults]
-    pool = faults if faults and (not free or random.randrange(rare) == 0) else free
-    willing = [one for one in pool if (one[0].action, one[0].who) not in reluctant] or pool
-    return willing[random.randrange(len(willing))]
-
-
 # -- the shortest ----------------------------------------------------------------------------------------
 
 
 def again(lockstep: Lockstep, events: Sequence[Event]) -> Disagreement | None:
-    """Those of ``events`` that are possible, up to the first disagreement. Raises CellDied."""
-    lockstep.begin()
+    """Those of ``events`` that are possible, up to the first disagreement."""
+    if (failed := lockstep.begin()) is not None:
+        return failed
     for event in events:
+        if event.action in (POLL, SESSION):
+            if event in lockstep.in_vain() and (found := lockstep.try_in_vain(event)) is not None:
+                return found
+            continue
         outcome = lockstep.built.outcome(lockstep.state, event)
         if outcome is None:
             continue
@@ -212,18 +219,19 @@ def again(lockstep: Lockstep, events: Sequence[Event]) -> Disagreement | None:
 def shortened(fresh: Callable[[], Lockstep], first: Disagreement) -> Disagreement:
     """A disagreement of the same cause with as few events as leaving out parts of it comes to.
 
-    ``fresh`` makes a new Lockstep of the same group (delta debugging; Zeller and Hildebrandt, 2002).
+    ``fresh`` makes a new Lockstep of the same group.
     """
-    best, size = first, max(1, len(first.events) // 2)
-    while size:
-        at, before = 0, best
-        while at < len(best.events):
-            found = again(fresh(), [*best.events[:at], *best.events[at + size :]])
-            if found is not None and found.cause == best.cause and len(found.events) < len(best.events):
-                best = found
-            else:
-                at += size
-        size = size if best != before else size // 2
+    best = first
+
+    def still(events: tuple[Event, ...]) -> tuple[Event, ...] | None:
+        nonlocal best
+        found = again(fresh(), events)
+        if found is None or found.cause != first.cause or len(found.events) >= len(best.events):
+            return None
+        best = found
+        return found.events
+
+    left_out(first.events, still)
     return best
 
 

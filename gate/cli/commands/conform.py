@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.commands.lockstep import add_lockstep, run_lockstep
+from rebalance.gate.cli.commands.lockstep import OF_CODE, add_lockstep, run_lockstep
 from rebalance.gate.cli.console.progress import progress
 from rebalance.gate.cli.console.terminal import (
     UsageError,
@@ -17,13 +17,19 @@ from rebalance.gate.cli.console.terminal import (
     write,
 )
 from rebalance.gate.cli.console.text import clean, count
-from rebalance.gate.cli.shared.options import add_format, add_options
+from rebalance.gate.cli.shared.options import add_format, add_options, refuse
 from rebalance.gate.cli.shared.values import comma_separated, duration
 from rebalance.properties.verdict import Exit, Verdict
 
 if TYPE_CHECKING:
     from rebalance.live.conformance.ask import ConformanceAnswer
     from rebalance.live.conformance.question import Choices
+
+OF_LOG = (
+    "--group", "--release", "--broker", "--assignors", "--assignment", "--topic", "--max-faults", "--window",
+    "--granularity", "--states", "--time-limit", "--show",
+)  # fmt: skip
+"""Options that are about a log."""
 
 MOST = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
@@ -83,7 +89,9 @@ def run(options: argparse.Namespace) -> int:
     if (options.events is None) == (options.code is None):
         raise UsageError("name a log, or with --code the releases of Kafka to walk with")
     if options.code is not None:
+        refuse(options, OF_LOG, "goes with a log only")
         return run_lockstep(options)
+    refuse(options, OF_CODE, "goes with --code only")
     if len(options.group) > 1:
         raise UsageError("--group: one group is asked about")
     try:

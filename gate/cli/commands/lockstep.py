@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from rebalance.live.lockstep.walks import LockstepResult
 
 
+OF_CODE = (
+    "--scenario", "--members", "--partitions", "--faults", "--walks", "--first-walk", "--depth", "--seed",
+    "--jobs",
+)  # fmt: skip
+"""Options that go with ``--code``."""
+
+
 def add_lockstep(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``--code``."""
     group = parser.add_argument_group(
@@ -30,9 +37,7 @@ def add_lockstep(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--code", metavar="RELEASES", help="4.4.0, or coordinator:RELEASE,consumer:RELEASE and"
                        " more consumers, which the members have in turn")  # fmt: skip
-    add_options(
-        group, "--scenario", "--members", "--partitions", "--faults", "--walks", scenario="dynamic", walks=200
-    )
+    add_options(group, *OF_CODE[:5], scenario="dynamic", walks=200)
     group.add_argument("--first-walk", type=natural, default=0, metavar="N", help="the number of the first, "
                        "to go on where another command ended (0)")  # fmt: skip
     add_options(group, "--depth", "--seed", "--jobs", depth=100, seed=0)
@@ -76,7 +81,7 @@ def run_lockstep(options: argparse.Namespace) -> int:
 def verdict(found: LockstepResult) -> Verdict:
     """What the walks say."""
     if found.disagreement is not None:
-        return Verdict.VIOLATION
+        return Verdict.VIOLATION if found.seen_again else Verdict.INCONCLUSIVE
     return Verdict.INCONCLUSIVE if found.interrupted else Verdict.CONFORMANT
 
 
@@ -95,6 +100,7 @@ def data(found: LockstepResult) -> dict[str, Any]:
         "releases": str(plan.releases),
         "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
         "steps": seen.steps,
+        "in_vain": seen.in_vain,
         "taken": dict(sorted(seen.taken.items())),
         "never_taken": found.never_taken,
         "deviations": {
@@ -115,13 +121,14 @@ def text(found: LockstepResult, scenario: str) -> list[str]:
     """The result for people."""
     seen, plan = found.agreement, found.plan
     titles = {Verdict.CONFORMANT: "IN STEP", Verdict.VIOLATION: "OUT OF STEP"}
-    word = titles.get(verdict(found), "INTERRUPTED")
+    word = titles.get(verdict(found), "INTERRUPTED" if found.interrupted else "INCONCLUSIVE")
     lines = [f"{word}  {scenario} with {plan.releases.sentence}", *_rows(found)]
     if found.disagreement is not None:
         from rebalance.live.lockstep.walks import lines_of
 
         shortest = map(clean, lines_of(found.disagreement))
-        lines += ["", "the shortest run that was found to disagree:", *shortest]
+        which = "that was found to disagree" if found.seen_again else "which a second cell did not do again"
+        lines += ["", f"the shortest run {which}:", *shortest]
     if found.interrupted:
         lines += ["", f"go on with --seed {plan.seed} --first-walk {plan.first + seen.walks}"]
     return lines
@@ -136,6 +143,7 @@ def _rows(found: LockstepResult) -> Iterator[str]:
     rows = [
         ("agreed", f"{count(seen.steps, 'step')} of {count(seen.walks, 'walk')}, seed {plan.seed}"),
         ("decided", f"{share} of {decisions} as the model's assignor does"),
+        ("in vain", f"{seen.in_vain:,} times tried what is no step of the model"),
         ("never", f"taken: {', '.join(found.never_taken) or 'none'}"),
         *(("threw", f"{name}, {count(times, 'time')}") for name, times in sorted(seen.threw.items())),
     ]

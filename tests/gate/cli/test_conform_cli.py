@@ -128,6 +128,7 @@ def test_an_assignment_that_takes_from_an_owner(rebalance):
     assert rebalance(*arguments).code == 0
 
 
+@pytest.mark.slow
 def test_faults_that_nobody_wrote_down(rebalance):
     lines = hand_over()
     lines.insert(30, event(60.15, "joining", "one", generation=4))  # its SyncGroup was not answered

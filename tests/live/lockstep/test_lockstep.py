@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.gate.cli.commands.lockstep import text, verdict
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Disagreement, Lockstep
 from rebalance.live.lockstep.deviations import NAMED
@@ -30,6 +31,7 @@ from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
+from rebalance.properties.verdict import Verdict
 
 from tests.command import Rebalance
 from tests.gate.traces.published import hold
@@ -149,6 +151,26 @@ def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> Non
 
 @needs_java
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        (("complete", "listener throws"), "polls in vain: A is"),
+        (("session expires", "session timeout"), "session ends in vain: the group"),
+    ],
+)
+def test_a_step_that_the_model_lacks_is_missed(missing: tuple[str, ...], says: str) -> None:
+    whole = machine(of := setup())
+    less = replace(whole, actions=tuple(one for one in whole.actions if one.name not in missing))
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        walks = (walk(Lockstep(cell, of, less, NOW), Random(seed), 100) for seed in range(20))
+        found = next(one for one in walks if one is not None)
+        assert found.cause[: len(says)] == says
+        short = shortened(lambda: Lockstep(cell, of, less, NOW), found)
+    assert (short.cause, len(short.events) < 20) == (found.cause, True)
+
+
+@needs_java
+@pytest.mark.slow
 def test_leaving_out_comes_to_the_same_cause() -> None:
     wrong = setup(releases=CodeReleases(coordinator=RELEASE, consumers=("2.8.0",)))
     built = machine(wrong)
@@ -173,14 +195,27 @@ def test_a_cell_that_dies_is_a_disagreement() -> None:
         one.begin()
         os.kill(cell.pid, signal.SIGKILL)
         found = again_from(one, Event("start", 0))
+        next_one = again(Lockstep(cell, setup(), machine(setup()), NOW), ())
     assert found is not None
     assert "the cell" in found.sentences[0]
+    assert next_one is not None
+    assert next_one.cause.startswith("the beginning: the cell")
 
 
 def again_from(one: Lockstep, event: Event) -> Disagreement | None:
     outcome = one.built.outcome(one.state, event)
     assert outcome is not None
     return one.step(event, outcome)
+
+
+def test_what_no_second_cell_does_is_no_verdict() -> None:
+    plan = LockstepPlan(setup=setup(), releases=NOW)
+    died = Disagreement(events=(Event("start", 0),), sentences=("the cell died",))
+    once, twice = (LockstepResult(plan=plan, disagreement=died, seen_again=again) for again in (False, True))
+    assert (verdict(once), verdict(twice)) == (Verdict.INCONCLUSIVE, Verdict.VIOLATION)
+    assert text(once, "dynamic")[-3:] == [
+        "the shortest run which a second cell did not do again:", "  1 A start", "    the cell died"
+    ]  # fmt: skip
 
 
 # -- the command -----------------------------------------------------------------------------------------
@@ -204,9 +239,11 @@ def test_the_command_says_what_agreed(rebalance: Rebalance, tmp_path: Path) -> N
         (("log.jsonl", "--code", "4.4.0"), "name a log, or with --code"),
         (("--code", "coordinator:4.4.0"), "write code:RELEASE or coordinator:RELEASE"),
         (("--code", "3.7.0"), "3.8.0 is the oldest"),
-        (("--code", "newest"), "'java-newest'"),
+        (("--code", "newest"), "'newest' is no release"),
         (("--code", "4.4.0", "--scenario", "none"), "--scenario: no 'none'"),
         (("--code", "4.4.0", "--faults", "rain"), "no fault 'rain'"),
+        (("--code", "4.4.0", "--states", "9"), "--states goes with a log only"),
+        (("log.jsonl", "--walks", "9"), "--walks goes with --code only"),
     ],
 )
 def test_what_cannot_be_walked_is_refused(
