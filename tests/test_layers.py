@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "properties": Row({"model"}, {"hypothesis", "networkx"}, set()),
     "explore": Row({"model", "properties"}, {"networkx", "numpy"}, set()),
     "specs": Row({"model", "properties"}, {"z3"}, set()),
-    "live": Row({"model", "properties", "explore"}, set(), CLIENTS),
+    "live": Row({"model", "properties", "explore"}, set(), CLIENTS | {"hypothesis"}),
     "pipeline": Row(
         {"model", "properties", "explore", "specs", "live"}, {"pyspark", "numpy", "pyarrow"}, set()
     ),
@@ -59,6 +59,7 @@ ORDER = {
     "live": (
         *("live", "live.processes", "live.code", "live.clusters", "live.conformance.clients"),
         *("live.consumers.clients", "live.consumers", "live.proxy", "live.record", "live.replay"),
+        "live.search",
         "live.lockstep",
         "live.conformance",
     ),

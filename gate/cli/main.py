@@ -144,7 +144,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for module in COMMANDS:
         added = module.add(commands)
-        added.set_defaults(run=module.run, takes_command=module in (check, campaign))
+        takes_command = module in (check, campaign)
+        added.set_defaults(run=module.run, takes_command=takes_command, usual=added.get_default)
     return parser
 
 

@@ -23,14 +23,14 @@ from rebalance.gate.traces.files import SUITE, TraceError, dump, write
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.switches import SWITCHES
-from rebalance.model.machine import NOBODY, Event
-from rebalance.model.protocol.group import machine
+from rebalance.model.machine import NOBODY, Event, StepOwner
+from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Parts, Topics, each, union
 from rebalance.model.steps import Step, steps
 from rebalance.properties.group.clauses import CLAUSES
 
-KIND = "group run"
+KIND, CODE_KIND = "group run", "code run"
 SCHEMA = 1
 """Raised when older readers would misread the file."""
 
@@ -79,6 +79,24 @@ class _SavedSetup:
     assignor: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _SavedOwner:
+    """Who a member was after a step."""
+
+    generation: int | None = None
+    owns: tuple[str, ...] = ()
+    life: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _SavedStep:
+    """What was seen of a step, for a run that only Kafka's code can play again."""
+
+    what: str
+    seen: tuple[str, ...] = ()
+    members: Mapping[str, _SavedOwner] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Saved:
     """What is read of the file."""
@@ -90,6 +108,9 @@ class _Saved:
     events: tuple[_SavedEvent, ...]
     loop: int | None = None
     suite_version: str = ""
+    on: str = ""
+    peace: int | None = None
+    steps: Any = ()
 
 
 # -- the file ------------------------------------------------------------------------------------------
@@ -100,7 +121,7 @@ def to_text(run: SavedRun) -> str:
     clause = CLAUSES[run.clause]
     document = {
         "schema": SCHEMA,
-        "kind": KIND,
+        "kind": CODE_KIND if run.on else KIND,
         "suite": SUITE,
         "suite_version": run.suite_version,
         "clause": clause.id,
@@ -109,17 +130,24 @@ def to_text(run: SavedRun) -> str:
         "source": clause.source,
         "sentence": run.sentence,
         "origin": dict(run.origin),
+        **({"on": run.on} if run.on else {}),
         "setup": setup_out(run.setup),
         "events": _events_out(run),
         **({} if run.loop is None else {"loop": run.loop}),
-        "steps": [step_out(step) for step in steps(machine(run.setup), run.events)],
+        **({} if run.peace is None else {"peace": run.peace}),
+        "steps": [step_out(step) for step in steps_of(run)],
     }
     return dump(document) + "\n"
 
 
+def steps_of(run: SavedRun) -> tuple[Step, ...]:
+    """What happens in a run: as it was recorded, or as the model plays it. Raises CannotHappenError."""
+    return run.recorded if run.on else steps(machine(run.setup), run.events)
+
+
 def run_id(run: SavedRun) -> str:
     """Eight hexadecimal digits that follow from what is replayed."""
-    played = [run.clause, setup_out(run.setup), _events_out(run), run.loop]
+    played = [run.clause, setup_out(run.setup), _events_out(run), run.loop, *([run.on] if run.on else [])]
     text = json.dumps(played, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -135,7 +163,9 @@ def load(path: Path) -> SavedRun:
 
     Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
     """
-    return files.load(path, FILE)
+    data = files.read_json(path)
+    code = isinstance(data, dict) and data.get("kind") == CODE_KIND
+    return files.parsed(path, data, CODE_FILE if code else FILE)
 
 
 def _parse(data: dict[str, Any]) -> SavedRun:
@@ -150,10 +180,14 @@ def _parse(data: dict[str, Any]) -> SavedRun:
         raise codec.unexpected("loop", expected, read.loop)
     if read.loop is not None and read.clause not in FOR_EVER:
         raise TraceError(f"a run with a loop is about {' or '.join(FOR_EVER)}, not about {read.clause}")
+    events = tuple(Event(event.action, letters[event.who], event.choice) for event in read.events)
     return SavedRun(
         setup=setup,
         clause=read.clause,
-        events=tuple(Event(event.action, letters[event.who], event.choice) for event in read.events),
+        events=events,
+        on=read.on,
+        recorded=_steps_in(events, read.steps) if read.on else (),
+        peace=read.peace,
         loop=read.loop,
         sentence=read.sentence,
         origin=read.origin,
@@ -162,6 +196,7 @@ def _parse(data: dict[str, Any]) -> SavedRun:
 
 
 FILE = files.FileKind("a run of the group", SCHEMA, _parse, KIND)
+CODE_FILE = files.FileKind("a run of Kafka's code", SCHEMA, _parse, CODE_KIND)
 
 
 def step_out(step: Step) -> dict[str, Any]:
@@ -176,6 +211,18 @@ def step_out(step: Step) -> dict[str, Any]:
             for owner in step.owners
         },
     }
+
+
+def _steps_in(events: Sequence[Event], data: Any) -> tuple[Step, ...]:
+    """The inverse of ``step_out``, for each of ``events``. Raises TraceError."""
+    read = codec.from_json(tuple[_SavedStep, ...], data, "steps")
+    return tuple(
+        Step(
+            number=number, event=event, fault=event.action in FAULTS, what=step.what, seen=step.seen,
+            owners=tuple(StepOwner(n, m.life, m.generation, m.owns) for n, m in step.members.items()),
+        )
+        for number, (event, step) in enumerate(zip(events, read, strict=False), 1)
+    )  # fmt: skip
 
 
 def _events_out(run: SavedRun) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.cli.commands.code_search import run_in_group
 from rebalance.gate.cli.console.progress import counted, progress
 from rebalance.gate.cli.console.terminal import (
     ROOT,
@@ -64,6 +65,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         help="violations to accept, and not to miss when they are absent")  # fmt: skip
     parser.add_argument("--write-known", metavar="FILE", type=Path, help="write the list of known failures "
                         "that would let this run pass")  # fmt: skip
+    parser.add_argument("--in-group", action="store_true", help="play whole histories through real consumers "
+                        "and a real coordinator instead: java:CLASS only")  # fmt: skip
     add_options(parser, *REPORTS, "--resume", "--jobs", *LIMITS, "--verbose", "--no-color", "--no-progress")
     add_java(parser)
     return parser
@@ -80,6 +83,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.adapter:
         return _try_adapter(target_of(options), options)
+    if options.in_group:
+        return run_in_group(options, target_of(options))
     if options.validate:
         raise UsageError("--validate goes with --adapter")
     reports = Reports.wanted(options, ("text", "json", "html"), ("text", "html"))

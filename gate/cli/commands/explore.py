@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.cli.commands.code_search import run_on_code
 from rebalance.gate.cli.console.progress import Line, progress
 from rebalance.gate.cli.console.terminal import (
     ROOT,
@@ -23,7 +24,7 @@ from rebalance.gate.cli.console.terminal import (
     write,
 )
 from rebalance.gate.cli.shared import traces
-from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
+from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
 from rebalance.gate.cli.shared.releases import faults, releases
 from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import whole
@@ -74,6 +75,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(search, "--seed", seed=0)
     add_options(search, "--walks", walks=1_000)
 
+    code = parser.add_argument_group(
+        "on Kafka's own code instead of the model",
+        "Walks at random through shipped consumers and a shipped coordinator; with --dfs, all runs of "
+        "--depth steps of a group that has settled.",
+    )
+    add_options(code, "--on", "--jobs", "--time-limit")
+
     shown = parser.add_argument_group(
         "what is shown",
         "--out: where traces go (.rebalance/failures), and the levels of --engine spark "
@@ -97,8 +105,12 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.gate.report.terminal.exploration import data, exit_code, render
     from rebalance.gate.traces import itf
 
-    if options.scenario is None:
+    if options.scenario is None and not options.on:
         raise UsageError("which SCENARIO? `rebalance list scenarios` describes them")
+    if options.on:
+        with usage_errors(ScenarioError):
+            return run_on_code(options, scenario(options.scenario or "dynamic"))
+    refuse(options, ("--jobs", "--time-limit"), "goes with --on only")
     with usage_errors(ScenarioError):
         plan = _plan(options, scenario(options.scenario))
     _refuse(options)

@@ -71,7 +71,9 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
             return "\n".join(_recording(saved))
         drawn = of_recording(saved)
     elif isinstance(saved, SavedRun):
-        kind = "a run of the model"
+        kind = "a run of Kafka's code" if saved.on else "a run of the model"
+        if saved.on and (metrics or wanted == "itf"):
+            raise UsageError(f"--metrics and --format itf are for runs of the model; {path} is {kind}")
         if wanted == "text":
             return "\n".join(_run_of_group(saved, metrics))
         if wanted == "itf" and not metrics:

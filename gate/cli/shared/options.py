@@ -6,7 +6,7 @@ A command adds those that it takes by their names; tests/gate/cli/test_vocabular
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,12 @@ SHARED: dict[str, Option] = {
     "--settle": _value(
         duration, "TIME", "how long a rebalance may take until the group is at rest (%(default)g s)"
     ),
+    "--on": _value(
+        str,
+        "CLIENT",
+        "confluent, kafka-python, aiokafka, java:VERSION, or Kafka's own code: code:RELEASE, "
+        "coordinator:RELEASE,consumer:RELEASE",
+    ),
     # a target
     "--target": _value(
         str,
@@ -139,6 +145,14 @@ def add_options(group: Any, *names: str, **defaults: Any) -> None:
         if destination in defaults:
             given["default"] = defaults[destination]
         group.add_argument(*(("-v",) if name == "--verbose" else ()), name, **given)
+
+
+def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raises UsageError for one of the options ``names`` that was given another value than the usual one."""
+    for name in names:
+        destination = name[2:].replace("-", "_")
+        if getattr(options, destination) != options.usual(destination):
+            raise UsageError(f"{name} {why}")
 
 
 def add_java(parser: argparse.ArgumentParser) -> None:

@@ -128,7 +128,9 @@ def of_run(run: SavedRun) -> OwnershipDiagram:
 
     Raises CannotHappenError when the model does not allow a step.
     """
-    chosen = _chosen(len(run.events), run.loop)
+    chosen = _chosen(len(run.recorded) if run.on else len(run.events), run.loop)
+    if run.on:
+        return _recorded(run, chosen)
     if len(run.events) * len(run.setup.consumers) > MOST_PLAYED:
         return _unplayed(run, chosen)
     built = machine(run.setup)
@@ -283,6 +285,53 @@ def _marks(group: _RunStates, at: int, scene: _PlayedStep, members: Sequence[int
                 yield EventMark(at, "", f"removes {letter(who)}")
             case Replaced(who=who):
                 yield EventMark(at, "", f"replaces {letter(who)}")
+
+
+def _recorded(run: SavedRun, chosen: Sequence[int]) -> OwnershipDiagram:
+    """A run of Kafka's code, as it was seen: who has an assignment and no generation was removed."""
+    steps = [run.recorded[at] for at in chosen]
+    held = [{(p, one.name): one.generation for one in step.owners for p in one.owns} for step in steps]
+    rows = sorted({row for now in held for row in now})[: MOST_PARTITIONS * MOST_MEMBERS]
+    look: dict[int | None, OwnershipState] = {None: OwnershipState.REMOVED}
+    members = _members(run, [ord(name) - ord("A") for _, name in rows])
+    names = list(map(letter, members))
+    owners = {
+        p: [{n: look.get(g, OwnershipState.OWNED) for (q, n), g in now.items() if q == p} for now in held]
+        for p in dict.fromkeys(p for p, _ in rows)
+    }
+    contents = [
+        (_sentence(one), one.fault, max((o.generation or 0 for o in one.owners), default=0)) for one in steps
+    ]
+    return OwnershipDiagram(
+        title=f"{run.clause}: {run.sentence}",
+        columns=tuple(_columns(run, chosen, contents)),
+        rows=tuple(Row(*row) for row in rows),
+        bars=bars([[owners[p][at].get(n) for at in range(len(steps))] for p, n in rows]),
+        overlaps=overlaps((p, at, now) for p, moments in owners.items() for at, now in enumerate(moments)),
+        members=tuple(names),
+        arrows=tuple(arrow for at, one in enumerate(steps) for arrow in _sent(at, one, names)),
+        marks=tuple(mark for at, one in enumerate(steps) for mark in _noted(at, one, names)),
+        left_out=tuple(left_of(len(run.recorded), len(chosen), "step")),
+    )
+
+
+def _sent(at: int, step: Step, names: Sequence[str]) -> Iterator[MessageArrow]:
+    event = step.event
+    if event.who != NOBODY and (name := letter(event.who)) in names:
+        if event.action == "receive" or event.action == "assign":
+            yield MessageArrow(column=at, member=name, api=event.choice or "JoinGroup", answer=True)
+        if event.action in ("assign", *_ASKS):
+            yield MessageArrow(column=at, member=name, api=_ASKS.get(event.action, "SyncGroup"))
+
+
+def _noted(at: int, step: Step, names: Sequence[str]) -> Iterator[EventMark]:
+    who = "" if step.event.who == NOBODY else letter(step.event.who)
+    if step.fault:
+        yield EventMark(at, who if who in names else "", step.event.action, fault=True)
+    for text in step.seen:
+        name, _, rest = text.partition(": ")
+        if name in names:
+            yield EventMark(at, name, rest, fault="throws" in rest)
 
 
 def _unplayed(run: SavedRun, chosen: Sequence[int]) -> OwnershipDiagram:

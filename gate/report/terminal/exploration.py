@@ -14,9 +14,7 @@ from rebalance.gate.cli.console.text import clean, count, fold
 from rebalance.gate.report.frame import WIDTH, labelled, packed, painted
 from rebalance.gate.report.terminal.table import table
 from rebalance.gate.traces.files import SUITE
-from rebalance.gate.traces.runs import run_id, step_out
-from rebalance.model.protocol.group import machine
-from rebalance.model.steps import steps
+from rebalance.gate.traces.runs import run_id, step_out, steps_of
 from rebalance.properties.group.clauses import CLAUSES
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -130,7 +128,7 @@ def length(violation: ExplorationViolation, run: SavedRun) -> str:
 
 def run_lines(run: SavedRun) -> list[str]:
     """The step table of a run."""
-    return [clean(line) for line in table(steps(machine(run.setup), run.events), run.loop)]
+    return [clean(line) for line in table(steps_of(run), run.loop)]
 
 
 def figures(found: Explored) -> Iterator[tuple[str, str]]:
@@ -248,7 +246,7 @@ def _violation(violation: ExplorationViolation, paths: dict[str, str]) -> dict[s
                 "path": paths.get(name, ""),
                 "length": len(run.events),
                 **({} if run.loop is None else {"loop": run.loop}),
-                "steps": [step_out(step) for step in steps(machine(run.setup), run.events)],
+                "steps": [step_out(step) for step in steps_of(run)],
             }
             for run in violation.runs
         ],

@@ -116,9 +116,7 @@ def command(spec: str) -> tuple[str, ...]:
     """What hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge if that was
     not done before, and loads nothing of the target's. Raises ToolError."""
     target = parse(spec)
-    coordinates = tuple(where for where in target.where if is_coordinates(where))
-    paths = [where for where in target.where if not is_coordinates(where)]
-    jars = [*checked(paths), *(maven.classpath(coordinates) if coordinates else ())]
+    jars = class_path(target)
     return (
         # SIGQUIT writes all stacks there, and not between the replies.
         *jvm.command(__name__, ["Bridge.java"], jars, "-XX:+DisplayVMOutputToStderr"),
@@ -126,6 +124,13 @@ def command(spec: str) -> tuple[str, ...]:
         ",".join(target.promised),
         *(word for pair in target.config for word in pair),
     )
+
+
+def class_path(target: JavaTarget) -> list[str]:
+    """The jars and directories that a target names, found by Maven or there. Raises ToolError."""
+    coordinates = tuple(where for where in target.where if is_coordinates(where))
+    paths = [where for where in target.where if not is_coordinates(where)]
+    return [*checked(paths), *(maven.classpath(coordinates) if coordinates else ())]
 
 
 def checked(paths: Iterable[str]) -> list[str]:

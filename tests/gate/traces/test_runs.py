@@ -20,9 +20,9 @@ from rebalance.gate.targets.resolve import TargetError
 from rebalance.gate.traces import runs
 from rebalance.gate.traces.files import NewerSchema, TraceError
 from rebalance.gate.traces.runs import setup_in, setup_out
-from rebalance.model.machine import CannotHappenError, Event
+from rebalance.model.machine import CannotHappenError, Event, StepOwner
 from rebalance.model.protocol.group import machine
-from rebalance.model.steps import steps
+from rebalance.model.steps import Step, steps
 from rebalance.properties.group.clauses import WITNESSES, rules
 
 ROOT = Path(__file__).parents[3]
@@ -69,6 +69,7 @@ def test_a_plug_takes_the_place_that_fits():
         plugged("-- cat")
 
 
+@pytest.mark.slow
 def test_what_is_written_reads_back_and_is_as_its_schema_says(owner, lasso, tmp_path):
     schema = json.loads((SCHEMAS / "run.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -78,7 +79,21 @@ def test_what_is_written_reads_back_and_is_as_its_schema_says(owner, lasso, tmp_
         written = json.loads(path.read_text())
         jsonschema.Draft202012Validator(schema).validate(written)
         assert path.stem == runs.run_id(run)
-    assert list(written) == list(schema["properties"])
+    of_code = ("on", "peace")
+    assert list(written) == [name for name in schema["properties"] if name not in of_code]
+    step = step_of_code(owner.events[0])
+    code = replace(owner, on="code:4.4.0", events=owner.events[:1], recorded=(step,), peace=0)
+    path = runs.save(code, tmp_path)
+    assert replace(runs.load(path), path=None) == code
+    written = json.loads(path.read_text())
+    jsonschema.Draft202012Validator(schema).validate(written)
+    assert (written["kind"], path.stem) == ("code run", runs.run_id(code))
+    assert list(written) == [name for name in schema["properties"] if name != "loop"]
+
+
+def step_of_code(event):
+    owners = (StepOwner("A", "", 3, ("t-0",)), StepOwner("B", "down", None, ()))
+    return Step(number=1, event=event, fault=False, what="A joins", seen=("A: hears",), owners=owners)
 
 
 def test_a_run_breaks_its_clause_with_its_last_step_and_not_before(owner):

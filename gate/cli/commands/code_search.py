@@ -1,0 +1,228 @@
+"""``rebalance explore --on`` and ``check --in-group``: the clauses asked of Kafka's own code."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance.gate.cli.console.progress import counted, progress
+from rebalance.gate.cli.console.terminal import UsageError, answer, print_out, usage_errors
+from rebalance.gate.cli.console.text import clean, count
+from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.options import refuse
+from rebalance.gate.cli.shared.releases import faults
+from rebalance.gate.cli.shared.targets import session
+from rebalance.gate.report.frame import labelled
+from rebalance.properties.verdict import Exit, Verdict
+
+if TYPE_CHECKING:
+    from rebalance.explore.groups.scenarios import NamedScenario
+    from rebalance.gate.targets.resolve import Target
+    from rebalance.live.search.findings import Searched
+    from rebalance.live.search.walks import CodeSearchPlan, CodeSearchResult
+
+OF_MODEL = (
+    "--release", "--broker", "--target", "--naming", "--switch", "--granularity", "--engine", "--master",
+    "--symmetry", "--exact", "--states", "--memory", "--go-on", "--no-liveness", "--resume",
+    "--all-shortest", "--itf", "--report", "--report-dir", "--ci",
+)  # fmt: skip
+"""Options of ``explore`` that say nothing of Kafka's own code."""
+
+WALKS = {"smoke": 10, "ci": 100, "nightly": 3_000, "deep": 1_000_000}
+"""How many histories a profile plays."""
+
+OF_ASSIGNOR = (
+    "--clause", "--protocol", "--level", "--fail-fast", "--known-failing", "--known-flaky", "--write-known",
+    "--report", "--report-dir", "--ci", "--resume", "--validate",
+)  # fmt: skip
+"""Options of ``check`` that are about the assignor alone."""
+
+
+def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
+    """Search, and say what came of it. Raises UsageError."""
+    refuse(options, OF_MODEL, "does not go with --on: it is about the model")
+    plan = _plan(options, chosen)
+    found = searched(plan, options, f"--on {options.on}")
+    paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
+    answer(options, lambda: data(found, paths), lambda: "\n".join(text(found, chosen.name, paths)))
+    return Exit.of(verdict(found), interrupted=found.interrupted)
+
+
+def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> dict[tuple[str, str], str]:
+    """Save the runs of what was found; cause -> path."""
+    from rebalance.live.search.runs import saved_run
+
+    paths = {}
+    for one in found.findings:
+        run = saved_run(one, found.plan, origin)
+        if run is not None:
+            for path in traces.save_runs([run], Path(out) if out else None).values():
+                paths[one.cause] = path
+    return paths
+
+
+def searched(plan: CodeSearchPlan, options: argparse.Namespace, option: str) -> CodeSearchResult:
+    """What a search comes to. Raises UsageError where there is no cell."""
+    from rebalance.live.processes.tools import ToolError
+    from rebalance.live.processes.workers import CannotStart
+    from rebalance.live.search.exhaustive import search_everything
+    from rebalance.live.search.walks import search_walks
+
+    began = time.monotonic()
+    search = search_walks if plan.depth is None else search_everything
+
+    def line(seen: Searched) -> str:
+        if plan.depth is None:
+            return counted("walks", seen.runs, plan.walks, time.monotonic() - began)
+        return count(seen.runs, "run")
+
+    try:
+        with progress(options) as show:
+            return search(plan, lambda seen: show(lambda: line(seen)))
+    except (CannotStart, ToolError) as error:
+        raise UsageError(f"{option}: {clean(str(error))}") from error
+
+
+def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
+    from rebalance.explore.groups.scenarios import ScenarioError, ScenarioSize
+    from rebalance.live.replay.attempts import code_releases
+    from rebalance.live.search.walks import PLENTY, CodeSearchPlan
+
+    with usage_errors(ValueError, option="--on"):
+        releases = code_releases(options.on)
+    most = options.max_faults
+    kinds = faults(options.faults)
+    size = ScenarioSize(members=options.members, partitions=options.partitions, faults=kinds, budget=most)
+    with usage_errors(ScenarioError):
+        setup = chosen.setup(size)
+    if not options.dfs and most is None:
+        setup = replace(setup, budget=PLENTY)
+    depth = (6 if options.depth is None else options.depth) if options.dfs else None
+    return CodeSearchPlan(
+        setup=setup, releases=releases, walks=options.walks, seed=options.seed, depth=depth,
+        steps=100 if options.depth is None else options.depth, jobs=options.jobs,
+        time_limit=options.time_limit,
+    )  # fmt: skip
+
+
+def verdict(found: CodeSearchResult) -> Verdict:
+    """What the search says."""
+    if found.findings:
+        return Verdict.VIOLATION
+    return Verdict.INCONCLUSIVE if found.stopped else Verdict.CONFORMANT
+
+
+def data(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> dict[str, Any]:
+    """The result as JSON values."""
+    from rebalance.model.protocol.describe import event_text
+
+    plan, seen = found.plan, found.searched
+    return {
+        "verdict": verdict(found).value,
+        "on": str(plan.releases),
+        "walks": plan.walks if plan.depth is None else None,
+        "depth": plan.steps if plan.depth is None else plan.depth,
+        "seed": plan.seed,
+        "stopped": found.stopped,
+        "runs": seen.runs,
+        "steps": seen.steps,
+        "taken": dict(sorted(seen.taken.items())),
+        "endings": dict(sorted(seen.endings.items())),
+        "asked": sorted(plan.clauses),
+        "not_asked": not_asked(plan),
+        "findings": [
+            {
+                "clause": one.breach.clause,
+                "sentence": one.breach.sentence,
+                "cause": one.breach.cause,
+                "runs": one.times,
+                "events": list(map(event_text, one.events)),
+                "path": paths.get(one.cause),
+            }
+            for one in found.findings
+        ],
+    }
+
+
+def run_in_group(options: argparse.Namespace, target: Target) -> int:
+    """Play, and say what came of it. Raises UsageError."""
+    refuse(options, OF_ASSIGNOR, "does not go with --in-group")
+    plan = _group_plan(options, target)
+    found = searched(plan, options, "--in-group")
+    paths = saved(found, {"assignor": target.spec, "seed": plan.seed}, None)
+    print_out("\n".join(map(clean, text(found, target.spec, paths))))
+    return Exit.of(verdict(found), interrupted=found.interrupted)
+
+
+def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
+    from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+    from rebalance.gate.targets.java import JAVA, class_path, parse
+    from rebalance.live.code.releases import coordinators
+    from rebalance.live.processes.tools import ToolError
+    from rebalance.live.replay.code_group import CodeReleases
+    from rebalance.live.search.assignor import OF_ASSIGNORS, without_clients
+    from rebalance.live.search.group import GroupAssignor
+    from rebalance.live.search.walks import PLENTY, CodeSearchPlan
+    from rebalance.model.values import RebalanceProtocol
+
+    if not target.spec.startswith(JAVA):
+        raise UsageError(f"--in-group takes a java:CLASS, not {target.spec!r}: the consumers are Java's")
+    with session(target, options) as talk:
+        cooperative = RebalanceProtocol.COOPERATIVE in talk.hello.protocols
+    with usage_errors(ToolError):
+        java = parse(target.spec)
+        release, jars = without_clients(class_path(java))
+        newest = coordinators()[-1]
+    size = ScenarioSize(members=3, partitions=4, budget=PLENTY)
+    return CodeSearchPlan(
+        setup=SCENARIOS["dynamic" if cooperative else "eager"].setup(size),
+        releases=CodeReleases(coordinator=newest, consumers=(release,)),
+        walks=WALKS[options.profile],
+        seed=options.seed or 0,
+        jobs=options.jobs,
+        time_limit=options.time_limit,
+        assignor=GroupAssignor(class_name=java.class_name, classpath=jars, config=dict(java.config)),
+        clauses=OF_ASSIGNORS,
+        seconds=options.call_seconds,
+    )
+
+
+def not_asked(plan: CodeSearchPlan) -> list[str]:
+    """The clauses of a group that the search does not ask."""
+    from rebalance.properties.group.clauses import CLAUSES
+
+    return [one for one in CLAUSES if one not in plan.clauses]
+
+
+def text(found: CodeSearchResult, scenario: str, paths: dict[tuple[str, str], str]) -> list[str]:
+    """The result for people."""
+    titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
+    word = titles.get(verdict(found), "INCONCLUSIVE")
+    return [f"{word}  {scenario} on {found.plan.releases.sentence}", *_rows(found, paths)]
+
+
+def _rows(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> Iterator[str]:
+    seen, plan = found.searched, found.plan
+    how = f"walk, seed {plan.seed}" if plan.depth is None else f"run, all of {plan.depth} steps"
+    unit, _, more = how.partition(",")
+    ends = ", ".join(f"{how} {times:,}" for how, times in sorted(seen.endings.items()))
+    rows = [
+        ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
+        ("at rest", f"the group {ends}" if ends else "not asked"),
+        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(not_asked(plan))),
+        *([("stopped", found.stopped)] if found.stopped else []),
+    ]
+    for name, sentence in rows:
+        yield from labelled(name, sentence, width=10)
+    for one in found.findings:
+        yield ""
+        yield f"  {one.breach.clause}: {clean(one.breach.sentence)}"
+        rest = ", then nothing goes wrong any more" if one.in_peace else ""
+        yield from labelled("found", f"in {count(one.times, 'run')}; the shortest is of "
+                            f"{count(len(one.events), 'step')}{rest}", width=10)  # fmt: skip
+        if path := paths.get(one.cause):
+            yield from labelled("saved", f"{path}: `rebalance show {path}`", width=10)

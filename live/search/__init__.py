@@ -1,0 +1,1 @@
+"""Search on Kafka's own code: the clauses of a group judged on the cell, without the model in between."""

@@ -1,0 +1,183 @@
+"""Swarm walks through Kafka's own code, in parallel: each with its own mood, in the end left in peace."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from rebalance.explore.random.moods import FAULTS_IN, drawn_mood
+from rebalance.live.code.cell import SECONDS, CellDied, KafkaCell
+from rebalance.live.processes.workers import stream
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.search.choices import actions
+from rebalance.live.search.findings import CodeFinding, Searched, shortened
+from rebalance.live.search.group import GroupAssignor
+from rebalance.live.search.playing import ASKED, BROKEN, CodePlaying, PlayedOnCode
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.group.clauses import CONVERGES
+
+PLENTY = 1 << 30
+"""Faults that a walk may take."""
+
+PART = 10
+"""Walks that a worker does before it tells."""
+
+SHORTEN = 20.0
+"""Seconds that making one run short may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeSearchPlan:
+    """``walks`` of at most ``steps`` steps; where ``depth`` is given, all runs of so many steps instead.
+
+    ``setup.budget`` is how many faults a run may have; ``time_limit`` in seconds. ``assignor``: of
+    somebody's own, in every consumer. ``clauses``: those that are asked. ``seconds``: how long one step may
+    take.
+    """
+
+    setup: Setup
+    releases: CodeReleases
+    walks: int = 1000
+    steps: int = 100
+    seed: int = 0
+    depth: int | None = None
+    jobs: int | None = None
+    time_limit: float | None = None
+    assignor: GroupAssignor | None = None
+    clauses: tuple[str, ...] = (*ASKED, CONVERGES.id, BROKEN)
+    seconds: float = SECONDS
+
+    def cell(self) -> KafkaCell:
+        """A cell of its releases. Raises ToolError, CellDied."""
+        paths = self.assignor.classpath if self.assignor else ()
+        coordinators = [self.releases.coordinator]
+        cell = KafkaCell(coordinators, self.releases.consumers, classpath=paths)
+        if self.assignor is not None:  # Kafka's classes are loaded before anybody's time is taken
+            warm = CodePlaying(cell, self.setup, self.releases)
+            warm.begin()
+            warm.gather()
+        cell.seconds = self.seconds
+        return cell
+
+    def playing(self, cell: KafkaCell, *, keeps: bool = False) -> CodePlaying:
+        """What plays its runs on a cell."""
+        return CodePlaying(
+            cell, self.setup, self.releases, keeps=keeps, assignor=self.assignor, clauses=self.clauses
+        )
+
+
+@dataclass(kw_only=True)
+class CodeSearchResult:
+    """What came of a plan: ``findings`` made short, by clause. ``stopped``: why it ended early, or ""."""
+
+    plan: CodeSearchPlan
+    searched: Searched = field(default_factory=Searched)
+    findings: list[CodeFinding] = field(default_factory=list)
+    stopped: str = ""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was Ctrl-C."""
+        return self.stopped == "interrupted"
+
+
+def search_walks(
+    plan: CodeSearchPlan, progress: Callable[[Searched], None] = lambda _: None
+) -> CodeSearchResult:
+    """Walk until the end; Ctrl-C and the time limit end it with what is known.
+
+    Without a time limit the result is the same for any number of jobs. Raises CannotStart where no cell can
+    be had.
+    """
+    return gathered(plan, lambda: _walking(plan), -(-plan.walks // PART), progress)
+
+
+def gathered(
+    plan: CodeSearchPlan,
+    working: Callable[[], contextlib.AbstractContextManager[Callable[[int], Sequence[Searched]]]],
+    parts: int,
+    progress: Callable[[Searched], None],
+) -> CodeSearchResult:
+    """What ``parts`` pieces of work come to, in their order, the findings made short: see search_walks."""
+    result = CodeSearchResult(plan=plan)
+    until = None if plan.time_limit is None else time.monotonic() + plan.time_limit
+    found: dict[int, Searched] = {}
+    work = stream(working, parts, plan.jobs)
+    so_far = 0
+    try:
+        for number, one in work:
+            found[number] = Searched() if one is None else one
+            while so_far in found:
+                result.searched.add(found.pop(so_far))
+                so_far += 1
+                if result.searched.died:
+                    break
+            progress(result.searched)
+            if result.searched.died:
+                result.stopped, found = "the JVM ended", {}
+                break
+            if until is not None and time.monotonic() > until:
+                result.stopped = "time limit"
+                break
+    except KeyboardInterrupt:
+        result.stopped = "interrupted"
+    finally:
+        work.close()  # type: ignore[attr-defined]
+    for one in found.values():
+        result.searched.add(one)
+    result.findings = [result.searched.findings[cause] for cause in sorted(result.searched.findings)]
+    if result.findings and not result.searched.died:
+        with contextlib.suppress(KeyboardInterrupt, CellDied):
+            _shorten(plan, result)
+    return result
+
+
+def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
+    with plan.cell() as cell:
+        playing = plan.playing(cell, keeps=True)
+        for at, finding in enumerate(result.findings):
+            result.findings[at] = shortened(playing, finding, _for(SHORTEN))
+
+
+def _for(seconds: float) -> Callable[[], bool]:
+    """Whether so many seconds have not passed yet."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
+
+
+@contextlib.contextmanager
+def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched]]]:
+    """What does one part of the walks."""
+    with contextlib.ExitStack() as stack:
+        playing = plan.playing(stack.enter_context(plan.cell()))
+
+        def part(number: int) -> Sequence[Searched]:
+            searched = Searched()
+            for one in range(number * PART, min(plan.walks, (number + 1) * PART)):
+                if not playing.dead:
+                    searched.note(walk(playing, Random(f"{plan.seed}/{one}"), plan.steps))
+            searched.died = playing.dead
+            return (searched,)
+
+        yield part
+
+
+def walk(playing: CodePlaying, random: Random, steps: int) -> PlayedOnCode:
+    """A random run of at most ``steps`` steps that change anything, then left in peace. Raises CellDied."""
+    playing.begin()
+    mood = drawn_mood(random, actions(playing.setup), FAULTS_IN)
+    left = playing.setup.budget
+    for _ in range(steps):
+        while options := [one for one in playing.choices() if left or not one.fault]:
+            events = [(one.event, None) for one in options]
+            choice = options[mood.choose(random, events, [one.fault for one in options])]
+            if playing.step(choice):
+                left -= choice.fault
+                break
+        else:
+            break
+    playing.rest()
+    return playing.played

@@ -1,0 +1,63 @@
+package acme;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.HashMap;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Configurable;
+import org.apache.kafka.common.TopicPartition;
+
+/** An EAGER assignor of a user: partitions in turn, and whatever its configuration asks for. */
+public class InGroup implements ConsumerPartitionAssignor, Configurable {
+    private String mode = "";
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        mode = String.valueOf(configs.get("mode"));
+    }
+
+    @Override
+    public String name() {
+        return "in-group";
+    }
+
+    @Override
+    public GroupAssignment assign(Cluster cluster, GroupSubscription subscriptions) {
+        Map<String, Subscription> group = new TreeMap<>(subscriptions.groupSubscription());
+        Map<String, List<TopicPartition>> given = new TreeMap<>();
+        group.keySet().forEach(member -> given.put(member, new ArrayList<>()));
+        List<String> members = new ArrayList<>(group.keySet());
+        if (members.size() > 1) {
+            switch (mode) {
+                case "exit":
+                    System.exit(3);
+                    break;
+                case "loop":
+                    while (true) {
+                        Thread.onSpinWait();
+                    }
+                case "memory":
+                    List<long[]> kept = new ArrayList<>();
+                    while (true) {
+                        kept.add(new long[1 << 20]);
+                    }
+                case "throws":
+                    throw new ArrayIndexOutOfBoundsException("as wanted");
+                default:
+            }
+        }
+        Integer count = cluster.partitionCountForTopic("t");
+        for (int number = 0; count != null && number < count; number++) {
+            given.get(members.get(number % members.size())).add(new TopicPartition("t", number));
+            if (mode.equals("twice") && members.size() > 1) {
+                given.get(members.get((number + 1) % members.size())).add(new TopicPartition("t", number));
+            }
+        }
+        Map<String, Assignment> answer = new HashMap<>();
+        given.forEach((member, partitions) -> answer.put(member, new Assignment(partitions)));
+        return new GroupAssignment(answer);
+    }
+}
