@@ -80,7 +80,7 @@ campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into tool
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.benchmarks.campaign
 
-code: $(STAMP) ## the run of each switch on every release of Kafka's consumer, into docs/results/released.md (needs mvn)
+code: $(STAMP) ## each switch on every release of Kafka's consumer and coordinator, into docs/results/released.md (needs mvn)
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.on_code || [ $$? -eq 1 ]
 

@@ -1,148 +1,124 @@
-"""``make code``: every run that shows a switch, forced on every release of Kafka's consumer.
+"""``make code``: what the catalogue says of Kafka's consumer and coordinator, asked of every release.
 
-``python -m tools.on_code`` plays the smallest run of each switch of the group (``explore.groups.bugs``) on
-the consumers of Kafka's own code (``rebalance replay --on code``), with the newest coordinator, and writes
-what came of it to docs/results/released.md, beside what the catalogue says. Exit 1 where the two differ.
+``python -m tools.on_code`` forces the runs that show a switch (``explore.groups.released``) on Kafka's own
+code, as ``rebalance replay RUN --on code`` does: on every release of the consumer with the newest
+coordinator, and on every release of the coordinator with the newest consumer. What came of it is written to
+docs/results/released.md, beside what the catalogue says and, with --model, the model of its release profiles.
+Exit 1 where they differ and tools/explained.toml does not say why, or explains what is not there.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rebalance.explore.groups.bugs import SHOWN
-from rebalance.explore.groups.reproduction import reproduce
+from rebalance.explore.groups.matrix import cells
+from rebalance.explore.groups.released import runs_for_code
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.cli.console.terminal import print_err
-from rebalance.gate.report.markup import escaped, table
-from rebalance.gate.report.terminal.comparison import ranges
 from rebalance.gate.traces import files
 from rebalance.live.code import releases
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.on_code import replay_on_code
 from rebalance.live.replay.verdict import Replayed
-from rebalance.model.bugs.catalogue import entries_of
-from rebalance.model.bugs.releases import parse, version
+from rebalance.model.bugs.profiles import BROKERS, CLIENTS
+
+from tools.on_code_page import CLIENT, CONSUMER, COORDINATOR, Observation, Observations, concerns, page, wrong
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "released.md"
 
 AT_ONCE = 10
 """Releases in one JVM."""
 
-VERDICTS = ("same", "another", "none", "inconclusive")
 
-
-def shipped(switch: str, release: str) -> bool:
-    """Whether the consumer of this release has the bug of a switch, by the catalogue."""
-    return any(
-        parse(entry.shipped(switch)).includes("Java", version(release)) for entry in entries_of(switch)
-    )
-
-
-def is_of_java(switch: str) -> bool:
-    """Whether the catalogue speaks of Java's consumer; a run for another client may show a bug of it."""
-    spans = (span for entry in entries_of(switch) for span in parse(entry.shipped(switch)).spans)
-    return any(span.product == "Java" for span in spans)
+def observe(runs: Sequence[SavedRun], on: CodeReleases, cell: KafkaCell) -> Observation:
+    """What the runs of one switch say of one release: it is enough that one of them shows it."""
+    results: list[Replayed] = []
+    for run in runs:
+        results.append(replay_on_code(run, on, cell))
+        if results[-1].verdict == "same":
+            return Observation("shown")
+    # What is spelled out is there because the smallest run says too little.
+    if any(result.absent for result in results):
+        return Observation("absent")
+    last = results[-1]
+    why = last.stopped or next(iter(last.unforced), "") or last.why_unobservable
+    return Observation("open", why.partition("\n")[0])
 
 
 def play(
-    runs: Mapping[str, SavedRun], coordinator: str, consumers: Sequence[str]
-) -> Iterator[tuple[str, str, Replayed]]:
-    """(switch, release, what came of it), the releases in their order."""
-    for first in range(0, len(consumers), AT_ONCE):
-        several = consumers[first : first + AT_ONCE]
-        print_err(f"{first} of {len(consumers)} releases; {several[0]} to {several[-1]}")
-        with KafkaCell([coordinator], several) as cell:
+    part: str,
+    switches: Sequence[str],
+    listed: Sequence[str],
+    other: str,
+    runs: Mapping[str, Sequence[SavedRun]],
+) -> Iterator[tuple[str, str, Observation]]:
+    """(switch, release, what came of it) for the releases of a part, with ``other`` as the other one."""
+    for first in range(0, len(listed), AT_ONCE):
+        several = listed[first : first + AT_ONCE]
+        print_err(f"{part}s: {first} of {len(listed)} releases; {several[0]} to {several[-1]}")
+        coordinators, consumers = ([other], several) if part != COORDINATOR else (several, [other])
+        with KafkaCell(coordinators, consumers) as cell:
             for release in several:
-                on = CodeReleases(coordinator=coordinator, consumers=(release,))
-                for switch, run in runs.items():
-                    yield switch, release, replay_on_code(run, on, cell)
+                one = (other, release) if part != COORDINATOR else (release, other)
+                on = CodeReleases(coordinator=one[0], consumers=(one[1],))
+                for switch in switches:
+                    yield switch, release, observe(runs[switch], on, cell)
 
 
-def differences(found: Mapping[tuple[str, str], Replayed], consumers: Sequence[str]) -> Iterator[str]:
-    """Where what was forced to its end is not as the catalogue says of Java's consumer."""
-    for switch in filter(is_of_java, dict.fromkeys(switch for switch, _ in found)):
-        for verdict, which in (
-            ("same", "shows in {}, which have"),
-            ("none", "does not show in {}, which have"),
-        ):
-            not_so = [
-                found[switch, release].verdict == verdict
-                and shipped(switch, release) is not (verdict == "same")
-                for release in consumers
-            ]
-            if any(not_so):
-                other = " it not" if verdict == "same" else " it"
-                yield f"`{switch}` {which.format(ranges(consumers, not_so))}{other} by the catalogue"
+def last_of_majors(listed: Sequence[str]) -> tuple[str, ...]:
+    """The last release of each major one.
+
+    >>> last_of_majors(("2.8.0", "2.8.2", "3.0.0", "4.4.0"))
+    ('2.8.2', '3.0.0', '4.4.0')
+    """
+    return tuple({one.partition(".")[0]: one for one in listed}.values())
 
 
-def page(found: Mapping[tuple[str, str], Replayed], coordinator: str, consumers: Sequence[str]) -> str:
-    """The page, as Markdown."""
-    switches = list(dict.fromkeys(switch for switch, _ in found))
-    outcomes = ("shows in", "breaks another in", "forced, does not show in", "not settled in")
-    heads = ("entry", "switch", "breaks", "Java's consumer, by the catalogue", *outcomes)
-    rows = [
-        (
-            ", ".join(entry.id for entry in entries_of(switch)) or "-",
-            f"`{switch}`",
-            SHOWN[switch].clause,
-            _spans(consumers, [shipped(switch, release) for release in consumers]),
-            *(
-                _spans(consumers, [found[switch, release].verdict == verdict for release in consumers])
-                for verdict in VERDICTS
-            ),
-        )
-        for switch in switches
-    ]
-    why = [
-        f"- `{switch}`: {escaped(reason)}"
-        for switch in switches
-        if (reason := _reason(found[switch, consumers[-1]]))
-    ]
-    other = [f"- {one}" for one in differences(found, consumers)] or ["Nowhere."]
-    about = (
-        "Made by `make code`. The smallest run of the model that shows a switch, forced step by step on the "
-        f"consumers of Kafka's own code ({consumers[0]} to {consumers[-1]}) and the coordinator of "
-        f"{coordinator}, in one JVM ([the cell](../explanation/cell.md)): what `rebalance replay RUN --on "
-        "coordinator:RELEASE,consumer:RELEASE` says of each. *Not settled* means that not every step could "
-        "be forced, or that the clause does not show in what a consumer does."
-    )
-    lines = ["# What is released, run", "", about, "", *table(heads, rows)]
-    lines += ["## Otherwise than the catalogue says", "", *other, ""]
-    lines += [f"## Not settled in {consumers[-1]}, and why", "", *why, ""]
-    return "\n".join(lines)
-
-
-def _spans(consumers: Sequence[str], chosen: Sequence[bool]) -> str:
-    return "all" if all(chosen) else ranges(consumers, chosen) or "-"
-
-
-def _reason(result: Replayed) -> str:
-    """Why a replay settles nothing; "" where it does."""
-    if result.verdict != "inconclusive":
-        return ""
-    return result.stopped or next(iter(result.unforced), "") or result.why_unobservable
+def modelled(switches: Iterable[str]) -> dict[tuple[str, str], str]:
+    """(switch, release of a profile) -> the model's own mark, for the profiles of Kafka."""
+    names = [name for name in (*CLIENTS, *BROKERS) if name.startswith(("java-", "broker-"))]
+    return {(cell.switch, cell.profile.name): cell.mark.value for cell in cells(tuple(switches), names)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.on_code", description=__doc__)
     parser.add_argument("--consumers", metavar="R[,R...]", help="their releases (all)")
-    parser.add_argument("--coordinator", metavar="R", help="its release (the newest)")
+    parser.add_argument("--coordinators", metavar="R[,R...]", help="their releases (all)")
     parser.add_argument("--switches", metavar="S[,S...]", help="which (all)")
+    parser.add_argument(
+        "--model", action="store_true", help="the model's own matrix beside it (minutes more)"
+    )
     parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="where it is written")
     options = parser.parse_args(argv)
     consumers = tuple(options.consumers.split(",")) if options.consumers else releases.consumers()
-    coordinator = options.coordinator or releases.coordinators()[-1]
-    wanted = options.switches.split(",") if options.switches else list(SHOWN)
-    runs = {switch: run for switch in wanted if (run := reproduce(SHOWN[switch])) is not None}
-    found = {(switch, release): result for switch, release, result in play(runs, coordinator, consumers)}
-    files.write(options.page, page(found, coordinator, consumers))
+    coordinators = tuple(options.coordinators.split(",")) if options.coordinators else releases.coordinators()
+    switches = options.switches.split(",") if options.switches else list(SHOWN)
+    newest = coordinators[-1], consumers[-1]
+    runs = {switch: runs_for_code(switch) for switch in switches}
+    listed = {
+        CONSUMER: consumers,
+        COORDINATOR: coordinators,
+        CLIENT: last_of_majors(consumers),
+    }
+    found: dict[str, Observations] = {}
+    for part, some in listed.items():
+        mine = [switch for switch in switches if concerns(part, switch)]
+        if mine:
+            played = play(part, mine, some, newest[part == COORDINATOR], runs)
+            found[part] = Observations(some, {(switch, one): seen for switch, one, seen in played})
+    marks = modelled(s for s in switches if not concerns(CLIENT, s)) if options.model else {}
+    files.write(options.page, page(found, marks, newest))
     print_err(f"written  {options.page}")
-    return 1 if any(differences(found, consumers)) else 0
+    whole = not (options.consumers or options.coordinators or options.switches)
+    for sentence in wrong(found, whole=whole):
+        print_err(sentence)
+    return 1 if any(wrong(found, whole=whole)) else 0
 
 
 if __name__ == "__main__":

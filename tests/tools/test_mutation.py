@@ -92,6 +92,7 @@ def test_reasons_are_for_mutants_that_exist():
     assert [key for key in REASONS if key not in keys] == []
 
 
+@pytest.mark.slow
 def test_the_model_is_back_after_a_mutant():
     mutant = next(m for m in mutants() if m.module == "member")
     with loaded(mutant) as names:
@@ -122,6 +123,7 @@ def test_a_mutant_is_killed_by_the_clause_that_should(battery, key: str, kind: s
     assert (verdict.kind, verdict.by) == (kind, by)
 
 
+@pytest.mark.slow
 def test_the_model_itself_lives(battery):
     assert all(attempt(None, case, seen)[:1] == ("survived",) for case, seen in battery)
 

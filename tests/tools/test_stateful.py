@@ -92,6 +92,7 @@ def test_nothing_is_found_without_the_switch(name):
     assert find(setup, max_examples=50) is None
 
 
+@pytest.mark.slow
 def test_same_seed_same_run():
     once, again, other = (_search("reset_on_retriable", seed=seed) for seed in (1, 1, 2))
     assert once == again
@@ -123,6 +124,7 @@ def test_a_clause_that_is_not_asked_is_refused():
 # -- as specified ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "size"),
     [
@@ -135,6 +137,7 @@ def test_as_specified_nothing_breaks(scenario, size):
     assert find(SCENARIOS[scenario].setup(size), max_examples=60) is None
 
 
+@pytest.mark.slow
 @settings(QUIET, max_examples=15)
 @given(runs(setups(), steps=300))
 def test_as_specified_nothing_breaks_in_large_groups(run):
@@ -148,7 +151,13 @@ def test_as_specified_nothing_breaks_in_many_large_groups():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["dynamic", "failover", "mixed", "static", "topics", "crowded"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        *("dynamic", "failover", "static"),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("mixed", "topics", "crowded")),
+    ],
+)
 def test_as_specified_nothing_breaks_in_any_scenario(scenario):
     found = find(SCENARIOS[scenario].setup(ScenarioSize(budget=4)), max_examples=400, steps=120)
     assert found is None, str(found)
