@@ -84,6 +84,7 @@ def test_what_mutants_say_of_themselves_is_about_real_clauses():
         assert mutant.implies <= ids - {mutant.clause}
 
 
+@pytest.mark.slow
 def test_the_reference_behind_the_mutants_breaks_nothing():
     for name in ("cooperative-sticky", "sticky", "range", "roundrobin"):
         session = InProcess(load(name))
@@ -91,6 +92,7 @@ def test_the_reference_behind_the_mutants_breaks_nothing():
         assert findings(check(plan, session, describe(name, session.hello))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if not m.hangs], ids=lambda m: m.name)
 def test_short_search_names_the_clause(mutant, monkeypatch):
     monkeypatch.chdir(ROOT)

@@ -195,6 +195,7 @@ def run(command: str, directory: Path) -> str:
     return ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", list(cases()))
 def test_commands_print_what_the_document_shows(session: Session, tmp_path: Path) -> None:
     skip_without(session.blocks[0].note)

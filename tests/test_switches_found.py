@@ -40,9 +40,6 @@ NAMED_BY = {
     "members_unsorted": "assign/7",
     "assign_leader_topics_only": "assign/2",
 }
-RARE = {"steal_once", "third_round_general"}
-"""Found in a handful of the scenarios of profile ci: too late for the default tests."""
-
 SLOW = {"quadratic_general", "is_balanced_off_by_one"}
 """They have to run into the time limit of a call, and only the last scenario of the profile makes them."""
 
@@ -54,9 +51,9 @@ def test_every_switch_is_here():
     assert NAMED_BY.keys() == SWITCHES.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow if n in SLOW | RARE else ()) for n in NAMED_BY],
+    "name", [pytest.param(n, marks=pytest.mark.nightly if n in SLOW else ()) for n in NAMED_BY]
 )
 def test_found_in_profile_ci(name):
     clause = CLAUSES[NAMED_BY[name]]

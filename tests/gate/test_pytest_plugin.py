@@ -59,6 +59,7 @@ def test_a_good_target_passes_and_what_it_does_not_promise_is_skipped(tmp_path: 
     assert "rebalance-verifier: profile=smoke" in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_broken_target_fails_with_the_counterexample(tmp_path: Path) -> None:
     ran = pytest_in(tmp_path, repr(BROKEN), "--junit-xml", "junit.xml", "-o", "junit_family=xunit1")
     assert ran.returncode == 1
@@ -234,6 +235,7 @@ def test_a_project_without_assignors_sees_nothing_of_it(pytester: pytest.Pyteste
     assert "rebalance" not in shown
 
 
+@pytest.mark.slow
 def test_it_can_be_switched_off(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "def test(pytestconfig): assert not pytestconfig.pluginmanager.hasplugin('rebalance')"

@@ -170,6 +170,7 @@ def test_sticky_user_data_equals_aiokafka(owned, generation):
     assert encode_sticky_user_data(owned, generation) == theirs
 
 
+@pytest.mark.slow
 @given(partitions, int32)
 def test_sticky_user_data_of_kafka_python_has_a_version_in_front(owned, generation):
     """kafka-python 3 puts an int16 before it that no other client writes or expects (peers disagree)."""

@@ -215,6 +215,7 @@ def test_labels_must_fit_64_bits() -> None:
 # -- tables --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([1, 3, 40, 5000, 2**20, 2**28]), min_size=1, max_size=7), st.integers(0, 99))
 def test_lookup(limits: list[int], seed: int) -> None:

@@ -14,15 +14,14 @@ from rebalance.model.protocol.group import machine
 from rebalance.properties.group.clauses import rules
 
 GO_ON = Limits(go_on=True)
-LARGE = {"trust_all_claims", "max_generation_only", "keep_owned_on_sync_rip"}
-SWITCHES = [pytest.param(s, marks=pytest.mark.slow) if s in LARGE else s for s in SHOWN]
 
 
 def test_every_decision_has_a_group_that_shows_it() -> None:
     assert set(DECISIONS) <= set(SHOWN)
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", SHOWN)
 def test_found(switch: str) -> None:
     shown = SHOWN[switch]
     setup = shown.setup()
@@ -44,7 +43,7 @@ def test_found(switch: str) -> None:
         assert bool(broken) is (number == len(trace.events)), "the trace breaks its clause at its end"
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("switch", SHOWN)
 @pytest.mark.slow
 def test_without_the_switch_its_clause_holds(switch: str) -> None:
     shown = SHOWN[switch]

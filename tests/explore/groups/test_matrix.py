@@ -11,7 +11,7 @@ def marks(switch: str) -> dict[str, Mark]:
     return {cell.profile.name: cell.mark for cell in cells([switch])}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_client_that_has_it() -> None:
     """KAFKA-12983 is in 2.4 to 2.8.0 and gone in 2.8.1; kafka-python has another bug that shows the same."""
     row = marks("prepare_not_repeated_after_reset")
@@ -30,10 +30,10 @@ def test_the_broker_that_has_it() -> None:
 
 @pytest.mark.slow
 def test_a_cell_knows_what_the_catalogue_says() -> None:
-    [cell] = cells(["metadata_after_revoke"], ["java-2.4"])
+    [cell] = cells(["no_sent_generation_check"], ["java-2.4"])
     assert cell.expected
     assert cell.agrees
-    [cell] = cells(["metadata_after_revoke"], ["java-2.6"])
+    [cell] = cells(["no_sent_generation_check"], ["java-2.6"])
     assert not cell.expected
     assert cell.agrees
 

@@ -34,15 +34,17 @@ GOLDEN = {
 }
 
 
-LARGEST = "failover"
-SMALL = ("static-topics",)
+BY_DAY = ("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager")
+PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager")
+BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [n if n in SMALL else pytest.param(n, marks=pytest.mark.slow) for n in SCENARIOS]
+    "name", [n if n in BY_DAY else pytest.param(n, marks=pytest.mark.nightly) for n in SCENARIOS]
 )
 def test_as_specified_nothing_breaks(name: str) -> None:
-    """And both engines say the same, the plain one of the largest at night."""
+    """And both engines say the same, the plain one of the larger ones at night."""
     setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=1))
     built, clauses = machine(setup), rules(setup)
     search = fast.explore(built, clauses, GO_ON)
@@ -52,13 +54,14 @@ def test_as_specified_nothing_breaks(name: str) -> None:
     assert verdict.holds, verdict  # settles, in no more rebalances than ``most_rounds`` says
     [count] = verdict.counts
     assert (search.distinct, search.generated, search.depth, count.reached) == GOLDEN[name]
-    if name != LARGEST:
+    if name in PLAIN_BY_DAY:
         assert plain.explore(built, clauses, GO_ON).counts == search.counts
 
 
 @pytest.mark.nightly
-def test_both_engines_say_the_same_of_the_largest() -> None:
-    setup = SCENARIOS[LARGEST].setup(ScenarioSize(members=2, partitions=2, budget=1))
+@pytest.mark.parametrize("name", BY_NIGHT)
+def test_both_engines_say_the_same_of_the_larger_ones(name: str) -> None:
+    setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=1))
     built, clauses = machine(setup), rules(setup)
     assert plain.explore(built, clauses, GO_ON).counts == fast.explore(built, clauses, GO_ON).counts
 
@@ -74,7 +77,7 @@ def test_orbits_add_up() -> None:
     assert orbits.breaches == whole.breaches == ()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_three_members_three_partitions_one_fault_of_any_kind() -> None:
     setup = SCENARIOS["dynamic"].setup()
     search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)

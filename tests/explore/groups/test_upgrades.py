@@ -42,7 +42,7 @@ def test_skipping_a_step_is_refused(old: str, new: str) -> None:
     assert "INCONSISTENT_GROUP_PROTOCOL" in outcome.sentence
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_streams_without_upgrade_from_breaks() -> None:
     """It takes three instances: an old leader that does not withhold, and two new ones to take from."""
     path = path_of(STREAMS, STREAMS, "single-bounce")

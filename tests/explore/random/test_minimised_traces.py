@@ -49,6 +49,7 @@ def test_near_the_shortest_with_a_little_effort_and_shortest_with_more(toy: tupl
     assert set(more) == {1.0}
 
 
+@pytest.mark.slow
 def test_choices_that_are_gone_are_made_anew():
     # Dropping alone gets 1.43 in the median here: a plan for fewer members is another choice.
     assert set(ratios(coordinator(4, 3, withhold=False, joins=2), 0)) == {1.0}

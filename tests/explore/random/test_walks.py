@@ -61,6 +61,7 @@ def test_a_walk_ends_at_its_breach_or_its_bound():
     assert {b.sentence for one in broken for b in one.broken} == {"the lock is open"}
 
 
+@pytest.mark.slow
 def test_moods_open_locks_that_a_fair_coin_leaves_shut():
     machine, rules = lock(digits=8, noises=3)
     moody = sum(bool(walk(machine, rules, seed, 150).broken) for seed in range(100))

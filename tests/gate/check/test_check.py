@@ -376,6 +376,7 @@ def declining(condition: Callable[[Cluster, GroupSubscription], bool]) -> Tiny:
     return Declining()
 
 
+@pytest.mark.slow
 def test_situations_that_were_never_reached_make_it_inconclusive():
     def unequal(cluster: Cluster, group: GroupSubscription) -> bool:
         return len({frozenset(s.topics) for s in group.values()}) > 1

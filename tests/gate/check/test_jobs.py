@@ -82,7 +82,7 @@ def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch
         ("interrupt", "assign() raises"),
         ("returns_none", "not an assignment"),
         ("os_exit", "ends the process"),
-        ("close_everything", "ends the process"),
+        pytest.param("close_everything", "ends the process", marks=pytest.mark.nightly),
         ("print_things", None),
     ],
 )

@@ -74,7 +74,7 @@ def once(spark, rebalance, monkeypatch, tmp_path):
     return lambda: rebalance(*FOLLOW, "--once")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # a minute and more, as each batch has to be planned
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_ctrl_c_and_then_on_from_there(once, tmp_path):
     log = tmp_path / "logs" / "a.jsonl"

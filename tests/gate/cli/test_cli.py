@@ -315,6 +315,7 @@ def test_an_unfinished_run_writes_no_list(rebalance: Rebalance, here: Path) -> N
 # --- reports --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reports_go_where_latest_points(rebalance: Rebalance, here: Path) -> None:
     ran = rebalance(*FINDS, "--report", "text,json,junit,markdown")
     latest = here / ".rebalance" / "latest"
@@ -445,6 +446,7 @@ def trace(found: Path, here: Path) -> Path:
     return Path(shutil.copy(found, here / ".rebalance" / "failures" / found.name))
 
 
+@pytest.mark.slow
 def test_replay_by_id_file_directory_and_without(rebalance: Rebalance, trace: Path) -> None:
     for name in ([trace.stem], [trace.stem[:4]], [trace], [trace.parent], []):
         ran = rebalance("replay", *name)

@@ -95,6 +95,7 @@ def test_a_run_that_never_settles_has_its_loop_marked(rebalance):
     assert rebalance("replay").out.startswith("failing ")
 
 
+@pytest.mark.slow
 def test_go_on_finds_every_clause_and_all_shortest_every_trace(rebalance):
     ran = rebalance(*NO_WITHHOLD, "--go-on", "--all-shortest", 3, "--format", "json")
     document = json.loads(ran.out)
@@ -114,6 +115,7 @@ def test_both_engines_and_exact_say_the_same(rebalance):
     assert documents[0]["verdict"] == "conformant"
 
 
+@pytest.mark.slow
 def test_symmetry_gives_the_verdict_without_liveness(rebalance):
     ran = rebalance(*SMALL, "--symmetry", "--format", "json")
     document = json.loads(ran.out)
@@ -311,6 +313,7 @@ def test_ctrl_c_of_a_process(tmp_path):
     assert counts(out)["states"]["distinct"] <= counts(whole.stdout)["states"]["distinct"]
 
 
+@pytest.mark.slow
 def test_an_assignor_that_goes_by_names_settles_under_names_that_stay(rebalance, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples"))
     argv = (*BROKEN, "--target", "my_assignor:CooperativeRoundRobin")

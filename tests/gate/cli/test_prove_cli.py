@@ -51,6 +51,7 @@ def test_the_verdict_comes_first_and_last(rebalance, toy):
     assert re.search(r"^    step take +1  proved  \d+\.\d s$", rebalance("prove", "-v").out, re.M)
 
 
+@pytest.mark.slow
 def test_a_refuted_obligation_is_shown_as_a_group(rebalance, toy):
     toy(guarded=False)
     ran = rebalance("prove", "--jobs", 2)
@@ -64,6 +65,7 @@ def test_a_refuted_obligation_is_shown_as_a_group(rebalance, toy):
     assert max(map(len, ran.out.splitlines())) <= 110
 
 
+@pytest.mark.slow
 def test_no_time_is_no_verdict(rebalance, toy):
     toy()
     ran = rebalance("prove", "--each-limit", 1e-9)
@@ -89,6 +91,7 @@ def test_what_is_proved_is_about_something(rebalance, toy):
     assert rows[1] == {"kind": "action", "name": "drop", "finding": "reached", "because": ["take"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finding", [VacuityFinding.VACUOUS, VacuityFinding.UNKNOWN])
 def test_what_may_be_about_nothing_is_not_proved(rebalance, toy, finding):
     toy([check(finding)])
@@ -153,6 +156,7 @@ def _outcomes(**how) -> list[ProofOutcome]:
     return [outcome for outcomes in prove(theorems(locks(**how))) for outcome in outcomes]
 
 
+@pytest.mark.slow
 def test_interrupted_it_tells_what_was_proved(rebalance, toy, monkeypatch):
     toy()
     real = prover.prove
@@ -185,6 +189,7 @@ def test_wrong_usage(rebalance, toy):
         assert rebalance("prove", *wrong).code == 2
 
 
+@pytest.mark.slow
 def test_obligations_are_written_where_one_says(rebalance, toy):
     toy()
     assert rebalance("prove", "--theorem", "one-or-none", "--smt2", "a/b").code == 0

@@ -32,6 +32,7 @@ def test_one_path_only_and_json(rebalance):
     assert "no plan: none of these paths is safe" in rebalance(*argv).out
 
 
+@pytest.mark.slow
 def test_streams_have_a_path_of_their_own(rebalance):
     ran = rebalance("upgrade", "--from", "streams", "--to", "streams", "--format", "json")
     verdicts = {p["path"]: p["verdict"] for p in json.loads(ran.out)["paths"]}

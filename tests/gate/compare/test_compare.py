@@ -154,6 +154,7 @@ def test_who_fails_without_the_mistake_too_makes_another_one():
 # --- the cells -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_cells_are_what_playing_shows(comparison):
     right, wrong, other = compare.run(comparison)
     assert {key: cell.mark for key, cell in right.clauses.items()} == {
@@ -185,6 +186,7 @@ def test_a_mistake_that_only_breaks_what_is_not_promised_is_not_asked_for():
     assert not compare._concerns(probe, replace(info, promises=("balanced",)))
 
 
+@pytest.mark.slow
 def test_a_red_cell_has_a_trace_that_replays(comparison, rebalance):
     _, wrong, _ = compare.run(comparison)
     for cell in (wrong.entries["max_generation_only"], wrong.clauses["kip429/leader/4-cooperative"]):
@@ -246,6 +248,7 @@ def test_the_smallest_counterexample_stands_behind_a_cell_whoever_was_first(comp
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_counterexamples_from_elsewhere_are_played_too(comparison, monkeypatch):
     monkeypatch.setattr(compare, "probes", lambda: ())
     two = TargetComparison(columns=COLUMNS[:2], directory=comparison.directory, plan=EMPTY)
@@ -313,6 +316,7 @@ def test_another_comparison_in_the_same_place_is_refused(comparison):
         compare.run(comparison)
 
 
+@pytest.mark.slow
 def test_a_target_that_does_not_start_is_a_column_without_a_verdict(comparison):
     one, bad = compare.run(
         TargetComparison(

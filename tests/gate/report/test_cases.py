@@ -153,6 +153,7 @@ def test_a_proof_says_the_same_in_every_format(
 # --- upgrades and explorations --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argv", "statuses"),
     [

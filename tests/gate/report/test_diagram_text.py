@@ -260,6 +260,7 @@ def lasso() -> OwnershipDiagram:
     return run_diagram.of_run(made)
 
 
+@pytest.mark.slow
 def test_the_chart_of_a_run_for_the_terminal(run, lasso):
     lines = text.chart(run)
     assert lines[0].split() == ["step", *(str(n) for n in range(1, 26))]

@@ -30,6 +30,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return counterexamples.save_all(checked(BUG), tmp_path_factory.mktemp("root"))
 
 
+@pytest.mark.slow
 def test_a_failure_is_told_with_all_that_it_takes(broken: Result) -> None:
     written = html.render(broken)
     seen = sound(written)
@@ -65,6 +66,7 @@ def test_the_test_and_the_trace_in_the_page_are_those_on_disk(broken: Result) ->
     assert counterexamples.to_text(trace) in shown
 
 
+@pytest.mark.slow
 def test_every_clause_and_every_dimension_is_there_with_its_figures() -> None:
     result = checked()
     seen = sound(html.render(result))
@@ -109,6 +111,7 @@ def test_samples_pass_and_are_the_same_for_the_same_seed() -> None:
     assert again.coverage == result.coverage
 
 
+@pytest.mark.slow
 def test_equal_results_give_equal_pages_that_name_no_machine(broken: Result) -> None:
     assert html.render(broken) == html.render(replace(broken))
     slow = re.sub("99.9 s", "", html.render(replace(broken, seconds=99.9)))
@@ -116,6 +119,7 @@ def test_equal_results_give_equal_pages_that_name_no_machine(broken: Result) -> 
     assert slow == quick
 
 
+@pytest.mark.slow
 def test_what_is_missed_flaky_known_fixed_or_stale_is_named() -> None:
     result = checked()
     first, second, third, *rest = result.clauses
@@ -164,6 +168,7 @@ def test_a_long_counterexample_has_its_first_and_last_rounds() -> None:
     assert "--as-pytest test_0123abcd.py" in seen.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "fixed"), [("rounds", {"members": 5}), ("members", {"rounds": 5})])
 def test_work_and_size_grow_no_faster_than_the_trace(more: str, fixed: dict[str, int]) -> None:
     def work(size: int) -> tuple[int, int]:

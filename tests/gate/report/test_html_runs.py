@@ -78,6 +78,7 @@ def test_a_run_that_never_ends_says_where_it_goes_on() -> None:
     assert "back to where step 5 led" in seen.text
 
 
+@pytest.mark.slow
 def test_of_a_long_run_the_first_and_last_steps_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     run = long_run(1_000)
     violation = ExplorationViolation(clause=run.clause, sentence="", runs=(run,), shortest=True)
@@ -109,6 +110,7 @@ def test_a_proof_names_every_obligation_with_its_time() -> None:
     assert len(times) == len(found.outcomes) + min(len(found.outcomes), html_proof.SLOWEST)
 
 
+@pytest.mark.slow
 def test_a_proof_that_fails_shows_the_group_or_the_reason() -> None:
     seen = sound(html_proof.render(proof(guarded=False)))
     assert "✗ refuted" in seen.text
@@ -127,6 +129,7 @@ def test_what_a_group_is_called_stays_text(broken: Explored) -> None:
 # --- the commands -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_check_leaves_a_page_and_says_where(rebalance: Rebalance) -> None:
     ran = rebalance(*CHECK)
     assert "\n  report   .rebalance/latest/report.html\n" in ran.out

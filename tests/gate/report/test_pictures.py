@@ -262,6 +262,7 @@ def test_a_damaged_recording_is_named(ghost, change, message):
 # --- a run of the model ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_shows_who_owned_it_twice_and_when(run):
     drawn = run_diagram.of_run(run)
     last = len(run.events)

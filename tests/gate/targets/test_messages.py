@@ -86,6 +86,7 @@ def test_assign_request(protocol, cluster, group):
     assert read(messages.assign_request(7, protocol, cluster, group, metadata=False)) == request
 
 
+@pytest.mark.slow
 @given(st.dictionaries(names, runs), st.none() | names)
 def test_assign_reply(assignment, mutated):
     reply = over_the_wire({"seq": 7, "result": messages.encode_assignment(assignment, mutated)})
@@ -299,6 +300,7 @@ almost_results = {
 }
 
 
+@pytest.mark.slow
 @given(st.data(), st.sampled_from(sorted(almost_results)))
 def test_code_and_schema_agree(data, kind):
     """Whatever comes: the code takes it or calls it garbage, and the schema says the same."""
@@ -313,6 +315,7 @@ def test_code_and_schema_agree(data, kind):
     assert taken == valid(f"{kind}_reply", reply)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["seq", "result", "skipped", "errored", "garbage", "x"]), anything))
 def test_code_and_schema_agree_on_refusals(reply):
     try:

@@ -482,6 +482,7 @@ def test_does_not_start(session, mode, texts):
 # --- several at once -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["hostile_assignors:os_exit", "hostile_assignors:returns_none"])
 def test_only_the_bad_question_fails(session, spec):
     opened = session(spec)

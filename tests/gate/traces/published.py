@@ -58,6 +58,7 @@ def printed(arguments: Sequence[str]) -> str | None:
         ("prove", "--necessity"): "necessity",
         ("bugs", "--matrix"): "matrix",
         ("conform", "--code"): "lockstep",
+        ("explore", "--on"): "code-search",
         ("audit", "--follow"): "finding",
     }
     found = next(

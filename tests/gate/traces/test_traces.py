@@ -276,6 +276,7 @@ def test_id_depends_on_clause_target_and_scenario_only():
     assert all(len(i) == 8 and set(i) <= set("0123456789abcdef") for i in others)
 
 
+@pytest.mark.slow
 def test_id_is_the_same_in_every_process():
     program = (
         "from rebalance.gate.traces.counterexamples import trace_id\n"

@@ -106,6 +106,7 @@ def group(
 # -- what the model does is explained ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("observed_assignments", [False, True])
 @pytest.mark.parametrize(
@@ -270,6 +271,7 @@ def test_a_changed_run_is_a_mismatch(kind: str) -> None:
     assert judged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("switch", "faults"),
     [

@@ -111,6 +111,7 @@ def test_a_process_is_heard_to_its_end(tmp_path):
     assert log.read_text() == "that was all\n"
 
 
+@pytest.mark.slow
 def test_what_is_sent_while_another_thread_hears_arrives_once_and_whole():
     """More than a pipe takes: what is left over is written by the thread that reads."""
     numbers = list(range(3000))

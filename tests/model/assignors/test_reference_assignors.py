@@ -644,6 +644,7 @@ def unequal(topics: int, size: int, share: float, members: int) -> tuple[Cluster
     return Cluster.of(dict.fromkeys(names, size)), group
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 1])
 def test_unequal_subscriptions_take_work_by_their_size(share: float) -> None:
     few = worked(*unequal(20, 50, share, 100))

@@ -212,6 +212,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(VALUES, st.permutations(range(4)), st.permutations(range(6)), st.permutations(range(3)))
 def test_renamed_and_back(value: object, parts: list[int], labels: list[int], slots: list[int]):
     def mask(to: list[int]):

@@ -114,7 +114,7 @@ def table(spark, tmp_path):
     return [(row["check"], row["partition"]) for row in rows]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # three minutes; by day test_audit_cli_follow follows a log
 def test_findings_are_told_once_and_over_restarts(spark, tmp_path, follow_once):
     a, b = tmp_path / "logs" / "a.jsonl", tmp_path / "logs" / "b.jsonl"
     write(a, *(row for row in JOINED if row[1] == "a"), (2, "a", "assigned", 1, "t-0", "t-1"))
@@ -131,7 +131,7 @@ def test_findings_are_told_once_and_over_restarts(spark, tmp_path, follow_once):
     assert [(row["file"], row["line"]) for row in malformed] == [(str(b), 5)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(spark, tmp_path, follow_once, monkeypatch):
     from rebalance.pipeline.audit import batches
 

@@ -289,7 +289,7 @@ def players(pid: int) -> list[int]:
     return found[1:]  # the first is the daemon itself, their parent
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # a minute and more; by day a worker is killed in the test of the rows
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tmp_path):
     from rebalance.pipeline.campaign import campaign as pipeline

@@ -228,6 +228,7 @@ def test_hashes_are_of_values_not_of_their_order():
     assert [plain.key(s) for s in states] != [reverse.key(s) for s in states]  # else this shows nothing
 
 
+@pytest.mark.slow
 def test_rows_are_read_by_another_desk():
     spec = SearchSpec(partial(coordinator, 2, 2, 1), "one")
     worker = spec.worker_space()

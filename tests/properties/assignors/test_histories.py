@@ -680,6 +680,7 @@ def test_contract_broken_means_two_owners():
     assert verdicts[False, False] > 20
 
 
+@pytest.mark.slow
 def test_nonsense_is_judged_never_fatal():
     """Answers that are well-typed and nothing else: breaches come out of it, exceptions do not."""
     found: Counter[str] = Counter()

@@ -560,6 +560,7 @@ def test_a_few_random_formulas_mean_what_z3_says():
     assert len(verdicts) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_breach_gives_letters_for_which_z3_agrees(seed):
     rng, v = random.Random(seed), zoo()
@@ -628,6 +629,7 @@ def agrees_with_proof(stepper, before, name, parameters, after):
     return value(action.where(universe.vocabulary))(before, after, *parameters)
 
 
+@pytest.mark.slow
 def test_steps_of_the_toys_are_the_steps_of_the_proof():
     v, actions = teams()
     universe, rng = teams_universe(v), random.Random(1)

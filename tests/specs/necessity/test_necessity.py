@@ -171,6 +171,7 @@ def test_with_the_decision_an_instance_has_one_member():
 # -- runs ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @falling
 def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
     variation, run = NECESSITY[name], run_of(name)
@@ -184,6 +185,7 @@ def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
         before = after
 
 
+@pytest.mark.slow
 @falling
 def test_without_the_variation_there_is_no_such_run(name):
     right = replace(NECESSITY[name], instead=(), contract=SAFETY, properties={})
@@ -255,6 +257,7 @@ def test_a_finding_is_told():
     assert written["replay"]["clause"] == "group/owner"
 
 
+@pytest.mark.slow
 def test_what_is_not_needed_is_told_with_the_reason():
     finding = examine(NECESSITY["member_only"])
     assert finding.verdict == "not needed"

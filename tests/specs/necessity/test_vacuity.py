@@ -20,10 +20,12 @@ def test_every_action_has_a_run_or_a_reason():
     assert not WITNESSES.keys() & NEVER.keys()
 
 
+@pytest.mark.slow
 def test_the_assumptions_are_consistent():
     assert {row.finding for row in vacuity.assumptions(SPEC)} == {VacuityFinding.CONSISTENT}
 
 
+@pytest.mark.slow
 def test_a_contradiction_among_the_assumptions_is_noticed():
     wrong = replace(SPEC, axioms={**SPEC.axioms, "nothing is": z3.BoolVal(False)})
     assert VacuityFinding.CONSISTENT not in {row.finding for row in vacuity.assumptions(wrong)}

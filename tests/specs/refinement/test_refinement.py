@@ -109,6 +109,7 @@ NEVER = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_every_step_of_a_small_group(name):
     report = holds(check_exploration(SMALL[name]))
@@ -151,6 +152,7 @@ def test_the_explorer_finds_as_many_states_and_steps(name):
     assert (report.states, report.transitions) == (search.distinct, search.generated)
 
 
+@pytest.mark.slow
 def test_an_id_that_something_late_names_is_not_given_again():
     holds(check_exploration(group("dynamic", 1, 1, 2, ("late request", "max poll", "session timeout"))))
 
@@ -231,6 +233,7 @@ SAMPLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("switch", SAMPLE)
 def test_a_wrong_step_is_none_of_the_logic(switch):
     failure = failed(SHOWN[switch].setup())
@@ -238,6 +241,7 @@ def test_a_wrong_step_is_none_of_the_logic(switch):
     assert failure.name in str(failure)
 
 
+@pytest.mark.slow
 def test_a_wrong_state_breaks_an_invariant():
     """After the wrong step the search goes on, and what came of it shows."""
     found = list(failures(Refinement(SHOWN["no_withhold"].setup())))
@@ -309,6 +313,7 @@ def test_a_callback_too_few_or_too_many():
     assert listeners.differs(setup, [assigned], [either]) is not None
 
 
+@pytest.mark.slow
 def test_a_stricter_logic_does_not_allow_the_model():
     def refresh(s, t, c):
         t.when(s.life(c) == UP, s.unseen(c), s.subscribes(c))

@@ -103,6 +103,7 @@ def hot_potato(name: str, switches: tuple[str, ...]) -> Assignor:
     return HotPotato()
 
 
+@pytest.mark.slow
 def test_an_assignor_that_never_settles_breaks_the_contract():
     report = explored("dynamic", 2, 2, factory=hot_potato)
     assert report.failure is not None
