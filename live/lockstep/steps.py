@@ -104,7 +104,7 @@ class LockSteps(CodeSteps):
 
     def _numbered(self, step: ReplayStep) -> bool:
         """Whether the partitions of each topic are its first ones after the step."""
-        cluster: Any = step.after[step.built.position["cluster"]]
+        cluster: Any = step.built.value(step.after, "cluster")
         counts = (each(parts & cluster.parts) for parts in self.setup.topics)
         return all(
             some == each(parts)[: len(some)] for some, parts in zip(counts, self.setup.topics, strict=True)

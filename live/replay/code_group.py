@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,17 +22,21 @@ from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_coordinator import CoordinatorWatch
 from rebalance.live.replay.naming import RunNames
 from rebalance.model.protocol.errors import FATAL
-from rebalance.model.protocol.observations import Answered, Call, Callback, Claimed, Threw
+from rebalance.model.protocol.observations import Answered, Call, Callback, Claimed, Completed, Decided, Threw
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
+    NO_ID,
     NONE,
     Error,
     Generation,
+    Grant,
+    Id,
     Life,
     MemberState,
     Parts,
     Refused,
     Slot,
+    union,
 )
 
 POLLS = 4
@@ -103,14 +107,22 @@ class CodeGroup(RunNames):
     """A cell and its members; ``seen`` is what they have shown since the last step, in the model's terms,
     ``refreshed`` who has received metadata.
 
-    ``order``: the slots in the order in which their member ids sort. ``commits``: whether the consumers
-    commit before they join.
+    ``order``: the slots in the order in which their member ids sort, which are drawn from the number
+    ``naming`` on. ``commits``: whether the consumers commit before they join.
     """
 
     def __init__(
-        self, cell: KafkaCell, setup: Setup, releases: CodeReleases, order: Sequence[int], *, commits: bool
+        self,
+        cell: KafkaCell,
+        setup: Setup,
+        releases: CodeReleases,
+        order: Sequence[int],
+        naming: int = 1,
+        *,
+        commits: bool,
     ) -> None:
         self.cell, self.setup, self.releases, self.commits = cell, setup, releases, commits
+        self.naming = naming
         self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
         self.seen: list[Any] = []
         self.refreshed: list[int] = []
@@ -119,8 +131,8 @@ class CodeGroup(RunNames):
         self._forged: set[int] = set()
         self._ranks = {slot: rank for rank, slot in enumerate(order)}
 
-    def begin(self, naming: int = 1) -> None:
-        """The cell has this group, and nobody has started; member ids are drawn from ``naming`` on.
+    def begin(self) -> None:
+        """The cell has this group, and nobody has started.
 
         Raises CellRefused, CellBroken, CellDied.
         """
@@ -128,8 +140,8 @@ class CodeGroup(RunNames):
         settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
         size = {} if self.setup.max_size is None else {"group.max.size": self.setup.max_size}
         self.cell.create(self.releases.coordinator, settings, topics, GROUP | size)
-        if naming > 1:
-            self.cell.command("ids", first=naming, step=1)
+        if self.naming > 1:
+            self.cell.command("ids", first=self.naming, step=1)
         self.state = self.cell.state()
 
     def settings(self, slot: int, stage: int, client: str) -> CellMember:
@@ -313,6 +325,42 @@ class CodeGroup(RunNames):
             if "FindCoordinator" in member.open:
                 self.deliver(member, "FindCoordinator")
                 self.respond(member, "FindCoordinator")
+
+
+def led_to(
+    group: CodeGroup, leader: CodeMember, sync: CellRequest, owner: Callable[[str, str], tuple[int, int]]
+) -> Decided:
+    """What a leader decided with its SyncGroup, on the claims that the coordinator has.
+
+    ``owner``: of a member id and the client's name, the slot and the generation in which it was assigned what
+    it claims.
+    """
+    claims, grants = [], []
+    for one in group.state.coordinator.members:
+        slot, own_gen = owner(one.id, one.client)
+        id_ = Id(Slot(slot), NO_ID)
+        first = one.claims[0] if one.claims else None
+        owned = group.bits(first.owned) if first else 0
+        topics = union([1 << group.topics.index(name) for name in (first.topics if first else ())])
+        claims.append((id_, Parts(owned), Generation(own_gen if owned else NONE), group.setup.parts(topics)))
+        grants.append(Grant(id_, Parts(group.bits(sync.assignments.get(one.id) or ()))))
+    return Decided(leader.eager, tuple(claims), tuple(grants))
+
+
+def taken(group: CodeGroup, member: CodeMember, after: ConsumerState) -> Completed:
+    """That a member, which is like this now, took an assignment with the callbacks that were just seen."""
+    calls = [one for one in group.seen if isinstance(one, Callback) and one.who == member.slot]
+    owned = Parts(group.bits(after.owned))
+    revoked = any(one.call is Call.REVOKED for one in calls)
+    return Completed(
+        who=member.slot,
+        assigned=owned,
+        owned=owned,
+        eager=member.eager,
+        revoked=revoked,
+        rejoin=after.rejoin or after.joining or not revoked,
+        believed=Parts(member.believed),
+    )
 
 
 _STATES = {one.value: one for one in MemberState}

@@ -8,28 +8,23 @@ from collections.abc import Callable, Iterable, Mapping
 from rebalance.live.code.answers import CellRequest
 from rebalance.live.code.cell import CellRefused
 from rebalance.live.replay.client import WentAnotherWay
-from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember
+from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, led_to, taken
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import LEADER, Replayed
-from rebalance.model.protocol.observations import Call, Callback, Completed, Decided, Threw
+from rebalance.model.protocol.observations import Decided, Threw
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import (
-    NO_ID,
     NONE,
     Error,
-    Generation,
     Grant,
-    Id,
     Join,
     JoinOk,
     Life,
-    Parts,
     Refused,
     Slot,
     Sync,
     SyncOk,
-    union,
 )
 
 
@@ -233,16 +228,8 @@ class CodeSteps:
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
         if decided is None and isinstance(step.wire(after=True), Sync):
             return  # the group has moved on, and nobody reads what it decides
-        claims, grants = [], []
-        for one in self.group.state.coordinator.members:
-            slot = Slot(ord(one.client[-1]) - ord("A"))
-            id_ = Id(slot, NO_ID)
-            first = one.claims[0] if one.claims else None
-            owned = self.group.bits(first.owned) if first else 0
-            own_gen = Generation(self.group.members[slot].own_gen if owned else NONE)
-            topics = union([1 << self.group.topics.index(name) for name in (first.topics if first else ())])
-            claims.append((id_, Parts(owned), own_gen, self.setup.parts(topics)))
-            grants.append(Grant(id_, Parts(self.group.bits(sync.assignments.get(one.id) or ()))))
+        real = led_to(self.group, member, sync, self._owner)
+        grants = real.grants
         if decided is None or _counts(decided.grants) != _counts(grants):
             spelled = "; ".join(f"{letter(one.id.slot)}: {self.group.spell(one.parts)}" for one in grants)
             self.result.unforced.append(f"{step.title}: {LEADER} {spelled}")
@@ -250,7 +237,11 @@ class CodeSteps:
             (one.id.slot, one.parts) for one in grants
         ):
             self.result.renamed = True
-        self.group.seen.append(Decided(member.eager, tuple(claims), tuple(grants)))
+        self.group.seen.append(real)
+
+    def _owner(self, _: str, client: str) -> tuple[int, int]:
+        slot = ord(client[-1]) - ord("A")
+        return slot, self.group.members[slot].own_gen
 
     def _complete(self, step: ReplayStep) -> None:
         member = self._member(step)
@@ -263,20 +254,7 @@ class CodeSteps:
         after = self.group.state.members[member.slot]
         if after is None or (after.state != "STABLE" and "JoinGroup" not in member.open):
             raise WentAnotherWay(f"{step.name} does not take its assignment")
-        calls = [one for one in self.group.seen if isinstance(one, Callback)]
-        owned = self.group.bits(after.owned)
-        revoked = any(one.call is Call.REVOKED for one in calls)
-        self.group.seen.append(
-            Completed(
-                who=member.slot,
-                assigned=Parts(owned),
-                owned=Parts(owned),
-                eager=member.eager,
-                revoked=revoked,
-                rejoin=after.rejoin or after.joining or not revoked,
-                believed=Parts(member.believed),
-            )
-        )
+        self.group.seen.append(taken(self.group, member, after))
 
     def _throws(self, step: ReplayStep) -> None:
         """The first callback throws."""
@@ -362,7 +340,7 @@ class CodeSteps:
         self.group.do("refresh", member=step.event.who)
 
     def _topics(self, step: ReplayStep) -> None:
-        exist = step.after[step.built.position["cluster"]]
+        exist = step.built.value(step.after, "cluster")
         assert isinstance(exist, tuple)
         self.group.do("topics", topics=self.group.counts(int(exist[0])))
 

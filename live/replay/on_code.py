@@ -57,7 +57,7 @@ class CodeReplayer:
     def __init__(
         self, cell: KafkaCell, run: SavedRun, releases: CodeReleases, order: Sequence[int], naming: int = 1
     ) -> None:
-        self.run, (self.setup, self.steps), self.naming = run, replay_plan(repeated(run)), naming
+        self.run, (self.setup, self.steps) = run, replay_plan(repeated(run))
         self.result = Replayed(
             clause=run.clause,
             client=str(releases),
@@ -69,14 +69,14 @@ class CodeReplayer:
         )
         self.judge = ClauseJudge(self.setup, self.result)
         commits = any(event.action == "slow commit" for event in run.events)
-        self.group = CodeGroup(cell, self.setup, releases, order, commits=commits)
+        self.group = CodeGroup(cell, self.setup, releases, order, naming, commits=commits)
         self.code = CodeSteps(self.group, self.result)
 
     # -- the run -----------------------------------------------------------------------------------------
 
     def play(self) -> Replayed:
         """Step by step until the end, or until Kafka goes another way. Raises CellBroken, CellDied."""
-        self.group.begin(self.naming)
+        self.group.begin()
         result = self.result
         for step in self.steps:
             self.group.seen = []

@@ -82,7 +82,7 @@ class ReplayStep:
         return "" if self.event.who == NOBODY else letter(self.event.who)
 
     def _part(self, state: State, part: str, name: str = "") -> Any:
-        return state[self.built.position[part if part == "group" else f"{part} {name or self.name}"]]
+        return self.built.value(state, part if part == "group" else f"{part} {name or self.name}")
 
     def member(self, *, after: bool = False, name: str = "") -> Member:
         """The member, as the model has it."""
@@ -174,7 +174,7 @@ def replay_plan(run: SavedRun) -> tuple[Setup, list[ReplayStep]]:
 def _take(built: Machine, state: State, event: Event, *, only: bool) -> tuple[Event, Outcome] | None:
     name = event.action
     if name == "receive error":
-        if not isinstance(state[built.position[f"wire {letter(event.who)}"]], Refused):
+        if not isinstance(built.value(state, f"wire {letter(event.who)}"), Refused):
             return None
         name = "receive"
     action = built.by_name[name, event.who]

@@ -127,7 +127,7 @@ class TraceReplayer:
             scene.cluster.delete_topic(scene.topics[int(choice.split()[-1])])
             return
         topic = choice.rpartition("-")[0]
-        parts = step.after[step.built.position["cluster"]]
+        parts = step.built.value(step.after, "cluster")
         assert isinstance(parts, tuple)
         count = scene.counts(int(parts[0])).get(topic, 0)
         # The mock cluster cannot add partitions; created anew is what a client sees of either.

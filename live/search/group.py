@@ -48,11 +48,11 @@ class SearchMemory:
 
     ``ids``: member id -> its slot, and the how manyth of that it is; ``gens``: member id -> the generation
     in which was assigned what its last JoinGroup claims; ``topics``: slot -> what that subscribes to;
-    ``idle``: a poll of these changes nothing;
-    ``beaten``: what these knew when a heartbeat told them nothing; ``stale``: these have not seen the newest
-    topics; ``cut``: the connection of these ended under a request of this API, when they were like this;
-    ``over``: these have given up; ``pending``: these sent a request that waits. ``futile``: what
-    changes nothing as things are. ``exist``: the partitions that there are.
+    ``idle``: a poll of these changes nothing; ``beaten``: what these knew when a heartbeat told them nothing;
+    ``stale``: these have not seen the newest topics; ``cut``: the connection of these ended under a request
+    of this API, when they were like this; ``over``: these have given up; ``pending``: these sent a request
+    that waits, of this number. ``futile``: what changes nothing as things are. ``exist``: the partitions that
+    there are. ``responses``: what was answered, by the number of the request.
     """
 
     ids: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class SearchedGroup(CodeGroup):
         self.commands: list[JsonLine] = []
         self._created = False
 
-    def begin(self, naming: int = 1) -> None:
+    def begin(self) -> None:
         """From the beginning: nobody has started. See `CodeGroup.begin`."""
         for member in self.members:
             member.forget()
@@ -113,9 +113,9 @@ class SearchedGroup(CodeGroup):
         self.watch = CoordinatorWatch(self.setup, self.at_work)
         self.seen, self.refreshed, self.commands = [], [], []
         if self._created:
-            [*_, self.state] = [self.cell.step({"do": "reset"})[1]]
+            _, self.state = self.cell.step({"do": "reset"})
         else:
-            super().begin(naming)
+            super().begin()
             self._created = True
 
     def at_work(self, member_id: str) -> bool:

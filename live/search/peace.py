@@ -23,7 +23,7 @@ class Ending(StrEnum):
     SETTLED = "settles"
     STILL = "stands still without being settled"
     ROUND = "rebalances again and again"
-    NOT_YET = "is not settled after 600 steps"
+    NOT_YET = f"is not settled after {MOST_STEPS} steps"
 
 
 class Peace:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from rebalance.live.code.answers import CellRequest, ConsumerState
 from rebalance.live.code.cell import CellRefused
 from rebalance.live.processes.program import JsonLine
-from rebalance.live.replay.code_group import POLLS, answered_by, made_of
+from rebalance.live.replay.code_group import POLLS, answered_by, led_to, made_of, taken
 from rebalance.live.search.choices import ARRIVES, LOADING, CodeChoice, beat, choices, key, polled
 from rebalance.live.search.group import FOUND, JOINING, SearchedGroup
 from rebalance.model.machine import Event
 from rebalance.model.protocol.errors import FATAL
-from rebalance.model.protocol.observations import Call, Callback, Completed, Decided, Left, Threw
-from rebalance.model.protocol.state import NO_ID, NONE, Error, Generation, Grant, Id, Parts, Slot, union
+from rebalance.model.protocol.observations import Call, Callback, Left, Threw
+from rebalance.model.protocol.state import NONE, Error, Parts, Slot
 
 
 class SearchSteps:
@@ -149,22 +149,13 @@ class SearchSteps:
         group, after = self.group, self.group.state.members[slot]
         if after is None or before.generation == NONE or any(isinstance(one, Threw) for one in group.seen):
             return
-        member = group.members[slot]
         calls = [one for one in group.seen if isinstance(one, Callback) and one.who == slot]
-        revoked = any(one.call is Call.REVOKED for one in calls)
         if any(one.call is Call.LOST for one in calls):
             return
-        owned = Parts(group.owned(slot))
         last = max((at for at, one in enumerate(group.seen) if one in calls), default=-1)
         if any(one.call is Call.ASSIGNED for one in calls):
             last = max(at for at, one in enumerate(group.seen) if one in calls and one.call is Call.ASSIGNED)
-        group.seen.insert(
-            last + 1,
-            Completed(
-                who=Slot(slot), assigned=owned, owned=owned, eager=member.eager, revoked=revoked,
-                rejoin=after.rejoin or after.joining or not revoked, believed=Parts(member.believed),
-            ),
-        )  # fmt: skip
+        group.seen.insert(last + 1, taken(group, group.members[slot], after))
 
     def _throws(self, event: Event) -> None:
         self.group.do("throw", member=event.who)
@@ -232,17 +223,11 @@ class SearchSteps:
             return
         if (known.state, known.generation) != ("COMPLETING_REBALANCE", sync.generation):
             return
-        claims, grants = [], []
-        for one in known.members:
-            owner = Slot(group.slot(one.id))
-            id_ = Id(owner, NO_ID)
-            first = one.claims[0] if one.claims else None
-            owned = group.bits(first.owned) if first else 0
-            gen = group.memory.gens.get(one.id, group.memory.gens.get(f"of {owner}", NONE)) if owned else NONE
-            topics = union([1 << group.topics.index(name) for name in (first.topics if first else ())])
-            claims.append((id_, Parts(owned), Generation(gen), self.setup.parts(topics)))
-            grants.append(Grant(id_, Parts(group.bits(sync.assignments.get(one.id) or ()))))
-        group.seen.append(Decided(group.members[slot].eager, tuple(claims), tuple(grants)))
+        group.seen.append(led_to(group, group.members[slot], sync, self._owner))
+
+    def _owner(self, member_id: str, _: str) -> tuple[int, int]:
+        slot, gens = self.group.slot(member_id), self.group.memory.gens
+        return slot, gens.get(member_id, gens.get(f"of {slot}", NONE))
 
     def _disconnect(self, event: Event) -> None:
         """The connection to the coordinator ends, and the client notices."""
