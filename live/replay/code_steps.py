@@ -21,6 +21,7 @@ from rebalance.model.protocol.state import (
     Join,
     JoinOk,
     Life,
+    MemberState,
     Refused,
     Slot,
     Sync,
@@ -195,6 +196,7 @@ class CodeSteps:
         member, wire = self._member(step), step.wire()
         match wire:
             case JoinOk():
+                joins = step.member().state is MemberState.PREPARING  # an answer after a reset is not read
                 response = member.joined or self.group.respond(member, "JoinGroup")
                 member.joined = None
                 if response.error != "NONE":
@@ -205,8 +207,8 @@ class CodeSteps:
                     )
                 if wire.leader and (sync := member.open.get("SyncGroup")):
                     self._decided(step, member, sync)
-                elif wire.leader and "SyncGroup" not in member.open:  # what its assignor threw
-                    self.group.do("poll", member=member.slot)
+                elif wire.leader and "SyncGroup" not in member.open and joins:
+                    self.group.do("poll", member=member.slot)  # tells what its assignor threw
             case SyncOk():
                 response = self.group.respond(member, "SyncGroup")
                 if response.error != "NONE":

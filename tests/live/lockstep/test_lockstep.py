@@ -132,6 +132,32 @@ def test_older_consumers_are_in_step_with_new_ones(older: str) -> None:
     assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
 
 
+TOLD_LATE = (
+    *("start", "join", "join request", "receive", "join", "join request", "join phase ends", "assign"),
+    *("leader sync", "receive", "complete", "enforce", "late request", "join", "join request"),
+    *("late request arrives", "late answer", "assign", "join"),
+)
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_leader_whose_membership_went_under_way_is_not_asked_what_its_assignor_threw() -> None:
+    """A heartbeat of the generation before ends it, and Java reads no answer to JoinGroup then."""
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        one = Lockstep(cell, of := setup(), machine(of), NOW)
+        one.begin()
+        for action in TOLD_LATE:
+            outcomes = one.built.outcomes(one.state)
+            event, outcome = next(
+                (event, outcome)
+                for event, outcome in outcomes
+                if event.action == action and event.who in (0, -1) and event.choice != "commit"
+            )
+            found = one.step(event, outcome)
+            assert found is None, "\n".join(lines_of(found))
+    assert one.seen.steps == len(TOLD_LATE)
+
+
 # -- out of step -----------------------------------------------------------------------------------------
 
 
