@@ -96,7 +96,7 @@ except SparkMissing as error:
     [
         (NO_JAVA, "/nowhere/bin/java not found; "),
         pytest.param(QUIET, "raised", marks=pytest.mark.slow),
-        pytest.param(LIGHT, "counts 5", marks=pytest.mark.slow),
+        pytest.param(LIGHT, "counts 5", marks=pytest.mark.nightly),
         # Spark tries for a minute.
         pytest.param(NO_MASTER, "Spark does not start on spark://127.0.0.1:1: ", marks=pytest.mark.nightly),
     ],

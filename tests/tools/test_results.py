@@ -73,7 +73,7 @@ def test_the_pages_that_are_kept_are_of_these_clients_and_lead_somewhere():
         assert not re.search(r"/root|/home|/tmp|/work", text)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pages_are_the_same_byte_for_byte(rebalance, monkeypatch):
     """From the start in another place, and again from what is kept."""
     quick = [probe for probe in probes() if probe.switch in ("max_generation_only", "trust_all_claims")]

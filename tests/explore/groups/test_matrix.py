@@ -28,7 +28,7 @@ def test_the_broker_that_has_it() -> None:
     assert set(row.values()) == {Mark.FINE}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cell_knows_what_the_catalogue_says() -> None:
     [cell] = cells(["no_sent_generation_check"], ["java-2.4"])
     assert cell.expected

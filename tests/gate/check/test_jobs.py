@@ -79,7 +79,7 @@ def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch
     ("name", "summary"),
     [
         ("raises", "assign() raises"),
-        ("interrupt", "assign() raises"),
+        pytest.param("interrupt", "assign() raises", marks=pytest.mark.nightly),
         ("returns_none", "not an assignment"),
         ("os_exit", "ends the process"),
         pytest.param("close_everything", "ends the process", marks=pytest.mark.nightly),

@@ -572,7 +572,9 @@ def lines(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "calls"), [(signal.SIGINT, 80), (signal.SIGTERM, 160)])
+@pytest.mark.parametrize(
+    ("number", "calls"), [(signal.SIGINT, 80), pytest.param(signal.SIGTERM, 160, marks=pytest.mark.nightly)]
+)
 def test_an_interrupted_check_that_is_resumed_is_as_good_as_any(
     here: Path, number: signal.Signals, calls: int
 ) -> None:

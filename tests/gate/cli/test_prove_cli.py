@@ -291,7 +291,7 @@ def test_necessity_names_what_does_not_exist(rebalance):
     assert "newest_claim" in ran.err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_necessity_of_one_clause(rebalance):
     ran = rebalance("prove", "--necessity", "held_back")
     assert ran.code == 0

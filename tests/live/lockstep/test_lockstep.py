@@ -107,10 +107,10 @@ def test_what_is_not_played_is_no_fault_and_timers_always_are() -> None:
 @needs_java
 @pytest.mark.slow
 def test_the_newest_release_is_in_step_whatever_the_jobs_and_in_parts() -> None:
-    found = walked(setup(), 40)
+    found = walked(setup(), 30)
     assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
-    assert found.agreement.steps == 4_000
-    first, rest = (walked(setup(), 20, jobs=1, first=first) for first in (0, 20))
+    assert found.agreement.steps == 3_000
+    first, rest = (walked(setup(), walks, jobs=1, first=first) for first, walks in ((0, 10), (10, 20)))
     first.agreement.add(rest.agreement)
     assert found.agreement == first.agreement
 
@@ -248,7 +248,7 @@ def test_what_no_second_cell_does_is_no_verdict() -> None:
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_says_what_agreed(rebalance: Rebalance, tmp_path: Path) -> None:
     ran = rebalance("conform", "--code", RELEASE, "--walks", "20", "--out", str(tmp_path / "a.json"))
     assert ran.code == 0, ran.err

@@ -389,7 +389,7 @@ def clients() -> None:
     pytest.importorskip("kafka", reason="kafka-python is not installed")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("clients")
 def test_kafka_python_tells_nobody_of_an_empty_assignment(rebalance: Rebalance, tmp_path):
     path = runs.save(shown(EMPTY), tmp_path)

@@ -61,7 +61,7 @@ def apart(spark):
     spark.conf.unset(name)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_symmetry(apart, tmp_path):
     """Every worker takes the same state of an orbit: else some would be counted twice."""
     build = partial(coordinator, 3, 1, 1, withhold=False)
@@ -96,7 +96,7 @@ def test_limits_and_resume(spark, tmp_path):
     assert BUG()[0].normal(replay(BUG()[0], *last)[-1]) == graph.state(graph.states - 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_real_groups_start_alike(apart, tmp_path):
     """The first levels of a group with every kind of fault; to their ends by night."""
     build = partial(group, SCENARIOS["failover"].setup(ScenarioSize(members=2, partitions=2, budget=2)))

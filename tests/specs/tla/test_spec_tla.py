@@ -633,7 +633,7 @@ def holds(claim):
     return solver.check() == z3.sat
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_tlc
 def test_layout_keeps_the_meaning(tmp_path):
     draw = random.Random(4)
