@@ -24,7 +24,7 @@ from rebalance.live.lockstep.deviations import (
     prepared_in_flight,
 )
 from rebalance.live.lockstep.observed import IdNames, differences, of_code, of_model, records_of, spelled
-from rebalance.live.lockstep.steps import LockSteps
+from rebalance.live.lockstep.steps import LockSteps, can_enforce
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import CodeGroup, CodeReleases
 from rebalance.live.replay.replay_plan import ReplayStep
@@ -95,7 +95,7 @@ class Agreement:
         self.threw.update(other.threw)
 
 
-POLL, SESSION = "polls in vain", "session ends in vain"
+POLL, ENFORCE, SESSION = NO_STEPS = "polls in vain", "enforces in vain", "session ends in vain"
 """What is no step of the model."""
 
 BY_POLL = ("join", "complete", "listener throws", "slow commit")
@@ -167,12 +167,17 @@ class Lockstep:
     def in_vain(self) -> list[Event]:
         """What can be done to Kafka now although no step of the model is like it: nothing may come of it."""
         possible = {(event.action, event.who) for event in self.built.enabled(self.state)}
+        up = [slot for slot in self.setup.slots if self._part(self.state, "member", slot).life is Life.UP]
         found = [
             Event(POLL, slot)
-            for slot in self.setup.slots
-            if self._part(self.state, "member", slot).life is Life.UP
-            and not any((name, slot) in possible for name in BY_POLL)
+            for slot in up
+            if not any((name, slot) in possible for name in BY_POLL)
             and not _cut(self._part(self.state, "wire", slot))
+        ]
+        found += [
+            Event(ENFORCE, slot)
+            for slot in (up if "enforce" in self.setup.faults else ())
+            if ("enforce", slot) not in possible and can_enforce(self.group.releases, slot)
         ]
         for real in (one.id for one in self.group.state.coordinator.members):
             slot, number = self.ids.number(real) or (NOBODY, NOBODY)
@@ -191,6 +196,8 @@ class Lockstep:
                 self.group.ready(self.group.members[event.who])
                 self.group.do("poll", member=event.who)
                 expected = self._polled(event.who)
+            elif event.action == ENFORCE:
+                self.group.do("enforce", member=event.who)
             else:
                 real = self.ids.real(event.who, int(event.choice.removeprefix("id ")))
                 with contextlib.suppress(CellRefused):  # its timer is not set

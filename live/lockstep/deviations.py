@@ -91,8 +91,9 @@ def _throws(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> 
 
 
 def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
-    """``assignmentSnapshot`` of who does not lead any more is forgotten in ``onJoinComplete`` only, behind
-    ``rejoinNeededOrPending`` of the same poll; and it tells a topic without partitions from none."""
+    """``assignmentSnapshot`` is taken behind what the assignor may throw. Of who does not lead any more it is
+    forgotten in ``onJoinComplete`` only, behind ``rejoinNeededOrPending`` of the same poll; and it tells a
+    topic without partitions from none."""
     who = step.event.who
     if who < 0:
         return None
@@ -100,7 +101,7 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     now = (member.view, member.topics)
     if member.life is Life.DOWN:
         memory.led.pop(who, None)
-    elif step.event.action == "assign":
+    elif step.event.action == "assign" and "SyncGroup" in code.members[who].open:
         memory.led[who] = now
     elif memory.led.get(who, now) != now:
         memory.led[who] = None

@@ -9,7 +9,7 @@ from rebalance.live.code.answers import CellResponse
 from rebalance.live.code.cell import CellRefused
 from rebalance.live.lockstep.observed import IdNames
 from rebalance.live.replay.client import WentAnotherWay
-from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember
+from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, CodeReleases
 from rebalance.live.replay.code_steps import CodeSteps
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
@@ -68,7 +68,7 @@ class LockSteps(CodeSteps):
         beats = action in ("max poll", "poll interval") or step.event.choice == "heartbeat"
         if beats and self._rests(step):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
-        if action == "enforce" and version(self.group.releases.of(who)) < (2, 6):
+        if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
         if action == "unsubscribe" and step.wire() is not None:
             raise CannotForce("Java sends no second JoinGroup before the first is answered")
@@ -154,6 +154,11 @@ class LockSteps(CodeSteps):
             raise WentAnotherWay(f"{step.name} sends no heartbeat")
         self.group.deliver(member, "Heartbeat")
         self.group.respond(member, "Heartbeat")
+
+
+def can_enforce(releases: CodeReleases, slot: int) -> bool:
+    """Whether a member's consumer has ``enforceRebalance()`` (KIP-568)."""
+    return version(releases.of(slot)) >= (2, 6)
 
 
 def who_fails(step: ReplayStep) -> bool:

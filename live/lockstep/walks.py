@@ -11,7 +11,7 @@ from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
 from rebalance.explore.random.dropping import left_out
 from rebalance.explore.random.moods import FAULTS_IN, drawn_mood
 from rebalance.live.code.cell import CellDied, KafkaCell
-from rebalance.live.lockstep.both import POLL, SESSION, Agreement, Disagreement, Lockstep
+from rebalance.live.lockstep.both import NO_STEPS, Agreement, Disagreement, Lockstep
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
@@ -202,7 +202,7 @@ def again(lockstep: Lockstep, events: Sequence[Event]) -> Disagreement | None:
     if (failed := lockstep.begin()) is not None:
         return failed
     for event in events:
-        if event.action in (POLL, SESSION):
+        if event.action in NO_STEPS:
             if event in lockstep.in_vain() and (found := lockstep.try_in_vain(event)) is not None:
                 return found
             continue
