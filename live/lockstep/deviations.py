@@ -130,8 +130,11 @@ def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory
 
 
 def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
-    """A set without order may still be written down as the last time."""
-    if step.event.action != "join request" or "JoinGroup" not in code.members[step.event.who].answers:
+    """A set without order may still be written down as the last time: no rebalance comes of it."""
+    before, now = memory.before, code.state.coordinator
+    if step.event.action != "join request" or before is None:
+        return None
+    if now.state not in ("COMPLETING_REBALANCE", "STABLE") or now.generation != before.generation:
         return None
     asking = step.wire()
     mine = find(step.records(), asking.id) if isinstance(asking, Join) else None
@@ -206,7 +209,7 @@ def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> St
 
 def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``ClassicGroup.replaceStaticMember`` makes another object, which is not ``isNew``."""
-    if step.event.action != "join request":
+    if step.event.action not in ("join request", "abandoned join"):
         return None
     before, records = step.records(), step.records(after=True)
     fresh = [r for r in records if r.new and r.meta is not None and find(before, r.id) is None]

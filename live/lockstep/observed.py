@@ -169,7 +169,8 @@ def _wire(setup: Setup, slot: int, wire: Wire) -> str:
         case JoinParked():
             return "JoinGroup, which waits"
         case JoinOk(id=id_, generation=generation, leader=leader, skip=skip):
-            role = ("leads, skips" if skip else "leads") if leader else "follows"
+            old = "static_leader_returns_as_follower" in setup.consumers[slot].stages[0].decisions
+            role = ("leads, skips" if skip else "leads") if leader and not (skip and old) else "follows"
             return f"JoinGroup's answer to {spelled(slot, id_)}: generation {generation}, {role}"
         case Sync(id=id_, generation=generation):
             return f"SyncGroup of {spelled(slot, id_)} in generation {generation}"

@@ -17,7 +17,7 @@ from rebalance.live.replay.verdict import Replayed
 from rebalance.model.bugs.releases import version
 from rebalance.model.protocol.errors import RETRIABLE
 from rebalance.model.protocol.observations import Threw
-from rebalance.model.protocol.state import Error, JoinOk, Late, Life, MemberState, Refused, Wire, each
+from rebalance.model.protocol.state import Error, Join, JoinOk, Late, Life, MemberState, Refused, Wire, each
 
 POLLING = (
     "join", "complete", "heartbeat", "late request", "listener throws", "close", "unsubscribe", "slow commit",
@@ -56,13 +56,13 @@ class LockSteps(CodeSteps):
     def _forbid(self, step: ReplayStep) -> None:
         """Raises CannotForce."""
         action, who = step.event.action, step.event.who
-        ends = action in ("disconnect", "crash") or (action == "receive" and _retriable(step.wire()))
+        gives_up = who >= 0 and isinstance(step.stray(after=True), Join) and step.stray() is None
+        ends = action in ("disconnect", "crash") or (gives_up and action == "unsubscribe")
+        ends = ends or (action == "receive" and _retriable(step.wire()))
         if ends and isinstance(step.stray(), Late | Refused):
             raise CannotForce("what is late was sent on the connection that ends")
         if action in ("topic grows", "topic shrinks") and not self._numbered(step):
             raise CannotForce("partitions have numbers from 0 on")
-        if action == "abandoned join":
-            raise CannotForce("a JoinGroup that was given up")
         if action == "hang" and isinstance(step.wire(), JoinOk):
             raise CannotForce("an assignor that never returns would hold the cell")
         beats = action in ("max poll", "poll interval") or step.event.choice == "heartbeat"
@@ -70,7 +70,8 @@ class LockSteps(CodeSteps):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
-        if action == "unsubscribe" and step.wire() is not None:
+        waits = action == "unsubscribe" and step.wire() is not None and not gives_up
+        if waits or (gives_up and action not in ("unsubscribe", "close")):
             raise CannotForce("Java sends no second JoinGroup before the first is answered")
         if action == "late request" and step.event.choice == "commit" and not step.member().owned:
             raise CannotForce("who owns nothing has nothing to commit")
@@ -130,6 +131,9 @@ class LockSteps(CodeSteps):
         member = self._member(step)
         assert member.late is not None
         self.group.do("deliver", id=member.late.id)
+        if step.event.action == "abandoned join":  # nobody hears the answer
+            member.late = None
+            return
         response = member.answers.pop(member.late.api, None)
         expected = step.stray(after=True)
         if response is None:

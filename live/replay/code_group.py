@@ -94,8 +94,9 @@ class CodeMember:
     sent: dict[int, CellRequest] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """A new process: nothing of the old one counts."""
-        self.believed, self.own_gen, self.late = 0, NONE, None
+        """A new process: nothing of the old one counts but a JoinGroup that may still arrive."""
+        self.believed, self.own_gen = 0, NONE
+        self.late = self.late if self.late and self.late.api == "JoinGroup" else None
         self.cut_off()
 
     def cut_off(self) -> None:

@@ -13,7 +13,7 @@ from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import LEADER, Replayed
 from rebalance.model.protocol.observations import Decided, Threw
-from rebalance.model.protocol.setup import letter
+from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
     NONE,
     Error,
@@ -100,13 +100,14 @@ class CodeSteps:
                 self.group.do("network", member=member.slot)
 
     def _leave(self, step: ReplayStep) -> None:
-        member, stray = self._member(step), step.stray(after=True)
+        member = self._member(step)
+        gives_up = isinstance(step.stray(after=True), Join) and step.stray() is None
         left = member.open.pop("JoinGroup", None)
         member.waiting.clear()
         if step.event.action == "unsubscribe":
             self.group.do("unsubscribe", member=member.slot)
             self._arrives_at_once(member, "LeaveGroup")
-            if isinstance(stray, Join) and left is not None:
+            if gives_up and left is not None:
                 # Java sends no other before this one is answered, or its connection ends.
                 self.group.do("disconnect", member=member.slot, arrive=[left.id])
                 self.group.do("network", member=member.slot)
@@ -115,7 +116,7 @@ class CodeSteps:
                 if isinstance(one, CellRequest) and one.api == "LeaveGroup":
                     self.group.do("deliver", id=one.id)
             member.forget()
-        if isinstance(stray, Join):
+        if gives_up:
             member.late = left
 
     # -- its rebalances ----------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ class CodeSteps:
                 member.joined = None
                 if response.error != "NONE":
                     raise WentAnotherWay(f"its JoinGroup is answered with {response.error}")
-                if wire.leader != (response.leader == response.member_id):
+                if _told_to_lead(self.setup, step, wire) != (response.leader == response.member_id):
                     raise WentAnotherWay(
                         f"{LEADER}: {response.leader} leads generation {response.generation}"
                     )
@@ -345,6 +346,12 @@ class CodeSteps:
         exist = step.built.value(step.after, "cluster")
         assert isinstance(exist, tuple)
         self.group.do("topics", topics=self.group.counts(int(exist[0])))
+
+
+def _told_to_lead(setup: Setup, step: ReplayStep, wire: JoinOk) -> bool:
+    """Whether the answer names the member as the leader: not to a client that cannot skip (KIP-814)."""
+    config = setup.consumers[step.event.who].stages[step.member().stage]
+    return wire.leader and not (wire.skip and "static_leader_returns_as_follower" in config.decisions)
 
 
 def _counts(grants: Iterable[Grant]) -> dict[Slot, int]:

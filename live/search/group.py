@@ -106,7 +106,7 @@ class SearchedGroup(CodeGroup):
         """From the beginning: nobody has started. See `CodeGroup.begin`."""
         for member in self.members:
             member.forget()
-            member.sent = {}
+            member.late, member.sent = None, {}
             member.assigned = 0
             member.eager = self.setup.consumers[member.slot].stages[0].eager
         self.memory = SearchMemory(exist=self.setup.exist)

@@ -187,6 +187,35 @@ def test_a_leader_whose_membership_went_under_way_is_not_asked_what_its_assignor
         plays(one, "A join")
 
 
+JOINED = "A start, A join, A join request, join phase ends, A assign, A leader sync, A receive, A complete"
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_join_request_that_its_sender_gave_up_arrives() -> None:
+    """Of a process that is closed, and of one that lives on: the second id takes the place of the first."""
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        one = Lockstep(cell, of := setup("static"), machine(of), NOW)
+        one.begin()
+        plays(one, "A start, A join, A close, A abandoned join, A start, A join, A join request")
+        plays(one, "B start, B join, B unsubscribe, B subscribe, B join, B join request, B abandoned join")
+        known = [member.client[-1] for member in one.group.state.coordinator.members]
+    assert (sorted(known), one.seen.taken["abandoned join"]) == (["A", "B"], 2)
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["2.4.1", RELEASE])
+def test_a_static_leader_that_returns_skips_the_assignment_whether_it_is_told_or_not(release: str) -> None:
+    """Below version 9 of JoinGroup it is told that its old id leads (KIP-814)."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with KafkaCell([RELEASE], [release]) as cell:
+        one = Lockstep(cell, of := setup("static", releases), machine(of), releases)
+        one.begin()
+        plays(one, f"{JOINED}, A crash, A start, A join, A join request, A assign, A sync request, A receive")
+        plays(one, "A complete")
+
+
 # -- out of step -----------------------------------------------------------------------------------------
 
 
