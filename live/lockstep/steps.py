@@ -10,14 +10,14 @@ from rebalance.live.code.cell import CellRefused
 from rebalance.live.lockstep.observed import IdNames
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, CodeReleases
-from rebalance.live.replay.code_steps import CodeSteps
+from rebalance.live.replay.code_steps import CodeSteps, gives_up
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import Replayed
 from rebalance.model.bugs.releases import version
 from rebalance.model.protocol.errors import RETRIABLE
 from rebalance.model.protocol.observations import Threw
-from rebalance.model.protocol.state import Error, Join, JoinOk, Late, Life, MemberState, Refused, Wire, each
+from rebalance.model.protocol.state import Error, JoinOk, Late, Life, MemberState, Refused, Wire, each
 
 POLLING = (
     "join", "complete", "heartbeat", "late request", "listener throws", "close", "unsubscribe", "slow commit",
@@ -56,8 +56,7 @@ class LockSteps(CodeSteps):
     def _forbid(self, step: ReplayStep) -> None:
         """Raises CannotForce."""
         action, who = step.event.action, step.event.who
-        gives_up = who >= 0 and isinstance(step.stray(after=True), Join) and step.stray() is None
-        ends = action in ("disconnect", "crash") or (gives_up and action == "unsubscribe")
+        ends = action in ("disconnect", "crash") or (gives_up(step) and action == "unsubscribe")
         ends = ends or (action == "receive" and _retriable(step.wire()))
         if ends and isinstance(step.stray(), Late | Refused):
             raise CannotForce("what is late was sent on the connection that ends")
@@ -70,8 +69,8 @@ class LockSteps(CodeSteps):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
-        waits = action == "unsubscribe" and step.wire() is not None and not gives_up
-        if waits or (gives_up and action not in ("unsubscribe", "close")):
+        waits = action == "unsubscribe" and step.wire() is not None and not gives_up(step)
+        if waits or (gives_up(step) and action not in ("unsubscribe", "close")):
             raise CannotForce("Java sends no second JoinGroup before the first is answered")
         if action == "late request" and step.event.choice == "commit" and not step.member().owned:
             raise CannotForce("who owns nothing has nothing to commit")

@@ -101,13 +101,12 @@ class CodeSteps:
 
     def _leave(self, step: ReplayStep) -> None:
         member = self._member(step)
-        gives_up = isinstance(step.stray(after=True), Join) and step.stray() is None
         left = member.open.pop("JoinGroup", None)
         member.waiting.clear()
         if step.event.action == "unsubscribe":
             self.group.do("unsubscribe", member=member.slot)
             self._arrives_at_once(member, "LeaveGroup")
-            if gives_up and left is not None:
+            if gives_up(step) and left is not None:
                 # Java sends no other before this one is answered, or its connection ends.
                 self.group.do("disconnect", member=member.slot, arrive=[left.id])
                 self.group.do("network", member=member.slot)
@@ -116,7 +115,7 @@ class CodeSteps:
                 if isinstance(one, CellRequest) and one.api == "LeaveGroup":
                     self.group.do("deliver", id=one.id)
             member.forget()
-        if gives_up:
+        if gives_up(step):
             member.late = left
 
     # -- its rebalances ----------------------------------------------------------------------------------
@@ -346,6 +345,11 @@ class CodeSteps:
         exist = step.built.value(step.after, "cluster")
         assert isinstance(exist, tuple)
         self.group.do("topics", topics=self.group.counts(int(exist[0])))
+
+
+def gives_up(step: ReplayStep) -> bool:
+    """Whether the step leaves a JoinGroup behind that nobody waits for any more."""
+    return step.event.who >= 0 and isinstance(step.stray(after=True), Join) and step.stray() is None
 
 
 def _told_to_lead(setup: Setup, step: ReplayStep, wire: JoinOk) -> bool:
