@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rebalance.live.code.answers import CellClaim, CellRequest, CellResponse, RegisteredMember
-from rebalance.live.replay.code_group import CodeGroup, CodeMember
+from rebalance.live.replay.code_group import CodeGroup, CodeMember, told_to_lead
 from rebalance.model.machine import Machine, State
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
@@ -118,7 +118,9 @@ def of_model(setup: Setup, built: Machine, state: State) -> dict[str, str]:
             seen |= _record(setup, group, slot, record)
         seen |= _member(setup, slot, member)
         if member.life not in (Life.DOWN, Life.FAILED):
-            seen[f"under way of {name}"] = _wire(setup, slot, built.value(state, f"wire {name}"))
+            seen[f"under way of {name}"] = _wire(
+                setup, slot, member.stage, built.value(state, f"wire {name}")
+            )
     return seen
 
 
@@ -160,7 +162,7 @@ def _member(setup: Setup, slot: int, member: Member) -> dict[str, str]:
     }
 
 
-def _wire(setup: Setup, slot: int, wire: Wire) -> str:
+def _wire(setup: Setup, slot: int, stage: int, wire: Wire) -> str:
     match wire:
         case None | Refused(error=Error.DISCONNECT):  # nothing but the client's own knowledge of it
             return "nothing"
@@ -168,9 +170,9 @@ def _wire(setup: Setup, slot: int, wire: Wire) -> str:
             return f"JoinGroup of {spelled(slot, id_)}, {_claim(setup, meta)}"
         case JoinParked():
             return "JoinGroup, which waits"
-        case JoinOk(id=id_, generation=generation, leader=leader, skip=skip):
-            old = "static_leader_returns_as_follower" in setup.consumers[slot].stages[0].decisions
-            role = ("leads, skips" if skip else "leads") if leader and not (skip and old) else "follows"
+        case JoinOk(id=id_, generation=generation, skip=skip) as answer:
+            leads = told_to_lead(setup.consumers[slot].stages[stage], answer)
+            role = ("leads, skips" if skip else "leads") if leads else "follows"
             return f"JoinGroup's answer to {spelled(slot, id_)}: generation {generation}, {role}"
         case Sync(id=id_, generation=generation):
             return f"SyncGroup of {spelled(slot, id_)} in generation {generation}"

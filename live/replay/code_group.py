@@ -19,11 +19,11 @@ from rebalance.live.code.answers import (
 from rebalance.live.code.cell import CellMember, KafkaCell
 from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.client import WentAnotherWay
-from rebalance.live.replay.code_coordinator import CoordinatorWatch
+from rebalance.live.replay.code_coordinator import CoordinatorWatch, slot_of
 from rebalance.live.replay.naming import RunNames
 from rebalance.model.protocol.errors import FATAL
 from rebalance.model.protocol.observations import Answered, Call, Callback, Claimed, Completed, Decided, Threw
-from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.setup import ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
@@ -31,6 +31,7 @@ from rebalance.model.protocol.state import (
     Generation,
     Grant,
     Id,
+    JoinOk,
     Life,
     MemberState,
     Parts,
@@ -329,21 +330,20 @@ class CodeGroup(RunNames):
 
 
 def led_to(
-    group: CodeGroup, leader: CodeMember, sync: CellRequest, owner: Callable[[str, str], tuple[int, int]]
+    group: CodeGroup, leader: CodeMember, sync: CellRequest, own_gen: Callable[[Slot, str], int]
 ) -> Decided:
     """What a leader decided with its SyncGroup, on the claims that the coordinator has.
 
-    ``owner``: of a member id and the client's name, the slot and the generation in which it was assigned what
-    it claims.
+    ``own_gen``: the generation in which a slot, by its member id, was assigned what it claims.
     """
     claims, grants = [], []
     for one in group.state.coordinator.members:
-        slot, own_gen = owner(one.id, one.client)
-        id_ = Id(Slot(slot), NO_ID)
+        id_ = Id(slot_of(one), NO_ID)
         first = one.claims[0] if one.claims else None
         owned = group.bits(first.owned) if first else 0
         topics = union([1 << group.topics.index(name) for name in (first.topics if first else ())])
-        claims.append((id_, Parts(owned), Generation(own_gen if owned else NONE), group.setup.parts(topics)))
+        gen = Generation(own_gen(id_.slot, one.id) if owned else NONE)
+        claims.append((id_, Parts(owned), gen, group.setup.parts(topics)))
         grants.append(Grant(id_, Parts(group.bits(sync.assignments.get(one.id) or ()))))
     return Decided(leader.eager, tuple(claims), tuple(grants))
 
@@ -362,6 +362,11 @@ def taken(group: CodeGroup, member: CodeMember, after: ConsumerState) -> Complet
         rejoin=after.rejoin or after.joining or not revoked,
         believed=Parts(member.believed),
     )
+
+
+def told_to_lead(config: ConsumerConfig, answer: JoinOk) -> bool:
+    """Whether an answer names the member as the leader: not to a client that cannot skip (KIP-814)."""
+    return answer.leader and not (answer.skip and "static_leader_returns_as_follower" in config.decisions)
 
 
 _STATES = {one.value: one for one in MemberState}

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from rebalance.live.code.answers import CellRequest
 from rebalance.live.code.cell import CellRefused
 from rebalance.live.replay.client import WentAnotherWay
-from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, led_to, taken
+from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, led_to, taken, told_to_lead
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import LEADER, Replayed
 from rebalance.model.protocol.observations import Decided, Threw
-from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import (
     NONE,
     Error,
@@ -201,7 +201,8 @@ class CodeSteps:
                 member.joined = None
                 if response.error != "NONE":
                     raise WentAnotherWay(f"its JoinGroup is answered with {response.error}")
-                if _told_to_lead(self.setup, step, wire) != (response.leader == response.member_id):
+                config = self.setup.consumers[step.event.who].stages[step.member().stage]
+                if told_to_lead(config, wire) != (response.leader == response.member_id):
                     raise WentAnotherWay(
                         f"{LEADER}: {response.leader} leads generation {response.generation}"
                     )
@@ -230,7 +231,7 @@ class CodeSteps:
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
         if decided is None and isinstance(step.wire(after=True), Sync):
             return  # the group has moved on, and nobody reads what it decides
-        real = led_to(self.group, member, sync, self._owner)
+        real = led_to(self.group, member, sync, lambda slot, _: self.group.members[slot].own_gen)
         grants = real.grants
         if decided is None or _counts(decided.grants) != _counts(grants):
             spelled = "; ".join(f"{letter(one.id.slot)}: {self.group.spell(one.parts)}" for one in grants)
@@ -240,10 +241,6 @@ class CodeSteps:
         ):
             self.result.renamed = True
         self.group.seen.append(real)
-
-    def _owner(self, _: str, client: str) -> tuple[int, int]:
-        slot = ord(client[-1]) - ord("A")
-        return slot, self.group.members[slot].own_gen
 
     def _complete(self, step: ReplayStep) -> None:
         member = self._member(step)
@@ -350,12 +347,6 @@ class CodeSteps:
 def gives_up(step: ReplayStep) -> bool:
     """Whether the step leaves a JoinGroup behind that nobody waits for any more."""
     return step.event.who >= 0 and isinstance(step.stray(after=True), Join) and step.stray() is None
-
-
-def _told_to_lead(setup: Setup, step: ReplayStep, wire: JoinOk) -> bool:
-    """Whether the answer names the member as the leader: not to a client that cannot skip (KIP-814)."""
-    config = setup.consumers[step.event.who].stages[step.member().stage]
-    return wire.leader and not (wire.skip and "static_leader_returns_as_follower" in config.decisions)
 
 
 def _counts(grants: Iterable[Grant]) -> dict[Slot, int]:

@@ -231,8 +231,8 @@ class SearchedGroup(CodeGroup):
         state = self.state
         under_way = sorted((one.member, one.abandoned) for one in (*state.requests, *state.responses))
         timers = tuple(sorted(state.coordinator.timers.items()))
-        known = tuple(getattr(state.coordinator, one.name) for one in fields(state.coordinator))
-        known = tuple(one for one in known if one is not state.coordinator.timers)
+        names = [one.name for one in fields(state.coordinator) if one.name != "timers"]
+        known = tuple(getattr(state.coordinator, name) for name in names)
         return known, timers, state.members, tuple(under_way), self.memory.exist
 
     # -- the way back --------------------------------------------------------------------------------------

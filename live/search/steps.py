@@ -223,11 +223,11 @@ class SearchSteps:
             return
         if (known.state, known.generation) != ("COMPLETING_REBALANCE", sync.generation):
             return
-        group.seen.append(led_to(group, group.members[slot], sync, self._owner))
+        group.seen.append(led_to(group, group.members[slot], sync, self._own_gen))
 
-    def _owner(self, member_id: str, _: str) -> tuple[int, int]:
-        slot, gens = self.group.slot(member_id), self.group.memory.gens
-        return slot, gens.get(member_id, gens.get(f"of {slot}", NONE))
+    def _own_gen(self, slot: Slot, member_id: str) -> int:
+        gens = self.group.memory.gens
+        return gens.get(member_id, gens.get(f"of {slot}", NONE))
 
     def _disconnect(self, event: Event) -> None:
         """The connection to the coordinator ends, and the client notices."""
