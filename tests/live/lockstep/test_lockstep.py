@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -136,6 +138,15 @@ ENTERS = "{0} start, {0} join, {0} join request, {0} receive, {0} join, {0} join
 LEADS = "{0} leader sync, {0} receive, {0} complete"
 
 
+@contextlib.contextmanager
+def begun(scenario: str = "dynamic", releases: CodeReleases = NOW) -> Iterator[Lockstep]:
+    """Both at their beginning."""
+    with KafkaCell([releases.coordinator], releases.consumers) as cell:
+        one = Lockstep(cell, of := setup(scenario, releases), machine(of), releases)
+        assert one.begin() is None
+        yield one
+
+
 def plays(one: Lockstep, run: str) -> None:
     """Take the steps, such as ``A start, topic shrinks t-2``; what leaders decide is Kafka's to say."""
     for written in run.split(", "):
@@ -157,9 +168,7 @@ def plays(one: Lockstep, run: str) -> None:
 @pytest.mark.slow
 def test_who_led_and_could_not_assign_has_the_snapshot_of_before() -> None:
     """The assignor throws at a claim of what is not there any more, and its leader follows later."""
-    with KafkaCell([RELEASE], [RELEASE]) as cell:
-        one = Lockstep(cell, of := setup(), machine(of), NOW)
-        one.begin()
+    with begun() as one:
         plays(one, f"{ENTERS.format('C')}, join phase ends, C assign, {LEADS.format('C')}")
         plays(one, f"{ENTERS.format('B')}, C heartbeat, C join, C join request, C assign, B receive")
         plays(one, "B sync request, C leader sync, B receive, B complete, C receive, C complete")
@@ -179,9 +188,7 @@ def test_who_led_and_could_not_assign_has_the_snapshot_of_before() -> None:
 @pytest.mark.slow
 def test_a_leader_whose_membership_went_under_way_is_not_asked_what_its_assignor_threw() -> None:
     """A heartbeat of the generation before ends it, and Java reads no answer to JoinGroup then."""
-    with KafkaCell([RELEASE], [RELEASE]) as cell:
-        one = Lockstep(cell, of := setup(), machine(of), NOW)
-        one.begin()
+    with begun() as one:
         plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, {LEADS.format('A')}, A enforce")
         plays(one, "A late request, A join, A join request, A late request arrives, A late answer, A assign")
         plays(one, "A join")
@@ -194,9 +201,7 @@ JOINED = "A start, A join, A join request, join phase ends, A assign, A leader s
 @pytest.mark.slow
 def test_a_join_request_that_its_sender_gave_up_arrives() -> None:
     """Of a process that is closed, and of one that lives on: the second id takes the place of the first."""
-    with KafkaCell([RELEASE], [RELEASE]) as cell:
-        one = Lockstep(cell, of := setup("static"), machine(of), NOW)
-        one.begin()
+    with begun("static") as one:
         plays(one, "A start, A join, A close, A abandoned join, A start, A join, A join request")
         plays(one, "B start, B join, B unsubscribe, B subscribe, B join, B join request, B abandoned join")
         known = [member.client[-1] for member in one.group.state.coordinator.members]
@@ -209,9 +214,7 @@ def test_a_join_request_that_its_sender_gave_up_arrives() -> None:
 def test_a_static_leader_that_returns_skips_the_assignment_whether_it_is_told_or_not(release: str) -> None:
     """Below version 9 of JoinGroup it is told that its old id leads (KIP-814)."""
     releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
-    with KafkaCell([RELEASE], [release]) as cell:
-        one = Lockstep(cell, of := setup("static", releases), machine(of), releases)
-        one.begin()
+    with begun("static", releases) as one:
         plays(one, f"{JOINED}, A crash, A start, A join, A join request, A assign, A sync request, A receive")
         plays(one, "A complete")
 

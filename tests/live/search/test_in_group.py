@@ -58,21 +58,21 @@ def test_a_good_one_holds(rebalance: Rebalance, classes: Path) -> None:
 
 
 @needs_java
-@pytest.mark.slow
-def test_the_end_of_the_jvm_is_a_verdict(rebalance: Rebalance, classes: Path) -> None:
-    code, text = checked(rebalance, classes, "exit")
+@pytest.mark.parametrize(
+    ("mode", "sentences"),
+    [
+        pytest.param(
+            "exit", ["cell: the cell ended with exit status 3", "the JVM ended"], marks=pytest.mark.slow
+        ),
+        pytest.param("twice", ["leader/grant: ", "group/owner: "], marks=pytest.mark.nightly),
+    ],
+)
+def test_the_end_of_the_jvm_is_a_verdict_and_so_is_who_grants_twice(
+    rebalance: Rebalance, classes: Path, mode: str, sentences: list[str]
+) -> None:
+    code, text = checked(rebalance, classes, mode)
     assert code == 1
-    assert "cell: the cell ended with exit status 3" in text
-    assert "the JVM ended" in text
-
-
-@needs_java
-@pytest.mark.nightly
-def test_one_that_grants_twice_is_found(rebalance: Rebalance, classes: Path) -> None:
-    code, text = checked(rebalance, classes, "twice")
-    assert code == 1
-    assert "leader/grant: " in text
-    assert "group/owner: " in text
+    assert [one for one in sentences if one not in text] == []
 
 
 @needs_java
