@@ -18,6 +18,7 @@ from rebalance.model.protocol.state import (
     GroupState,
     Join,
     JoinOk,
+    LeaveGroup,
     Life,
     Member,
     MemberState,
@@ -62,11 +63,9 @@ def leave(
     member: Member,
     wire: Wire,
     stray: Stray,
-    group: Group,
-    records: Records,
     *,
     close: bool,
-) -> tuple[Member, Wire, Stray, Group, Records, Seen]:
+) -> tuple[Member, Wire, Stray, LeaveGroup | None, Seen]:
     """unsubscribe or close: onLeavePrepare, LeaveGroup of a dynamic member, full reset.
 
     Static members never send LeaveGroup. One that forgets its id leaves a JoinGroup behind that is still on
@@ -78,8 +77,6 @@ def leave(
     sends = ought and "no_leave_on_unsubscribe" not in config.decisions
     after, seen = leave_prepare(me, member)
     note = Left(me.slot, after.believed, sends, ought)
-    if sends:
-        group, records = removed(me, group, records, member.id)
     forgets = not me.static or "static_forgets_id" in config.decisions
     if forgets and me.static and stray is None and isinstance(wire, Join):
         stray = wire
@@ -89,7 +86,24 @@ def leave(
         kept = NO_ID if forgets else member.id
         last_gen = member.own_gen if remembers(config) else NONE
         after = Member(Life.UP, member.stage, id=kept, own_gen=last_gen, view=member.view, last=member.last)
-    return after, None, stray, group, records, (*seen, note)
+    return after, None, stray, LeaveGroup(member.id) if sends else None, (*seen, note)
+
+
+def leave_at_once(
+    me: MemberContext,
+    member: Member,
+    wire: Wire,
+    stray: Stray,
+    group: Group,
+    records: Records,
+    *,
+    close: bool,
+) -> tuple[Member, Wire, Stray, Group, Records, Seen]:
+    """`leave` with a LeaveGroup that arrives at once."""
+    after, wire, stray, request, seen = leave(me, member, wire, stray, close=close)
+    if request is not None:
+        group, records = removed(me, group, records, request.id)
+    return after, wire, stray, group, records, seen
 
 
 def unsubscribe(
@@ -97,7 +111,7 @@ def unsubscribe(
 ) -> Iterator[Outcome]:
     """``unsubscribe()``; the application may subscribe again."""
     if works(member) and member.topics:
-        *after, seen = leave(me, member, wire, stray, group, records, close=False)
+        *after, seen = leave_at_once(me, member, wire, stray, group, records, close=False)
         yield Outcome((budget - 1, *after), seen=tuple(seen))
 
 
@@ -115,7 +129,7 @@ def close(
         if member.received is not None and "assign_during_close_hangs" in me.config(member.stage).decisions:
             yield Outcome((budget - 1, member._replace(stuck=True), wire, stray, group, records))
             return
-        *after, seen = leave(me, member, wire, stray, group, records, close=True)
+        *after, seen = leave_at_once(me, member, wire, stray, group, records, close=True)
         yield Outcome((budget - 1, *after), seen=tuple(seen))
 
 
@@ -135,16 +149,27 @@ def poll_too_late(
     me: MemberContext, budget: int, member: Member, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """max.poll.interval.ms exceeded: the heartbeat thread leaves and resets; lost at the next poll."""
-    if member.life not in (Life.UP, Life.HUNG) or member.state not in (
-        MemberState.COMPLETING,
-        MemberState.STABLE,
-    ):
+    if not beats_in_group(member):
         return
-    forgets = not me.static or "static_forgets_id" in me.config(member.stage).decisions
-    after = expelled(member, me.config(member.stage), keep_id=not forgets)
     if not me.static:
         group, records = removed(me, group, records, member.id)
-    yield Outcome((budget - 1, after, group, records), seen=(Noted("max.poll.interval exceeded"),))
+    after, note = too_late(me, member)
+    yield Outcome((budget - 1, after, group, records), seen=note)
+
+
+def beats_in_group(member: Member) -> bool:
+    """Whether the heartbeat thread watches max.poll.interval.ms: JoinGroup was answered."""
+    return member.life in (Life.UP, Life.HUNG) and member.state in (
+        MemberState.COMPLETING,
+        MemberState.STABLE,
+    )
+
+
+def too_late(me: MemberContext, member: Member) -> tuple[Member, Seen]:
+    """The member after max.poll.interval.ms; a dynamic one has sent LeaveGroup."""
+    config = me.config(member.stage)
+    forgets = not me.static or "static_forgets_id" in config.decisions
+    return expelled(member, config, keep_id=not forgets), (Noted("max.poll.interval exceeded"),)
 
 
 def start(

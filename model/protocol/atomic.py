@@ -31,6 +31,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
             yield chain("join", action, request, error)
             if "slow network" in kinds:
                 yield at_a_cost("join late", action, "budget")
+            if "left behind" in kinds:
+                left = _free(by_name["left behind", who])
+                yield chain("join left behind", at_a_cost("join", action, "budget"), left)
             if "disconnect" in kinds:
                 paid, lost = at_a_cost("join", action, "budget"), _free(by_name["disconnect", who])
                 yield chain("join lost", paid, lost)
@@ -47,6 +50,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
             if "listener throws" in kinds:
                 throws = _free(by_name["listener throws", who])
                 yield chain("callback throws", at_a_cost("receive", after_sync, "budget"), throws)
+            if "left behind" in kinds:
+                left = _free(by_name["left behind", who])
+                yield chain("sync left behind", at_a_cost("receive", after_join, "budget"), left)
             if "disconnect" in kinds:
                 lost = _free(by_name["disconnect", who])
                 yield chain("sync lost", at_a_cost("receive", after_join, "budget"), lost)

@@ -6,7 +6,7 @@ From the end of the join phase over SyncGroup to the log that a failover reads; 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from rebalance.model.protocol.join_group import (
     abandoned_join,
     append_fails,
     join_request,
+    left_join_arrives,
     select_protocol,
 )
 from rebalance.model.protocol.observations import Elected, Expelled, Noted, Replaced
@@ -181,15 +182,19 @@ def sync_request(me: MemberContext, wire: Wire, group: Group, records: Records) 
 
 def leader_sync(setup: Setup, slot: int, wire: Wire, group: Group, *rest: Any) -> Iterator[Outcome]:
     """The leader's SyncGroup arrives in time: stored, appended to the log, everybody parked is answered."""
-    if (
-        not isinstance(wire, Sync)
-        or wire.grants is None
-        or not _in_time(MemberContext(Slot(slot), setup), wire, group)
-    ):
-        return
-    slots = setup.slots
-    records, wires = rest[: len(slots)], list(rest[len(slots) : 2 * len(slots)])
-    granted = {grant.id: grant.parts for grant in wire.grants}
+    if isinstance(wire, Sync) and in_time(MemberContext(Slot(slot), setup), wire, group):
+        size = len(setup.slots)
+        records, wires = rest[:size], list(rest[size : 2 * size])
+        wires[slot] = SyncParked(wire.id, wire.generation)
+        yield Outcome(settled(setup, slot, wire, group, records, wires))
+
+
+def settled(
+    setup: Setup, slot: int, sync: Sync, group: Group, records: Sequence[Records], wires: Sequence[Wire]
+) -> tuple[Value, ...]:
+    """Group, records, wires and, where there is one, log once the leader's ``sync`` has decided."""
+    slots, wires = setup.slots, list(wires)
+    granted = {grant.id: grant.parts for grant in sync.grants or ()}
     after = [
         tuple(
             record if record.meta is None else record._replace(assigned=granted.get(Id(Slot(s), record.id)))
@@ -197,10 +202,9 @@ def leader_sync(setup: Setup, slot: int, wire: Wire, group: Group, *rest: Any) -
         )
         for s in slots
     ]
-    mine = find(after[slot], wire.id)
+    mine = find(after[slot], sync.id)
     assert mine is not None
     after[slot] = put(after[slot], mine._replace(synced=True))
-    wires[slot] = SyncParked(wire.id, wire.generation)
     for s in slots:
         parked = wires[s]
         if isinstance(parked, SyncParked) and parked.generation == group.generation:
@@ -209,10 +213,10 @@ def leader_sync(setup: Setup, slot: int, wire: Wire, group: Group, *rest: Any) -
                 wires[s] = SyncOk(parked.id, parked.generation, record.assigned)
     stable = group._replace(state=GroupState.STABLE)
     log = (stable, *(logged(setup, stable, some) for some in after)) if setup.keeps_log else ()
-    yield Outcome((stable, *after, *wires, *log))
+    return stable, *after, *wires, *log
 
 
-def _in_time(me: MemberContext, wire: Wire, group: Group) -> bool:
+def in_time(me: MemberContext, wire: Wire, group: Group) -> bool:
     """Whether a SyncGroup is the one that the group waits for."""
     if not isinstance(wire, Sync) or wire.grants is None or group.state is not GroupState.COMPLETING:
         return False
@@ -294,15 +298,18 @@ def expire_group(budget: int, group: Group) -> Iterator[Outcome]:
         yield Outcome((budget - 1, Group()))
 
 
-def persist_replacement(join: Run, me: MemberContext) -> Run:
-    """``join`` with static replacement written to the log (KAFKA-10284): the log's record gets the new id."""
+def persist_replacement(join: Run, me: MemberContext, at: int) -> Run:
+    """``join`` with static replacement written to the log (KAFKA-10284): the log's record gets the new id.
+
+    ``at`` is where among what is read the log is, of the slot and of the group.
+    """
 
     def run(*values: Any) -> Iterator[Outcome]:
-        log, group_log = values[4], values[5]
-        for outcome in join(*values[:5], *values[6:]):
+        log, group_log = values[at : at + 2]
+        for outcome in join(*values[: at + 1], *values[at + 2 :]):
             new: Value = log
             header: Value = group_log
-            group, records = cast(tuple[Group, Records], outcome.values[1:])
+            group, records = cast(tuple[Group, Records], outcome.values[1:3])
             quiet = [s for s in outcome.seen if isinstance(s, Replaced) and not s.rebalances]
             if quiet and "static_replace_not_persisted" not in me.setup.coordinator:
                 new, header = logged(me.setup, group, records), group
@@ -329,28 +336,18 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         ),
     ]
     for me in mes:
-        m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
+        m, w, r = (me.name(part) for part in ("member", "wire", "record"))
         if "append fails" in setup.faults:
             touched = ("budget", w, r)
             listed.append(fault("append fails", me.slot, touched, touched, partial(append_fails, me)))
         others = tuple(name for name in all_of["record"] if name != r) if setup.compares else ()
-        log = (me.name("log"),) if setup.keeps_log else ()
-        for name, channel, act in (("join request", w, join_request), ("abandoned join", s, abandoned_join)):
-            run: Run = partial(act, me)
-            reads: Footprint = (channel, "group", r, s, *log, *others)
-            writes: Footprint = (channel, "group", r)
-            if setup.keeps_log and me.static:
-                reads, writes = (channel, "group", r, s, *log, "log", *others), (*writes, *log, "log")
-                run = persist_replacement(run, me)
-            listed.append(
-                Action(name=name, who=me.slot, reads=reads, writes=writes, run=run, guard=is_a(Join))
-            )
+        listed += _joins(me, others)
         listed += [
             Action(name="sync request", who=me.slot, reads=(w, "group", r), writes=(w, r),
                    run=partial(sync_request, me), guard=is_a(Sync)),
             Action(name="leader sync", who=me.slot, reads=(w, *wide), writes=wide,
                    run=partial(leader_sync, setup, me.slot), guard=_decides,
-                   when=(When((w, "group"), partial(_in_time, me)),)),
+                   when=(When((w, "group"), partial(in_time, me)),)),
             Action(name="sync refused", who=me.slot, reads=(w, "group"), writes=(w,),
                    run=partial(refuse_sync, me), guard=is_a(SyncParked)),
             Action(name="join refused", who=me.slot, reads=(w, r), writes=(w,),
@@ -374,6 +371,30 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         both = ("budget", "group")
         listed.append(fault("group expires", NOBODY, both, both, expire_group))
     return tuple(listed)
+
+
+def _joins(me: MemberContext, others: Footprint) -> Iterator[Action]:
+    """What handles JoinGroup: the present one, one that was given up, one of a broken connection."""
+    m, w, s, r, b = (me.name(part) for part in ("member", "wire", "stray", "record", "behind"))
+    setup = me.setup
+    log = (me.name("log"),) if setup.keeps_log else ()
+    behind = (b,) if setup.breaks_connections else ()
+    kinds: list[tuple[str, str, Run, Callable[[Value], bool]]] = [
+        ("join request", w, join_request, is_a(Join)),
+        ("abandoned join", s, abandoned_join, is_a(Join)),
+    ]
+    if behind:
+        kinds.append(("left join arrives", b, left_join_arrives, bool))
+    for name, channel, act, guard in kinds:
+        beside = (s, m, w) if channel == b else (s, *behind)
+        reads: Footprint = (channel, "group", r, *beside, *log, *others)
+        writes: Footprint = (channel, "group", r, *(behind if channel == w else ()))
+        run: Run = partial(act, me)
+        if setup.keeps_log and me.static:
+            reads = (channel, "group", r, *beside, *log, "log", *others)
+            writes = (*writes, *log, "log")
+            run = persist_replacement(run, me, 3 + len(beside))
+        yield Action(name=name, who=me.slot, reads=reads, writes=writes, run=run, guard=guard)
 
 
 def _preparing(group: object) -> bool:

@@ -151,6 +151,12 @@ class _Scene:
             "unsubscribe": f"{name} unsubscribes",
             "enforce": f"{name} calls enforceRebalance()",
             "disconnect": f"{name} loses its connection to the coordinator",
+            "left behind": f"{name}'s connection breaks, what it sent stays under way",
+            "late leave": f"{name} leaves ({choice}), and its LeaveGroup takes long",
+            "left join arrives": f"{name}'s JoinGroup of a broken connection arrives",
+            "left sync arrives": f"{name}'s SyncGroup of a broken connection arrives",
+            "left decision arrives": f"{name}'s SyncGroup of a broken connection arrives, and decides",
+            "left leave arrives": f"{name}'s LeaveGroup of a broken connection arrives",
             "late request": f"{name} sends a {choice} that takes long",
             "slow commit": f"{name} commits before it rejoins, and that takes long",
             "append fails": f"the coordinator cannot append to its log: {name}'s JoinGroup is refused",
@@ -168,6 +174,7 @@ class _Scene:
             "join": self._join,
             "join late": lambda: f"{self._join()}, which is slow",
             "join lost": lambda: f"{self._join()}, which gets lost",
+            "join left behind": lambda: f"{self._join()}, and its connection breaks",
             "join unanswered": lambda: f"{self._join()}, whose answer gets lost",
             "receive": self._received,
             "receive join": self._received,
@@ -175,6 +182,7 @@ class _Scene:
             "receive error": self._received,
             "sync late": lambda: f"{self._received()}, which is slow",
             "sync lost": lambda: f"{self._received()}, which gets lost",
+            "sync left behind": lambda: f"{self._received()}, and its connection breaks",
             "callback late": lambda: f"{self._received()} and does not handle it yet",
             "complete": lambda: f"{name} handles its assignment",
             "listener throws": lambda: f"{name} handles its assignment, and its listener throws",
@@ -314,6 +322,7 @@ _CALLBACK = {
 }
 _PLAIN = (
     "enforceRebalance", "max.poll.interval exceeded", "failover", "join lost", "sync lost",
+    "join left behind", "sync left behind", "request of a broken connection",
     "abandoned JoinGroup arrives", "late answer of an old generation",
 )  # fmt: skip
 """Notes that only say again what the sentence of the step says."""

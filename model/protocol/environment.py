@@ -1,4 +1,9 @@
-"""What happens to the cluster and to the whole group from outside: topics, bounces of a rolling upgrade."""
+"""What happens to the group from outside: to its connections, its topics, and by bounces of an upgrade.
+
+A connection keeps the order of its requests (the broker handles one at a time), several do not. A member that
+is disconnected sends again on a new connection, and the coordinator may see both requests, in either order;
+the answer to what was left behind goes nowhere. That a request is lost altogether is ``disconnect``.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,136 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from rebalance.model.machine import NOBODY, Action, Outcome, Value, fault
-from rebalance.model.protocol.application import leave
+from rebalance.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, fault
+from rebalance.model.protocol.application import beats_in_group, leave, leave_at_once, start, too_late
 from rebalance.model.protocol.callbacks import works
+from rebalance.model.protocol.coordinator import in_time, settled, sync_request
+from rebalance.model.protocol.expiry import removed
+from rebalance.model.protocol.join_group import ARRIVES, which
+from rebalance.model.protocol.observations import Noted
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
+    Behind,
     ClusterState,
+    Error,
     Group,
+    Join,
+    LeaveGroup,
+    Life,
     Member,
     Parts,
     Records,
+    Refused,
     Slot,
     Stray,
+    Sync,
     Wire,
     each,
 )
+
+# -- connections that break ----------------------------------------------------------------------------
+
+
+def leave_behind(
+    me: MemberContext, budget: int, member: Member, wire: Wire, behind: Behind
+) -> Iterator[Outcome]:
+    """The connection breaks, the member is told so, and its JoinGroup or SyncGroup stays under way."""
+    if isinstance(wire, Join | Sync) and member.life not in (Life.DOWN, Life.FAILED):
+        api = "join" if isinstance(wire, Join) else "sync"
+        answer = Refused(api, Error.DISCONNECT, member.id, member.generation)
+        yield Outcome((budget - 1, answer, (*behind, (wire,))), seen=(Noted(f"{api} left behind"),))
+
+
+def late_leave(
+    me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray, behind: Behind
+) -> Iterator[Outcome]:
+    """A member leaves and its LeaveGroup takes long, behind what it sent before on the same connection.
+
+    So it is with ``leaveGroupOnClose=false`` too, where the session ends in its place.
+    """
+    under_way = (wire,) if isinstance(wire, Join | Sync) else ()
+    if works(member) and member.topics:
+        for close in (False, True):
+            after, then, late, request, seen = leave(me, member, wire, stray, close=close)
+            if request is not None:
+                left = (*behind, (*under_way, request))
+                yield Outcome(
+                    (budget - 1, after, then, late, left), "close" if close else "unsubscribe", seen
+                )
+    if beats_in_group(member) and not me.static:
+        left = (*behind, (LeaveGroup(member.id),))
+        after, note = too_late(me, member)
+        yield Outcome((budget - 1, after, wire, stray, left), "max poll", note)
+
+
+def start_after(
+    me: MemberContext, member: Member, wire: Wire, stray: Stray, cluster: ClusterState, behind: Behind
+) -> Iterator[Outcome]:
+    """``start``, and what the process before had sent is still under way, on its connection."""
+    left = (*behind, (wire,)) if isinstance(wire, Join | Sync) else behind
+    for outcome in start(me, member, wire, stray, cluster):
+        yield outcome._replace(values=(*outcome.values, left))
+
+
+def left_sync_arrives(me: MemberContext, behind: Behind, group: Group, records: Records) -> Iterator[Outcome]:
+    """A SyncGroup arrives whose connection broke, and decides nothing; its sender hears no answer."""
+    for n, (first, *later) in enumerate(behind):
+        if isinstance(first, Sync):
+            for outcome in sync_request(me, first, group, records):
+                kept = _without_first(behind, n, *later)
+                yield Outcome((kept, outcome.values[1]), which(behind, n), (ARRIVES,))
+
+
+def left_decision_arrives(me: MemberContext, behind: Behind, group: Group, *rest: Any) -> Iterator[Outcome]:
+    """A leader's SyncGroup arrives in time whose connection broke: as ``leader sync``."""
+    size = len(me.setup.slots)
+    for n, (first, *later) in enumerate(behind):
+        if isinstance(first, Sync) and in_time(me, first, group):
+            after = settled(me.setup, me.slot, first, group, rest[:size], rest[size : 2 * size])
+            yield Outcome((_without_first(behind, n, *later), *after), which(behind, n), (ARRIVES,))
+
+
+def left_leave_arrives(
+    me: MemberContext, behind: Behind, group: Group, records: Records
+) -> Iterator[Outcome]:
+    """A LeaveGroup arrives whose connection broke."""
+    for n, (first, *later) in enumerate(behind):
+        if isinstance(first, LeaveGroup):
+            after = removed(me, group, records, first.id)
+            yield Outcome((_without_first(behind, n, *later), *after), which(behind, n), (ARRIVES,))
+
+
+def _without_first(behind: Behind, n: int, *later: Join | Sync | LeaveGroup) -> Behind:
+    return (*behind[:n], *((later,) if later else ()), *behind[n + 1 :])
+
+
+def _connections(me: MemberContext) -> Iterator[Action]:
+    """What a slot can do when connections break; that JoinGroup arrives is with the others of JoinGroup."""
+    setup = me.setup
+    if not setup.breaks_connections:
+        return
+    m, w, s, r, b = (me.name(part) for part in ("member", "wire", "stray", "record", "behind"))
+    parts = ("record", "wire", *(["log"] if setup.keeps_log else []))
+    all_of = {part: tuple(f"{part} {letter(slot)}" for slot in setup.slots) for part in parts}
+    logs = ("log", *all_of["log"]) if setup.keeps_log else ()
+    wide = (b, "group", *all_of["record"], *all_of["wire"], *logs)
+    arrivals: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
+        ("left sync arrives", (b, "group", r), (b, r), left_sync_arrives),
+        ("left decision arrives", wide, wide, left_decision_arrives),
+        ("left leave arrives", (b, "group", r), (b, "group", r), left_leave_arrives),
+    )
+    for name, reads, writes, run in arrivals:
+        yield Action(name=name, who=me.slot, reads=reads, writes=writes, run=partial(run, me), guard=bool)
+    costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
+        ("left behind", ("budget", m, w, b), ("budget", w, b), leave_behind),
+        ("late leave", ("budget", m, w, s, b), ("budget", m, w, s, b), late_leave),
+    )
+    for name, reads, writes, run in costly:
+        if name in setup.faults:
+            yield fault(name, me.slot, reads, writes, partial(run, me))
+
+
+# -- topics and bounces --------------------------------------------------------------------------------
 
 
 def topic_grows(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
@@ -71,7 +191,7 @@ def bounce(
         return
     if done == last or not works(member) or done > min(others, default=done) or done != member.stage:
         return
-    *after, seen = leave(me, member, wire, stray, group, records, close=True)
+    *after, seen = leave_at_once(me, member, wire, stray, group, records, close=True)
     left = after[0]
     assert isinstance(left, Member)
     after[0] = left._replace(stage=done + 1)
@@ -79,7 +199,7 @@ def bounce(
 
 
 def actions(setup: Setup) -> tuple[Action, ...]:
-    """Topic events, and one bounce for each slot that has a next stage."""
+    """What connections do, topic events, and one bounce for each slot that has a next stage."""
     both = ("budget", "cluster")
     topics = {"topic grows": topic_grows, "topic shrinks": topic_shrinks, "topic deleted": topic_deleted}
     listed = [
@@ -89,6 +209,7 @@ def actions(setup: Setup) -> tuple[Action, ...]:
     ]
     for slot in setup.slots:
         me = MemberContext(Slot(slot), setup)
+        listed += _connections(me)
         if len(me.consumer.stages) > 1:
             own = tuple(me.name(part) for part in ("rollout", "member", "wire", "stray"))
             whole = (*own, "group", me.name("record"))

@@ -41,6 +41,7 @@ FAULTS = (
     "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
     "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
     "failover", "append fails", "group expires", "topic grows", "topic shrinks", "topic deleted",
+    "left behind", "late leave",
 )  # fmt: skip
 """Every kind of fault; each draws one on the common budget."""
 
@@ -97,6 +98,7 @@ def _components(setup: Setup) -> tuple[str, ...]:
     bounced = any(len(consumer.stages) > 1 for consumer in setup.consumers)
     parts = ["member", "wire", "stray", "record"]
     parts += [*(["log"] if setup.keeps_log else []), *(["rollout"] if bounced else [])]
+    parts += ["behind"] if setup.breaks_connections else []
     head = ["budget", "cluster", "group"]
     if setup.keeps_log:
         head.append("log")
@@ -114,6 +116,7 @@ def _initial(setup: Setup, name: str) -> Value:
         "member": Member(),
         "wire": None,
         "stray": None,
+        "behind": (),
         "record": (),
         "log": (),
     }

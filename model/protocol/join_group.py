@@ -12,6 +12,7 @@ from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
+    Behind,
     Error,
     Group,
     GroupState,
@@ -19,11 +20,13 @@ from rebalance.model.protocol.state import (
     JoinOk,
     JoinParked,
     Late,
+    LeaveGroup,
     MemberRecord,
     Metadata,
     Records,
     Refused,
     Stray,
+    Sync,
     Wire,
     admitted,
     find,
@@ -31,6 +34,9 @@ from rebalance.model.protocol.state import (
 )
 
 GONE = (GroupState.DEAD, GroupState.EMPTY)
+
+ARRIVES = Noted("request of a broken connection")
+"""What is seen when something arrives whose connection broke."""
 
 
 def candidates(metas: Sequence[Metadata]) -> list[str]:
@@ -210,9 +216,10 @@ def join_request(
 ) -> Iterator[Outcome]:
     """A JoinGroup arrives."""
     if isinstance(wire, Join):
-        others, ids = _split(me, rest)
-        wire, group, records, seen = join_arrives(me, wire, group, records, others, ids)
-        yield Outcome((wire, group, records), seen=seen)
+        others, ids, behind = _split(me, rest)
+        answer, group, records, seen = join_arrives(me, wire, group, records, others, ids)
+        kept = (not_overtaken(me, left, wire, answer) for left in behind)
+        yield Outcome((answer, group, records, *kept), seen=seen)
 
 
 def abandoned_join(
@@ -220,19 +227,67 @@ def abandoned_join(
 ) -> Iterator[Outcome]:
     """A JoinGroup arrives that its sender gave up on: it has its effect, the answer goes nowhere."""
     if isinstance(stray, Join):
-        others, ids = _split(me, rest)
+        others, ids, _ = _split(me, rest)
         _, group, records, seen = join_arrives(me, stray, group, records, others, ids)
         yield Outcome((None, group, records), seen=(*seen, Noted("abandoned JoinGroup arrives")))
 
 
-def _split(me: MemberContext, rest: Sequence[Any]) -> tuple[tuple[Records, ...], tuple[int, ...]]:
+def left_join_arrives(
+    me: MemberContext, behind: Behind, group: Group, records: Records, *rest: Any
+) -> Iterator[Outcome]:
+    """A JoinGroup arrives whose connection broke, perhaps after later ones: as `abandoned_join`."""
+    for n, (first, *later) in enumerate(behind):
+        if not isinstance(first, Join):
+            continue
+        stray, member, wire, *beside = rest
+        others, ids, _ = _split(me, (stray, behind, *beside))
+        # The sender may have learned an id meanwhile, which is not given again.
+        ids = (*ids, member.id, getattr(wire, "id", NO_ID), getattr(wire, "given", NO_ID))
+        answer, after, left, seen = join_arrives(me, first, group, records, others, ids)
+        older, younger = not_overtaken(me, behind[:n], first, answer), behind[n + 1 :]
+        kept = (*older, *((tuple(later),) if later else ()), *younger)
+        yield Outcome((kept, after, left), which(behind, n), (*seen, ARRIVES))
+
+
+def which(behind: Behind, n: int) -> str:
+    """Which of several broken connections, oldest first."""
+    return "" if len(behind) == 1 else f"connection {n + 1}"
+
+
+def _split(
+    me: MemberContext, rest: Sequence[Any]
+) -> tuple[tuple[Records, ...], tuple[int, ...], tuple[Behind, ...]]:
     """What a JoinGroup's handling reads beside its own slot: records of the others; ids that may not be given
-    again, since the log has them or something late names them."""
+    again, since the log has them or something late names them; what was left behind, if anything can be."""
     late, *rest = rest
-    ids = (late.id,) if isinstance(late, Late | Refused) else ()
+    behind: list[Behind] = []
+    if me.setup.breaks_connections:
+        left, *rest = rest
+        behind.append(left)
+    named = [late.id] if isinstance(late, Late | Refused) else []
+    named += [request.id for left in behind for connection in left for request in connection]
+    ids = tuple(named)
     if not me.setup.keeps_log:
-        return tuple(rest), ids
-    return tuple(rest[1:]), (*ids, *(record.id for record in rest[0]))
+        return tuple(rest), ids, tuple(behind)
+    return tuple(rest[1:]), (*ids, *(record.id for record in rest[0])), tuple(behind)
+
+
+def not_overtaken(me: MemberContext, behind: Behind, later: Join, answer: Wire) -> Behind:
+    """What is still to be believed of ``behind`` once a ``later`` JoinGroup has its ``answer``.
+
+    As specified, unless it was refused, no older one of the same member id or instance is: each carries an
+    epoch, and the coordinator refuses what is older than it has handled. No JoinGroup of Kafka's has one. Of
+    those without id or instance nobody can say whose they are.
+    """
+    if isinstance(answer, Refused) or "overtaken_join_believed" in me.setup.coordinator:
+        return behind
+
+    def old(request: Join | Sync | LeaveGroup) -> bool:
+        same = me.static or (request.id == later.id and later.id != NO_ID)
+        return isinstance(request, Join) and same
+
+    kept = (tuple(request for request in connection if not old(request)) for connection in behind)
+    return tuple(connection for connection in kept if connection)
 
 
 def append_fails(me: MemberContext, budget: int, wire: Wire, records: Records) -> Iterator[Outcome]:

@@ -27,6 +27,7 @@ from rebalance.model.protocol.application import (
     unsubscribe,
 )
 from rebalance.model.protocol.callbacks import expelled, join_complete, join_prepare, joined, works
+from rebalance.model.protocol.environment import start_after
 from rebalance.model.protocol.errors import (
     beats,
     fail,
@@ -204,6 +205,7 @@ def actions(me: MemberContext) -> tuple[Action, ...]:
     m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
     whole = ("budget", m, w, s, "group", r)
     both = ("budget", m)
+    left = (me.name("behind"),) if me.setup.breaks_connections else ()
     # What it reads, what it writes, what it does, its guard.
     own: tuple[tuple[str, Footprint, Footprint, Run, Callable[[Value], bool] | None], ...] = (
         ("join", (m, w), (m, w), join, _up),
@@ -216,7 +218,7 @@ def actions(me: MemberContext) -> tuple[Action, ...]:
         ("late request arrives", (s, "group", r), (s,), late_arrives, bool),
         ("poll interval", (m, w, "group", r), (m, "group", r), poll_interval, _hung),
         ("late answer", (s, m), (m, s), late_answer, bool),
-        ("start", (m, w, s, "cluster"), (m, w, s), start, None),
+        ("start", (m, w, s, "cluster", *left), (m, w, s, *left), start_after if left else start, None),
         ("subscribe", (m,), (m,), subscribe, _up),
     )
     costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (

@@ -100,6 +100,11 @@ class Setup:
         return "failover" in self.faults
 
     @property
+    def breaks_connections(self) -> bool:
+        """Whether a request may outlive its connection, and so be overtaken by those of the next one."""
+        return not {"left behind", "late leave"}.isdisjoint(self.faults)
+
+    @property
     def compares(self) -> bool:
         """Whether one member's JoinGroup can be refused because of the others."""
         return self.mixed or self.max_size is not None

@@ -206,11 +206,21 @@ class Late(NamedTuple):
     parts: Parts = NOTHING
 
 
+class LeaveGroup(NamedTuple):
+    """LeaveGroup request on its way."""
+
+    id: int
+
+
 Wire = Join | JoinParked | JoinOk | Sync | SyncParked | SyncOk | Refused | None
 """JoinGroup and SyncGroup of one member: at most one is outstanding."""
 
 Stray = Late | Refused | Join | None
 """Beside it: a late heartbeat or commit or its answer, or a JoinGroup that its sender gave up on."""
+
+Behind = tuple[tuple[Join | Sync | LeaveGroup, ...], ...]
+"""What one member left under way on connections that broke: a bag of connections, the oldest first, each with
+its requests in the order in which they were sent."""
 
 
 # -- the coordinator -----------------------------------------------------------------------------------

@@ -1,0 +1,163 @@
+"""Connections that break: what was sent on them arrives after what is sent on the next, or never."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rebalance.model.machine import Event, Machine, State
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import GroupState, Join, LeaveGroup, Life, Sync
+
+from tests.model.protocol.small_groups import setup
+
+BROKEN = ("left behind", "late leave", "crash", "close", "unsubscribe", "max poll", "enforce")
+
+
+def group(members: int = 1, *decisions: str, static: bool = False, steps: str = "fine") -> Setup:
+    made = setup(members, 1, faults=BROKEN, budget=4, coordinator=decisions, static=static, steps=steps)
+    assert made.breaks_connections
+    return made
+
+
+class Run:
+    """A run of a machine, event by event."""
+
+    def __init__(self, of: Setup) -> None:
+        self.built: Machine = machine(of)
+        self.state: State = self.built.initial[0]
+
+    def does(self, *steps: str) -> Run:
+        """Steps such as ``A join``; of several outcomes the one whose choice is named behind a slash."""
+        for step in steps:
+            text, _, choice = step.partition(" / ")
+            who, _, action = text.partition(" ")
+            event = Event(action, ord(who) - ord("A"), choice) if len(who) == 1 else Event(text, -1, choice)
+            self.state = self.built.step(self.state, event)
+        return self
+
+    def can(self, action: str) -> bool:
+        return any(event.action == action for event in self.built.enabled(self.state))
+
+    def value(self, name: str) -> Any:
+        return self.built.value(self.state, name)
+
+
+JOINS = ("A start", "A join", "A join request", "A receive")
+LEFT = (*JOINS, "A join", "A left behind", "A receive")
+ENDS = "join phase ends / cooperative-sticky, leader A"
+OWNS = (ENDS, "A assign / A: t-0", "A leader sync", "A receive", "A complete")
+
+
+def test_a_group_whose_connections_hold_knows_nothing_of_it():
+    assert "behind A" not in machine(setup(1, 1, faults=("disconnect",), budget=1)).components
+
+
+def test_what_is_left_behind_is_still_under_way_and_its_sender_is_free_to_send_again():
+    run = Run(group()).does(*LEFT)
+    ((left,),) = run.value("behind A")
+    assert isinstance(left, Join)
+    assert run.value("wire A") is None
+    run.does("A join")
+    assert isinstance(run.value("wire A"), Join)
+    assert run.value("behind A") == ((left,),)
+
+
+def test_it_has_its_effect_and_nobody_hears_the_answer():
+    run = Run(group()).does(*LEFT, "A left join arrives")
+    (record,) = run.value("record A")
+    assert record.joined
+    assert record.meta is not None
+    assert (run.value("wire A"), run.value("behind A")) == (None, ())
+    assert run.value("group").state is GroupState.PREPARING
+
+
+def test_as_specified_a_later_one_overtakes_it():
+    run = Run(group()).does(*LEFT, "A join", "A join request")
+    assert run.value("behind A") == ()
+    assert not run.can("left join arrives")
+
+
+def test_a_refused_one_overtakes_nothing():
+    """The coordinator that does not know the member has nowhere to keep its epoch."""
+    run = Run(group()).does(*LEFT, "A join", "A crash", "A session expires / id 1", "A join request")
+    assert len(run.value("behind A")) == 1
+
+
+def test_one_without_an_id_is_overtaken_only_where_the_instance_is_known():
+    for static, left in ((False, 1), (True, 0)):
+        run = Run(group(static=static)).does("A start", "A join", "A left behind", "A receive", "A join")
+        assert len(run.does("A join request").value("behind A")) == left
+
+
+def test_no_kafka_notices():
+    run = Run(group(1, "overtaken_join_believed")).does(*LEFT, "A join", "A join request", *OWNS)
+    assert run.value("member A").owned == 1
+    run.does("A enforce", "A join", "A join request", "A left join arrives")
+    (record,) = run.value("record A")
+    assert (record.meta.owned, run.value("member A").owned) == (0, 1)
+
+
+def test_an_id_that_something_left_behind_names_is_not_given_again():
+    run = Run(group()).does(
+        "A start", "A join", "A left behind", "A receive", "A join", "A join request", "A receive"
+    )
+    run.does("A left join arrives")
+    assert sorted(record.id for record in run.value("record A")) == [1, 2]
+
+
+def test_a_decision_that_was_left_behind_settles_the_group():
+    run = Run(group()).does(*JOINS, "A join", "A join request", ENDS, "A assign / A: t-0")
+    run.does("A left behind", "A left decision arrives")
+    assert run.value("group").state is GroupState.STABLE
+    (record,) = run.value("record A")
+    assert (record.assigned, record.synced, run.value("behind A")) == (1, True, ())
+    assert run.value("wire A") is not None, "that its connection broke it has yet to hear"
+
+
+def test_a_sync_that_decides_nothing_counts_all_the_same():
+    run = Run(group()).does(*JOINS, "A join", "A join request", *OWNS)
+    run.does("A enforce", "A join", "A join request", ENDS, "A assign / A: t-0", "A left behind")
+    run.does("A receive", "A join", "A left decision arrives", "A join request", ENDS)
+    assert all(not isinstance(one, Sync) for connection in run.value("behind A") for one in connection)
+
+
+@pytest.mark.parametrize("how", ["unsubscribe", "close", "max poll"])
+def test_a_leave_group_comes_late(how):
+    run = Run(group()).does(*JOINS, "A join", "A join request", *OWNS)
+    run.does(f"A late leave / {how}")
+    assert run.value("behind A") == ((LeaveGroup(1),),)
+    assert len(run.value("record A")) == 1
+    assert (run.value("member A").life is Life.DOWN) == (how == "close")
+    run.does("A left leave arrives")
+    assert (run.value("record A"), run.value("behind A")) == ((), ())
+
+
+def test_it_comes_behind_what_was_sent_before_on_the_same_connection():
+    run = Run(group()).does(*JOINS, "A join", "A late leave / unsubscribe")
+    ((first, second),) = run.value("behind A")
+    assert (type(first), type(second)) == (Join, LeaveGroup)
+    assert not run.can("left leave arrives")
+    run.does("A left join arrives", "A left leave arrives")
+    assert run.value("behind A") == ()
+
+
+def test_what_a_process_had_sent_may_arrive_after_the_next_one_has_started():
+    run = Run(group()).does(*JOINS, "A join", "A crash", "A start")
+    assert len(run.value("behind A")) == 1
+    run.does("A join", "A left join arrives", "A join request")
+    assert [record.joined for record in run.value("record A")] == [True, False]
+
+
+def test_several_connections_are_in_any_order():
+    run = Run(group(1, "overtaken_join_believed"))
+    run.does(*LEFT, "A join", "A left behind", "A receive")
+    choices = {event.choice for event in run.built.enabled(run.state) if event.action == "left join arrives"}
+    assert choices == {"connection 1", "connection 2"}
+    assert len(run.does("A left join arrives / connection 2").value("behind A")) == 1
+
+
+def test_as_specified_the_older_of_two_is_overtaken_by_the_younger():
+    run = Run(group()).does(*LEFT, "A join", "A left behind", "A receive")
+    assert run.does("A left join arrives / connection 2").value("behind A") == ()
