@@ -22,9 +22,10 @@ BOTH = ("range", "cooperative-sticky")
 EAGER = ("range",)
 
 TOPIC_FAULTS = ("topic grows", "topic shrinks", "topic deleted")
-ALWAYS_POSSIBLE = tuple(fault for fault in FAULTS if fault not in ("resubscribe", "failover"))
-"""Kinds of faults that mean something in every group; resubscribing takes two topics, and a failover makes
-every state remember the coordinator's log."""
+CONNECTIONS = ("left behind", "late leave")
+ALWAYS_POSSIBLE = tuple(fault for fault in FAULTS if fault not in ("resubscribe", "failover", *CONNECTIONS))
+"""Kinds of faults that mean something in every group; resubscribing takes two topics, a failover makes every
+state remember the coordinator's log, and connections that break what is under way on them."""
 
 
 class ScenarioError(ValueError):
@@ -177,6 +178,8 @@ _STATIC_FAULTS = ("crash", "pause", "close", "disconnect", "slow member")
 _TABLE = (
     NamedScenario(name="dynamic",
         sentence="dynamic COOPERATIVE members of one topic, every kind of fault but a failover"),
+    NamedScenario(name="connections", sentence="the same on connections that break: a request may arrive "
+        "after those of the next one", faults=(*ALWAYS_POSSIBLE, *CONNECTIONS)),
     NamedScenario(name="failover", sentence="the same with a coordinator that fails over", members=2,
         partitions=2, faults=(*ALWAYS_POSSIBLE, "failover")),
     NamedScenario(name="eager", sentence="EAGER members with the range assignor", lists=((EAGER,),)),
@@ -189,6 +192,8 @@ _TABLE = (
         members=2, partitions=2, lists=((BOTH,),)),
     NamedScenario(name="static", sentence="static members, which keep their place while they are away",
         members=2, partitions=2, static=True, faults=(*_STATIC_FAULTS, "unsubscribe", "slow network")),
+    NamedScenario(name="static-connections", sentence="static members on connections that break",
+        members=2, partitions=2, static=True, faults=("crash", "unsubscribe", "disconnect", *CONNECTIONS)),
     NamedScenario(name="static-failover", sentence="static members and a coordinator that fails over",
         members=2, partitions=1, budget=2, static=True, faults=("crash", "failover")),
     NamedScenario(name="topics",

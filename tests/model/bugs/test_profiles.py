@@ -27,6 +27,7 @@ JAVA += ["java-3.3.1", "java-3.4.0", "java-3.5", "java-current"]
 FAITHFUL = {
     "client": {"keep_owned_on_sync_rip", "late_commit_resets", "static_forgets_id"},
     "broker": {
+        "overtaken_join_believed",
         "persist_selected_protocol_only",
         "sync_load_error_raw",
         "silent_static_claims_stale",
@@ -138,6 +139,7 @@ def test_java_release_by_release() -> None:
 
 def test_brokers() -> None:
     both = {
+        "overtaken_join_believed",
         "persist_selected_protocol_only",
         "silent_static_claims_stale",
         "static_rejoin_ignores_subscription",
