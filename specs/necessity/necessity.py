@@ -17,12 +17,13 @@ from rebalance.specs.necessity import altered, variations
 from rebalance.specs.necessity.examine import Refutation, Variation
 from rebalance.specs.necessity.variations import (
     Effect,
+    believes,
     forgets,
     loses_nothing,
     static_removal_not_persisted,
     stays_out,
 )
-from rebalance.specs.protocol import failover, heartbeats, member, process
+from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.member import owns, participates
 from rebalance.specs.protocol.vocabulary import (
@@ -68,6 +69,11 @@ _ALL_EXPEL: tuple[Effect, ...] = (
     *(member.expelled, heartbeats.heartbeat_of_unknown, heartbeats.heartbeat_of_old),
     *(heartbeats.late_answer_expels, process.poll_too_late),
 )
+_JOINS: tuple[Effect, ...] = (
+    coordinator.join_with_given_id,
+    coordinator.join_of_member,
+    coordinator.join_again,
+)
 _reverted = tuple(map(static_removal_not_persisted, _FAILOVERS))
 
 _INSTEAD: dict[str, tuple[Effect, ...]] = {
@@ -75,6 +81,7 @@ _INSTEAD: dict[str, tuple[Effect, ...]] = {
     "prepare_once_per_rebalance": tuple(map(loses_nothing, _ALL_EXPEL)),
     "clear_member_id_on_illegal_generation": tuple(map(forgets, _EXPELS)),
     "no_rejoin_after_illegal_generation": tuple(map(stays_out, _EXPELS)),
+    "overtaken_join_believed": tuple(map(believes, _JOINS)),
     "static_forgets_id": tuple(map(forgets, _OVERDUE)),
     "static_removal_not_persisted": _reverted,
     "static_replace_not_persisted": (variations.static_replace_not_persisted, *_reverted),

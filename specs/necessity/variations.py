@@ -335,6 +335,13 @@ def _log_stays(t: After) -> None:
             t._assigned[symbol.name] = [(places, symbol.of()(*places))]
 
 
+@afterwards
+def believes(s: State, t: After, *_: Term) -> None:
+    """A JoinGroup is handled, and what its sender left behind before may arrive as if it were news."""
+    for name in ("left", "left_claim", "left_list", "left_new", "left_new_list"):
+        t._assigned.pop(name, None)
+
+
 # -- the coordinator: the end of the join phase --------------------------------------------------------
 
 

@@ -69,6 +69,9 @@ def _lemmas(s: State) -> dict[str, Term]:
         "an instance is given no id": Not(And(static(C), s.error(C) == ID_REQUIRED)),
         "no instance is pending": Not(And(s.pending(M), static(of(M)))),
         "one record of an instance": Implies(And(recorded, s.member(M)), M == N),
+        "who left one without id behind has none": Implies(
+            And(static(of(M)), s.left_new(of(M))), Not(Or(s.id(M), under_way))
+        ),
         "the record is of the id in use": Implies(And(recorded, s.id(M)), M == N),
         "the record is of the id under way": Implies(And(recorded, under_way), M == N),
         "only an instance is fenced": Implies(

@@ -31,6 +31,7 @@ from rebalance.specs.protocol.vocabulary import (
     UNKNOWN,
     UP,
     A,
+    G,
     M,
     N,
     P,
@@ -49,7 +50,8 @@ from z3 import And, Exists, ForAll, If, Implies, Not, Or
 def fresh(s: State, c: Term, m: Term) -> Term:
     """A member id for ``c`` that is in use nowhere."""
     used = [s.member(m), s.pending(m), s.log_member(m), s.id(m), s.names(m), s.stray_names(m)]
-    return And(of(m) == c, Not(Or(used)))
+    late = [s.left(m), Exists([G], s.left_sync(m, G))]
+    return And(of(m) == c, Not(Or(*used, *late)))
 
 
 def at_work(s: State, m: Term) -> Term:
@@ -65,15 +67,35 @@ def has_record(s: State, c: Term) -> Term:
 
 def park(s: State, t: After, c: Term, m: Term) -> None:
     """The JoinGroup of ``c`` goes into the purgatory as that of ``m``, and the group into a rebalance."""
+    await_others(t, m)
+    t.claim[m, P] = s.sent(c, P)
+    t.supports[m, A] = s.sent_list(c, A)
+    t.topics[m, P] = s.sent_topics(c, P)
+    overtake(s, t, m)
+    put(s, t, c, JOIN_PARKED, names=m == M)
+
+
+def await_others(t: After, m: Term) -> None:
+    """A JoinGroup of ``m`` is in the purgatory, and the group in a rebalance."""
     t.member[m] = True
     t.joined[m] = True
     t.given_up[m] = False
     t.silent[m] = False
-    t.claim[m, P] = s.sent(c, P)
-    t.supports[m, A] = s.sent_list(c, A)
-    t.topics[m, P] = s.sent_topics(c, P)
     t.group = PREPARING
-    put(s, t, c, JOIN_PARKED, names=m == M)
+
+
+def overtake(s: State, t: After, m: Term) -> None:
+    """A JoinGroup is handled as that of ``m``: what its sender left behind before is believed no more.
+
+    The sender is known by its member id, or by its instance id.
+    """
+    c = of(m)
+    old = Or(m == M, And(static(c), of(M) == c))
+    t.left[M] = And(s.left(M), Not(old))
+    t.left_claim[M, P] = If(old, none, s.left_claim(M, P))
+    t.left_list[M, A] = And(s.left_list(M, A), Not(old))
+    t.left_new[c] = And(s.left_new(c), Not(static(c)))
+    t.left_new_list[c, A] = And(s.left_new_list(c, A), Not(static(c)))
 
 
 def remove(s: State, t: After, gone: Term) -> None:
@@ -128,10 +150,11 @@ def join_again(s: State, t: After, c: Term, m: Term) -> None:
     t.when(Or(s.group == COMPLETING, And(s.group == SETTLED, Not(s.leads(m)))))
     t.when(ForAll([P], And(s.claim(m, P) == s.sent(c, P), s.topics(m, P) == s.sent_topics(c, P))))
     t.when(ForAll([A], s.supports(m, A) == s.sent_list(c, A)))
+    overtake(s, t, m)
     put(s, t, c, JOIN_OK, names=s.names(M), generation=s.current, leading=s.leads(m))
 
 
-def _hand_over(s: State, t: After, m: Term, n: Term) -> None:
+def hand_over(s: State, t: After, m: Term, n: Term) -> None:
     """``replaceStaticMember``: the entry of ``n`` moves to ``m``, with assignment and leadership."""
     remove(s, t, n == M)
     t.group = s.group
@@ -151,27 +174,36 @@ def static_returns(s: State, t: After, c: Term, m: Term, n: Term) -> None:
     t.when(ForAll([P], s.topics(n, P) == s.sent_topics(c, P)))
     t.when(ForAll([P], Implies(s.claim(n, P) != none, s.assigned(n, P))))
     t.when(ForAll([A], Implies(s.chosen(A), s.sent_list(c, A))))
-    _hand_over(s, t, m, n)
+    hand_over(s, t, m, n)
+    overtake(s, t, m)
     t.silent[m] = False
     t.claim[m, P] = s.sent(c, P)
     t.supports[m, A] = s.sent_list(c, A)
     t.topics[m, P] = s.sent_topics(c, P)
     put(s, t, c, JOIN_OK, names=m == M, generation=s.current)
+    log_return(s, t, m, n)
+    t.log_claim[m, P] = s.sent(c, P)
+    t.log_supports[m, A] = s.sent_list(c, A)
+    t.log_topics[m, P] = s.sent_topics(c, P)
+
+
+def log_return(s: State, t: After, m: Term, n: Term) -> None:
+    """The log learns that ``m`` has taken the place of ``n``; what ``m`` says of itself is not yet in it."""
     t.log_group = SETTLED
     t.log_current = s.current
     t.log_chosen[A] = s.chosen(A)
     t.log_leads[M] = Or(And(s.leads(M), n != M), And(m == M, s.leads(n)))
     t.log_member[M] = Or(And(s.member(M), n != M), m == M)
-    t.log_claim[M, P] = If(m == M, s.sent(c, P), If(n == M, none, s.claim(M, P)))
-    t.log_supports[M, A] = If(m == M, s.sent_list(c, A), And(s.supports(M, A), n != M))
-    t.log_topics[M, P] = If(m == M, s.sent_topics(c, P), And(s.topics(M, P), n != M))
+    t.log_claim[M, P] = If(n == M, none, s.claim(M, P))
+    t.log_supports[M, A] = And(s.supports(M, A), n != M)
+    t.log_topics[M, P] = And(s.topics(M, P), n != M)
     t.log_assigned[M, P] = If(m == M, s.assigned(n, P), And(s.assigned(M, P), n != M))
 
 
 def static_replaced(s: State, t: After, c: Term, m: Term, n: Term) -> None:
     """A static member returns, and the group rebalances."""
     t.when(s.wire(c) == JOIN_NEW, static(c), fresh(s, c, m), of(n) == c, s.member(n))
-    _hand_over(s, t, m, n)
+    hand_over(s, t, m, n)
     park(s, t, c, m)
 
 
@@ -344,6 +376,12 @@ def leader_syncs(s: State, t: After, c: Term, m: Term) -> None:
     t.synced[m] = True
     t.assigned[M, P] = And(s.member(M), s.offer(c, M, P))
     put(s, t, c, SYNC_OK, names=s.names(M), generation=s.current, granted=s.offer(c, m, P))
+    log_members(s, t)
+    t.log_assigned[M, P] = And(s.member(M), s.offer(c, M, P))
+
+
+def log_members(s: State, t: After) -> None:
+    """The log learns who is in the group as it settles, and what they claim."""
     t.log_group = SETTLED
     t.log_current = s.current
     t.log_chosen[A] = s.chosen(A)
@@ -352,7 +390,6 @@ def leader_syncs(s: State, t: After, c: Term, m: Term) -> None:
     t.log_claim[M, P] = s.claim(M, P)
     t.log_supports[M, A] = s.supports(M, A)
     t.log_topics[M, P] = s.topics(M, P)
-    t.log_assigned[M, P] = And(s.member(M), s.offer(c, M, P))
 
 
 def sync_parked_answered(s: State, t: After, c: Term, m: Term) -> None:

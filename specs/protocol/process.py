@@ -39,28 +39,44 @@ from z3 import And, If, Implies, Not, Or
 
 def poll_too_late(s: State, t: After, c: Term) -> None:
     """max.poll.interval.ms passes: a dynamic member leaves; what is owned is lost at the next poll."""
+    poll_too_late_unnoticed(s, t, c)
+    _leave(s, t, c)
+
+
+def poll_too_late_unnoticed(s: State, t: After, c: Term) -> None:
+    """The same, and LeaveGroup is lost or comes late."""
     t.when(Or(s.life(c) == UP, s.life(c) == HUNG), Or(s.state(c) == SYNCING, s.state(c) == STABLE))
     reset(s, t, c, keep_id=static(c))
-    remove(s, t, And(of(M) == c, s.id(M), Not(static(c))))
 
 
 def _leave(s: State, t: After, c: Term) -> None:
-    """onLeavePrepare, and LeaveGroup of a dynamic member that has joined or tries to."""
-    t.when(s.life(c) == UP)
+    """LeaveGroup of a dynamic member that has joined or tries to."""
     remove(s, t, And(of(M) == c, s.id(M), Not(static(c)), s.state(c) != UNJOINED))
-    clear(s, t, c)
 
 
 def unsubscribe(s: State, t: After, c: Term) -> None:
     """``unsubscribe()``; a static member goes on knowing its id."""
-    t.when(s.subscribes(c))
     _leave(s, t, c)
+    unsubscribe_unnoticed(s, t, c)
+
+
+def unsubscribe_unnoticed(s: State, t: After, c: Term) -> None:
+    """The same, and LeaveGroup is lost or comes late."""
+    t.when(s.life(c) == UP, s.subscribes(c))
+    clear(s, t, c)
     blank(s, t, c, keep_id=static(c))
 
 
 def close(s: State, t: After, c: Term) -> None:
     """``close()``."""
     _leave(s, t, c)
+    close_unnoticed(s, t, c)
+
+
+def close_unnoticed(s: State, t: After, c: Term) -> None:
+    """The same, and LeaveGroup is lost, comes late, or is not sent (``leaveGroupOnClose=false``)."""
+    t.when(s.life(c) == UP)
+    clear(s, t, c)
     blank(s, t, c)
     t.unseen[c] = False
     t.life[c] = DOWN

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import z3
 from rebalance.specs.logic.language import State, Term
 from rebalance.specs.logic.specification import Specification
-from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
+from rebalance.specs.protocol import connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import (
     AXIOMS,
@@ -44,7 +44,9 @@ MEMBER_FAULTS = (
     member.lead_in_vain, heartbeats.heartbeat_late, heartbeats.commit_late, process.poll_too_late,
     process.unsubscribe, process.close, process.subscribe, process.resubscribe, process.enforce_rebalance,
     process.start, process.crash, process.pause, process.hang, process.hang_in_assign,
-    process.reconfigure, process.disconnect, process.stray_lost,
+    process.reconfigure, process.disconnect, process.stray_lost, connections.join_left_behind,
+    connections.new_join_left_behind, connections.sync_left_behind, connections.left_lost,
+    process.unsubscribe_unnoticed, process.close_unnoticed, process.poll_too_late_unnoticed,
 )  # fmt: skip
 """What the application, the operator and the network do to it."""
 
@@ -60,7 +62,9 @@ COORDINATOR = (
     heartbeats.late_request_accepted, heartbeats.late_request_of_unknown,
     heartbeats.late_request_of_fenced, heartbeats.late_request_of_old,
     heartbeats.late_request_in_rebalance, coordinator.session_expires, coordinator.rebalance_timeout,
-    coordinator.sync_timeout,
+    coordinator.sync_timeout, connections.left_join_arrives, connections.left_join_without_id,
+    connections.left_join_of_static, connections.left_static_replaced, connections.left_static_returns,
+    connections.left_sync_arrives, connections.left_decision_arrives,
 )  # fmt: skip
 """What the coordinator does by itself."""
 
@@ -80,7 +84,8 @@ def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) 
     Raises ValueError for one that takes the place of no action.
     """
     every = (*MEMBER, *MEMBER_FAULTS, *COORDINATOR, *COORDINATOR_FAULTS)
-    effects: dict[str, Effect] = {effect.__name__: effect for effect in (*every, member.lead_under(contract))}
+    assigning = (member.lead_under(contract), connections.left_decision_under(contract))
+    effects: dict[str, Effect] = {effect.__name__: effect for effect in (*every, *assigning)}
     for effect in instead:
         if effect.__name__ not in effects:
             raise ValueError(f"no action {effect.__name__!r} to be replaced")

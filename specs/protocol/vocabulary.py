@@ -6,8 +6,9 @@ owned is one function: ``since(c, p)`` is the generation in which ``p`` was assi
 if ``c`` does not own it; ``claim(m, p)`` is what the coordinator was told of that. So "the newest claim" is
 an order on values, and a partition that nobody claims is one that everybody claims since ``none``.
 
-Requests of a consumer are handled in the order in which they are sent, one at a time, as on one
-connection; a request or its answer may be lost, and then the consumer is told so.
+A consumer has one request at a time under way on its connection; it or its answer may be lost, and then the
+consumer is told so. What was sent on connections that broke may still arrive, at any time and in any order:
+of that the state knows no more than what could do harm (``specs.protocol.connections``).
 """
 
 from __future__ import annotations
@@ -110,6 +111,16 @@ _v.relation("stray_names", Member, meaning="it carries this member id")
 _v.function("stray_generation", Consumer, value=Generation, meaning="and this generation")
 _v.function("stray_error", Consumer, value=Error, meaning="the error of a late answer")
 _v.relation("committed", Consumer, Partition, meaning="the partitions of a late commit")
+
+# -- what was left under way on connections that broke ---------------------------------------------------
+
+_v.relation("left", Member, meaning="a JoinGroup with this member id, which no later one has overtaken")
+_v.function("left_claim", Member, Partition, value=Generation, meaning="such JoinGroups claim it, since")
+_v.relation("left_list", Member, Assignor, meaning="all such list the assignor")
+_v.relation("left_new", Consumer, meaning="a JoinGroup without a member id, not overtaken by a later one")
+_v.relation("left_new_list", Consumer, Assignor, meaning="all such list the assignor")
+_v.relation("left_sync", Member, Generation, meaning="a SyncGroup of this member id and generation")
+_v.relation("left_decision", Member, Generation, meaning="one that has an assignment")
 
 # -- the coordinator -----------------------------------------------------------------------------------
 

@@ -52,6 +52,7 @@ from rebalance.specs.protocol.vocabulary import (
     VOCABULARY,
     Assignor,
     C,
+    G,
     L,
     M,
     N,
@@ -81,6 +82,9 @@ def calm(s: State) -> dict[str, Term]:
         "up or down": Or(s.life(C) == UP, s.life(C) == DOWN),
         "down sends nothing": Implies(s.life(C) == DOWN, s.wire(C) == IDLE),
         "nothing is late": s.stray(C) == NO_STRAY,
+        "nothing is left behind": And(
+            Not(s.left(M)), Not(s.left_new(C)), Not(s.left_sync(M, G)), Not(s.left_decision(M, G))
+        ),
         "everybody subscribes": Implies(s.life(C) == UP, s.subscribes(C)),
         "nothing is out of date": And(
             Not(s.unseen(C)), Not(s.outdated(C)), Implies(s.resubscribed(C), s.state(C) == UNJOINED)

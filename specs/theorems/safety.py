@@ -79,10 +79,12 @@ def log(s: State) -> RecordTerms:
 
 
 def holds(s: State, m: Term, p: Term) -> Term:
-    """The consumer of ``m`` owns ``p`` or is about to, or says so in a JoinGroup under way."""
+    """The consumer of ``m`` owns ``p`` or is about to, or says so in a JoinGroup under way, on whatever
+    connection."""
     c = of(m)
     has = And(s.id(m), Or(owns(s, c, p), s.got(c, p)))
-    return Or(has, And(s.names(m), Or(s.granted(c, p), s.sent(c, p) != none)))
+    on_wire = And(s.names(m), Or(s.granted(c, p), s.sent(c, p) != none))
+    return Or(has, on_wire, s.left_claim(m, p) != none)
 
 
 def held_since(s: State, m: Term, p: Term, g: Term) -> Term:
@@ -90,7 +92,7 @@ def held_since(s: State, m: Term, p: Term, g: Term) -> Term:
     c = of(m)
     has = And(s.id(m), Or(s.since(c, p) == g, And(s.got(c, p), s.generation(c) == g)))
     on_wire = And(s.names(m), Or(And(s.granted(c, p), s.wire_generation(c) == g), s.sent(c, p) == g))
-    return And(g != none, Or(has, on_wire))
+    return And(g != none, Or(has, on_wire, s.left_claim(m, p) == g))
 
 
 def right(s: State, records: RecordTerms, m: Term, p: Term) -> Term:
@@ -204,6 +206,29 @@ def _all_of(s: State) -> dict[str, Term]:
         ),
         "a pending id has no generation": Implies(And(s.pending(M), s.id(M)), s.generation(of(M)) == none),
         "a pending id holds nothing": Implies(And(s.pending(M), honest(of(M))), Not(holds(s, M, P))),
+        # -- what was left behind --
+        "only JoinGroup leaves a claim": Implies(s.left_claim(M, P) != none, s.left(M)),
+        "asking is not answered": Implies(
+            Or(s.wire(C) == JOIN, s.wire(C) == JOIN_NEW), Or(s.state(C) == JOINING, s.state(C) == UNJOINED)
+        ),
+        "overtaken by nothing that was answered": Implies(
+            And(s.left(M), s.names(M)), Or(s.wire(of(M)) == JOIN, s.wire(of(M)) == JOIN_REFUSED)
+        ),
+        "not answered since": Implies(
+            And(s.left(M), s.id(M)),
+            And(Or(s.state(of(M)) == JOINING, s.state(of(M)) == UNJOINED), Not(s.received(of(M)))),
+        ),
+        "what is owned was claimed": Implies(
+            And(s.left(M), honest(of(M)), s.id(M), owns(s, of(M), P)),
+            s.left_claim(M, P) == s.since(of(M), P),
+        ),
+        "what is claimed was claimed": Implies(
+            And(s.left(M), honest(of(M)), s.names(M), s.sent(of(M), P) != none),
+            s.left_claim(M, P) == s.sent(of(M), P),
+        ),
+        "EAGER leaves no claim": Implies(
+            And(s.left_list(M, A), Not(cooperative(A)), honest(of(M))), s.left_claim(M, P) == none
+        ),
         # -- the coordinator --
         "joined in the join phase": Implies(s.joined(M), And(s.group == PREPARING, s.member(M))),
         "joined waits for the answer": Implies(

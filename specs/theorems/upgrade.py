@@ -22,8 +22,11 @@ def shared(s: State, a: Term, *, but: Term | None = None) -> Term:
     """Everybody could agree on ``a``; ``but`` one consumer's list, which is about to be replaced."""
     lists = s.lists(D, a) if but is None else Or(but == D, s.lists(D, a))
     asking = Or(s.wire(D) == JOIN, s.wire(D) == JOIN_NEW)
+    sent = And(Implies(asking, s.sent_list(D, a)), Implies(s.left_new(D), s.left_new_list(D, a)))
     members = And(Implies(s.member(M), s.supports(M, a)), Implies(s.log_member(M), s.log_supports(M, a)))
-    return And(ForAll([D], And(lists, Implies(asking, s.sent_list(D, a)))), ForAll([M], members))
+    return And(
+        ForAll([D], And(lists, sent)), ForAll([M], And(members, Implies(s.left(M), s.left_list(M, a))))
+    )
 
 
 def reconfigure(s: State, t: After, c: Term, a: Term) -> None:
