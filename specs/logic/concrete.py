@@ -71,8 +71,10 @@ class Stepper:
             return self._violated(rule, before, after, parameters)
         return None
 
-    def apply(self, before: Structure, name: str, parameters: Parameters) -> Structure:
-        """The state after the action, which leaves nothing open.
+    def apply(
+        self, before: Structure, name: str, parameters: Parameters, towards: Structure | None = None
+    ) -> Structure:
+        """The state after the action. What it leaves open is as in ``towards``, if that is given.
 
         Raises ValueError if the action is not possible so, saying why.
         """
@@ -80,9 +82,9 @@ class Stepper:
         if not rule.guard(before, *parameters):
             raise ValueError(self._failed(rule, before, parameters))
         for symbol, update in rule.action.updates.items():
-            if update.open:
+            if update.open and towards is None:
                 raise ValueError(f"{call(name, parameters)}: {symbol} is open")
-        after = rule.effect(before, before, *parameters)
+        after = rule.effect(before, before if towards is None else towards, *parameters)
         if not rule.where(before, after, *parameters):
             raise ValueError(self._violated(rule, before, after, parameters))
         return after

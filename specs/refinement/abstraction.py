@@ -19,7 +19,9 @@ from rebalance.model.machine import Value
 from rebalance.model.protocol.errors import FATAL, RETRIABLE
 from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
+    NO_ID,
     NONE,
+    Behind,
     ClusterState,
     Error,
     Group,
@@ -115,6 +117,7 @@ class Local:
     records: Records
     log: Records
     cluster: ClusterState
+    behind: Behind = ()
 
     @property
     def gone(self) -> bool:
@@ -203,6 +206,7 @@ class Abstraction:
                 member=Member(),
                 wire=None,
                 stray=None,
+                behind=(),
                 records=(),
                 log=(),
                 cluster=ClusterState(self.setup.exist),
@@ -221,6 +225,7 @@ class Abstraction:
             **self._member(here),
             **self._wire(here),
             **self._stray(here),
+            **self._behind(here),
             **self._records(here.records),
             **self._logged(here.log),
         }
@@ -314,6 +319,37 @@ class Abstraction:
             "stray_error": (error,),
             "committed": self._set(parts),
         }
+
+    def _behind(self, here: Local) -> Entries:
+        """The bag of what was left behind: what all of its JoinGroups under one id come to, and so on."""
+        requests = [request for connection in here.behind for request in connection]
+        joins = [request for request in requests if isinstance(request, Join)]
+        syncs = [request for request in requests if isinstance(request, Sync)]
+        new = [join.meta for join in joins if join.id == NO_ID]
+        named = [[join.meta for join in joins if join.id == i] for i in self.ids]
+        generations = range(-1, self.size.generations)
+
+        def synced(i: int, generation: int, *, deciding: bool) -> bool:
+            of = [one for one in syncs if (one.id, one.generation) == (i, generation)]
+            return any(bool(one.grants) or not deciding for one in of)
+
+        return {
+            "left": tuple(map(bool, named)),
+            "left_claim": _flat(map(self._claimed_by_any, named)),
+            "left_list": _flat(map(self._listed_by_all, named)),
+            "left_new": (bool(new),),
+            "left_new_list": self._listed_by_all(new),
+            "left_sync": tuple([synced(i, g, deciding=False) for i in self.ids for g in generations]),
+            "left_decision": tuple([synced(i, g, deciding=True) for i in self.ids for g in generations]),
+        }
+
+    def _claimed_by_any(self, metas: Sequence[Metadata]) -> Entry:
+        claims = [self._claimed(meta) for meta in metas]
+        return tuple(map(max, *claims)) if len(claims) > 1 else self._claimed(metas[0] if metas else None)
+
+    def _listed_by_all(self, metas: Sequence[Metadata]) -> Entry:
+        lists = [set(meta.assignors) for meta in metas]
+        return self._list(name for name in self.assignors if lists and all(name in one for one in lists))
 
     def _records(self, records: Records) -> Entries:
         for record in records:

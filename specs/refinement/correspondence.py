@@ -18,14 +18,17 @@ from rebalance.model.protocol.state import (
     NONE,
     Error,
     Group,
+    Join,
     JoinOk,
     JoinParked,
+    LeaveGroup,
     Member,
     MemberRecord,
     MemberState,
     Records,
     Refused,
     Slot,
+    Sync,
     SyncOk,
     SyncParked,
     each,
@@ -207,8 +210,80 @@ def _late_answer(move: Move) -> Iterator[SpecStep]:
 
 
 def _start(move: Move) -> Iterator[SpecStep]:
-    yield from _gone(move, late=True)
+    if len(move.new.behind) > len(move.old.behind):
+        yield from _left_behind(move)
+    elif not move.old.idle:
+        yield "lost", (move.c,)
+    if move.old.stray is not None:
+        yield "stray_lost", (move.c,)
     yield "start", (move.c,)
+
+
+# -- connections that break ----------------------------------------------------------------------------
+
+
+def _left_behind(move: Move) -> Iterator[SpecStep]:
+    """What is under way stays so on a connection that broke."""
+    request = move.old.wire
+    if isinstance(request, Sync):
+        generation = move.map.generation(request.generation)
+        yield "sync_left_behind", (move.c, move.id(request.id), generation)
+    elif request.id == NO_ID:
+        yield "new_join_left_behind", (move.c,)
+    else:
+        yield "join_left_behind", (move.c, move.id(request.id))
+
+
+def _late_leave(move: Move) -> Iterator[SpecStep]:
+    """The member goes, and its LeaveGroup is as good as the end of its session."""
+    if isinstance(move.old.wire, Join | Sync) and move.event.choice != "max poll":
+        yield from _left_behind(move)
+    kind = {"max poll": "poll_too_late", "close": "close", "unsubscribe": "unsubscribe"}
+    yield f"{kind[move.event.choice]}_unnoticed", (move.c,)
+    if move.event.choice == "close" and move.old.stray is not None:
+        yield "stray_lost", (move.c,)
+
+
+def _arrived(move: Move) -> Join | Sync | LeaveGroup:
+    """Which of the requests that were left behind has arrived: the first of its connection."""
+    _, _, number = move.event.choice.rpartition(" ")
+    return move.old.behind[int(number or 1) - 1][0]
+
+
+def _left_join_arrives(move: Move) -> Iterator[SpecStep]:
+    request, old, new = _arrived(move), move.old.records, move.new.records
+    changed = [record for record in new if record not in old]
+    if not changed:
+        yield "left_lost", ()
+    elif request.id != NO_ID:
+        yield "left_join_arrives", (move.id(request.id),)
+    else:
+        m, gone = move.id(changed[0].id), [record.id for record in _admitted(old) if record not in new]
+        if changed[0].meta is None:
+            yield "left_join_without_id", (move.c, m)
+        elif not gone:
+            yield "left_join_of_static", (move.c, m)
+        else:
+            quiet = not changed[0].joined
+            yield "left_static_returns" if quiet else "left_static_replaced", (move.c, m, move.id(gone[0]))
+
+
+def _left_sync_arrives(move: Move) -> Iterator[SpecStep]:
+    if move.old.records != move.new.records:
+        yield "left_sync_arrives", (move.id(_arrived(move).id),)
+    else:
+        yield "left_lost", ()
+
+
+def _left_decision_arrives(move: Move) -> Iterator[SpecStep]:
+    yield "left_decision_arrives", (move.id(_arrived(move).id),)
+    yield from _parked_answered(move)
+
+
+def _left_leave_arrives(move: Move) -> Iterator[SpecStep]:
+    gone = [record for record in move.old.records if record not in move.new.records]
+    for record in gone:
+        yield "session_lost", (move.id(record.id),)
 
 
 def _crash(move: Move) -> Iterator[SpecStep]:
@@ -304,6 +379,10 @@ def _sync_request(move: Move) -> str:
 
 def _leader_sync(move: Move) -> Iterator[SpecStep]:
     yield "leader_syncs", (move.c, move.id(move.old.wire.id))
+    yield from _parked_answered(move)
+
+
+def _parked_answered(move: Move) -> Iterator[SpecStep]:
     for old, new in zip(move.before, move.after, strict=True):
         if isinstance(old.wire, SyncParked) and isinstance(new.wire, SyncOk):
             yield "sync_parked_answered", (old.slot, move.map.id(old.slot, old.wire.id))
@@ -363,6 +442,12 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "session timeout": _of("session_lost", _changed),
     "rebalance timeout": _timeout("rebalance_timeout", "sync_timeout"),
     "slow member": _timeout("too_slow_to_join", "too_slow_to_sync"),
+    "left behind": _left_behind,
+    "late leave": _late_leave,
+    "left join arrives": _left_join_arrives,
+    "left sync arrives": _left_sync_arrives,
+    "left decision arrives": _left_decision_arrives,
+    "left leave arrives": _left_leave_arrives,
     "failover": _of(lambda move: "failover_while_loading" if move.event.choice else "failover"),
     "group expires": _of("group_expires"),
     # -- the environment --

@@ -20,7 +20,8 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "partitions_revoked_to_join": (Call.REVOKED,),
     "partitions_revoked": (Call.REVOKED,),
     "partitions_assigned": (Call.ASSIGNED,),
-    **dict.fromkeys(("unsubscribe", "close", "fails", "heartbeat_of_fenced", "late_answer_fails"), ENDS),
+    **dict.fromkeys(("unsubscribe", "close", "unsubscribe_unnoticed", "close_unnoticed"), ENDS),
+    **dict.fromkeys(("fails", "heartbeat_of_fenced", "late_answer_fails"), ENDS),
 }
 """The actions of the logic that call the listener, and how."""
 

@@ -104,7 +104,8 @@ class Refinement:
         position = self.numbered.machine.position
         logs = ["log"] if setup.keeps_log else []
         self._shared = [position[name] for name in ("group", *logs)]
-        parts = ("member", "wire", "stray", "record", *logs)
+        behind = ["behind"] if setup.breaks_connections else []
+        parts = ("member", "wire", "stray", "record", *logs, *behind)
         self._slots = [
             [position["cluster"], *(position[f"{part} {letter(slot)}"] for part in parts)]
             for slot in setup.slots
@@ -222,7 +223,8 @@ class Refinement:
                 then = after
             else:
                 try:
-                    then = self._stepper.apply(state, name, parameters)
+                    towards = self._remembering(after) if forgets else after
+                    then = self._stepper.apply(state, name, parameters, towards)
                 except ValueError as reason:
                     return name, str(reason)
                 then = self._forgetful(then) if forgets else then
@@ -233,6 +235,12 @@ class Refinement:
             return final, f"{final}: {call(symbol, arguments)} is {is_}, should be {should}"
         why = None if calls is None else differs(self.setup, calls, called_by(universe, taken))
         return (final, why) if why else None
+
+    def _remembering(self, state: Structure) -> Structure:
+        """The structure with that in its log which is in memory."""
+        positions = self.map.universe.positions
+        live = {name: state[positions[name.removeprefix("log_")]] for name in LOG}
+        return tuple([live.get(name, entry) for name, entry in zip(positions, state, strict=True)])
 
     def _forgetful(self, state: Structure) -> Structure:
         """The structure with nothing in its log."""
@@ -282,12 +290,15 @@ class Refinement:
         known = self._locals.get((slot, numbers))
         if known is None:
             values: list[Any] = [self.numbered.values[number] for number in numbers]
-            cluster, member, wire, stray, records, *log = values
+            cluster, member, wire, stray, records, *rest = values
+            log = rest[:1] if self.setup.keeps_log else []
+            behind = rest[len(log) :]
             known = Local(
                 slot=Slot(slot),
                 member=member,
                 wire=wire,
                 stray=stray,
+                behind=behind[0] if behind else (),
                 records=records,
                 log=log[0] if log else (),
                 cluster=cluster,

@@ -83,11 +83,14 @@ SMALL = {
     "crowded": group("crowded", 2, 1, 0),
     "one moves": group("topics", 1, 2, 1),
     "downgrade": group("downgrade", 2, 1, 0),
+    "static, connections": group("static-connections", 1, 1, 2),
 }
 COVERING = {
     "alone, two faults": group("dynamic", 1, 1, 2),
     "failover, two faults": group("failover", 1, 1, 2),
     "static, three faults": group("static", 1, 1, 3, LATE),
+    "connections": group("connections", 1, 1, 2, ("left behind", "crash", "late leave", "failover")),
+    "connections of two": group("connections", 2, 1, 1, ("left behind", "late leave")),
     "topics": group("topics", 2, 2, 1),
     "throws": replace(group("dynamic", 1, 1, 0), factory=nonsense),
     "upgrade at once": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[-1], 2, 1),
