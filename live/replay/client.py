@@ -49,7 +49,8 @@ class ReplayClient:
     it was told that its membership is over, or says so, and has not joined since. ``judged`` is an error that
     it was told and whose effect its next JoinGroup shows. ``late`` is a request that is answered long after
     it was sent, ``due`` one that has yet to be sent; ``commit`` is the commit before a join, which takes its
-    time, ``reads`` what is read meanwhile. ``abandoned`` is a JoinGroup that an unsubscribe left behind.
+    time, ``reads`` what is read meanwhile. ``abandoned`` is a JoinGroup that an unsubscribe left behind,
+    ``left_behind`` what was sent on each broken connection, None where it was not seen.
     ``over``: it has ended where the trace's hangs.
     """
 
@@ -80,6 +81,7 @@ class ReplayClient:
         self.incarnation, self.gone = NO_ID, False
         self.judged: Refused | None = None
         self.abandoned: Frame | None = None
+        self.left_behind: list[Frame | None] = []
         self.late: Frame | None = None
         self.due: ReplayStep | None = None
         self.slow: Placed | None = None

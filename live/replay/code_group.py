@@ -79,7 +79,7 @@ class CodeMember:
     owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
     ``sent``: all by number; ``waiting``: those that arrived and were not answered; ``answers``: what came
     back and was not handed over; ``joined``: JoinGroup's answer that was handed over before the trace says
-    so; ``late``: a request that the trace keeps back.
+    so; ``late``: a request that the trace keeps back; ``behind``: one on each connection that broke.
     """
 
     slot: Slot
@@ -92,6 +92,7 @@ class CodeMember:
     assigned: int = 0
     joined: CellResponse | None = None
     late: CellRequest | None = None
+    behind: list[CellRequest] = field(default_factory=list)
     sent: dict[int, CellRequest] = field(default_factory=dict)
 
     def forget(self) -> None:

@@ -62,6 +62,8 @@ class CodeSteps:
             "receive": self._receive, "assign": self._receive, "complete": self._complete,
             "sync request": self._deliver_sync, "leader sync": self._deliver_sync,
             "listener throws": self._throws, "heartbeat": self._heartbeat, "disconnect": self._disconnect,
+            "left behind": self._leave_behind, "left join arrives": self._left_arrives,
+            "left sync arrives": self._left_arrives, "left decision arrives": self._left_arrives,
             "late request": self._late_request, "late request arrives": self._late_arrives,
             "late answer": self._late_answer, "abandoned join": self._late_arrives,
             "failover": self._failover, "append fails": self._append_fails,
@@ -311,6 +313,21 @@ class CodeSteps:
         member.cut_off()
         self.group.do("disconnect", member=member.slot, arrive=False)
         self.group.do("network", member=member.slot)
+
+    def _leave_behind(self, step: ReplayStep) -> None:
+        """The connection ends, and what was sent on it is still to arrive."""
+        member = self._member(step)
+        api = "JoinGroup" if isinstance(step.wire(), Join) else "SyncGroup"
+        request = member.open.get(api)
+        if request is None:
+            raise CannotForce("its request was not sent")
+        member.cut_off()
+        member.behind.append(request)
+        self.group.do("disconnect", member=member.slot, arrive=[request.id])
+        self.group.do("network", member=member.slot)
+
+    def _left_arrives(self, step: ReplayStep) -> None:
+        self.group.do("deliver", id=self._member(step).behind.pop(step.connection).id)
 
     # -- the coordinator and its log, topics --------------------------------------------------------------
 

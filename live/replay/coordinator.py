@@ -36,7 +36,7 @@ from rebalance.model.wire import WireError, decode_subscription
 COORDINATOR = (
     *("join phase ends", "session expires", "session timeout", "rebalance timeout", "slow member"),
     *("append fails", "failover", "group expires", "join refused", "sync refused", "sync request"),
-    *("abandoned join", "join request", "late request arrives"),
+    *("abandoned join", "join request", "late request arrives", "left join arrives", "left sync arrives"),
 )
 """Steps that the coordinator takes by itself: clients learn of them from its answers."""
 
@@ -59,7 +59,11 @@ class TraceCoordinator:
             case "join request":
                 self._arrives(step)
             case "abandoned join":
-                self._abandoned(step)
+                self._abandoned(step, self.scene.clients[step.event.who].abandoned)
+            case "left join arrives":
+                self._abandoned(step, self.scene.clients[step.event.who].left_behind.pop(step.connection))
+            case "left sync arrives":
+                self.scene.clients[step.event.who].left_behind.pop(step.connection)
             case "late request arrives":
                 client = self.scene.clients[step.event.who]
                 if step.stray(after=True) is None and client.late is not None:  # an answer without an error
@@ -81,13 +85,11 @@ class TraceCoordinator:
         if frame is not None and wire is not None and not isinstance(wire, Refused):
             self.metas[client.slot, int(wire.id)] = _protocols(frame)
 
-    def _abandoned(self, step: ReplayStep) -> None:
-        """A JoinGroup arrives that its member has forgotten."""
-        client = self.scene.clients[step.event.who]
-        if client.abandoned is not None:
-            for record in step.records(after=True):
-                if record not in step.records():
-                    self.metas[client.slot, record.id] = _protocols(client.abandoned)
+    def _abandoned(self, step: ReplayStep, frame: Frame | None) -> None:
+        """A JoinGroup arrives whose answer goes nowhere."""
+        for record in step.records(after=True):
+            if frame is not None and record not in step.records():
+                self.metas[Slot(step.event.who), record.id] = _protocols(frame)
 
     def answer_join(self, step: ReplayStep, client: ReplayClient, wire: JoinOk) -> None:
         """A generation begins; its leader gets the members in the order of their ids."""

@@ -235,6 +235,12 @@ class ClientDriver:
         if not self.scene.proxy.disconnect(client.name):
             raise WentAnotherWay(f"{client.name} has no connection to lose")
 
+    def leave_behind(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        """The same, and its JoinGroup or SyncGroup has arrived, or will."""
+        api = "JoinGroup" if isinstance(step.wire(), Join) else "SyncGroup"
+        client.left_behind.append(client.waiting.get(api))
+        yield from self.disconnect(step, client)
+
     def slow_commit(self, step: ReplayStep, client: ReplayClient) -> None:
         """The commit before a join waits for its answer; does the client go on reading?"""
         assert client.slow is not None
@@ -346,6 +352,7 @@ def client_steps(driver: ClientDriver) -> Mapping[str, ClientStep]:
         "complete": driver.complete,
         "heartbeat": coordinator.heartbeat,
         "disconnect": driver.disconnect,
+        "left behind": driver.leave_behind,
         "late request": coordinator.late_request,
         "late answer": coordinator.late_answer,
         "slow commit": driver.slow_commit,

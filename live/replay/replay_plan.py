@@ -100,6 +100,12 @@ class ReplayStep:
         """Its heartbeat or commit on the way, or the answer to that."""
         return cast(Stray, self._part(self.after if after else self.before, "stray"))
 
+    @property
+    def connection(self) -> int:
+        """Of several broken connections, the one on which this request was sent: 0 for the oldest."""
+        _, _, number = self.event.choice.rpartition(" ")
+        return int(number or 1) - 1
+
     def group(self, *, after: bool = False) -> Group:
         """The coordinator's group."""
         return cast(Group, self._part(self.after if after else self.before, "group"))

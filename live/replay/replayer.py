@@ -136,5 +136,9 @@ class TraceReplayer:
         scene.cluster.create_topic(topic, count)
 
 
-NOT_FORCED = {"enforce": "the recorders have no command for enforceRebalance()"}
+NOT_FORCED = {
+    "enforce": "the recorders have no command for enforceRebalance()",
+    **dict.fromkeys(("late leave", "left leave arrives"), "LeaveGroup is answered as it comes"),
+    "left decision arrives": "the decision is the trace's, not the leader's, once its connection is gone",
+}
 """Steps that nothing here can bring about, and why."""
