@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance.properties.verdict import Verdict
+from rebalance.specs.logic.limit import LIMIT
 from rebalance.specs.logic.prover import (
     ProofOutcome,
     ProofVerdict,
@@ -44,7 +45,7 @@ class ProofPlan:
     contract: tuple[str, ...]
     without: tuple[str, ...] = ()
     checks: tuple[VacuityCheck, ...] = ()
-    limit: float = 10.0
+    limit: int = LIMIT
     smt2: Path | None = None
 
 

@@ -15,12 +15,9 @@ from typing import Any
 import z3
 from rebalance.specs.logic.grounding import Grounding
 from rebalance.specs.logic.language import NEXT, OPEN, SpecAction, Symbol, Term
-from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.limit import LIMIT, Budget
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.logic.universe import Structure, Universe, Value
-
-LIMIT = 60.0
-"""Seconds that one question to the solver may take."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class SpecRun:
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """``verdict`` is "run", "none" or, when the time was up, "unknown"."""
+    """``verdict`` is "run", "none" or, when the units were used up, "unknown"."""
 
     verdict: str
     run: SpecRun | None = None
@@ -95,21 +92,29 @@ class StepRelations:
 
 
 class Unrolling:
-    """A run of unknown states, one step after the other."""
+    """A run of unknown states, one step after the other.
+
+    The solver has a context of its own, so that what it costs depends on this run alone.
+    """
 
     def __init__(self, steps: StepRelations) -> None:
         self.steps = steps
-        self.solver = z3.Solver()
+        self.context = z3.Context()
+        self.solver = z3.Solver(ctx=self.context)
         self.solver.set("random_seed", 0)
-        self.solver.add(*self.steps.facts())
+        self.add(*self.steps.facts())
         self.marks: list[dict[str, str]] = [{symbol.name: "" for symbol in steps.vocabulary.mutable}]
         """For each state, the marks of its symbols."""
         self.taken: list[tuple[str, tuple[Term, ...]]] = []
         """For each step, the action and its parameters."""
 
+    def add(self, *formulas: Term) -> None:
+        """All of these hold, of the parameters of the steps and of what never changes."""
+        self.solver.add(*(formula.translate(self.context) for formula in formulas))
+
     def require(self, *formulas: Term) -> None:
         """All of these hold of the last state, for all of their capital letters."""
-        self.solver.add(*(self._now(self.steps.stated(formula)) for formula in formulas))
+        self.add(*(self._now(self.steps.stated(formula)) for formula in formulas))
 
     def step(self, action: SpecAction) -> tuple[Term, ...]:
         """That action follows; the constants for its parameters."""
@@ -117,23 +122,23 @@ class Unrolling:
         constants = tuple(
             z3.Const(f"{parameter}@{step}", parameter.sort()) for parameter in action.parameters
         )
-        self.solver.add(*map(self.steps.an_element, constants))
+        self.add(*map(self.steps.an_element, constants))
         relation = z3.substitute(self.steps.relation(action), *zip(action.parameters, constants, strict=True))
         after = {**self.marks[-1], **dict.fromkeys(action.updates, f"@{step + 1}")}
         pairs = []
         for symbol in self.steps.vocabulary.mutable:
             pairs += [_renamed(symbol, NEXT, after[symbol.name]), _renamed(symbol, OPEN, f"{OPEN}@{step}")]
-        self.solver.add(self._now(z3.substitute_funs(relation, *pairs)))
+        self.add(self._now(z3.substitute_funs(relation, *pairs)))
         self.marks.append(after)
         self.taken.append((action.name, constants))
         return constants
 
-    def answer(self, limit: float, goal: Term | None = None) -> SearchAnswer:
-        """Whether there is such a run, whose last state has ``goal``."""
+    def answer(self, goal: Term | None = None, limit: int = LIMIT) -> SearchAnswer:
+        """Whether there is such a run, whose last state has ``goal``; ``limit`` is in units."""
         self.solver.push()
         if goal is not None:
             self.require(goal)
-        verdict = check(self.solver, limit)
+        verdict = Budget(limit).check(self.solver)
         run = self._run(self.solver.model()) if verdict == z3.sat else None
         self.solver.pop()
         return SearchAnswer("run" if run else "none" if verdict == z3.unsat else "unknown", run)
@@ -148,7 +153,7 @@ class Unrolling:
     # -- what the solver found ---------------------------------------------------------------------------
 
     def _run(self, model: Any) -> SpecRun:
-        found = _Found(self.steps, model)
+        found = _Found(self.steps, model, self.context)
         states = [
             tuple(found.entry(symbol, marks[symbol.name]) for symbol in self.steps.vocabulary.mutable)
             for marks in self.marks
@@ -163,18 +168,17 @@ class Unrolling:
 class _Found:
     """The elements of a solver's model, numbered."""
 
-    def __init__(self, steps: StepRelations, model: Any) -> None:
+    def __init__(self, steps: StepRelations, model: Any, context: z3.Context) -> None:
         self._model = model
+        self._context = context
         self._entries: dict[tuple[str, str], tuple[Value, ...]] = {}
+        self._values: dict[str, list[Term]] = {}  # kept, or their ids would be those of others
         self._numbers: dict[str, dict[int, int]] = {}
-        self._elements: dict[str, list[Term]] = {}
+        self._elements = steps.grounding.elements
         vocabulary = steps.vocabulary
-        for name, sort in vocabulary.sorts.items():
-            if name in vocabulary.values:
-                self._elements[name] = [sort.constructor(i)() for i in range(sort.num_constructors())]
-                continue
-            self._elements[name] = [self._evaluated(element) for element in steps.grounding.elements[name]]
-            self._numbers[name] = {element.get_id(): i for i, element in enumerate(self._elements[name])}
+        for name, elements in steps.grounding.unbounded.items():
+            self._values[name] = [self._evaluated(element) for element in elements]
+            self._numbers[name] = {value.get_id(): i for i, value in enumerate(self._values[name])}
         self.universe = Universe(
             vocabulary,
             {name: len(numbers) for name, numbers in self._numbers.items()},
@@ -203,7 +207,7 @@ class _Found:
         return lambda *_: next(entries)  # asked in the order of the places
 
     def _evaluated(self, term: Term) -> Term:
-        return self._model.eval(term, model_completion=True)
+        return self._model.eval(term.translate(self._context), model_completion=True)
 
 
 def _renamed(symbol: Symbol, old: str, new: str) -> tuple[Any, Term]:

@@ -15,6 +15,7 @@ from typing import Any
 import z3
 from rebalance.specs.logic.finite import Finite, Model, Preference
 from rebalance.specs.logic.language import SpecAction, Term, Vocabulary
+from rebalance.specs.logic.limit import Budget
 
 SIZES = {"Generation": 4}
 MOST = 3
@@ -77,11 +78,11 @@ def counterexample(
     name: str,
     goal: Term,
     action: SpecAction | None,
-    until: float,
+    budget: Budget,
 ) -> Counterexample | None:
     """The plainest group in which the hypotheses hold and the goal does not.
 
-    None if there is none with so few elements, or ``time.monotonic()`` reached ``until``.
+    None if there is none with so few elements, or the budget was used up.
     """
     finite = Finite(vocabulary, {sort: SIZES.get(sort, MOST) for sort in vocabulary.sorts})
     finite.add(*hypotheses, z3.Not(goal))
@@ -92,7 +93,7 @@ def counterexample(
         finite.know(symbol)
     order = [symbol.name() for symbol in shown]
     together = {one: other for one, other in TOGETHER.items() if {one, other} <= {*vocabulary.sorts}}
-    model = finite.plainest(until, together=together, prefer=PREFER, first=order)
+    model = finite.plainest(budget, together=together, prefer=PREFER, first=order)
     return None if model is None else _as_counterexample(model, name, goal, action)
 
 

@@ -1,35 +1,61 @@
-"""A solver asked within a time limit.
+"""What an answer of the solver may cost, in its own resource units.
 
-Not by z3's own ``timeout``: its timer threads and fork do not go together, and now and then wait for each
-other for ever (Z3Prover/z3, pull request 7618). Here nothing but this call outlives the call.
+z3 counts what it does (``rlimit``), and the same question in a context of its own costs the same units on
+every machine, however busy: so what is unknown here is unknown everywhere. There is no clock besides; a
+question that is given up is given up by its count alone.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
-DAY = 86_400.0
-AGAIN = 0.01
-"""Seconds between two interruptions: the first may come before z3 has begun, and is not kept for it."""
+import z3
+
+LIMIT = 20_000_000
+"""Units that one obligation, or one question besides, may take: ten times what the hardest takes, or more."""
+
+MOST = (1 << 32) - 1
+"""The greatest limit that z3 takes."""
 
 
-def check(solver: Any, seconds: float, *assumptions: Any) -> Any:
-    """What the solver says of the assumptions: ``z3.sat``, ``z3.unsat``; ``z3.unknown`` when time is up."""
-    if seconds >= DAY:
-        return solver.check(*assumptions)
-    over = threading.Event()
+class Budget:
+    """The units that some questions may take together; ``used`` is what they took.
 
-    def interrupt() -> None:
-        wait = max(seconds, 0.0)
-        while not over.wait(wait):
-            solver.interrupt()
-            wait = AGAIN
+    What a share takes is also taken from the whole.
+    """
 
-    watch = threading.Thread(target=interrupt, daemon=True)
-    watch.start()
-    try:
-        return solver.check(*assumptions)
-    finally:
-        over.set()
-        watch.join()
+    def __init__(self, units: int, whole: Budget | None = None) -> None:
+        self.units = units
+        self.used = 0
+        self._whole = whole
+
+    @property
+    def left(self) -> int:
+        """How many units there still are."""
+        return max(0, self.units - self.used)
+
+    def share(self, units: int) -> Budget:
+        """At most so many of the units that are left."""
+        return Budget(min(units, self.left), self)
+
+    def check(self, solver: Any, *assumptions: Any) -> Any:
+        """What the solver says of the assumptions: ``z3.sat``, ``z3.unsat``; ``z3.unknown`` when the units
+        are used up."""
+        if not self.left:
+            return z3.unknown
+        before = _count(solver)
+        solver.set("rlimit", min(self.left, MOST))
+        try:
+            return solver.check(*assumptions)
+        finally:
+            self._take(_count(solver) - before)
+
+    def _take(self, units: int) -> None:
+        self.used += units
+        if self._whole is not None:
+            self._whole._take(units)
+
+
+def _count(solver: Any) -> int:
+    """What was counted so far in the solver's context."""
+    return int(solver.statistics().get_key_value("rlimit count"))

@@ -1,7 +1,8 @@
 """Discharging obligations: does each goal follow from its hypotheses, in groups of any size?
 
-Each case gets solvers of its own, so that an answer depends on nothing that was asked elsewhere, nor on
-which process asked. In order of what it costs, until one way succeeds or the time is up:
+Each question gets a solver in a context of its own, so that neither an answer nor what it costs depends on
+what was asked before, nor on which process asked. In order of what it costs, until one way succeeds or the
+units of the obligation are used up:
 
 1. the facts and what is ``near`` the goal, for most goals the invariant itself before the step;
 2. all hypotheses;
@@ -16,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -24,14 +24,11 @@ import z3
 from rebalance.specs.logic.counterexample import MOST, SIZES, Counterexample, counterexample
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Term, Vocabulary
-from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.limit import LIMIT, Budget
 from rebalance.specs.logic.specification import ProofCase, Theorem
 
-LIMIT = 10.0
-"""Seconds for one obligation."""
-
-SOON = 2.0
-"""Seconds after which the quick ways give up."""
+SOON = LIMIT // 5
+"""Units after which the quick ways give up."""
 
 SEEDS = (0, 1, 2)
 
@@ -62,13 +59,15 @@ class ProofVerdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ProofOutcome:
-    """What became of one obligation. ``hypotheses``: how many were used; ``seconds`` of a processor."""
+    """What became of one obligation. ``hypotheses``: how many were used; ``units``: what it cost
+    the solver; ``seconds`` of a processor."""
 
     theorem: str
     kind: str
     case: str
     goal: str
     verdict: ProofVerdict
+    units: int
     seconds: float
     hypotheses: int
     counterexample: Counterexample | None = None
@@ -77,14 +76,14 @@ class ProofOutcome:
 def prove(
     theorems: Sequence[Theorem],
     *,
-    limit: float = LIMIT,
+    limit: int = LIMIT,
     smt2: Path | None = None,
     spread: Spread = in_turn,
 ) -> Iterator[tuple[ProofOutcome, ...]]:
     """The outcomes case by case, as they come; ``arranged`` brings them into order.
 
-    ``limit``: seconds for one obligation; ``smt2``: a directory into which each is written, as it was
-    proved or could not be; ``spread`` does the work.
+    ``limit``: the solver's units for one obligation; ``smt2``: a directory into which each is written, as it
+    was proved or could not be; ``spread`` does the work.
     """
     cases = [(theorem, case) for theorem in theorems for case in theorem.cases]
 
@@ -142,16 +141,17 @@ class GoalAnswer:
     formula: Term = None
     used: Mapping[str, Term] = field(default_factory=dict)
     counterexample: Counterexample | None = None
+    units: int = 0
     seconds: float = 0.0
 
 
-def discharge(vocabulary: Vocabulary, case: ProofCase, limit: float = LIMIT) -> Iterator[GoalAnswer]:
+def discharge(vocabulary: Vocabulary, case: ProofCase, limit: int = LIMIT) -> Iterator[GoalAnswer]:
     """The obligations of one case, in their order."""
     one = _Possible(vocabulary, case) if case.possible else _Following(vocabulary, case)
     for name in case.goals:
-        began = time.process_time()
-        answer = one.answer(name, time.monotonic() + limit)
-        yield replace(answer, seconds=time.process_time() - began)
+        began, budget = time.process_time(), Budget(limit)
+        answer = one.answer(name, budget)
+        yield replace(answer, units=budget.used, seconds=time.process_time() - began)
 
 
 class _Following:
@@ -160,49 +160,32 @@ class _Following:
     def __init__(self, vocabulary: Vocabulary, case: ProofCase) -> None:
         self.vocabulary = vocabulary
         self.case = case
-
-    @cached_property
-    def facts(self) -> Mapping[str, Term]:
-        return self.case.facts()
-
-    @cached_property
-    def every(self) -> Mapping[str, Term]:
+        self.facts = case.facts()
+        self.every = {**self.facts, **case.given}
         """All hypotheses."""
-        return {**self.facts, **self.case.given}
 
-    @cached_property
-    def knows_facts(self) -> _Solver:
-        return _Solver(self.facts)
-
-    @cached_property
-    def knows_everything(self) -> _Solver:
-        return _Solver(self.every)
-
-    def answer(self, name: str, until: float) -> GoalAnswer:
-        """What becomes of the goal of that name until then."""
+    def answer(self, name: str, budget: Budget) -> GoalAnswer:
+        """What becomes of the goal of that name within the budget."""
         case, goal = self.case, self.case.goals[name]()
         near = {other: case.given[other] for other in case.near.get(name, ()) if other in case.given}
-        if near and self.knows_facts.shows(goal, _soon(until), near) is ProofVerdict.PROVED:
-            return GoalAnswer(
-                goal=name, verdict=ProofVerdict.PROVED, formula=goal, used={**self.facts, **near}
-            )
+        few = {**self.facts, **near}
+        if near and shows(few, goal, budget.share(SOON)) is ProofVerdict.PROVED:
+            return GoalAnswer(goal=name, verdict=ProofVerdict.PROVED, formula=goal, used=few)
         answer = GoalAnswer(
-            goal=name, verdict=self.knows_everything.shows(goal, _soon(until)), formula=goal, used=self.every
+            goal=name, verdict=shows(self.every, goal, budget.share(SOON)), formula=goal, used=self.every
         )
         if answer.verdict is ProofVerdict.PROVED:
             return answer
-        half = (time.monotonic() + until) / 2
+        half = budget.share(budget.left // 2)
         if found := counterexample(self.vocabulary, self.every.values(), name, goal, case.action, half):
             return replace(answer, verdict=ProofVerdict.REFUTED, counterexample=found)
         if answer.verdict is ProofVerdict.UNKNOWN:
-            answer = replace(answer, verdict=self._alone(goal, until))
+            answer = replace(answer, verdict=self._alone(goal, budget))
         return answer
 
-    def _alone(self, goal: Term, until: float) -> ProofVerdict:
+    def _alone(self, goal: Term, budget: Budget) -> ProofVerdict:
         for turn, seed in enumerate(SEEDS):
-            now = time.monotonic()
-            share = (until - now) / (len(SEEDS) - turn)
-            answer = _Solver(self.every, seed).shows(goal, now + share)
+            answer = shows(self.every, goal, budget.share(budget.left // (len(SEEDS) - turn)), seed)
             if answer is not ProofVerdict.UNKNOWN:
                 return answer
         return ProofVerdict.UNKNOWN
@@ -218,50 +201,33 @@ class _Possible:
         self.finite = Finite(vocabulary, {sort: SIZES.get(sort, MOST) for sort in vocabulary.sorts})
         self.finite.add(*self.every.values())
 
-    def answer(self, name: str, until: float) -> GoalAnswer:
-        """What becomes of the goal of that name until then."""
+    def answer(self, name: str, budget: Budget) -> GoalAnswer:
+        """What becomes of the goal of that name within the budget."""
         goal = self.case.goals[name]()
         answer = GoalAnswer(goal=name, verdict=ProofVerdict.PROVED, formula=goal, used=self.every)
-        with self.finite.supposing(goal):
-            if self.finite.possible((time.monotonic() + until) / 2):
-                return answer
+        finite = self.finite.copy()
+        finite.add(goal)
+        if finite.possible(budget.share(budget.left // 2)):
+            return answer
         # It contradicts them in groups of any size, or nobody knows.
-        shown = _Solver({**self.every, name: goal}).shows(z3.BoolVal(False), until)
+        shown = shows({**self.every, name: goal}, z3.BoolVal(False), budget)
         contradicts = shown is ProofVerdict.PROVED
         return replace(answer, verdict=ProofVerdict.REFUTED if contradicts else ProofVerdict.UNKNOWN)
 
 
-class _Solver:
-    """z3 with some hypotheses, in a context of its own."""
-
-    def __init__(self, hypotheses: Mapping[str, Term], seed: int = 0) -> None:
-        self.context = z3.Context()
-        self.solver = z3.SimpleSolver(ctx=self.context)
-        self.solver.set("random_seed", seed)
-        self.solver.set("ctrl_c", False)  # or Ctrl-C would be an unknown
-        self._add(hypotheses.values())
-
-    def shows(self, goal: Term, until: float, more: Mapping[str, Term] | None = None) -> ProofVerdict:
-        """Whether the goal follows, with ``more`` hypotheses; unknown when ``time.monotonic()`` is there."""
-        left = until - time.monotonic()
-        if left <= 0:
-            return ProofVerdict.UNKNOWN
-        self.solver.push()
-        try:
-            self._add([*(more or {}).values(), z3.Not(goal)])
-            result = check(self.solver, left)
-        finally:
-            self.solver.pop()
-        if result == z3.unsat:
-            return ProofVerdict.PROVED
-        return ProofVerdict.REFUTED if result == z3.sat else ProofVerdict.UNKNOWN
-
-    def _add(self, formulas: Iterable[Term]) -> None:
-        self.solver.add(*(formula.translate(self.context) for formula in formulas))
-
-
-def _soon(until: float) -> float:
-    return min(until, time.monotonic() + SOON)
+def shows(hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int = 0) -> ProofVerdict:
+    """Whether the goal follows from the hypotheses; unknown when the budget is used up."""
+    context = z3.Context()
+    solver = z3.SimpleSolver(ctx=context)
+    solver.set("random_seed", seed)
+    solver.set("ctrl_c", False)  # or Ctrl-C would be an unknown
+    solver.add(*(formula.translate(context) for formula in hypotheses.values()))
+    solver.push()  # z3 takes what comes after it as it is, and finds more
+    solver.add(z3.Not(goal).translate(context))
+    result = budget.check(solver)
+    if result == z3.unsat:
+        return ProofVerdict.PROVED
+    return ProofVerdict.REFUTED if result == z3.sat else ProofVerdict.UNKNOWN
 
 
 # -- written out ---------------------------------------------------------------------------------------
@@ -304,6 +270,7 @@ def _outcome(theorem: Theorem, case: ProofCase, answer: GoalAnswer) -> ProofOutc
         case=case.name,
         goal=answer.goal,
         verdict=answer.verdict,
+        units=answer.units,
         seconds=answer.seconds,
         hypotheses=len(answer.used),
         counterexample=answer.counterexample,

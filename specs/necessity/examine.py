@@ -20,7 +20,8 @@ from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, 
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.counterexample import lines
 from rebalance.specs.logic.language import SpecAction, Term
-from rebalance.specs.logic.prover import LIMIT, ProofOutcome, ProofVerdict, Spread, arranged, in_turn, prove
+from rebalance.specs.logic.limit import LIMIT
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arranged, in_turn, prove
 from rebalance.specs.logic.specification import IMPLIES, INIT, Specification, Theorem
 from rebalance.specs.logic.universe import call
 from rebalance.specs.necessity.replay import Altered, Replay, play
@@ -152,9 +153,9 @@ def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
 
 
 def outcomes_of(
-    variation: Variation, limit: float = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
+    variation: Variation, limit: int = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
 ) -> tuple[ProofOutcome, ...]:
-    """What becomes of these obligations, and of theorems ``beyond``: ``limit`` seconds for each;
+    """What becomes of these obligations, and of theorems ``beyond``: ``limit`` units for each;
     ``spread`` does the work."""
     selected = (*theorems_of(variation), *beyond)
     found = [outcome for case in prove(selected, limit=limit, spread=spread) for outcome in case]
@@ -189,7 +190,7 @@ def counterexample(variation: Variation) -> SearchAnswer:
     listed = z3.Exists([A], spec.vocabulary.state().lists(C, A))
     unrolling.require(honest(C), listed)
     first, *others = (cooperative(assignor) for assignor in elements["Assignor"])
-    unrolling.solver.add(*(z3.And(first, z3.Not(other)) for other in others))
+    unrolling.add(*(z3.And(first, z3.Not(other)) for other in others))
     unrolling.require(spec.initial)
     for who, name in steps_of(refutation.path):
         parameters = {constant.sort(): constant for constant in reversed(unrolling.step(spec.action(name)))}
@@ -198,12 +199,12 @@ def counterexample(variation: Variation) -> SearchAnswer:
         if who != NOBODY:
             consumer = elements["Consumer"][who]
             if Consumer in parameters:
-                unrolling.solver.add(parameters[Consumer] == consumer)
+                unrolling.add(parameters[Consumer] == consumer)
             elif Member in parameters:
-                unrolling.solver.add(of(parameters[Member]) == consumer)
+                unrolling.add(of(parameters[Member]) == consumer)
         if name == "start":
             unrolling.require(spec.vocabulary.state().subscribed(elements["Consumer"][who], P), listed)
-    return unrolling.answer(60.0, z3.Not(wanted(variation)))
+    return unrolling.answer(z3.Not(wanted(variation)))
 
 
 def wanted(variation: Variation) -> Term:
@@ -236,7 +237,7 @@ def replay_of(variation: Variation, run: SpecRun) -> Replay:
 
 
 def examine(
-    variation: Variation, limit: float = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
+    variation: Variation, limit: int = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
 ) -> VariationFinding:
     """Everything that is to be known of a variation; see ``outcomes_of``.
 

@@ -11,18 +11,17 @@ explicit evaluator, which shares nothing with the solver.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
 import z3
-from rebalance.specs.logic.bounded import LIMIT, SpecRun, StepRelations, Unrolling
+from rebalance.specs.logic.bounded import SpecRun, StepRelations, Unrolling
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import SpecAction, Term
-from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.limit import LIMIT, Budget
 from rebalance.specs.logic.prover import ProofVerdict, Spread, discharge, in_turn
 from rebalance.specs.logic.specification import IMPLIES, Specification
 from rebalance.specs.necessity.witnesses import LEMMAS, NEVER, WITNESSES, path_to
@@ -173,7 +172,7 @@ def witness(spec: Specification, path: tuple[str, ...], steps: StepRelations | N
     unrolling.require(spec.initial)
     for name in path:
         unrolling.step(spec.action(name))
-    run = unrolling.answer(LIMIT).run
+    run = unrolling.answer().run
     if run is not None:
         stepper, before = Stepper(run.universe, spec.actions), run.initial
         wrong = None if stepper.holds(spec.initial, before) else "it does not begin as specified"
@@ -236,7 +235,7 @@ def formulas(
 
 
 def implied(
-    spec: Specification, formula: Term, others: Mapping[str, Term], limit: float = 10.0
+    spec: Specification, formula: Term, others: Mapping[str, Term], limit: int = LIMIT
 ) -> tuple[str, ...] | None:
     """Those of the others that imply the formula in states of any size, none too many; None if they do not,
     or nobody knows."""
@@ -248,7 +247,7 @@ def implied(
         solver.add(*(known.translate(context) for known in (*spec.axioms.values(), z3.Not(formula))))
         marks = {name: z3.Bool(f"given {name}", context) for name in names}
         solver.add(*(z3.Implies(marks[name], others[name].translate(context)) for name in names))
-        if check(solver, limit, *marks.values()) != z3.unsat:
+        if Budget(limit).check(solver, *marks.values()) != z3.unsat:
             return None
         core = {str(mark) for mark in solver.unsat_core()}
         return [name for name in names if str(marks[name]) in core]
@@ -304,7 +303,7 @@ class _SmallGroup:
         """Whether there is such a group; False also if the solver does not know."""
         marks = [self._marks[name] for name in holding]
         with self._finite.supposing(*formulas):
-            return self._finite.possible(time.monotonic() + LIMIT, *marks)
+            return self._finite.possible(Budget(LIMIT), *marks)
 
 
 def _finding(possible: bool, finding: VacuityFinding) -> VacuityFinding:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from rebalance.specs.proving import ProofPlan
 
 
+SOLVER_UNITS = 20_000_000
+"""As ``specs.logic.limit.LIMIT``, which is not loaded before it is needed."""
+
+
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -47,7 +51,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--necessity", nargs="*", metavar="NAME", help="make each clause and decision "
                         "otherwise and see what breaks, as a run that replays on the model; all, "
                         "in a line each, or those named, in full")  # fmt: skip
-    add_options(parser, "--each-limit", "--jobs", each_limit=10.0)
+    add_options(parser, "--solver-units", "--jobs", solver_units=SOLVER_UNITS)
     parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
                         "SMT-LIB 2, for other solvers")  # fmt: skip
     add_format(parser)
@@ -123,7 +127,7 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
         theorems=theorems(options.theorem, options.without),
         contract=tuple(contract),
         without=tuple(dict.fromkeys(options.without)),
-        limit=options.each_limit,
+        limit=options.solver_units,
         checks=vacuity.checks(specification(contract=contract), {**contract, **LIVENESS}),
         smt2=options.smt2,
     )
@@ -159,7 +163,9 @@ def _necessity(options: argparse.Namespace) -> int:
     width = max(map(len, NECESSITY))
     try:
         for name in names or NECESSITY:
-            finding = examine(NECESSITY[name], options.each_limit, spread=partial(spread, jobs=options.jobs))
+            finding = examine(
+                NECESSITY[name], options.solver_units, spread=partial(spread, jobs=options.jobs)
+            )
             findings.append(finding)
             if not as_json:
                 lines = in_full(finding) if names else (line for line in table([finding]))

@@ -46,7 +46,13 @@ SHARED: dict[str, Option] = {
         "TIME",
         "stop after this time, such as 90, 90s, 5m or 2h, with what is known by then",
     ),
-    "--each-limit": _value(duration, "TIME", "how long one obligation or scenario may take (%(default)g s)"),
+    "--each-limit": _value(duration, "TIME", "how long one scenario may take (%(default)g s)"),
+    "--solver-units": _value(
+        whole,
+        "N",
+        "how many resource units of the solver (z3's rlimit) one obligation may take, the same on every "
+        "machine (%(default)d)",
+    ),
     "--states": _value(whole, "N", "stop after so many states"),
     "--depth": _value(natural, "N", "no deeper than N steps, or walks of N steps"),
     "--memory": _value(amount, "SIZE", "stop before this is exceeded: 500M, 4G"),

@@ -325,9 +325,9 @@ def proved(proof: Proof) -> CiReport:
             ("proof of", "the protocol"),
             ("suite", SUITE_VERSION),
             *without,
-            ("limit", f"{plan.limit:g} s"),
+            ("limit", f"{plan.limit:,} units"),
         ),
-        properties=(("limit", f"{plan.limit:g}"), *without),
+        properties=(("limit", f"{plan.limit}"), *without),
         missed=missed,
         interrupted=proof.interrupted,
     )

@@ -45,7 +45,7 @@ def render(proof: Proof) -> str:
         headline(proof),
         proof.verdict,
         [
-            ("solver", f"z3 {solver_version()}, {proof.plan.limit:g} s for an obligation"),
+            ("solver", f"z3 {solver_version()}, {proof.plan.limit:,} units for an obligation"),
             ("taken", f"{proof.seconds:.1f} s" + (", interrupted" if proof.interrupted else "")),
             ("not assumed", ", ".join(proof.plan.without)),
         ],
@@ -67,7 +67,7 @@ def _mark(verdict: ProofVerdict) -> Markup:
 
 def _open(proof: Proof, outcome: ProofOutcome, number: int) -> Markup:
     if outcome.verdict is ProofVerdict.UNKNOWN:
-        answer = tag("p", f"Neither proved nor refuted within {proof.plan.limit:g} s of a processor.")
+        answer = tag("p", f"Neither proved nor refuted within {proof.plan.limit:,} units of the solver.")
     elif outcome.counterexample is None:
         answer = tag("p", "Refuted by the solver, but by no small group.")
     else:
@@ -122,18 +122,20 @@ def _vacuity(proof: Proof) -> Markup:
 
 def _slowest(proof: Proof) -> Markup:
     slow = sorted(proof.outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]
-    rows = [(label(one), one.theorem, f"{one.seconds:.2f} s", one.hypotheses) for one in slow]
-    heads = ("obligation", "theorem", "time", "hypotheses used")
-    return page.table("The slowest obligations", heads, rows, numbers=(2, 3)) if rows else Markup("")
+    rows = [
+        (label(one), one.theorem, f"{one.seconds:.2f} s", f"{one.units:,}", one.hypotheses) for one in slow
+    ]
+    heads = ("obligation", "theorem", "time", "units", "hypotheses used")
+    return page.table("The slowest obligations", heads, rows, numbers=(2, 3, 4)) if rows else Markup("")
 
 
 def _listed(proof: Proof, theorem: Theorem) -> Markup:
     found = proof.of(theorem)
     rows = [
-        (case if at == 0 else "″", one.goal, _mark(one.verdict), f"{one.seconds:.2f} s", one.hypotheses)
+        (case if at == 0 else "″", one.goal, _mark(one.verdict), f"{one.units:,}", one.hypotheses)
         for case, group in groupby(found, case_of)
         for at, one in enumerate(group)
     ]
-    heads = ("case", "goal", "verdict", "time", "hypotheses used")
+    heads = ("case", "goal", "verdict", "units", "hypotheses used")
     table = page.table(f"Obligations of {theorem.name}", heads, rows, numbers=(3, 4), most=MOST_LISTED)
     return page.details(f"{theorem.name}: {count(len(found), 'obligation')}, {seconds(found)}", table)

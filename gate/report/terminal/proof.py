@@ -19,7 +19,7 @@ from rebalance.specs.necessity.vacuity import KINDS
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY
 from rebalance.specs.proving import Proof
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "") -> str:
@@ -55,7 +55,7 @@ def exit_of(proof: Proof) -> Exit:
 
 def _header(proof: Proof) -> list[str]:
     plan = proof.plan
-    suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:g} s"
+    suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:,} units"
     rows = [suite, *labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")]
     if any(theorem.name == "convergence" for theorem in plan.theorems):
         rows += labelled("", f"for convergence also: {', '.join(LIVENESS)}")
@@ -118,7 +118,9 @@ def _failures(proof: Proof, verbose: int) -> Iterator[str]:
         yield ""
         yield f"{outcome.verdict.upper()} {outcome.theorem}  {label(outcome)}"
         if outcome.verdict is ProofVerdict.UNKNOWN:
-            yield from labelled("", f"neither proved nor refuted within {proof.plan.limit:g} s")
+            yield from labelled(
+                "", f"neither proved nor refuted within {proof.plan.limit:,} units of the solver"
+            )
         elif outcome.counterexample is None:
             yield from labelled("", "refuted by the solver, but by no small group")
         elif shown and not verbose:
@@ -182,6 +184,7 @@ def _theorem(proof: Proof, theorem: Theorem) -> dict[str, Any]:
                 "goal": outcome.goal,
                 "verdict": outcome.verdict.value,
                 "hypotheses": outcome.hypotheses,
+                "units": outcome.units,
                 **({"counterexample": outcome.counterexample.data()} if outcome.counterexample else {}),
             }
             for outcome in proof.of(theorem)

@@ -68,10 +68,10 @@ def test_a_refuted_obligation_is_shown_as_a_group(rebalance, toy):
 @pytest.mark.slow
 def test_no_time_is_no_verdict(rebalance, toy):
     toy()
-    ran = rebalance("prove", "--each-limit", 1e-9)
+    ran = rebalance("prove", "--solver-units", 1)
     assert ran.code == 3
     assert ran.out.startswith("UNKNOWN  possibility, invariants, one or none; 0 of 8 obligations proved\n")
-    assert "neither proved nor refuted within 1e-09 s" in ran.out
+    assert "neither proved nor refuted within 1 units of the solver" in ran.out
     assert ran.out.endswith("UNKNOWN, exit 3\n")
 
 
@@ -185,7 +185,7 @@ def test_wrong_usage(rebalance, toy):
     assert "no clause is called 'twice'; there are: once, member_only, newest_claim, held_back" in ran.err
     Path("file").touch()
     assert rebalance("prove", "--smt2", "file").code == 2
-    for wrong in (("--each-limit", "0"), ("--jobs", "0"), ("--format", "xml")):
+    for wrong in (("--solver-units", "0"), ("--jobs", "0"), ("--format", "xml")):
         assert rebalance("prove", *wrong).code == 2
 
 
@@ -224,7 +224,14 @@ def test_a_theorem_is_worth_what_it_rests_upon():
     outcomes = {}
     for verdict in ProofVerdict:
         found = ProofOutcome(
-            theorem="base", kind="step", case="", goal="", verdict=verdict, seconds=0.0, hypotheses=0
+            theorem="base",
+            kind="step",
+            case="",
+            goal="",
+            verdict=verdict,
+            units=0,
+            seconds=0.0,
+            hypotheses=0,
         )
         plan = ProofPlan(theorems=(base, top), contract=())
         result = Proof(plan=plan, outcomes=(found,), vacuity=(), seconds=0.0)

@@ -123,7 +123,7 @@ def test_nothing_passes_in_an_audit_that_did_not_judge(found):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "argv", "code"),
-    [({}, (), 0), ({"guarded": False}, (), 1), ({}, ("--each-limit", "0.0000001"), 3)],
+    [({}, (), 0), ({"guarded": False}, (), 1), ({}, ("--solver-units", "1"), 3)],
 )
 def test_a_proof_says_the_same_in_every_format(
     rebalance, toy, published, tmp_path, monkeypatch, how, argv, code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from rebalance.specs.logic.bounded import LIMIT, SearchAnswer, SpecRun, StepRelations, Unrolling
+from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, Unrolling
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.witnesses import path_to
@@ -35,7 +35,7 @@ def follow(path, goal=None, sizes=SIZES) -> SearchAnswer:
     unrolling.require(protocol().initial)
     for name in path:
         unrolling.step(protocol().action(name))
-    return unrolling.answer(LIMIT, goal)
+    return unrolling.answer(goal)
 
 
 def checked(spec: Specification, run: SpecRun | None) -> SpecRun:

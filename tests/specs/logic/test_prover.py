@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import math
-import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -16,8 +15,9 @@ from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Vocabulary
-from rebalance.specs.logic.limit import check
+from rebalance.specs.logic.limit import Budget
 from rebalance.specs.logic.prover import (
+    ProofOutcome,
     ProofVerdict,
     arranged,
     discharge,
@@ -39,6 +39,7 @@ from z3 import And, If, Implies, Not
 
 from tests.specs.logic.structures import structure
 
+ENOUGH = Budget(1 << 62)
 PROVED, REFUTED, UNKNOWN = ProofVerdict.PROVED, ProofVerdict.REFUTED, ProofVerdict.UNKNOWN
 
 
@@ -112,8 +113,8 @@ def test_a_missing_guard_is_refuted_by_the_smallest_group():
     is_real(spec, shown)
 
 
-def test_nothing_is_known_in_no_time():
-    assert set(verdicts(locks(), limit=0.0).values()) == {UNKNOWN}
+def test_nothing_is_known_without_a_unit():
+    assert set(verdicts(locks(), limit=0).values()) == {UNKNOWN}
 
 
 @pytest.mark.parametrize("what", ["contradictory", "stuck"])
@@ -179,7 +180,7 @@ def test_the_plainest_model_is_a_matter_of_the_formulas_alone():
         finite = Finite(v, {"Client": 3, "Lock": 3})
         finite.solver.set("random_seed", seed)
         finite.add(some, other)
-        model = finite.plainest(float("inf"), together={}, prefer={"watched": lambda arguments: (1,)})
+        model = finite.plainest(ENOUGH, together={}, prefer={"watched": lambda arguments: (1,)})
         assert model is not None
         assert {name: len(elements) for name, elements in model.elements.items()} == {"Client": 1, "Lock": 2}
         found.add(tuple(model.value(s.watched(lock)) for lock in model.elements["Lock"]))
@@ -192,9 +193,9 @@ def test_there_is_no_small_model_of_what_contradicts_itself():
     C, D = spec.vocabulary.letters["C"], spec.vocabulary.letters["D"]
     finite.add(z3.Exists([C, D], C != D))
     with finite.supposing(spec.vocabulary.close(C == D)):
-        assert finite.plainest(float("inf"), together={}, prefer={}) is None
-    assert finite.plainest(0.0, together={}, prefer={}) is None  # no time
-    assert finite.plainest(float("inf"), together={}, prefer={}) is not None
+        assert finite.plainest(ENOUGH, together={}, prefer={}) is None
+    assert finite.plainest(Budget(0), together={}, prefer={}) is None
+    assert finite.plainest(ENOUGH, together={}, prefer={}) is not None
 
 
 # -- limits --------------------------------------------------------------------------------------------
@@ -210,15 +211,58 @@ def pigeons(count):
     return solver
 
 
-@pytest.mark.slow
-def test_what_takes_too_long_is_unknown_and_leaves_nothing_behind():
-    before = threading.enumerate()
+def test_what_costs_too_much_is_unknown_and_takes_what_it_may():
     many, few = pigeons(40), pigeons(3)
-    for seconds in (0.0, 0.001, 0.2):
-        assert check(many, seconds) == z3.unknown
-        assert check(few, 600.0) == z3.unsat
-        assert check(few, math.inf) == z3.unsat
-    assert threading.enumerate() == before
+    for units in (0, 1, 1000, 200_000):
+        budget = Budget(units)
+        assert budget.check(many) == z3.unknown
+        assert (budget.used, budget.left) == (units, 0)
+        assert Budget(1_000_000).check(few) == z3.unsat
+    assert Budget(1 << 40).check(few) == z3.unsat  # more than z3 takes as a limit
+
+
+def test_a_share_is_taken_from_the_whole():
+    whole = Budget(5000)
+    part = whole.share(2000)
+    assert part.check(pigeons(40)) == z3.unknown
+    assert (part.left, whole.used, whole.left) == (0, 2000, 3000)
+    rest = whole.share(9000)
+    assert rest.units == 3000
+    assert rest.share(9000).check(pigeons(40)) == z3.unknown
+    assert (rest.left, whole.left) == (0, 0)
+
+
+def units(outcomes: Iterable[ProofOutcome]) -> dict[tuple[str, str, str, str], int]:
+    """What each obligation cost."""
+    return {(one.theorem, one.kind, one.case, one.goal): one.units for one in outcomes}
+
+
+def test_an_obligation_costs_the_same_alone_in_any_order_and_in_any_process():
+    """Refuted ones too, with their groups."""
+    among = theorems(locks(guarded=False))
+    together, in_two = (
+        units(outcome for case in prove(among, spread=how) for outcome in case) for how in (in_turn, spread)
+    )
+    assert together == in_two
+    assert max(together.values()) > min(together.values()) > 0
+    for theorem in reversed(among):
+        for case in reversed(theorem.cases):
+            for goal in reversed([*case.goals]):
+                alone = replace(case, goals={goal: case.goals[goal]})
+                (answer,) = discharge(theorem.vocabulary, alone)
+                assert answer.units == together[theorem.name, case.kind, case.name, goal]
+
+
+@pytest.mark.slow
+def test_an_obligation_of_the_protocol_costs_the_same_alone():
+    """The others of its case, and what was asked before them, change nothing."""
+    case = step(specification(), "lead")
+    every = {answer.goal: answer.units for answer in discharge(specification().vocabulary, case)}
+    spec = specification()
+    case = step(spec, "lead")
+    for goal in [*case.goals][::-4]:
+        (answer,) = discharge(spec.vocabulary, replace(case, goals={goal: case.goals[goal]}))
+        assert answer.units == every[goal], goal
 
 
 # -- written out ---------------------------------------------------------------------------------------
@@ -303,7 +347,7 @@ def refuted(spec: Specification, name: str, *goals: str) -> dict[str, Counterexa
     found = {}
     case = step(spec, name)
     chosen = replace(case, goals={goal: case.goals[goal] for goal in goals or case.goals})
-    for answer in discharge(spec.vocabulary, chosen, limit=600.0):
+    for answer in discharge(spec.vocabulary, chosen):
         assert answer.verdict is not UNKNOWN
         if answer.verdict is REFUTED:
             assert answer.counterexample is not None
@@ -374,7 +418,7 @@ def test_a_goal_without_an_action_is_refuted_in_a_state():
     v, s = spec.vocabulary, spec.vocabulary.state()
     goal = v.close(Not(owns(s, v.letters["C"], P)))
     hypotheses = [*spec.axioms.values(), *spec.invariants.values()]
-    found = counterexample(v, hypotheses, "nothing is owned", goal, None, float("inf"))
+    found = counterexample(v, hypotheses, "nothing is owned", goal, None, ENOUGH)
     assert found is not None
     assert (found.action, found.after) == ("", ())
     assert [fact.value for fact in found.before if fact.symbol == "since" and fact.of == ("A", "t-0")] == [

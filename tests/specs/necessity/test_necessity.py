@@ -275,6 +275,7 @@ def test_what_fails_without_a_run_is_open():
         case="lead",
         goal="offered once",
         verdict=ProofVerdict.UNKNOWN,
+        units=0,
         seconds=0.0,
         hypotheses=0,
     )
