@@ -1,5 +1,5 @@
 """One proof from end to end: the theorems, what became of their obligations, whether they say anything at
-all, and the verdict that follows.
+all, whether they are about the executable model, and the verdict that follows.
 
 Nothing here prints; ``gate.report.terminal.proof`` renders what comes out.
 """
@@ -25,6 +25,7 @@ from rebalance.specs.logic.prover import (
 )
 from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, examined
+from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled
 
 ReportProgress = Callable[[int, int], None]
 """Gets how many obligations and checks of how many are done."""
@@ -39,24 +40,27 @@ _JUDGED = {
 @dataclass(frozen=True, kw_only=True)
 class ProofPlan:
     """What to prove and how. ``without``: the clauses that the assignor is not assumed to keep; ``checks``:
-    what is asked so that nothing is proved of nothing."""
+    what is asked so that nothing is proved of nothing; ``samples``: runs of the executable model, each step
+    of which has to be one of the logic."""
 
     theorems: tuple[Theorem, ...]
     contract: tuple[str, ...]
     without: tuple[str, ...] = ()
     checks: tuple[VacuityCheck, ...] = ()
+    samples: tuple[ModelSample, ...] = ()
     limit: int = LIMIT
     smt2: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What came of it. ``outcomes`` are in the order of the obligations, ``vacuity`` in that of the checks;
-    some are missing if interrupted."""
+    """What came of it. ``outcomes`` are in the order of the obligations, ``vacuity`` in that of the checks,
+    ``model`` in that of the samples; some are missing if interrupted."""
 
     plan: ProofPlan
     outcomes: tuple[ProofOutcome, ...]
     vacuity: tuple[Vacuity, ...]
+    model: tuple[SampledModel, ...] = ()
     seconds: float
     interrupted: bool = False
 
@@ -69,6 +73,16 @@ class Proof:
     def doubts(self) -> tuple[Vacuity, ...]:
         """What may say nothing, or make everything that was proved say nothing."""
         return tuple(row for row in self.vacuity if row.doubtful)
+
+    @property
+    def deviations(self) -> tuple[SampledModel, ...]:
+        """Where the model does what the logic does not: the theorems are not about it."""
+        return tuple(row for row in self.model if row.deviation)
+
+    @property
+    def breaches(self) -> tuple[SampledModel, ...]:
+        """Where the model breaks what the theorems say."""
+        return tuple(row for row in self.model if row.breach)
 
     def of(self, theorem: Theorem) -> tuple[ProofOutcome, ...]:
         """The outcomes of one theorem."""
@@ -96,8 +110,13 @@ class Proof:
 
     @property
     def verdict(self) -> ProofVerdict:
-        """Of all theorems together. What may be about nothing is not proved."""
+        """Of all theorems together. What may be about nothing, or about something else than the model, is
+        not proved; what the model breaks is refuted."""
         found = [self.judged(theorem) for theorem in self.plan.theorems]
+        if self.breaches:
+            found.append(ProofVerdict.REFUTED)
+        if self.deviations or len(self.model) < len(self.plan.samples):
+            found.append(ProofVerdict.UNKNOWN)
         if self.doubts or len(self.vacuity) < sum(len(check.names) for check in self.plan.checks):
             found.append(ProofVerdict.UNKNOWN)
         return worst(found)
@@ -111,19 +130,21 @@ class Proof:
 def run_proof(
     plan: ProofPlan, report_progress: ReportProgress | None = None, spread: Spread = in_turn
 ) -> Proof:
-    """Discharge every obligation of the plan and make its checks; Ctrl-C ends it with what is known by then.
+    """Discharge every obligation of the plan, make its checks and sample the model; Ctrl-C ends it with what
+    is known by then.
 
     ``spread`` does the work.
     """
     began, interrupted = time.monotonic(), False
     found: list[ProofOutcome] = []
     rows: dict[int, Sequence[Vacuity]] = {}
+    model: dict[int, SampledModel] = {}
     total = sum(theorem.obligations for theorem in plan.theorems)
-    total += sum(len(check.names) for check in plan.checks)
+    total += sum(len(check.names) for check in plan.checks) + len(plan.samples)
 
     def report() -> None:
         if report_progress:
-            report_progress(len(found) + sum(map(len, rows.values())), total)
+            report_progress(len(found) + sum(map(len, rows.values())) + len(model), total)
 
     try:
         for outcomes in prove(plan.theorems, limit=plan.limit, smt2=plan.smt2, spread=spread):
@@ -132,12 +153,17 @@ def run_proof(
         for number, some in examined(plan.checks, spread=spread):
             rows[number] = some
             report()
+        for number, one in spread(lambda number: sampled(plan.samples[number]), len(plan.samples)):
+            if one is not None:
+                model[number] = one
+            report()
     except KeyboardInterrupt:
         interrupted = True
     return Proof(
         plan=plan,
         outcomes=arranged(plan.theorems, found),
         vacuity=tuple(row for number in sorted(rows) for row in rows[number]),
+        model=tuple(model[number] for number in sorted(model)),
         seconds=time.monotonic() - began,
         interrupted=interrupted,
     )

@@ -55,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")
     _end_like_ctrl_c()
+    before = signal.getsignal(signal.SIGINT)
     try:
         return _run(argv)
     except UsageError as error:
@@ -73,6 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print(f"internal error: {error!r}; this is a bug of the suite, please report it", file=sys.stderr)
         return Exit.INTERNAL
+    finally:
+        if arguments is not None:  # whoever called goes on, and gets Ctrl-C again
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGINT, before)
 
 
 def _run(argv: list[str]) -> int:

@@ -15,7 +15,7 @@ new member id, which may not be in the log; of ids there are always others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, cast
@@ -27,7 +27,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import Group, Slot
 from rebalance.specs.logic.concrete import Stepper
-from rebalance.specs.logic.language import symbols_of
+from rebalance.specs.logic.language import Term, symbols_of
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.logic.universe import Structure, call
 from rebalance.specs.refinement.abstraction import (
@@ -193,8 +193,27 @@ class Refinement:
         structure = self._structure(picture)
         if self._stepper.holds(self._together, structure):
             return None
+        return self._broken(self._formulas, structure, event)
+
+    def breach(self, state: Numbers, event: str = "") -> RefinementFailure | None:
+        """The first property that does not hold in ``state``; None also where nothing shows it."""
+        self.fit(state)
+        try:
+            structure = self._structure(self._picture(state))
+        except NoCounterpartError:
+            return None
+        properties = {name: f for name, f in self._formulas.items() if name in self.spec.properties}
+        return self._broken(properties, structure, event)
+
+    def _broken(
+        self, formulas: Mapping[str, Term], structure: Structure, event: str
+    ) -> RefinementFailure | None:
+        """The first of the formulas that does not hold, and for whom."""
         holds = self._stepper.holds
-        name, closed = next((name, f) for name, f in self._formulas.items() if not holds(f, structure))
+        name = next((name for name, formula in formulas.items() if not holds(formula, structure)), None)
+        if name is None:
+            return None
+        closed = formulas[name]
         if not z3.is_quantifier(closed):
             return RefinementFailure(event, name, "it does not hold", True)
         letters = [z3.Const(closed.var_name(i), closed.var_sort(i)) for i in range(closed.num_vars())]

@@ -25,6 +25,7 @@ from rebalance.gate.cli.console.terminal import (
 )
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.reports import Own, Reports
+from rebalance.gate.cli.shared.values import natural
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 SOLVER_UNITS = 20_000_000
 """As ``specs.logic.limit.LIMIT``, which is not loaded before it is needed."""
 
+MODEL_STEPS = 20_000
+
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
@@ -43,7 +46,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="prove the protocol safe for groups of any size",
         epilog="Proved is 0, refuted 1, unknown 3.",
         description="Prove the protocol: that its invariants hold in every state that any group can reach, "
-        "and what follows from them. Of the assignor nothing is assumed but its contract.",
+        "and what follows from them. Of the assignor nothing is assumed but its contract. Random runs of "
+        "the executable model show that it is the model that is proved.",
     )
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
@@ -52,6 +56,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "otherwise and see what breaks, as a run that replays on the model; all, "
                         "in a line each, or those named, in full")  # fmt: skip
     add_options(parser, "--solver-units", "--jobs", solver_units=SOLVER_UNITS)
+    parser.add_argument("--model-steps", type=natural, default=MODEL_STEPS, metavar="N", help="check so many "
+                        "steps of random runs of the model, that each is one of the logic (%(default)d; 0: "
+                        "none)")  # fmt: skip
+    add_options(parser, "--seed", seed=0)
     parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
                         "SMT-LIB 2, for other solvers")  # fmt: skip
     add_format(parser)
@@ -85,6 +93,8 @@ def run(options: argparse.Namespace) -> int:
             lambda done, total: show(partial(line, done, total)),
             partial(workers.spread, jobs=options.jobs),
         )
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the verdict stands: it exits with what it prints
     text = partial(report.render, proof, verbose=options.verbose, color=color(options), page=reports.page)
     answer(options, partial(report.data, proof), text)
     own: Own = {
@@ -117,6 +127,7 @@ def _contract(without: Sequence[str]) -> dict[str, Any]:
 
 
 def _plan(options: argparse.Namespace) -> ProofPlan:
+    from rebalance.gate.cli.shared.model_samples import model_samples
     from rebalance.specs.necessity import vacuity
     from rebalance.specs.protocol.contract import LIVENESS
     from rebalance.specs.proving import ProofPlan
@@ -129,6 +140,7 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
         without=tuple(dict.fromkeys(options.without)),
         limit=options.solver_units,
         checks=vacuity.checks(specification(contract=contract), {**contract, **LIVENESS}),
+        samples=model_samples(options.model_steps, options.seed),
         smt2=options.smt2,
     )
 

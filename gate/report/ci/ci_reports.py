@@ -310,7 +310,8 @@ def proved(proof: Proof) -> CiReport:
     plan = proof.plan
     done = f"{len(proof.outcomes):,} of {count(proof.obligations, 'obligation')} tried"
     without = (("without", ", ".join(plan.without)),) if plan.without else ()
-    cases = (*(_proved(proof, theorem) for theorem in plan.theorems), *_about_something(proof))
+    theorems = (_proved(proof, theorem) for theorem in plan.theorems)
+    cases = (*theorems, *_about_something(proof), *_about_the_model(proof))
     missed = tuple(f"{case.id}: {case.note}" for case in cases if case.status is Status.UNTESTED)
     return CiReport(
         command="prove",
@@ -370,12 +371,47 @@ def _about_something(proof: Proof) -> Iterator[CiCase]:
         yield CiCase(rule=rule, status=Status.UNTESTED if note else Status.PASSED, note=note)
 
 
+def _about_the_model(proof: Proof) -> Iterator[CiCase]:
+    from rebalance.gate.report.terminal.proof import model_line, model_rows
+
+    if not proof.plan.samples:
+        return
+    sentence = "every step of random runs of the executable model is a step of the logic"
+    rule = CiRule(id="model", level=Level.SAFETY, sentence=sentence, source="a proof about the model")
+    if proof.breaches:
+        evidence = tuple(
+            Evidence(
+                message=f"{row.group}: {row.breach.failure}",
+                chart=partial(_lines, tuple(model_rows(row))),
+            )
+            for row in proof.breaches
+            if row.breach
+        )
+        yield CiCase(
+            rule=rule,
+            status=Status.VIOLATED,
+            evidence=evidence,
+            text=lambda: [one.message for one in evidence],
+        )
+        return
+    whole = not proof.deviations and len(proof.model) == len(proof.plan.samples)
+    yield CiCase(
+        rule=rule,
+        status=Status.PASSED if whole else Status.UNTESTED,
+        note="" if whole else model_line(proof),
+    )
+
+
+def _lines(rows: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{name:<9}{text}" for name, text in rows]
+
+
 def _group(one: ProofOutcome) -> list[str]:
     from rebalance.specs.logic.counterexample import lines
 
     if one.counterexample is None:
         return ["refuted by the solver, but by no small group"]
-    return [f"{name:<9}{text}" for name, text in lines(one.counterexample)]
+    return _lines(tuple(lines(one.counterexample)))
 
 
 # -- an upgrade --------------------------------------------------------------------------------------------

@@ -9,7 +9,17 @@ from itertools import groupby
 from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag
-from rebalance.gate.report.terminal.proof import case_of, exit_of, headline, judged_as, kinds, label, seconds
+from rebalance.gate.report.terminal.proof import (
+    case_of,
+    exit_of,
+    headline,
+    judged_as,
+    kinds,
+    label,
+    model_line,
+    model_rows,
+    seconds,
+)
 from rebalance.specs.logic.counterexample import lines as group_lines
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version
 from rebalance.specs.logic.specification import Theorem
@@ -53,6 +63,7 @@ def render(proof: Proof) -> str:
         page.section("theorems", "Theorems", _theorems(proof)),
         page.section("assumed", "What is assumed of the assignor", _assumed(proof)),
         page.section("vacuity", "That it is about something", _vacuity(proof)),
+        page.section("model", "That it is about the model", _model(proof)),
         page.section("slowest", "What took longest", _slowest(proof)),
         page.section("obligations", "Every obligation", *listed),
         foot=f"{proof.verdict.upper()}, exit {int(exit_of(proof))}. "
@@ -120,22 +131,39 @@ def _vacuity(proof: Proof) -> Markup:
     return join(found, page.details("each of them", each))
 
 
+def _model(proof: Proof) -> Markup:
+    shown = [tag("p", model_line(proof))]
+    for number, row in enumerate(proof.deviations, 1):
+        mark = page.badge("✗ not in the logic", ProofVerdict.UNKNOWN)
+        lines = [(head, page.text(line, 6000)) for head, line in model_rows(row)]
+        shown.append(page.article(f"m{number}", mark, f"{row.group}; seed {row.seed}", "", page.facts(lines)))
+    rows = [(row.group, f"{row.steps:,}", f"{row.runs:,}") for row in proof.model]
+    if rows:
+        shown.append(page.table("Groups of the model", ("group", "steps", "runs"), rows, numbers=(1, 2)))
+    return join(*shown)
+
+
+_COST = ("time", "units", "hypotheses used")
+
+
+def _cost(one: ProofOutcome) -> tuple[str, str, int]:
+    return f"{one.seconds:.2f} s", f"{one.units:,}", one.hypotheses
+
+
 def _slowest(proof: Proof) -> Markup:
     slow = sorted(proof.outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]
-    rows = [
-        (label(one), one.theorem, f"{one.seconds:.2f} s", f"{one.units:,}", one.hypotheses) for one in slow
-    ]
-    heads = ("obligation", "theorem", "time", "units", "hypotheses used")
+    rows = [(label(one), one.theorem, *_cost(one)) for one in slow]
+    heads = ("obligation", "theorem", *_COST)
     return page.table("The slowest obligations", heads, rows, numbers=(2, 3, 4)) if rows else Markup("")
 
 
 def _listed(proof: Proof, theorem: Theorem) -> Markup:
     found = proof.of(theorem)
     rows = [
-        (case if at == 0 else "″", one.goal, _mark(one.verdict), f"{one.units:,}", one.hypotheses)
+        (case if at == 0 else "″", one.goal, _mark(one.verdict), *_cost(one))
         for case, group in groupby(found, case_of)
         for at, one in enumerate(group)
     ]
-    heads = ("case", "goal", "verdict", "units", "hypotheses used")
-    table = page.table(f"Obligations of {theorem.name}", heads, rows, numbers=(3, 4), most=MOST_LISTED)
+    heads = ("case", "goal", "verdict", *_COST)
+    table = page.table(f"Obligations of {theorem.name}", heads, rows, numbers=(3, 4, 5), most=MOST_LISTED)
     return page.details(f"{theorem.name}: {count(len(found), 'obligation')}, {seconds(found)}", table)

@@ -18,6 +18,7 @@ from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.vacuity import KINDS
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY
 from rebalance.specs.proving import Proof
+from rebalance.specs.refinement.sampling import ModelDeviation, SampledModel
 
 SCHEMA = 2
 
@@ -25,7 +26,7 @@ SCHEMA = 2
 def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "") -> str:
     """The whole report. ``verbose``: a line for each case, every counterexample; ``page``: the HTML one."""
     lines = [headline(proof), *_header(proof), "", *_table(proof, verbose), *_vacuity(proof)]
-    lines += _failures(proof, verbose)
+    lines += [*_model(proof, verbose), *_failures(proof, verbose)]
     if page:
         lines += labelled("report", page)
     lines.append(f"{proof.verdict.upper()}, exit {int(exit_of(proof))}")
@@ -41,10 +42,15 @@ def headline(proof: Proof) -> str:
         return f"{start}  interrupted, {of_all}"
     if proof.verdict is ProofVerdict.PROVED:
         what = f"{count(len(theorems), 'theorem')}, {count(proof.obligations, 'obligation')}"
-        return f"{start}  {what}, for groups of any size"
+        about = "" if proof.plan.samples else "; not checked against the model"
+        return f"{start}  {what}, for groups of any size{about}"
     names = [theorem.name for theorem in theorems if proof.alone(theorem) is proof.verdict]
     if not names and proof.doubts:
         names = [f"{proof.doubts[0].kind} {proof.doubts[0].name} may say nothing"]
+    if not names and proof.breaches:
+        names = [f"the model breaks {broken.failure.name}" for broken in _breaches(proof)][:1]
+    if not names and proof.deviations:
+        names = ["no theorem is about this model"]
     return f"{start}  {', '.join(names)}; {of_all}"
 
 
@@ -110,6 +116,43 @@ def _vacuity(proof: Proof) -> Iterator[str]:
         yield f"{row.finding.upper()} {row.kind} {row.name}{because}"
 
 
+def model_line(proof: Proof) -> str:
+    """What was checked of the executable model."""
+    if not proof.plan.samples:
+        return "not checked against the model: --model-steps 0"
+    steps, runs = sum(row.steps for row in proof.model), sum(row.runs for row in proof.model)
+    missing = len(proof.plan.samples) - len(proof.model)
+    looked = f"{count(steps, 'step')} of {count(len(proof.model), 'group')}, from {count(runs, 'random run')}"
+    looked += f" with faults (seed {proof.plan.samples[0].seed})"
+    if proof.deviations:
+        wrong = f"{len(proof.deviations)} of {count(len(proof.model), 'group')}"
+        return f"{looked}: in {wrong} the model does what the logic does not; no theorem is about it"
+    return f"{looked}, are steps of the logic" + (f"; {missing} not checked" if missing else "")
+
+
+def model_rows(row: SampledModel) -> Iterator[tuple[str, str]]:
+    """Where a group of the model leaves the logic: each line with a label."""
+    for label_, found in (("step", row.deviation), ("breaks", row.breach)):
+        if found is not None:
+            yield label_, str(found.failure)
+            yield "run", "; ".join(found.run) or "none"
+
+
+def _model(proof: Proof, verbose: int) -> Iterator[str]:
+    yield ""
+    yield from labelled("model", model_line(proof))
+    for number, row in enumerate(proof.deviations):
+        yield ""
+        yield f"NOT IN THE LOGIC  group {row.group}; seed {row.seed}"
+        for label_, text in model_rows(row):
+            if label_ != "run" or verbose or not number:
+                yield from labelled(label_, text, 100)
+
+
+def _breaches(proof: Proof) -> list[ModelDeviation]:
+    return [row.breach for row in proof.breaches if row.breach]
+
+
 def _failures(proof: Proof, verbose: int) -> Iterator[str]:
     shown = False
     for outcome in proof.outcomes:
@@ -159,6 +202,20 @@ def data(proof: Proof) -> dict[str, Any]:
             {"kind": row.kind, "name": row.name, "finding": row.finding.value, "because": list(row.because)}
             for row in proof.vacuity
         ],
+        "model": {
+            "seed": proof.plan.samples[0].seed if proof.plan.samples else None,
+            "steps": sum(row.steps for row in proof.model),
+            "groups": [
+                {
+                    "group": row.group,
+                    "steps": row.steps,
+                    "runs": row.runs,
+                    "deviation": _deviation(row.deviation),
+                    "breach": _deviation(row.breach),
+                }
+                for row in proof.model
+            ],
+        },
         "speed": {
             "seconds": round(proof.seconds, 3),
             "theorems": {
@@ -167,6 +224,12 @@ def data(proof: Proof) -> dict[str, Any]:
             },
         },
     }
+
+
+def _deviation(found: ModelDeviation | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"name": found.failure.name, "why": str(found.failure), "run": list(found.run)}
 
 
 def _theorem(proof: Proof, theorem: Theorem) -> dict[str, Any]:

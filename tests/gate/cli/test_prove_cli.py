@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rebalance.gate.cli.shared.model_samples import model_samples
+from rebalance.gate.cli.shared.reports import Reports
+from rebalance.model.protocol import member
 from rebalance.properties.verdict import Verdict
 from rebalance.specs import proving
 from rebalance.specs.logic import prover
@@ -17,22 +22,27 @@ from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict
 from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, VacuityFinding, examined
 from rebalance.specs.proving import Proof, ProofPlan
+from rebalance.specs.refinement.sampling import ModelSample, shares
 from rebalance.specs.theorems.proof import proof
 
 from tests.command import command
 from tests.processes import worked
 from tests.specs.logic.test_prover import locks
 
+ROOT = Path(__file__).parents[3]
+
 
 @pytest.fixture
 def toy(monkeypatch):
     """The command on a toy in place of the protocol."""
+    from rebalance.gate.cli.shared import model_samples
     from rebalance.specs.necessity import vacuity
     from rebalance.specs.theorems import proof as module
     from rebalance.specs.theorems.theorems import theorems
 
-    def put(checks=(), **how):
+    def put(checks=(), samples=(), **how):
         monkeypatch.setattr(module, "proof", lambda contract: theorems(locks(**how))[:3])
+        monkeypatch.setattr(model_samples, "model_samples", lambda steps, seed: samples)
         monkeypatch.setattr(vacuity, "checks", lambda spec, contract: checks)
 
     return put
@@ -43,7 +53,9 @@ def test_the_verdict_comes_first_and_last(rebalance, toy):
     ran = rebalance("prove", "--jobs", 1)
     assert (ran.code, ran.err) == (0, "")
     first, *_, last = ran.out.splitlines()
-    assert first == "PROVED  3 theorems, 8 obligations, for groups of any size"
+    assert first == (
+        "PROVED  3 theorems, 8 obligations, for groups of any size; not checked against the model"
+    )
     assert last == "PROVED, exit 0"
     assert "  assumed  of the assignor: once, member_only, newest_claim, held_back" in ran.out
     assert re.search(r"^  invariants +3  proved  \d+\.\d s$", ran.out, re.M)
@@ -290,6 +302,119 @@ def test_ctrl_c_ends_the_workers_too(tmp_path):
     assert process.returncode == 130, err
     assert "interrupted" in err
     assert not out or re.match(r"UNKNOWN  interrupted, [\d,]+ of [\d,]+ obligations proved\n", out)
+
+
+def test_ctrl_c_after_the_verdict_changes_nothing(rebalance, toy, monkeypatch):
+    def finish(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    toy()
+    monkeypatch.setattr(Reports, "finish", finish)
+    before = signal.getsignal(signal.SIGINT)
+    ran = rebalance("prove", "--jobs", 1)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("PROVED, exit 0\n")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+# -- the model -----------------------------------------------------------------------------------------
+
+
+def one_group(steps: int) -> tuple[ModelSample, ...]:
+    """Of those that are sampled, the first; ``steps`` of it."""
+    return shares(model_samples(1, 0)[:1], steps)
+
+
+def test_the_steps_of_the_model_are_counted(rebalance, toy):
+    toy(samples=one_group(100))
+    ran = rebalance("prove", "--jobs", 1)
+    assert ran.code == 0
+    assert ran.out.startswith("PROVED  3 theorems, 8 obligations, for groups of any size\n")
+    line = (
+        r"^  model    1\d\d steps of 1 group, from \d+ random runs? with faults \(seed 0\), are steps of the"
+    )
+    assert re.search(line, ran.out, re.M)
+    document = json.loads(rebalance("prove", "--jobs", 1, "--format", "json").out)["model"]
+    assert document["seed"] == 0
+    (group,) = document["groups"]
+    assert group["group"] == "dynamic, 3 x 2"
+    assert group["deviation"] is group["breach"] is None
+    assert document["steps"] == group["steps"] >= 100
+
+
+def test_no_steps_of_the_model_is_not_hidden(rebalance, toy):
+    toy()
+    ran = rebalance("prove", "--jobs", 1, "--model-steps", 0)
+    assert ran.code == 0
+    assert "  model    not checked against the model: --model-steps 0\n" in ran.out
+    document = json.loads(rebalance("prove", "--jobs", 1, "--format", "json").out)["model"]
+    assert document == {"seed": None, "steps": 0, "groups": []}
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_model_that_the_logic_does_not_allow_is_not_proved(rebalance, toy, monkeypatch, breaks):
+    """A claim that forgets what is owned: with time, two consumers own the same."""
+
+    def forgetful(it: member.Member, config: member.ConsumerConfig) -> member.Metadata:
+        return real(it, config)._replace(owned=member.NOTHING)
+
+    real = member.metadata
+    monkeypatch.setattr(member, "metadata", forgetful)
+    toy(samples=one_group(3000 if breaks else 300))
+    ran = rebalance("prove", "--jobs", 1)
+    assert ran.code == (1 if breaks else 3)
+    verdict = (
+        "REFUTED  the model breaks revoke before assign"
+        if breaks
+        else "UNKNOWN  no theorem is about this model"
+    )
+    assert ran.out.startswith(f"{verdict}; 8 of 8 obligations proved\n")
+    assert "the model does what the logic does not; no theorem is about it" in " ".join(ran.out.split())
+    assert "\nNOT IN THE LOGIC  group dynamic, 3 x 2; seed 0\n  step     B join is not join: " in ran.out
+    assert re.search(r"^  run      \w start; .*\n", ran.out, re.M)
+    assert ("breaks 'revoke before assign'" in ran.out) == breaks
+    assert "✗ not in the logic" in Path(".rebalance/latest/report.html").read_text()
+    (group,) = json.loads(rebalance("prove", "--jobs", 1, "--format", "json").out)["model"]["groups"]
+    assert group["deviation"]["name"] == "join"
+    assert group["deviation"]["run"][-1] == "B join"
+    assert (group["breach"] is None) != breaks
+
+
+EDITS = {
+    "a reset without onJoinPrepare": (
+        "callbacks.py",
+        "        rejoin=True,\n        prepare=True,",
+        "        rejoin=True,\n        prepare=False,",
+    ),
+    "a label of the last generation": ("member.py", "else member.own_gen", "else member.generation"),
+    "a claim of nothing": ("member.py", "else member.owned\n", "else NOTHING\n"),
+}
+"""One word in a file of ``model/protocol``, and what is written in its stead."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edit", EDITS)
+def test_one_word_of_the_model_is_enough(tmp_path, edit):
+    """In a copy of the sources, with the steps that a run has by default."""
+    file, word, other = EDITS[edit]
+    for folder in ("model", "properties", "explore", "specs", "live", "gate"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / ".ns").mkdir()
+    (tmp_path / ".ns/rebalance").symlink_to("..")
+    path = tmp_path / "model/protocol" / file
+    text = path.read_text()
+    assert text.count(word) == 1
+    path.write_text(text.replace(word, other))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / ".ns"), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(
+        command("prove", "--theorem", "commit-fencing", "--format", "json"),
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    document = json.loads(ran.stdout)
+    assert ran.returncode in (1, 3)
+    assert document["verdict"] in ("refuted", "unknown")
+    assert {one["verdict"] for one in document["theorems"]} == {"proved"}
+    assert any(group["deviation"] for group in document["model"]["groups"])
 
 
 def test_necessity_names_what_does_not_exist(rebalance):
