@@ -8,7 +8,8 @@ import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.shared.model_samples import GROUPS, model_samples
 from rebalance.model.protocol import callbacks, errors, member
-from rebalance.model.protocol.state import NOTHING, Metadata
+from rebalance.model.protocol.setup import ConsumerConfig
+from rebalance.model.protocol.state import NOTHING, Member, Metadata
 from rebalance.specs.refinement import sampling
 from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled, shares
 
@@ -56,11 +57,11 @@ def test_the_samples_of_a_proof_have_every_kind_of_group():
     assert every == {fault for setup in setups for fault in setup.faults}
 
 
-def claims_nothing(it: member.Member, config: member.ConsumerConfig) -> Metadata:
+def claims_nothing(it: Member, config: ConsumerConfig) -> Metadata:
     return real(it, config)._replace(owned=NOTHING)
 
 
-def claims_of_the_last_generation(it: member.Member, config: member.ConsumerConfig) -> Metadata:
+def claims_of_the_last_generation(it: Member, config: ConsumerConfig) -> Metadata:
     return real(it, config)._replace(label=it.generation)
 
 
