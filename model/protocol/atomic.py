@@ -38,6 +38,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
                 paid, lost = at_a_cost("join", action, "budget"), _free(by_name["disconnect", who])
                 yield chain("join lost", paid, lost)
                 yield chain("join unanswered", paid, request, lost)
+        elif action.name == "commit refused":
+            request, error = by_name["join request", who], _only(by_name["receive", who], Refused)
+            yield chain("commit refused", action, request, error)
         elif action.name == "receive":
             sync, error = by_name["sync request", who], _only(action, Refused)
             after_join, after_sync = _only(action, JoinOk), _only(action, SyncOk)

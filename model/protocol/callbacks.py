@@ -42,8 +42,12 @@ def reset(member: Member, *, keep_id: bool = False) -> Member:
 def expelled(member: Member, config: ConsumerConfig, *, keep_id: bool = False) -> Member:
     """`reset` in the middle of a rebalance: older clients do not prepare the next one (KAFKA-12983)."""
     after = reset(member, keep_id=keep_id)
+    return after if _prepares_anew(config) else after._replace(prepare=member.prepare)
+
+
+def _prepares_anew(config: ConsumerConfig) -> bool:
     once = {"prepare_once_per_rebalance", "prepare_not_repeated_after_reset"}
-    return after if once.isdisjoint(config.decisions) else after._replace(prepare=member.prepare)
+    return once.isdisjoint(config.decisions)
 
 
 def joined(member: Member, wire: JoinOk) -> Member:
@@ -91,10 +95,21 @@ def give_up(
 def join_prepare(me: MemberContext, member: Member) -> tuple[Member, Seen]:
     """onJoinPrepare: EAGER revokes everything, COOPERATIVE what left the subscription; lost after a reset."""
     config = me.config(member.stage)
-    member = member._replace(prepare=False)
     if member.generation == NONE or member.id == NO_ID:
+        member = member._replace(prepare=False)
         call = Call.REVOKED if "lost_as_revoked" in config.decisions else Call.LOST
         return give_up(me, member, call, member.owned) if member.owned else (member, ())
+    return _revoke_to_join(me, member._replace(prepare=False))
+
+
+def join_prepare_unaware(me: MemberContext, member: Member) -> tuple[Member, Seen]:
+    """The same for the membership that there was when it was called: one that ended meanwhile is prepared for
+    at the next poll."""
+    return _revoke_to_join(me, member._replace(prepare=_prepares_anew(me.config(member.stage))))
+
+
+def _revoke_to_join(me: MemberContext, member: Member) -> tuple[Member, Seen]:
+    config = me.config(member.stage)
     if config.eager and "protocol_flag_inconsistent" not in config.decisions:
         return give_up(me, member, Call.REVOKED, member.owned)
     unsubscribed = Parts(member.owned & ~me.setup.parts(member.topics))

@@ -33,6 +33,7 @@ from rebalance.model.protocol.state import (
     JoinParked,
     Life,
     Member,
+    MemberState,
     Parts,
     Records,
     Refused,
@@ -134,6 +135,7 @@ class _Scene:
             "sync refused": f"{name}'s SyncGroup, parked in a generation that is over, is refused",
             "join refused": f"{name}'s parked JoinGroup is refused",
             "commit done": f"{name}'s commit comes back",
+            "prepare": f"{name} polls, and prepares for the JoinGroup that it has sent",
             "resume": f"{name} goes on where it stopped",
             "late request arrives": f"{name}'s slow request arrives",
             "late answer": f"the answer to {name}'s slow request arrives",
@@ -172,6 +174,7 @@ class _Scene:
             "subscribe": lambda: f"{name} subscribes to {self._topics(self._me(self.after).topics)} again",
             "resubscribe": lambda: f"{name} subscribes to {self._topics(self._me(self.after).topics)}",
             "join": self._join,
+            "commit refused": self._commit_refused,
             "join late": lambda: f"{self._join()}, which is slow",
             "join lost": lambda: f"{self._join()}, which gets lost",
             "join left behind": lambda: f"{self._join()}, and its connection breaks",
@@ -220,6 +223,10 @@ class _Scene:
             sentence += f": answered at once, generation {wire.generation}"
             sentence += ", it leads" if wire.leader else ""
         return sentence
+
+    def _commit_refused(self) -> str:
+        sends = self._wire(self.after) is not None or self._me(self.after).state is MemberState.PREPARING
+        return f"{self.name}'s commit is refused" + (f": {self._join()}" if sends else "")
 
     def _claims(self, wire: Wire) -> Parts:
         """What the coordinator knows as the claim of the JoinGroup that it has just taken."""

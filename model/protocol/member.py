@@ -26,9 +26,17 @@ from rebalance.model.protocol.application import (
     subscribe,
     unsubscribe,
 )
-from rebalance.model.protocol.callbacks import expelled, join_complete, join_prepare, joined, works
+from rebalance.model.protocol.callbacks import (
+    expelled,
+    join_complete,
+    join_prepare,
+    join_prepare_unaware,
+    joined,
+    works,
+)
 from rebalance.model.protocol.environment import start_after
 from rebalance.model.protocol.errors import (
+    answer_to,
     beats,
     fail,
     heartbeat,
@@ -42,12 +50,16 @@ from rebalance.model.protocol.setup import ConsumerConfig, MemberContext
 from rebalance.model.protocol.state import (
     NONE,
     NOTHING,
+    Error,
+    Group,
     Join,
     JoinOk,
     Life,
     Member,
     MemberState,
     Metadata,
+    Parts,
+    Records,
     Refused,
     Sync,
     SyncOk,
@@ -86,11 +98,16 @@ def join(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
     """onJoinPrepare where it is due, then JoinGroup."""
     if not _can_send(me, member, wire):
         return
-    config = me.config(member.stage)
-    seen: Seen = ()
-    latched = member.rejoin or "rejoin_flag_not_latched" not in config.decisions
     if member.prepare:
-        member, seen = join_prepare(me, member)
+        yield _send(me, *join_prepare(me, member))
+    else:
+        yield _send(me, member)
+
+
+def _send(me: MemberContext, member: Member, seen: Seen = ()) -> Outcome:
+    """JoinGroup, behind what was ``seen`` of onJoinPrepare."""
+    config = me.config(member.stage)
+    latched = member.rejoin or "rejoin_flag_not_latched" not in config.decisions
     if "unsorted_metadata" in config.decisions:
         member = member._replace(noise=1 - member.noise)
     if "offset_fetch_not_resumed" in config.decisions:
@@ -101,7 +118,7 @@ def join(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
     meta = metadata(member, config)
     if meta.owned and meta.label != NONE:
         seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
-    yield Outcome((member, Join(member.id, meta)), seen=seen)
+    return Outcome((member, Join(member.id, meta)), seen=seen)
 
 
 def _can_send(me: MemberContext, member: Member, wire: Wire) -> bool:
@@ -123,6 +140,36 @@ def commit_done(me: MemberContext, member: Member) -> Iterator[Outcome]:
     again = "prepare_commit_never_done" in me.config(member.stage).decisions and member.generation != NONE
     if works(member) and member.committing and not again:
         yield Outcome((member._replace(committing=False, unfetched=NOTHING),))
+
+
+def commit_refused(
+    me: MemberContext, member: Member, wire: Wire, group: Group, records: Records
+) -> Iterator[Outcome]:
+    """The commit of onJoinPrepare is answered with what ends the membership; other errors change nothing."""
+    if not works(member) or not member.committing or member.generation == NONE:
+        return
+    error = answer_to(me, "commit", group, records, member.id, member.generation)
+    if error not in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+        return
+    after, seen = refused(me, member, Refused("commit", error, member.id, member.generation))
+    after = after._replace(committing=False, unfetched=NOTHING)
+    if after.generation == NONE and "join_sent_after_reset" in me.config(member.stage).decisions:
+        after, prepared = join_prepare_unaware(me, after)
+        yield _send(me, after, (*seen, *prepared))
+    else:
+        yield Outcome((after, wire), seen=seen)
+
+
+def prepare(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
+    """onJoinPrepare of a poll that finds under way what was sent as the membership ended."""
+    if works(member) and _prepares_again(member) and wire is not None and member.received is None:
+        after, seen = join_prepare(me, member)
+        yield Outcome((after,), seen=seen)
+
+
+def _prepares_again(member: Member) -> bool:
+    """Whether its JoinGroup went out unprepared; any other leaves ``prepare`` off."""
+    return member.prepare and member.state in (MemberState.PREPARING, MemberState.COMPLETING)
 
 
 def receive(me: MemberContext, wire: Wire, member: Member) -> Iterator[Outcome]:
@@ -169,15 +216,23 @@ def complete(me: MemberContext, member: Member) -> Iterator[Outcome]:
             after = expelled(member, config)._replace(received=None)
             yield Outcome((after,), seen=(Noted("reset between SyncGroup and callback"),))
             return
-    member, seen = join_complete(me, member, member.received)
-    yield Outcome((member,), seen=seen)
+    yield _completed(me, member, member.received)
 
 
 def complete_throwing(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
     """The same with a listener that throws: the steps all run, then poll throws."""
     if works(member) and member.received is not None and member.state is MemberState.STABLE:
-        member, seen = join_complete(me, member, member.received, throws=True)
-        yield Outcome((budget - 1, member), seen=seen)
+        completed = _completed(me, member, member.received, throws=True)
+        yield completed._replace(values=(budget - 1, *completed.values))
+
+
+def _completed(me: MemberContext, member: Member, assigned: Parts, *, throws: bool = False) -> Outcome:
+    """onJoinComplete, behind the onJoinPrepare that the JoinGroup went without."""
+    prepared: Seen = ()
+    if member.prepare and member.state is MemberState.STABLE:
+        member, prepared = join_prepare(me, member)
+    member, seen = join_complete(me, member, assigned, throws=throws)
+    return Outcome((member,), seen=(*prepared, *seen))
 
 
 def _up(member: object) -> bool:
@@ -190,6 +245,14 @@ def _hung(member: object) -> bool:
 
 def _beating(member: object) -> bool:
     return isinstance(member, Member) and beats(member)
+
+
+def _committing(member: object) -> bool:
+    return isinstance(member, Member) and member.committing
+
+
+def _preparing(member: object) -> bool:
+    return isinstance(member, Member) and _prepares_again(member)
 
 
 def _answered(wire: object) -> bool:
@@ -212,7 +275,9 @@ def actions(me: MemberContext) -> tuple[Action, ...]:
         ("receive", (w, m), (m, w), receive, _answered),
         ("complete", (m,), (m,), complete, _received),
         ("heartbeat", (m, "group", r), (m,), heartbeat, _beating),
-        ("commit done", (m,), (m,), commit_done, _up),
+        ("commit done", (m,), (m,), commit_done, _committing),
+        ("commit refused", (m, w, "group", r), (m, w), commit_refused, _committing),
+        ("prepare", (m, w), (m,), prepare, _preparing),
         ("refresh", (m, "cluster"), (m,), refresh, _up),
         ("resume", (m,), (m,), resume, None),
         ("late request arrives", (s, "group", r), (s,), late_arrives, bool),

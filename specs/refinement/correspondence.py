@@ -125,10 +125,24 @@ def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
 
 
 def _join(move: Move) -> Iterator[SpecStep]:
-    m = move.old.member
-    if m.prepare:
-        yield "partitions_lost" if m.generation == NONE else "partitions_revoked_to_join", (move.c,)
+    if move.old.member.prepare:
+        yield from _prepare(move)
     yield "join", (move.c,)
+
+
+def _prepare(move: Move) -> Iterator[SpecStep]:
+    lost = move.old.member.generation == NONE
+    yield "partitions_lost" if lost else "partitions_revoked_to_join", (move.c,)
+
+
+def _commit_refused(move: Move) -> Iterator[SpecStep]:
+    """The logic has no commit that is answered at once; to the member its error is that of a heartbeat."""
+    m, c = move.old.member, move.c
+    error = answer_to(move.me, "commit", move.group, move.old.records, m.id, m.generation)
+    illegal = error is Error.ILLEGAL_GENERATION
+    yield "heartbeat_of_old" if illegal else "heartbeat_of_unknown", (c, move.id(m.id))
+    if not move.old.wire and move.new.wire:
+        yield "join", (c,)
 
 
 def _receive(move: Move) -> str:
@@ -411,6 +425,8 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "heartbeat": _heartbeat,
     "slow commit": _nothing,
     "commit done": _nothing,
+    "commit refused": _commit_refused,
+    "prepare": _prepare,
     "refresh": _of("refresh", _consumer),
     "resume": _of("resume", _consumer),
     "late request arrives": _late_request_arrives,

@@ -25,7 +25,12 @@ JAVA = ["java-2.4", "java-2.6", "java-2.8.0", "java-2.8.1", "java-3.0"]
 JAVA += ["java-3.3.1", "java-3.4.0", "java-3.5", "java-current"]
 
 FAITHFUL = {
-    "client": {"keep_owned_on_sync_rip", "late_commit_resets", "static_forgets_id"},
+    "client": {
+        "join_sent_after_reset",
+        "keep_owned_on_sync_rip",
+        "late_commit_resets",
+        "static_forgets_id",
+    },
     "broker": {
         "overtaken_join_believed",
         "persist_selected_protocol_only",

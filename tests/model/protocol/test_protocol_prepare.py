@@ -1,0 +1,148 @@
+"""The commit of onJoinPrepare that is refused: who looks again before JoinGroup leaves, and who does not."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.observations import Answered, Callback
+from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import (
+    Error,
+    Generation,
+    Group,
+    GroupState,
+    Id,
+    Join,
+    JoinParked,
+    Member,
+    MemberRecord,
+    MemberState,
+    Parts,
+    Slot,
+    Sync,
+)
+from rebalance.properties.group.clauses import rules
+
+from tests.model.protocol.small_groups import EAGER, Game, Step, meta, setup, stable
+
+UNAWARE = "join_sent_after_reset"
+LOOKS_AGAIN = Game(setup(static=True, faults=("slow commit",)))
+SENDS = Game(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,)))
+GONE = {
+    "group": Group(GroupState.STABLE, Generation(3), Id(Slot(1), 1), "cooperative-sticky"),
+    "record_B": (MemberRecord(1, meta(), synced=True),),
+}
+COMMITTING = stable(owned=0b01, rejoin=True, committing=True)
+
+
+def a(step: Step) -> Member:
+    member = step.after["member A"]
+    assert isinstance(member, Member)
+    return member
+
+
+def calls(step: Step) -> list[tuple[str, int]]:
+    return [(one.call.value, one.parts) for one in step.saw(Callback)]
+
+
+def refused(game: Game) -> Step:
+    """The commit of a member that is not in the group any more."""
+    return game.step("commit refused", member_A=COMMITTING, **GONE)
+
+
+def test_as_specified_it_prepares_anew_and_claims_nothing():
+    step = refused(LOOKS_AGAIN)
+    assert [(one.api, one.error, one.reset) for one in step.saw(Answered)] == [
+        ("commit", Error.UNKNOWN_MEMBER_ID, True)
+    ]
+    assert (a(step).committing, a(step).prepare, a(step).owned) == (False, True, 0b01)
+    assert step.after["wire A"] is None
+    joins = LOOKS_AGAIN.step("join", member_A=a(step), **GONE)
+    assert calls(joins) == [("lost", 0b01)]
+    assert joins.after["wire A"] == Join(0, meta())
+
+
+def test_java_sends_what_it_owned_under_no_member_id():
+    step = refused(SENDS)
+    request = step.after["wire A"]
+    assert isinstance(request, Join)
+    assert (request.id, request.meta.owned) == (0, 0b01)
+    assert calls(step) == []
+    assert (a(step).owned, a(step).state, a(step).prepare) == (0b01, MemberState.PREPARING, True)
+
+
+def test_and_loses_it_at_the_next_poll():
+    waiting = {**GONE, "member_A": a(refused(SENDS)), "wire_A": JoinParked(2)}
+    step = SENDS.step("prepare", **waiting)
+    assert calls(step) == [("lost", 0b01)]
+    assert (a(step).owned, a(step).prepare) == (0, False)
+    assert SENDS.steps("prepare", **{**waiting, "member_A": a(step)}) == []
+
+
+def test_unless_it_was_answered_first_which_makes_it_a_member_again():
+    joined = a(refused(SENDS))._replace(state=MemberState.COMPLETING, generation=Generation(4), id=2)
+    step = SENDS.step("prepare", member_A=joined, wire_A=Sync(2, Generation(4)), **GONE)
+    assert (calls(step), a(step).owned) == ([], 0b01)
+
+
+def test_before_an_assignment_is_taken_it_prepares_too():
+    """KafkaConsumer.poll: onJoinPrepare, and onJoinComplete of the future that is done."""
+    game = Game(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,), lists=(EAGER,)))
+    member = stable(generation=4, owned=0b01, own_gen=3, received=Parts(0b01))
+    step = game.step("complete", member_A=member)
+    assert calls(step) == [("revoked", 0b01), ("assigned", 0b01)]
+    prepared = game.step("complete", member_A=member._replace(prepare=False))
+    assert calls(prepared) == [("assigned", 0)]
+
+
+def test_eager_revokes_what_it_has_lost():
+    game = Game(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,), lists=(EAGER,)))
+    step = refused(game)
+    assert calls(step) == [("revoked", 0b01)]
+    assert step.saw(Callback)[0].reset
+    assert step.after["wire A"].meta.owned == 0
+
+
+def test_with_kafka_12983_nothing_is_lost_afterwards():
+    both = Game(
+        setup(static=True, faults=("slow commit",), decisions=(UNAWARE, "prepare_not_repeated_after_reset"))
+    )
+    assert not a(refused(both)).prepare
+
+
+def test_an_old_generation_keeps_its_id():
+    present = {**GONE, "record_A": (MemberRecord(1, meta(), synced=True),)}
+    older = COMMITTING._replace(generation=Generation(2))
+    step = SENDS.step("commit refused", member_A=older, **present)
+    assert isinstance(step.after["wire A"], Join)
+    assert (step.after["wire A"].id, a(step).generation) == (1, -1)
+
+
+@pytest.mark.parametrize("member", [COMMITTING._replace(committing=False), COMMITTING])
+def test_a_commit_that_is_accepted_or_not_there_is_not_refused(member: Member):
+    present = {**GONE, "record_A": (MemberRecord(1, meta(), synced=True),)}
+    assert SENDS.steps("commit refused", member_A=member, **present) == []
+
+
+def group(static: bool, switch: bool) -> Setup:
+    faults = ("session timeout", "slow commit")
+    decisions = (UNAWARE,) if switch else ()
+    return setup(2, 2, static=static, faults=faults, decisions=decisions, steps="atomic")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("static", "switch", "broken"),
+    [
+        (True, True, {"group/owner", "group/commit"}),
+        (True, False, set()),
+        (False, True, set()),  # KIP-394: the first JoinGroup brings no more than a member id
+        (False, False, set()),
+    ],
+)
+def test_static_members_are_not_asked_twice(static: bool, switch: bool, broken: set[str]):
+    of = group(static, switch)
+    search = fast.explore(machine(of), rules(of), Limits(go_on=True))
+    assert {breach.clause for breach in search.breaches} == broken
