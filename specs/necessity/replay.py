@@ -165,7 +165,7 @@ def turns(run: SpecRun, whose: Sequence[int], events: Mapping[str, str]) -> list
     return [
         Turn(events[name], who, after)
         for who, (name, _, after) in zip(whose, run.steps, strict=True)
-        if name in events
+        if events.get(name)
     ]
 
 
@@ -180,9 +180,9 @@ def play(
     """Play ``run`` on the model with ``switches`` on, or ``altered``, until ``clause`` breaks.
 
     ``whose`` tells the consumer of each step, NOBODY for what is of none. ``also`` are other events for
-    some actions. Without switches and as it is, it has to be the assignor that is wrong. Raises ReplayError
-    when the model does not follow, when the clause does not break at the end and only there, and when
-    something else is wrong than what was to be.
+    some actions, "" where one is a part of another. Without switches and as it is, it has to be the assignor
+    that is wrong. Raises ReplayError when the model does not follow, when the clause does not break at the
+    end and only there, and when something else is wrong than what was to be.
     """
     due = turns(run, whose, {**EVENTS, **(also or {})})
     script, faults = Script(), [turn.name for turn in due if turn.name in FAULTS]

@@ -25,6 +25,7 @@ from rebalance.specs.protocol.vocabulary import (
     IN_PROGRESS,
     JOIN,
     JOIN_NEW,
+    JOINING,
     PREPARING,
     SYNC_REFUSED,
     UNJOINED,
@@ -39,12 +40,13 @@ from rebalance.specs.protocol.vocabulary import (
     P,
     Q,
     cooperative,
+    honest,
     lt,
     none,
     of,
     static,
 )
-from rebalance.specs.protocol.wire import clear, clear_stray
+from rebalance.specs.protocol.wire import clear, clear_stray, put
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 Effect = Callable[..., None]
@@ -166,6 +168,20 @@ def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
     t.when(Or(s.stray_error(c) == UNKNOWN, s.stray_error(c) == ILLEGAL))
     reset(s, t, c, keep_id=s.stray_error(c) == ILLEGAL)
     clear_stray(s, t, c)
+
+
+@instead_of(heartbeats.late_answer_expels)
+def join_sent_after_reset(s: State, t: After, c: Term) -> None:
+    """The commit before a join is refused: JoinGroup leaves all the same, as it was prepared before."""
+    heartbeats.late_answer_expels(s, t, c)
+    t.when(member.can_join(s, c), honest(c))
+    keeps, gone = s.stray_error(c) == ILLEGAL, Or(s.eager(c), Not(s.subscribed(c, P)))
+    kind = If(And(s.identified(c), keeps), JOIN, JOIN_NEW)
+    put(s, t, c, kind, names=And(s.id(M), keeps), sent_list=s.lists(c, A), sent_topics=s.subscribed(c, P))
+    drop(s, t, c, gone)
+    t.sent[c, P] = If(gone, none, s.since(c, P))
+    t.state[c] = JOINING
+    t.resubscribed[c] = False
 
 
 @instead_of(heartbeats.late_answer)
