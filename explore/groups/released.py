@@ -55,7 +55,8 @@ def _spelled() -> Iterator[SpelledRun]:
         for row in rows:
             group = {name: value for name, value in row.items() if name in groups}
             rest = {name: value for name, value in row.items() if name not in groups}
-            yield SpelledRun(shown=Shown(switch=switch, clause=SHOWN[switch].clause, **group), **rest)
+            group = {"clause": SHOWN[switch].clause, **group}
+            yield SpelledRun(shown=Shown(switch=switch, **group), **rest)
 
 
 SPELLED = tuple(_spelled())

@@ -191,10 +191,10 @@ class ReplayClient:
         """The commits that wait."""
         return [frame for frame in self.slow.matched if frame.fate == "taken"] if self.slow else []
 
-    def commit_done(self) -> None:
+    def commit_done(self, error: str = "NONE") -> None:
         """Answer the commits that wait, and at once those to come."""
         for frame in self.committing():
-            self.proxy.refuse(frame, "NONE")
+            self.proxy.refuse(frame, error)
         if self.slow is not None:
             self._politely_again(self.slow)
         self.slow = self.commit = None

@@ -221,6 +221,11 @@ class CodeGroup(RunNames):
                     member.answers[event.api] = event
             case CellCallback():
                 self._calls(event)
+            case CellNoted(event="responded"):  # while a call waited, so nobody else has to
+                member = self.members[event.member]
+                for under_way in (member.open, member.waiting, member.answers):
+                    for api in [api for api, one in under_way.items() if one.id == int(event.detail)]:
+                        del under_way[api]
             case CellNoted(event="metadata"):
                 self.refreshed.append(event.member)
             case CellThrown():

@@ -12,6 +12,7 @@ from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, led_t
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import LEADER, Replayed
+from rebalance.model.bugs.releases import version
 from rebalance.model.protocol.observations import Decided, Threw
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import (
@@ -27,6 +28,9 @@ from rebalance.model.protocol.state import (
     Sync,
     SyncOk,
 )
+
+WAITS_NOT = (3, 2)
+"""Since this release a poll does not wait for the commit before a join, and the next one looks again."""
 
 
 class CodeSteps:
@@ -69,6 +73,7 @@ class CodeSteps:
             "failover": self._failover, "append fails": self._append_fails,
             "enforce": self._enforce, "subscribe": self._subscribe, "resubscribe": self._subscribe,
             "refresh": self._refresh, "slow commit": self._slow_commit, "commit done": self._commit_done,
+            "commit refused": self._commit_refused, "prepare": self._prepare,
         }  # fmt: skip
 
     def _member(self, step: ReplayStep) -> CodeMember:
@@ -301,12 +306,37 @@ class CodeSteps:
 
     def _slow_commit(self, step: ReplayStep) -> None:
         member = self._member(step)
+        if self._waits(member):
+            return  # within the poll that ends with JoinGroup
         self.group.do("poll", member=member.slot, help=False)
         if "OffsetCommit" not in member.open:
             raise CannotForce("the client commits nothing before it joins")
 
     def _commit_done(self, step: ReplayStep) -> None:
         self.group.commit_arrives(self._member(step))
+
+    def _commit_refused(self, step: ReplayStep) -> None:
+        """The poll that waits for the commit hears that the membership is over; it may send JoinGroup."""
+        member = self._member(step)
+        if not self._waits(member):
+            self.group.deliver(member, "OffsetCommit")
+            answer = member.answers.pop("OffsetCommit", None)
+            if answer is None:
+                raise WentAnotherWay(f"{step.name}'s commit is not answered")
+            self.group.do("respond", id=answer.id)  # which nobody looks at before the poll
+        sends = isinstance(step.wire(after=True), Join)
+        self.group.do("poll", member=member.slot)
+        if sends and "JoinGroup" not in member.open:
+            raise WentAnotherWay(f"{step.name} sends no JoinGroup")
+        if sends:
+            self._claims(step, member.open["JoinGroup"])
+
+    def _waits(self, member: CodeMember) -> bool:
+        """Whether its poll goes on until the commit before a join is answered."""
+        return version(self.group.releases.of(member.slot)) < WAITS_NOT
+
+    def _prepare(self, step: ReplayStep) -> None:
+        self.group.do("poll", member=step.event.who)
 
     def _disconnect(self, step: ReplayStep) -> None:
         member = self._member(step)

@@ -14,7 +14,9 @@ from rebalance.live.replay.coordinator import TraceCoordinator, claims_of
 from rebalance.live.replay.judge import ReplayJudge
 from rebalance.live.replay.replay_plan import Due, ReplayStep
 from rebalance.live.replay.scene import CannotForce, ReplayScene
+from rebalance.model.protocol.errors import answer_to
 from rebalance.model.protocol.observations import Call, Callback, Claimed, Completed, Left, Threw
+from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import NO_ID, NONE, Generation, Join, JoinOk, Life, Parts, Refused, SyncOk
 
 POLLS = 10
@@ -129,7 +131,8 @@ class ClientDriver:
         modelled = getattr(getattr(step.wire(after=True), "meta", None), "owned", 0)
         if bool(modelled) != bool(claims):
             scene.differs(step, f"claims {scene.spell(claims)}, in the trace {scene.spell(modelled)}")
-        had_id, has_id = step.member().id != NO_ID, bool(fields.get("member_id"))
+        request = step.wire(after=True)
+        had_id, has_id = isinstance(request, Join) and request.id != NO_ID, bool(fields.get("member_id"))
         if had_id != has_id:
             difference = "shows a member id" if has_id else "shows no member id"
             scene.differs(step, f"{difference}, in the trace {'one' if had_id else 'none'}")
@@ -263,6 +266,20 @@ class ClientDriver:
         client.commit_done()
         return client.look()
 
+    def commit_refused(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        """That commit is answered with an error, and JoinGroup follows if it does in the trace."""
+        me, member = MemberContext(client.slot, self.scene.setup), step.member()
+        error = answer_to(me, "commit", step.group(), step.records(), member.id, member.generation)
+        assert error is not None, "a commit that is accepted is not refused"
+        client.remember_error(step, Refused("commit", error, member.id, member.generation))
+        client.commit_done(error)
+        sends = isinstance(step.wire(after=True), Join)
+        yield from self.join(step, client) if sends else client.look()
+
+    def prepare(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
+        """It polls all the time."""
+        return client.look()
+
     # -- its subscription --------------------------------------------------------------------------------
 
     def subscribe(self, step: ReplayStep, client: ReplayClient) -> None:
@@ -357,6 +374,8 @@ def client_steps(driver: ClientDriver) -> Mapping[str, ClientStep]:
         "late answer": coordinator.late_answer,
         "slow commit": driver.slow_commit,
         "commit done": driver.commit_done,
+        "commit refused": driver.commit_refused,
+        "prepare": driver.prepare,
         "listener throws": driver.listener_throws,
         "crash": driver.crash,
         "pause": driver.pause,

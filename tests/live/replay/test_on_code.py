@@ -22,6 +22,7 @@ from rebalance.live.code.releases import OLDEST_COORDINATOR
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.on_code import replay_on_code
 from rebalance.live.replay.verdict import Replayed
+from rebalance.properties.group.clauses import CONVERGES
 
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
@@ -48,6 +49,7 @@ OLDER = {
     "no_sent_generation_check": ("2.5.1", "2.6.0"),  # J10
     "validate_raw_claims": ("2.8.1", "2.8.2"),  # J3
     "max_generation_only": ("3.3.2", "2.8.0"),  # J4, which came with 2.8.1
+    "join_sent_after_reset": ("3.1.2", "3.2.0"),  # U11, which is back in 3.2.1
 }
 
 IN_EVERY_COORDINATOR = (
@@ -94,6 +96,22 @@ def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(cell: Kafk
 def test_and_so_do_others(switch: str) -> None:
     with KafkaCell([RELEASE], OLDER[switch]) as older:
         assert [observed(older, switch, RELEASE, release) for release in OLDER[switch]] == ["shown", "absent"]
+
+
+@pytest.mark.nightly
+def test_what_was_lost_while_joining_is_given_to_nobody() -> None:
+    """U11 with three members: since KAFKA-12983 was mended a stale claim is lost before it is answered, and
+    the partition that was withheld for it stays with nobody."""
+    strands, keeps = ("2.8.1", "3.1.2", "3.2.1", RELEASE), "2.8.0"
+    [stranded] = [one for one in runs_for_code("join_sent_after_reset") if one.clause == CONVERGES.id]
+    with KafkaCell([RELEASE], [*strands, keeps]) as several:
+        found = {
+            one: replay_on_code(
+                stranded, CodeReleases(coordinator=RELEASE, consumers=(one,)), several
+            ).verdict
+            for one in (*strands, keeps)
+        }
+    assert found == {**dict.fromkeys(strands, "same"), keeps: "none"}
 
 
 @pytest.mark.nightly
