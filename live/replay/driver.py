@@ -271,6 +271,8 @@ class ClientDriver:
         me, member = MemberContext(client.slot, self.scene.setup), step.member()
         error = answer_to(me, "commit", step.group(), step.records(), member.id, member.generation)
         assert error is not None, "a commit that is accepted is not refused"
+        if not client.committing():
+            raise WentAnotherWay(f"no commit of {client.name} waits for its answer")
         client.remember_error(step, Refused("commit", error, member.id, member.generation))
         client.commit_done(error)
         sends = isinstance(step.wire(after=True), Join)
