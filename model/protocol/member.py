@@ -146,7 +146,7 @@ def commit_refused(
     me: MemberContext, member: Member, wire: Wire, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """The commit of onJoinPrepare is answered with what ends the membership; other errors change nothing."""
-    if not works(member) or not member.committing or member.generation == NONE:
+    if not works(member) or member.generation == NONE:
         return
     error = answer_to(me, "commit", group, records, member.id, member.generation)
     if error not in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits
@@ -146,3 +148,12 @@ def test_static_members_are_not_asked_twice(static: bool, switch: bool, broken: 
     of = group(static, switch)
     search = fast.explore(machine(of), rules(of), Limits(go_on=True))
     assert {breach.clause for breach in search.breaches} == broken
+
+
+@pytest.mark.slow
+def test_both_sizes_of_steps_find_the_same():
+    for switch, broken in ((True, {"group/owner", "group/commit"}), (False, set())):
+        for steps in ("fine", "atomic"):
+            of = replace(group(static=True, switch=switch), steps=steps)
+            search = fast.explore(machine(of), rules(of), Limits(go_on=True))
+            assert {breach.clause for breach in search.breaches} == broken
