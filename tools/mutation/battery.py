@@ -105,6 +105,10 @@ BASES: dict[str, tuple[Sequence[Sequence[str]], int | Sequence[int], dict[str, A
     "one member": (ALONE, 1, {"faults": ALL, "budget": 1}),
     "one static member": (ALONE, 1, {"faults": ALL, "budget": 1, "instances": (1,)}),
     "slow commits": (TWO, 1, {"faults": ("crash", "slow commit", "hang"), "budget": 1}),
+    "slow static commits": (
+        *(TWO, 1),
+        {"faults": ("session timeout", "slow commit"), "budget": 2, "instances": (1, 2)},
+    ),
     "subscriptions": (
         *(TWO, (1, 1)),
         {
@@ -123,6 +127,8 @@ CLEAN = (
     case("3 x 2", [COOPERATIVE] * 3, 2),
     case("static members, every fault", TWO, 1, faults=ALL, budget=1, instances=(1, 2)),
     case("static members, 2 x 2", TWO, 2, faults=("crash", "session timeout", "failover"), budget=1,
+         instances=(1, 2)),
+    case("static members, slow commits", TWO, 1, faults=("session timeout", "slow commit"), budget=2,
          instances=(1, 2)),
     case("range, every fault", (RANGE, RANGE), 1, faults=ALL, budget=1),
     case("sticky", (STICKY, STICKY), 2, faults=("crash", "topic shrinks", "slow network", "unsubscribe"),
@@ -149,6 +155,7 @@ BUGS = (
     bug("claims_always_empty", "group/commit", "two topics"),
     bug("keep_owned_on_sync_rip", "leader/label", "two topics"),
     bug("unsorted_metadata", "coordinator/repeat", "2 x 1"),
+    bug("join_sent_after_reset", "group/owner", "slow static commits"),
     bug("clear_member_id_on_illegal_generation", "error/id", "static"),
     bug("reset_on_retriable", "error/retriable", "1 x 1"),
     bug("reset_on_sync_rip", "error/retriable", "two topics"),
