@@ -365,7 +365,7 @@ def sync_of_settled(s: State, t: After, c: Term, m: Term) -> None:
     """The group has settled already: the stored assignment."""
     t.when(_syncs(s, c, m), s.member(m), s.wire_generation(c) == s.current, s.group == SETTLED)
     t.synced[m] = True
-    put(s, t, c, SYNC_OK, names=s.names(M), generation=s.current, granted=s.assigned(m, P))
+    put(s, t, c, SYNC_OK, names=s.names(M), generation=s.wire_generation(c), granted=s.assigned(m, P))
 
 
 def leader_syncs(s: State, t: After, c: Term, m: Term) -> None:
@@ -396,7 +396,7 @@ def sync_parked_answered(s: State, t: After, c: Term, m: Term) -> None:
     """The answer to a SyncGroup that waited for the leader's."""
     t.when(s.wire(c) == SYNC_PARKED, of(m) == c, s.names(m), s.member(m))
     t.when(s.group == SETTLED, s.wire_generation(c) == s.current)
-    put(s, t, c, SYNC_OK, names=s.names(M), generation=s.current, granted=s.assigned(m, P))
+    put(s, t, c, SYNC_OK, names=s.names(M), generation=s.wire_generation(c), granted=s.assigned(m, P))
 
 
 def sync_parked_refused(s: State, t: After, c: Term) -> None:
