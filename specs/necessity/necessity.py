@@ -64,7 +64,7 @@ _CONTRACT: dict[str, dict[str, ContractClause | None]] = {
 
 _EXPELS: tuple[Effect, ...] = (member.expelled, heartbeats.heartbeat_of_old, heartbeats.late_answer_expels)
 _OVERDUE: tuple[Effect, ...] = (process.unsubscribe, process.poll_too_late)
-_FAILOVERS: tuple[Effect, ...] = (failover.failover, failover.failover_while_loading)
+_FAILOVERS: tuple[Effect, ...] = (failover.failover,)
 _ALL_EXPEL: tuple[Effect, ...] = (
     *(member.expelled, heartbeats.heartbeat_of_unknown, heartbeats.heartbeat_of_old),
     *(heartbeats.late_answer_expels, process.poll_too_late),

@@ -27,6 +27,7 @@ from rebalance.specs.protocol.vocabulary import (
     JOIN_NEW,
     JOINING,
     PREPARING,
+    SYNC,
     SYNC_REFUSED,
     UNJOINED,
     UNKNOWN,
@@ -46,7 +47,7 @@ from rebalance.specs.protocol.vocabulary import (
     of,
     static,
 )
-from rebalance.specs.protocol.wire import clear, clear_stray, put
+from rebalance.specs.protocol.wire import clear, clear_stray, put, refuse
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 Effect = Callable[..., None]
@@ -420,7 +421,8 @@ def static_removal_not_persisted(s: State, t: After) -> None:
     t.assigned[M, P] = s.log_assigned(M, P)
 
 
-@instead_of(failover.failover_while_loading)
-def sync_load_error_raw(s: State, t: After) -> None:
+@instead_of(failover.sync_while_loading)
+def sync_load_error_raw(s: State, t: After, c: Term) -> None:
     """A SyncGroup that arrives while the group is loaded is told what ends the client."""
-    failover.move(s, t, FATAL)
+    t.when(s.wire(c) == SYNC)
+    refuse(s, t, c, SYNC_REFUSED, FATAL)

@@ -14,15 +14,12 @@ from pathlib import Path
 from rebalance.specs.logic.language import State, Term
 from rebalance.specs.protocol.vocabulary import (
     ANSWER,
-    DOWN,
     FATAL,
     ID_REQUIRED,
     JOIN,
     JOIN_NEW,
     JOIN_OK,
     JOIN_PARKED,
-    JOIN_REFUSED,
-    JOINING,
     NO_STRAY,
     SYNC,
     SYNC_OK,
@@ -60,11 +57,6 @@ def _lemmas(s: State) -> dict[str, Term]:
         "a JoinGroup without id is of one that has none": Implies(
             s.wire(C) == JOIN_NEW, Not(s.identified(C))
         ),
-        "an id is given to a JoinGroup": Implies(s.error(C) == ID_REQUIRED, s.wire(C) == JOIN_REFUSED),
-        "an id is waited for": Implies(
-            And(s.life(C) != DOWN, Or(s.wire(C) == JOIN_NEW, s.error(C) == ID_REQUIRED)),
-            And(s.state(C) == JOINING, Not(s.identified(C))),
-        ),
         "what is late has a generation": Implies(s.stray(C) != NO_STRAY, s.stray_generation(C) != none),
         "an instance is given no id": Not(And(static(C), s.error(C) == ID_REQUIRED)),
         "no instance is pending": Not(And(s.pending(M), static(of(M)))),
@@ -90,7 +82,6 @@ _FENCED = ("the record is of the id in use",)
 _FENCED_UNDER_WAY = ("the record is of the id under way",)
 
 NEVER: Mapping[str, tuple[str, ...]] = {
-    "id_given_too_late": ("an id is waited for", "an id is given to a JoinGroup"),
     "heartbeat_of_fenced": _FENCED,
     "late_answer_fails": ("only an instance is fenced", "a fenced id is out of use"),
     "join_of_fenced": _FENCED_UNDER_WAY,
@@ -101,5 +92,5 @@ NEVER: Mapping[str, tuple[str, ...]] = {
 
 FENCED_INSTANCE_ID is for the elder of two processes with one ``group.instance.id``. Here a consumer has one
 process at a time and one request under way, so what is fenced is over; it stays here, as in the executable
-model, for whoever adds the second process. An id cannot be too late because a new JoinGroup waits for it.
+model, for whoever adds the second process.
 """

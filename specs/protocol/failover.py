@@ -24,6 +24,7 @@ from rebalance.specs.protocol.vocabulary import (
     static,
     zero,
 )
+from rebalance.specs.protocol.wire import refuse
 from z3 import And, Exists, If, Not, Or
 
 
@@ -48,44 +49,37 @@ def _load(s: State, t: After) -> None:
     t.assigned[M, P] = And(known(M), s.log_assigned(M, P))
 
 
-def _cut(s: State, t: After, sync_error: Term) -> None:
-    """Requests at the old coordinator are lost; answers that left it may still arrive."""
-
-    def joins(c: Term) -> Term:
-        return Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW, s.wire(c) == JOIN_PARKED)
-
-    def syncs(c: Term) -> Term:
-        return Or(s.wire(c) == SYNC, s.wire(c) == SYNC_PARKED)
-
-    cut = Or(joins(C), syncs(C))
-    of_cut = Or(joins(of(M)), syncs(of(M)))
-    t.wire[C] = If(joins(C), JOIN_REFUSED, If(syncs(C), SYNC_REFUSED, s.wire(C)))
-    error = If(s.wire(C) == SYNC, sync_error, RETRIABLE)
-    t.error[C] = If(cut, error, s.error(C))
+def _cut(s: State, t: After) -> None:
+    """What is parked at the old coordinator is answered by it: NOT_COORDINATOR."""
+    joins, syncs = s.wire(C) == JOIN_PARKED, s.wire(C) == SYNC_PARKED
+    of_cut = Or(s.wire(of(M)) == JOIN_PARKED, s.wire(of(M)) == SYNC_PARKED)
+    t.wire[C] = If(joins, JOIN_REFUSED, If(syncs, SYNC_REFUSED, s.wire(C)))
+    t.error[C] = If(Or(joins, syncs), RETRIABLE, s.error(C))
     t.names[M] = And(s.names(M), Not(of_cut))
-    t.wire_generation[C] = If(cut, none, s.wire_generation(C))
-    t.leading[C] = And(s.leading(C), Not(cut))
-    t.sent[C, P] = If(cut, none, s.sent(C, P))
-    t.sent_list[C, A] = And(s.sent_list(C, A), Not(cut))
-    t.sent_topics[C, P] = And(s.sent_topics(C, P), Not(cut))
-    t.offer[C, M, P] = And(s.offer(C, M, P), Not(cut))
-
-
-def move(s: State, t: After, sync_error: Term) -> None:
-    """Another broker loads the group; a SyncGroup that arrives meanwhile is told ``sync_error``."""
-    _load(s, t)
-    _cut(s, t, sync_error)
+    t.wire_generation[C] = If(Or(joins, syncs), none, s.wire_generation(C))
 
 
 def failover(s: State, t: After) -> None:
     """The group moves to another broker. Lost: the phase of a rebalance, parked requests, pending ids,
-    generations and removals since the last append. A generation may thus come twice."""
-    move(s, t, RETRIABLE)
+    generations and removals since the last append. A generation may thus come twice.
+
+    A request in flight may be turned away by a broker that is no coordinator, or arrive all the same: a
+    group that moves there and back finds it where it was.
+    """
+    _load(s, t)
+    _cut(s, t)
 
 
-def failover_while_loading(s: State, t: After) -> None:
-    """The same; a SyncGroup arrives while the group is loaded, and is told that it rebalances."""
-    move(s, t, IN_PROGRESS)
+def turned_away(s: State, t: After, c: Term) -> None:
+    """NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again."""
+    t.when(Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW, s.wire(c) == SYNC))
+    refuse(s, t, c, If(s.wire(c) == SYNC, SYNC_REFUSED, JOIN_REFUSED), RETRIABLE)
+
+
+def sync_while_loading(s: State, t: After, c: Term) -> None:
+    """A SyncGroup that arrives while the group is loaded is told that it rebalances."""
+    t.when(s.wire(c) == SYNC)
+    refuse(s, t, c, SYNC_REFUSED, IN_PROGRESS)
 
 
 def group_expires(s: State, t: After) -> None:

@@ -118,8 +118,8 @@ def refresh(s: State, t: After, c: Term) -> None:
 
 
 def start(s: State, t: After, c: Term) -> None:
-    """The process starts, for the first time or again; nothing of the one before is under way."""
-    t.when(s.life(c) == DOWN, s.wire(c) == IDLE, s.stray(c) == NO_STRAY)
+    """The process starts, for the first time or again; what the one before sent may still be under way."""
+    t.when(s.life(c) == DOWN)
     t.life[c] = UP
     _subscribe(t, c)
 

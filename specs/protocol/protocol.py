@@ -71,7 +71,7 @@ COORDINATOR = (
 COORDINATOR_FAULTS = (
     coordinator.group_full, coordinator.append_fails, coordinator.session_lost,
     coordinator.too_slow_to_join, coordinator.too_slow_to_sync, failover.failover,
-    failover.failover_while_loading, failover.group_expires, process.topics_change,
+    failover.turned_away, failover.sync_while_loading, failover.group_expires, process.topics_change,
 )  # fmt: skip
 """What goes wrong there, and in the cluster."""
 

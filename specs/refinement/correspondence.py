@@ -412,6 +412,17 @@ def _timeout(of_join: str, of_sync: str) -> Counterpart:
     return _of(lambda move: of_sync if len(move.new.records) < len(move.old.records) else of_join, _changed)
 
 
+def _failover(move: Move) -> Iterator[SpecStep]:
+    """The coordinator moves, and every request that is in flight is turned away."""
+    yield "failover", ()
+    for old, new in zip(move.before, move.after, strict=True):
+        match old.wire, new.wire:
+            case Sync(), Refused(error=Error.REBALANCE_IN_PROGRESS):
+                yield "sync_while_loading", (old.slot,)
+            case (Join() | Sync(), Refused()) if not old.idle:
+                yield "turned_away", (old.slot,)
+
+
 def _admitted(records: Records) -> list[MemberRecord]:
     return [record for record in records if record.meta is not None]
 
@@ -464,7 +475,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "left sync arrives": _left_sync_arrives,
     "left decision arrives": _left_decision_arrives,
     "left leave arrives": _left_leave_arrives,
-    "failover": _of(lambda move: "failover_while_loading" if move.event.choice else "failover"),
+    "failover": _failover,
     "group expires": _of("group_expires"),
     # -- the environment --
     "bounce": _bounce,

@@ -1231,12 +1231,10 @@ EnforceRebalance(c) ==
                   lists, group, current, leads, chosen, pending, member, joined, synced, silent,
                   given_up, claim, supports, topics, assigned >>
 
-\* The process starts, for the first time or again; nothing of the one before is under way.
+\* The process starts, for the first time or again; what the one before sent may still be under way.
 \* (A fault.)
 Start(c) ==
   /\ life[c] = "DOWN"
-  /\ wire[c] = "idle"
-  /\ stray[c] = "no_stray"
   /\ life' = [life EXCEPT ![c] = "UP"]
   /\ subscribes' = [subscribes EXCEPT ![c] = TRUE]
   /\ resubscribed' = [resubscribed EXCEPT ![c] = TRUE]
@@ -2042,7 +2040,6 @@ SyncOfSettled(c, m) ==
   /\ group = "Stable"
   /\ synced' = [synced EXCEPT ![m] = TRUE]
   /\ wire' = [wire EXCEPT ![c] = "sync_ok"]
-  /\ wire_generation' = [wire_generation EXCEPT ![c] = current]
   /\ error' = [error EXCEPT ![c] = "no_error"]
   /\ leading' = [leading EXCEPT ![c] = FALSE]
   /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
@@ -2053,8 +2050,8 @@ SyncOfSettled(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN assigned[m, P] ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, names, group, current, leads, chosen, pending, member, joined, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  lists, names, wire_generation, group, current, leads, chosen, pending, member, joined,
+                  silent, given_up, claim, supports, topics, assigned >>
 
 \* The leader's SyncGroup in time: stored and appended to the log.
 LeaderSyncs(c, m) ==
@@ -2102,7 +2099,6 @@ SyncParkedAnswered(c, m) ==
   /\ group = "Stable"
   /\ wire_generation[c] = current
   /\ wire' = [wire EXCEPT ![c] = "sync_ok"]
-  /\ wire_generation' = [wire_generation EXCEPT ![c] = current]
   /\ error' = [error EXCEPT ![c] = "no_error"]
   /\ leading' = [leading EXCEPT ![c] = FALSE]
   /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
@@ -2113,8 +2109,8 @@ SyncParkedAnswered(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN assigned[m, P] ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, names, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, names, wire_generation, group, current, leads, chosen, pending, member, joined,
+                  synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* A parked SyncGroup whose generation will not be settled any more: REBALANCE_IN_PROGRESS.
 SyncParkedRefused(c) ==
@@ -2426,6 +2422,9 @@ TooSlowToSync(m) ==
 
 \* The group moves to another broker. Lost: the phase of a rebalance, parked requests, pending ids,
 \* generations and removals since the last append. A generation may thus come twice.
+\*
+\* A request in flight may be turned away by a broker that is no coordinator, or arrive all the same: a
+\* group that moves there and back finds it where it was.
 \* (A fault.)
 Failover ==
   /\ group' =
@@ -2454,182 +2453,81 @@ Failover ==
          log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_assigned[M, P]]
   /\ wire' =
        [C \in Consumer |->
-         IF wire[C] = "join" \/ wire[C] = "join_new" \/ wire[C] = "join_parked" THEN "join_refused"
-         ELSE IF wire[C] = "sync" \/ wire[C] = "sync_parked" THEN "sync_refused"
+         IF wire[C] = "join_parked" THEN "join_refused"
+         ELSE IF wire[C] = "sync_parked" THEN "sync_refused"
          ELSE wire[C]]
   /\ error' =
        [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN "retriable"
-         ELSE error[C]]
+         IF wire[C] = "join_parked" \/ wire[C] = "sync_parked" THEN "retriable" ELSE error[C]]
   /\ names' =
-       [M \in Member |->
-         /\ names[M]
-         /\ ~(\/ wire[of[M]] = "join"
-              \/ wire[of[M]] = "join_new"
-              \/ wire[of[M]] = "join_parked"
-              \/ wire[of[M]] = "sync"
-              \/ wire[of[M]] = "sync_parked")]
+       [M \in Member |-> names[M] /\ ~(wire[of[M]] = "join_parked" \/ wire[of[M]] = "sync_parked")]
   /\ wire_generation' =
        [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE wire_generation[C]]
-  /\ leading' =
-       [C \in Consumer |->
-         /\ leading[C]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent' =
-       [C \in Consumer, P \in Partition |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE sent[C, P]]
-  /\ sent_list' =
-       [C \in Consumer, A \in Assignor |->
-         /\ sent_list[C, A]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent_topics' =
-       [C \in Consumer, P \in Partition |->
-         /\ sent_topics[C, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ offer' =
-       [C \in Consumer, M \in Member, P \in Partition |->
-         /\ offer[C, M, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
+         IF wire[C] = "join_parked" \/ wire[C] = "sync_parked" THEN 0 ELSE wire_generation[C]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, granted >>
+                  lists, leading, sent, sent_list, sent_topics, offer, granted >>
 
-\* The same; a SyncGroup arrives while the group is loaded, and is told that it rebalances.
+\* NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again.
 \* (A fault.)
-FailoverWhileLoading ==
-  /\ group' =
-       IF \E M \in Member : log_member[M] /\ static[of[M]] /\ ~member[M] THEN "PreparingRebalance"
-       ELSE log_group
-  /\ current' = log_current
-  /\ leads' = [M \in Member |-> log_leads[M]]
-  /\ chosen' = [A \in Assignor |-> log_chosen[A]]
-  /\ member' = [M \in Member |-> log_member[M] /\ (~static[of[M]] \/ member[M])]
-  /\ synced' = [M \in Member |-> log_member[M] /\ (~static[of[M]] \/ member[M])]
-  /\ pending' = [M \in Member |-> FALSE]
-  /\ joined' = [M \in Member |-> FALSE]
-  /\ silent' = [M \in Member |-> FALSE]
-  /\ given_up' = [M \in Member |-> FALSE]
-  /\ claim' =
-       [M \in Member, P \in Partition |->
-         IF log_member[M] /\ (~static[of[M]] \/ member[M]) THEN log_claim[M, P] ELSE 0]
-  /\ supports' =
-       [M \in Member, A \in Assignor |->
-         log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_supports[M, A]]
-  /\ topics' =
-       [M \in Member, P \in Partition |->
-         log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_topics[M, P]]
-  /\ assigned' =
-       [M \in Member, P \in Partition |->
-         log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_assigned[M, P]]
-  /\ wire' =
-       [C \in Consumer |->
-         IF wire[C] = "join" \/ wire[C] = "join_new" \/ wire[C] = "join_parked" THEN "join_refused"
-         ELSE IF wire[C] = "sync" \/ wire[C] = "sync_parked" THEN "sync_refused"
-         ELSE wire[C]]
-  /\ error' =
-       [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN (IF wire[C] = "sync" THEN "REBALANCE_IN_PROGRESS" ELSE "retriable")
-         ELSE error[C]]
+TurnedAway(c) ==
+  /\ wire[c] = "join" \/ wire[c] = "join_new" \/ wire[c] = "sync"
+  /\ wire' = [wire EXCEPT ![c] = IF wire[c] = "sync" THEN "sync_refused" ELSE "join_refused"]
   /\ names' =
        [M \in Member |->
-         /\ names[M]
-         /\ ~(\/ wire[of[M]] = "join"
-              \/ wire[of[M]] = "join_new"
-              \/ wire[of[M]] = "join_parked"
-              \/ wire[of[M]] = "sync"
-              \/ wire[of[M]] = "sync_parked")]
+         IF of[M] = c THEN "retriable" # "retriable" /\ "retriable" # "REBALANCE_IN_PROGRESS" /\ names[M]
+         ELSE names[M]]
   /\ wire_generation' =
-       [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE wire_generation[C]]
-  /\ leading' =
-       [C \in Consumer |->
-         /\ leading[C]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent' =
-       [C \in Consumer, P \in Partition |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE sent[C, P]]
-  /\ sent_list' =
-       [C \in Consumer, A \in Assignor |->
-         /\ sent_list[C, A]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent_topics' =
-       [C \in Consumer, P \in Partition |->
-         /\ sent_topics[C, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
+       [wire_generation EXCEPT
+         ![c] = IF /\ "retriable" # "retriable"
+                   /\ "retriable" # "REBALANCE_IN_PROGRESS"
+                   /\ (IF wire[c] = "sync" THEN "sync_refused" ELSE "join_refused") = "sync_refused"
+                THEN wire_generation[c]
+                ELSE 0]
+  /\ error' = [error EXCEPT ![c] = "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
   /\ offer' =
-       [C \in Consumer, M \in Member, P \in Partition |->
-         /\ offer[C, M, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, granted >>
+                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
+                  given_up, claim, supports, topics, assigned >>
+
+\* A SyncGroup that arrives while the group is loaded is told that it rebalances.
+\* (A fault.)
+SyncWhileLoading(c) ==
+  /\ wire[c] = "sync"
+  /\ wire' = [wire EXCEPT ![c] = "sync_refused"]
+  /\ names' =
+       [M \in Member |->
+         IF of[M] = c
+         THEN /\ "REBALANCE_IN_PROGRESS" # "retriable"
+              /\ "REBALANCE_IN_PROGRESS" # "REBALANCE_IN_PROGRESS"
+              /\ names[M]
+         ELSE names[M]]
+  /\ wire_generation' =
+       [wire_generation EXCEPT
+         ![c] = IF /\ "REBALANCE_IN_PROGRESS" # "retriable"
+                   /\ "REBALANCE_IN_PROGRESS" # "REBALANCE_IN_PROGRESS"
+                   /\ "sync_refused" = "sync_refused"
+                THEN wire_generation[c]
+                ELSE 0]
+  /\ error' = [error EXCEPT ![c] = "REBALANCE_IN_PROGRESS"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
+                  given_up, claim, supports, topics, assigned >>
 
 \* An empty group is deleted; the next one of that name starts at the first generation.
 \* (A fault.)
@@ -2738,7 +2636,8 @@ Next ==
   \/ \E m \in Member : TooSlowToJoin(m)
   \/ \E m \in Member : TooSlowToSync(m)
   \/ Failover
-  \/ FailoverWhileLoading
+  \/ \E c \in Consumer : TurnedAway(c)
+  \/ \E c \in Consumer : SyncWhileLoading(c)
   \/ GroupExpires
   \/ TopicsChange
 

@@ -101,7 +101,7 @@ COVERING = {
 NEVER = (
     # Every consumer of the model says what it owns.
     "join_with_any_claim",
-    # What resets a consumer that waits for its id also drops what it waits for.
+    # A process that starts there waits for nothing that the one before it sent.
     "id_given_too_late",
     # Two processes with one group.instance.id, which the model does not have.
     "heartbeat_of_fenced",
