@@ -21,10 +21,10 @@ def bound(history: History) -> int:
     """
     last = history.calls[-1]
     rounds = 2 if last.equal_subscriptions and not oracles.rack_matters(last) else 3
-    return rounds + _hides(history.calls[history.settling :])
+    return rounds + hides(history.calls[history.settling :])
 
 
-def _hides(calls: Sequence[AssignorCall]) -> bool:
+def hides(calls: Sequence[AssignorCall]) -> bool:
     """Whether a member claims nothing although the call before gave it something."""
     return any(
         before.assignment.get(member) and not claim.partitions
@@ -74,7 +74,7 @@ def settled_is_final(history: History) -> Breach | None:
         return None
     # What EAGER members hold beside COOPERATIVE ones nobody can see: until the claims of the others
     # are the same twice, it may move once more.
-    if before.claims != after.claims and _hides((before, after)):
+    if before.claims != after.claims and hides((before, after)):
         return None
     return differs(after, before.assignment, "after the rebalance before it")
 

@@ -1,7 +1,8 @@
 """What the proof assumes of an assignor, no more and no less.
 
-``offer(m, p)`` is its answer; each clause is a formula over the state in which the leader asked. A clause
-has the id of the one that the gate checks on real assignors (``rebalance.properties.assignors.clauses``).
+``offer(m, p)`` is its answer; each clause is a formula over the state in which the leader asked. The clauses
+that the gate checks on real assignors (``rebalance.properties.assignors.clauses``) have other ids and words:
+``specs.protocol.gate`` says which of them stand for a clause here, ``specs.theorems.boundary`` proves it.
 """
 
 from __future__ import annotations

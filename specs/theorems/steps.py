@@ -24,12 +24,17 @@ from rebalance.specs.protocol.vocabulary import (
 from z3 import And, ForAll, Implies, Not
 
 
-def _steps(s: State, t: State) -> dict[str, Term]:
-    comes, goes = And(t.told(C, P), Not(s.told(C, P))), And(s.told(C, P), Not(t.told(C, P)))
+def displaced(s: State, t: State) -> Term:
+    """A COOPERATIVE leader decides that ``N`` gets what the consumer of ``M`` owns."""
     decided = And(s.group == COMPLETING, s.chosen(A), cooperative(A), t.offer(C, N, P), Not(s.offer(C, N, P)))
     owner = And(s.id(M), s.member(M), honest(of(M)), owns(s, of(M), P), M != N)
+    return And(decided, owner, s.member(N))
+
+
+def _steps(s: State, t: State) -> dict[str, Term]:
+    comes, goes = And(t.told(C, P), Not(s.told(C, P))), And(s.told(C, P), Not(t.told(C, P)))
     return {
-        "stale claims": Implies(And(decided, owner, s.member(N)), lt(s.since(of(M), P), s.claim(N, P))),
+        "stale claims": Implies(displaced(s, t), lt(s.since(of(M), P), s.claim(N, P))),
         "revoked before assigned": Implies(comes, ForAll([Q], Implies(s.told(C, Q), s.got(C, Q)))),
         "assigned by the group": Implies(
             comes, And(s.received(C), s.got(C, P), t.since(C, P) == s.generation(C), t.since(C, P) != none)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 import z3
@@ -48,7 +48,7 @@ def theorems(spec: Specification) -> tuple[Theorem, ...]:
         sentence=f"{len(spec.invariants)} invariants hold at first, and every action keeps them",
         source="induction",
         vocabulary=spec.vocabulary,
-        cases=(_initially(spec), *(_step(spec, action, symbols) for action in spec.actions)),
+        cases=(_initially(spec), *(kept_by(spec, action, symbols) for action in spec.actions)),
     )
     return possible, invariants, *(_property(spec, name) for name in spec.properties)
 
@@ -90,12 +90,29 @@ def _initially(spec: Specification) -> ProofCase:
     return spec.case(INIT, goals, facts={"initial state": spec.initial}, given={})
 
 
-def _step(spec: Specification, action: SpecAction, symbols: Mapping[str, set[str]]) -> ProofCase:
-    """An invariant of whose ``symbols`` the action assigns none stays true, and needs no proof."""
+def kept_by(spec: Specification, action: SpecAction, symbols: Mapping[str, set[str]]) -> ProofCase:
+    """That the action keeps the invariants; one of whose ``symbols`` it assigns none needs no proof."""
     touched = [name for name in spec.invariants if symbols[name] & set(action.updates)]
     goals = {name: partial(action.after, spec.vocabulary, spec.invariants[name]) for name in touched}
     near = {name: (name, *RESTS_ON.get(name, ())) for name in touched}
     return spec.case(STEP, goals, action=action, near=near)
+
+
+def inductive(spec: Specification, own: Mapping[str, Term]) -> Iterator[ProofCase]:
+    """That formulas of a theorem of its own hold at first and stay true, given the invariants."""
+    goals = {name: partial(own.__getitem__, name) for name in own}
+    yield spec.case(INIT, goals, facts={"initial state": spec.initial}, given={})
+    symbols = {name: symbols_of(formula) for name, formula in own.items()}
+    for action in spec.actions:
+        kept = {
+            name: partial(action.after, spec.vocabulary, formula)
+            for name, formula in own.items()
+            if symbols[name] & set(action.updates)
+        }
+        if kept:
+            near = {name: (name, *RESTS_ON.get(name, ())) for name in kept}
+            given = {**spec.invariants, **own}
+            yield spec.case(STEP, kept, action=action, given=given, near=near)
 
 
 def _property(spec: Specification, name: str) -> Theorem:
