@@ -16,7 +16,7 @@ from rebalance.specs.logic.specification import (
     Theorem,
 )
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY, ContractClause
-from rebalance.specs.theorems import boundary, convergence, steps, upgrade
+from rebalance.specs.theorems import boundary, convergence, instances, steps, upgrade
 from rebalance.specs.theorems.outline import RESTS_ON
 from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import INVARIANTS, theorems
@@ -49,6 +49,7 @@ def proof(contract: Mapping[str, ContractClause] = SAFETY) -> tuple[Theorem, ...
         _upgrades(contract),
         _convergence(contract),
         boundary.contract(),
+        instances.instances(contract),
     )
 
 

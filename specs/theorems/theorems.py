@@ -41,7 +41,7 @@ def theorems(spec: Specification) -> tuple[Theorem, ...]:
         "hold",
         source="so that no obligation is fulfilled for want of a group",
         vocabulary=spec.vocabulary,
-        cases=(_beginning(spec), _taken(spec)),
+        cases=(_beginning(spec), taken(spec)),
     )
     invariants = Theorem(
         name=INVARIANTS,
@@ -75,8 +75,8 @@ def _beginning(spec: Specification) -> ProofCase:
     return spec.case(ASSUMPTIONS, {"the initial state": lambda: spec.initial}, given={}, possible=True)
 
 
-def _taken(spec: Specification) -> ProofCase:
-    """All actions in one case: what is given is written out once for all of them."""
+def taken(spec: Specification) -> ProofCase:
+    """That every action can be taken, in one case: what is given is written out once for all of them."""
     goals = {f"{action.name} can be taken": partial(_enabled, spec, action) for action in spec.actions}
     return spec.case(ASSUMPTIONS, goals, possible=True)
 
