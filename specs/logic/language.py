@@ -291,6 +291,10 @@ class SpecAction:
     guards: tuple[Term, ...]
     assigned: Mapping[str, tuple[tuple[tuple[Any, ...], Any], ...]]
 
+    def guard_of(self, *elements: Term) -> Term:
+        """When it is possible for these elements as its parameters."""
+        return z3.substitute(self.guard, *zip(self.parameters, elements, strict=True))
+
     def after(self, vocabulary: Vocabulary, formula: Term) -> Term:
         """``formula``, of the state before or marked ``NEXT``, as a formula of the state before that says
         that it will hold after this action."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from rebalance.specs.logic.language import SpecAction, Term, Vocabulary
 
-ASSUMPTIONS, INIT, STEP, IMPLIES = "assumptions", "init", "step", "implies"
-"""Kinds of cases; others may be added by whoever makes a theorem."""
+ASSUMPTIONS, INIT, STEP, IMPLIES, PROGRESS = "assumptions", "init", "step", "implies", "progress"
+"""Kinds of cases, the last one that something can be done; others may be added by whoever makes a theorem."""
 
 
 @dataclass(frozen=True, kw_only=True)

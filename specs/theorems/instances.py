@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-import z3
 from rebalance.specs.logic.language import ANY, After, SpecAction, State, Term, symbols_of
 from rebalance.specs.logic.specification import IMPLIES, STEP, ProofCase, Specification, Theorem
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
@@ -184,7 +183,6 @@ def _fenced(spec: Specification, own: Mapping[str, Term]) -> ProofCase:
     other = And(static(c), of(m) == c, Not(s.member(m)), of(n) == c, s.member(n))
     goals = {}
     for name, (there, who) in _fencing(s).items():
-        action = spec.action(name)
-        guard = z3.substitute(action.guard, *zip(action.parameters, who, strict=True))
+        guard = spec.action(name).guard_of(*who)
         goals[f"{name} is possible"] = partial(Implies, And(other, there), guard)
     return spec.case(IMPLIES, goals, given={**spec.invariants, **own})

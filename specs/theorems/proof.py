@@ -10,19 +10,20 @@ from rebalance.specs.logic.language import NEXT, SpecAction, Term, across, symbo
 from rebalance.specs.logic.specification import (
     IMPLIES,
     INIT,
+    PROGRESS,
     STEP,
     ProofCase,
     Specification,
     Theorem,
 )
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY, ContractClause
-from rebalance.specs.theorems import boundary, convergence, instances, steps, upgrade
+from rebalance.specs.theorems import boundary, convergence, instances, steps, upgrade, zombies
 from rebalance.specs.theorems.outline import RESTS_ON
 from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import INVARIANTS, theorems
 
-CALM, MEASURE, PROGRESS = "calm", "measure", "progress"
-"""Kinds of cases: a calm group stays calm; a step makes the measure smaller; something can be done."""
+CALM, MEASURE = "calm", "measure"
+"""Kinds of cases: a calm group stays calm; a step makes the measure smaller."""
 
 STALE = ("stale claims",)
 
@@ -50,6 +51,7 @@ def proof(contract: Mapping[str, ContractClause] = SAFETY) -> tuple[Theorem, ...
         _convergence(contract),
         boundary.contract(),
         instances.instances(contract),
+        zombies.zombies(contract=contract),
     )
 
 
@@ -213,10 +215,7 @@ def _smaller(spec: Specification, action: SpecAction, ranking: convergence.Ranki
 
 
 def _possible(spec: Specification, situation: convergence.Situation, given: Mapping[str, Term]) -> ProofCase:
-    guards = [
-        z3.substitute(spec.action(name).guard, *zip(spec.action(name).parameters, who, strict=True))
-        for name, who in situation.steps.items()
-    ]
+    guards = [spec.action(name).guard_of(*who) for name, who in situation.steps.items()]
     goals = {situation.name: partial(z3.Or, *guards)}
     return spec.case(PROGRESS, goals, facts={"given": situation.given}, given=given, near=_near(goals))
 

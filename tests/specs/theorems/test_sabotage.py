@@ -8,10 +8,28 @@ from dataclasses import replace
 import pytest
 from rebalance.specs.logic.language import After, State, Term
 from rebalance.specs.logic.prover import ProofVerdict, prove
-from rebalance.specs.protocol.vocabulary import SETTLED, SYNC, SYNC_OK, SYNC_PARKED, M, P, of
-from rebalance.specs.protocol.wire import put
+from rebalance.specs.logic.specification import PROGRESS
+from rebalance.specs.protocol import heartbeats, member, process
+from rebalance.specs.protocol.coordinator import remove
+from rebalance.specs.protocol.vocabulary import (
+    SETTLED,
+    STABLE,
+    SYNC,
+    SYNC_OK,
+    SYNC_PARKED,
+    SYNCING,
+    UP,
+    M,
+    P,
+    none,
+    of,
+    static,
+)
+from rebalance.specs.protocol.wire import clear, put
 from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import INVARIANTS, theorems
+from rebalance.specs.theorems.zombies import zombies
+from z3 import And, Not, Or
 
 Effect = Callable[..., None]
 
@@ -43,3 +61,83 @@ def sync_of_settled(s: State, t: After, c: Term, m: Term) -> None:
 def test_an_answer_to_syncgroup_is_of_the_generation_that_was_asked_for(effect):
     """It has no generation of its own: without the guard an old request gets the present assignment."""
     assert {"known since", "not ahead"} <= refuted(effect)
+
+
+# -- zombies -------------------------------------------------------------------------------------------
+
+
+def open_of_zombies(effect: Effect) -> set[tuple[str, str]]:
+    """What is not proved of zombies with that action in place of the one of its name: case and goal."""
+    theorem = zombies(effect)
+    asked = [case for case in theorem.cases if effect.__name__ in case.name or case.kind == PROGRESS]
+    outcomes = prove([replace(theorem, cases=tuple(asked))])
+    return {
+        (one.case, one.goal) for some in outcomes for one in some if one.verdict is not ProofVerdict.PROVED
+    }
+
+
+def heartbeat_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
+    """UNKNOWN_MEMBER_ID is not listened to: what is owned is read for ever."""
+    t.when(heartbeats.beats(s, c), of(m) == c, s.id(m), Not(s.member(m)))
+    t.rejoin[c] = True
+
+
+def never_beats(s: State, t: After, c: Term, m: Term) -> None:
+    """A settled member sends no heartbeats."""
+    heartbeats.heartbeat_of_unknown(s, t, c, m)
+    t.when(s.state(c) == SYNCING)
+
+
+never_beats.__name__ = "heartbeat_of_unknown"
+
+
+def poll_too_late(s: State, t: After, c: Term) -> None:
+    """It leaves the group, and goes on as if it had not."""
+    t.when(s.life(c) == UP, Or(s.state(c) == SYNCING, s.state(c) == STABLE))
+    remove(s, t, And(of(M) == c, s.id(M), Not(static(c))))
+
+
+def unsubscribe(s: State, t: After, c: Term) -> None:
+    """The same of who unsubscribes."""
+    t.when(s.life(c) == UP, s.subscribes(c))
+    remove(s, t, And(of(M) == c, s.id(M)))
+    clear(s, t, c)
+
+
+def expelled(s: State, t: After, c: Term) -> None:
+    """An error of JoinGroup ends the membership, and nothing is to be lost before the next one."""
+    member.expelled(s, t, c)
+    t.prepare[c] = False
+
+
+def partitions_lost(s: State, t: After, c: Term) -> None:
+    """It prepares, and keeps what it has."""
+    t.when(member.can_join(s, c), s.prepare(c), s.generation(c) == none)
+    t.prepare[c] = False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("effect", "expected"),
+    [
+        (heartbeat_of_unknown, ("heartbeat_of_unknown", "it is out, and prepares")),
+        (never_beats, ("it beats", "it beats")),
+        (poll_too_late, ("poll_too_late by itself", "who is out by a step of its own knows")),
+        (unsubscribe, ("unsubscribe by itself", "who is out by a step of its own knows")),
+        (expelled, ("expelled", "it is out, and prepares")),
+        (partitions_lost, ("partitions_lost", "it owns nothing")),
+    ],
+)
+def test_a_zombie_that_is_not_noticed_or_made_by_itself_is_found(effect, expected):
+    assert expected in open_of_zombies(effect)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effect", [heartbeat_of_unknown, poll_too_late])
+def test_exclusive_ownership_says_nothing_of_zombies(effect):
+    """Why the theorem is needed: among members all is well."""
+    assert not refuted(effect)
+
+
+def test_nothing_is_open_of_zombies_as_specified():
+    assert not open_of_zombies(process.poll_too_late)
