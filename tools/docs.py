@@ -272,8 +272,26 @@ def message(start: str, rest: str) -> str:
 
 # -- all of them -----------------------------------------------------------------------------------------
 
+# -- docs/explanation/proof.md ----------------------------------------------------------------------------
+
+
+def contract() -> str:
+    """Each clause of the contract that the proof assumes, and the clauses of the gate it follows from."""
+    from rebalance.specs.protocol.contract import LIVENESS, SAFETY
+    from rebalance.specs.protocol.gate import COUNTERPARTS
+    from rebalance.specs.theorems.boundary import GIVEN
+
+    rows = []
+    for name, clause in {**SAFETY, **LIVENESS}.items():
+        gates = [f"[`{one}`](../reference/clauses.md)" for one in COUNTERPARTS[name]]
+        says = " ".join((clause.__doc__ or "").split("\n\n")[0].split())
+        rows.append((f"`{name}`", says, ", ".join(gates) or "-", "; ".join(GIVEN.get(name, {})) or "-"))
+    return table(("clause", "says", "follows from", "where"), rows)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "README.md": results,
+    "docs/explanation/proof.md": contract,
     "docs/reference/clauses.md": clauses,
     "docs/reference/command-line.md": command_line,
     "docs/reference/log-formats.md": log_formats,

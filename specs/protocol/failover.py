@@ -28,7 +28,7 @@ from rebalance.specs.protocol.wire import refuse
 from z3 import And, Exists, If, Not, Or
 
 
-def _load(s: State, t: After) -> None:
+def load(s: State, t: After) -> None:
     """Another broker knows what is in the log. As specified a static id that was removed stays so (U8)."""
 
     def known(m: Term) -> Term:
@@ -66,7 +66,7 @@ def failover(s: State, t: After) -> None:
     A request in flight may be turned away by a broker that is no coordinator, or arrive all the same: a
     group that moves there and back finds it where it was.
     """
-    _load(s, t)
+    load(s, t)
     _cut(s, t)
 
 

@@ -1,8 +1,9 @@
 """From the gate to the contract: an assignor that is found conformant keeps what the proof assumes.
 
 Each clause of the contract is proved of those of the gate that stand beside it in ``gate.COUNTERPARTS``.
-Two need more than these.
+Three need more than these.
 
+- ``complete`` speaks of every partition, the gate of those that the leader knows.
 - ``newest_claim`` says that a partition goes to a member whose claim is newer than any other; the gate lets
   any of several members keep it that claim it since one generation, since nobody can tell which one owns it.
   Among honest members there is no such tie, which is proved too. Beside members whose claims are stale or
@@ -46,19 +47,21 @@ from z3 import And, Exists, Implies, Not
 
 _offered = z3.Function("offered", Member, Partition, z3.BoolSort())
 _s = VOCABULARY.state()
-_call = gate.call_of(_s, _offered)
+_exists = z3.Function("exists", Partition, z3.BoolSort())
+_call = replace(gate.call_of(_s, _offered), exists=_exists)
 
 _TIE = And(_s.member(M), _s.member(N), _s.claim(M, P) != none, _s.claim(M, P) == _s.claim(N, P))
 
 GIVEN: Mapping[str, Mapping[str, Term]] = {
     "newest_claim": {"no two claims are of one generation": Implies(_TIE, M == N)},
+    "complete": {"the leader knows every partition": _exists(P)},
     "stays": {
         "a leader asks": _s.group == COMPLETING,
         "everybody is honest": honest(C),
         "nobody is silent": Not(_s.silent(M)),
     },
 }
-"""What a clause of the contract needs besides those of the gate: the latter two hold in a calm group."""
+"""What a clause of the contract needs besides; what is given for the last two is so in calm groups."""
 
 AMONG_HONEST = {
     "no two claims of honest members are of one generation": Implies(

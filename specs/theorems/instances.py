@@ -1,4 +1,4 @@
-"""Static members (KIP-345): of an instance the coordinator serves one member id, and fences every other.
+"""Static members (KIP-345): of an instance the coordinator serves at most one member id, and fences others.
 
 The member ids of an instance are those of one consumer here, ``of``. Whoever joins as that consumer without
 an id is given a new one, be it the same process again or a second one with the same ``group.instance.id``.
@@ -144,8 +144,8 @@ def instances(contract: Mapping[str, ContractClause] = SAFETY) -> Theorem:
     own = {name: spec.vocabulary.close(formula) for name, formula in INVARIANTS_OF_INSTANCES.items()}
     return Theorem(
         name="instances",
-        sentence="of the ids of an instance one is served and every other is fenced, also where two "
-        "processes have it",
+        sentence="of the ids of an instance at most one is served and every other can be fenced, also where "
+        "two processes have it",
         source="KIP-345",
         vocabulary=spec.vocabulary,
         cases=(

@@ -9,6 +9,7 @@ import pytest
 from rebalance.specs.logic.language import After, State, Term
 from rebalance.specs.logic.prover import ProofVerdict, prove
 from rebalance.specs.logic.specification import PROGRESS
+from rebalance.specs.protocol import failover as moves
 from rebalance.specs.protocol import heartbeats, member, process
 from rebalance.specs.protocol.coordinator import remove
 from rebalance.specs.protocol.vocabulary import (
@@ -61,6 +62,16 @@ def sync_of_settled(s: State, t: After, c: Term, m: Term) -> None:
 def test_an_answer_to_syncgroup_is_of_the_generation_that_was_asked_for(effect):
     """It has no generation of its own: without the guard an old request gets the present assignment."""
     assert {"known since", "not ahead"} <= refuted(effect)
+
+
+def failover(s: State, t: After) -> None:
+    """The new coordinator goes on with what is parked at the old one."""
+    moves.load(s, t)
+
+
+@pytest.mark.slow
+def test_that_a_failover_ends_what_is_parked_is_not_needed_for_safety():
+    assert not refuted(failover)
 
 
 # -- zombies -------------------------------------------------------------------------------------------
