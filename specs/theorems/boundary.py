@@ -40,7 +40,6 @@ from rebalance.specs.protocol.vocabulary import (
     none,
     of,
 )
-from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.steps import displaced
 from rebalance.specs.theorems.theorems import INVARIANTS, kept_by
 from z3 import And, Exists, Implies, Not
@@ -70,15 +69,14 @@ AMONG_HONEST = {
 }
 
 
-def contract() -> Theorem:
-    """That the gate's clauses are enough."""
-    spec = specification()
+def contract(spec: Specification, under_gate: Specification) -> Theorem:
+    """That the gate's clauses are enough; ``under_gate`` is ``spec`` with them in place of the contract."""
     return Theorem(
         name="contract",
         sentence="an assignor that keeps the gate's clauses keeps what the proof assumes of it",
         source="properties.assignors.clauses",
         vocabulary=spec.vocabulary,
-        cases=(*_clauses(spec), _untied(spec), _decision(), _possible(spec)),
+        cases=(*_clauses(spec), _untied(spec), _decision(under_gate), _possible(spec)),
         upon=(INVARIANTS,),
     )
 
@@ -99,9 +97,8 @@ def _untied(spec: Specification) -> ProofCase:
     return spec.case(IMPLIES, goals, name="honest members")
 
 
-def _decision() -> ProofCase:
+def _decision(spec: Specification) -> ProofCase:
     """The leader's step, of an assignor of which the gate's clauses are known and nothing else."""
-    spec = specification(contract=gate.SAFETY)
     lead = spec.action("lead")
     case = kept_by(spec, lead, {name: symbols_of(formula) for name, formula in spec.invariants.items()})
     older = And(displaced(_s, VOCABULARY.state(NEXT)), lt(_s.claim(N, P), _s.since(of(M), P)))

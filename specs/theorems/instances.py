@@ -16,7 +16,7 @@ from functools import partial
 
 from rebalance.specs.logic.language import ANY, After, SpecAction, State, Term, symbols_of
 from rebalance.specs.logic.specification import IMPLIES, STEP, ProofCase, Specification, Theorem
-from rebalance.specs.protocol.contract import SAFETY, ContractClause
+from rebalance.specs.protocol.contract import SAFETY
 from rebalance.specs.protocol.coordinator import fresh, hand_over
 from rebalance.specs.protocol.heartbeats import beats
 from rebalance.specs.protocol.vocabulary import (
@@ -38,7 +38,6 @@ from rebalance.specs.protocol.vocabulary import (
     of,
     static,
 )
-from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import INVARIANTS, inductive, kept_by, taken
 from z3 import And, Implies, Not, Or
 
@@ -137,9 +136,8 @@ def _fencing(s: State) -> dict[str, tuple[Term, tuple[Term, ...]]]:
     }
 
 
-def instances(contract: Mapping[str, ContractClause] = SAFETY) -> Theorem:
+def instances(spec: Specification) -> Theorem:
     """That an instance has one member, whoever joins as it."""
-    spec = specification(contract=contract)
     with_second = replace(spec, actions=(*spec.actions, *SECOND))
     own = {name: spec.vocabulary.close(formula) for name, formula in INVARIANTS_OF_INSTANCES.items()}
     return Theorem(

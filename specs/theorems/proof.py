@@ -16,6 +16,7 @@ from rebalance.specs.logic.specification import (
     Specification,
     Theorem,
 )
+from rebalance.specs.protocol import gate
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY, ContractClause
 from rebalance.specs.theorems import boundary, convergence, instances, steps, upgrade, zombies
 from rebalance.specs.theorems.outline import RESTS_ON
@@ -49,9 +50,9 @@ def proof(contract: Mapping[str, ContractClause] = SAFETY) -> tuple[Theorem, ...
         ),
         _upgrades(contract),
         _convergence(contract),
-        boundary.contract(),
-        instances.instances(contract),
-        zombies.zombies(contract=contract),
+        boundary.contract(specification(), specification(contract=gate.SAFETY)),
+        instances.instances(spec),
+        zombies.zombies(spec),
     )
 
 

@@ -29,10 +29,9 @@ from rebalance.specs.logic.specification import (
     Specification,
     Theorem,
 )
-from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.heartbeats import accepts
 from rebalance.specs.protocol.member import owns, participates
-from rebalance.specs.protocol.protocol import MEMBER, MEMBER_FAULTS, Effect
+from rebalance.specs.protocol.protocol import MEMBER, MEMBER_FAULTS
 from rebalance.specs.protocol.vocabulary import (
     HUNG,
     ID_REQUIRED,
@@ -62,7 +61,6 @@ from rebalance.specs.protocol.vocabulary import (
     none,
     of,
 )
-from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import INVARIANTS, inductive
 from z3 import And, Exists, Implies, Not, Or
 
@@ -180,9 +178,8 @@ BY_ITSELF = Implies(And(participates(_s, M), Not(participates(_t, M))), _t.gener
 """Who does not take part any more after a step of its own knows it."""
 
 
-def zombies(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Theorem:
-    """What is true of consumers that are members no more, with actions ``instead`` of others."""
-    spec = specification(*instead, contract=contract)
+def zombies(spec: Specification) -> Theorem:
+    """What is true of consumers that are members no more."""
     own = {name: spec.vocabulary.close(formula) for name, formula in INVARIANTS_OF_ZOMBIES.items()}
     given = {**spec.invariants, **own}
     return Theorem(

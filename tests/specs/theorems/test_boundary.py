@@ -32,11 +32,13 @@ from rebalance.properties.verdict import Level
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.language import Vocabulary
 from rebalance.specs.logic.prover import ProofVerdict, discharge
+from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.logic.universe import Structure, Universe, Value
 from rebalance.specs.protocol import contract, gate
 from rebalance.specs.protocol.gate import COUNTERPARTS, FORMULAS, JudgedCall
 from rebalance.specs.theorems.boundary import GIVEN
-from rebalance.specs.theorems.boundary import contract as theorem
+from rebalance.specs.theorems.boundary import contract as theorem_of
+from rebalance.specs.theorems.safety import specification
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 CONVERGE = "kip429/converge"
@@ -319,6 +321,10 @@ def test_what_released_assignors_do_with_unequal_subscriptions_is_not_in_the_con
 
 
 # -- the proof -----------------------------------------------------------------------------------------
+
+
+def theorem() -> Theorem:
+    return theorem_of(specification(), specification(contract=gate.SAFETY))
 
 
 def verdicts(clause: str, *, without: str) -> set[ProofVerdict]:
