@@ -17,7 +17,7 @@ from functools import partial
 from rebalance.specs.logic.language import ANY, After, SpecAction, State, Term, symbols_of
 from rebalance.specs.logic.specification import IMPLIES, STEP, ProofCase, Specification, Theorem
 from rebalance.specs.protocol.contract import SAFETY
-from rebalance.specs.protocol.coordinator import fresh, hand_over
+from rebalance.specs.protocol.coordinator import await_others, fresh, hand_over, log_members, overtake
 from rebalance.specs.protocol.heartbeats import beats
 from rebalance.specs.protocol.vocabulary import (
     COMMIT,
@@ -25,7 +25,6 @@ from rebalance.specs.protocol.vocabulary import (
     HEARTBEAT,
     JOIN,
     JOIN_PARKED,
-    PREPARING,
     SETTLED,
     SYNC,
     VOCABULARY,
@@ -66,12 +65,10 @@ def second_joins_again(s: State, t: After, c: Term, m: Term) -> None:
 
 
 def _parks(s: State, t: After, m: Term) -> None:
-    t.joined[m] = True
-    t.given_up[m] = False
-    t.silent[m] = False
+    await_others(t, m)
+    overtake(s, t, m)
     t.supports[m, A] = ANY
     t.topics[m, P] = ANY
-    t.group = PREPARING
 
 
 def _of_second(s: State, c: Term, m: Term) -> Term:
@@ -86,14 +83,7 @@ def second_leads(s: State, t: After, c: Term, m: Term) -> None:
     t.assigned[M, P] = ANY
     for clause in SAFETY.values():
         t.where(clause(s, lambda m, p: t.assigned(m, p)))
-    t.log_group = SETTLED
-    t.log_current = s.current
-    t.log_chosen[A] = s.chosen(A)
-    t.log_leads[M] = s.leads(M)
-    t.log_member[M] = s.member(M)
-    t.log_claim[M, P] = s.claim(M, P)
-    t.log_supports[M, A] = s.supports(M, A)
-    t.log_topics[M, P] = s.topics(M, P)
+    log_members(s, t)
     t.log_assigned[M, P] = ANY
     t.where(t.log_assigned(M, P) == t.assigned(M, P))
 
@@ -118,7 +108,8 @@ INVARIANTS_OF_INSTANCES: Mapping[str, Term] = _invariants(VOCABULARY.state())
 
 SERVES = (
     "join_with_given_id", "join_of_member", "join_again", "join_answered", "sync_parks", "sync_of_settled",
-    "leader_syncs", "sync_parked_answered", "late_request_accepted",
+    "leader_syncs", "sync_parked_answered", "late_request_accepted", "left_join_arrives",
+    "left_sync_arrives", "left_decision_arrives",
 )  # fmt: skip
 """The steps by which the coordinator does what a request with the member id ``m`` of ``c`` asks for."""
 
