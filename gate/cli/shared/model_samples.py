@@ -1,7 +1,7 @@
 """Which groups of the executable model a proof looks at, to see that it is about them.
 
 Together they take every kind of fault, with dynamic and static members, EAGER and COOPERATIVE ones and both
-at once, with and without a failover.
+at once, with and without a failover, on connections that hold and on some that break.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from rebalance.specs.refinement.sampling import ModelSample, shares
 EVERY_FAULT = (*ALWAYS_POSSIBLE, "failover")
 
 GROUPS: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
-    ("dynamic", 3, 2, 3, None),
+    ("connections", 3, 2, 3, None),
     ("failover", 2, 2, 4, None),
     ("eager", 2, 2, 4, None),
     ("mixed", 2, 2, 4, EVERY_FAULT),
     ("static", 2, 2, 4, EVERY_FAULT),
-    ("static", 2, 1, 3, None),
+    ("static-connections", 2, 2, 4, None),
     ("topics", 2, 2, 4, None),
     ("crowded", 2, 1, 3, None),
 )
