@@ -131,7 +131,7 @@ def _situations(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]
     """Where a zombie may be, and of the steps that lead out of there one is possible."""
     c, m, p = (VOCABULARY.parameter(letter) for letter in "cmp")
     zombie = And(owns(s, c, p), of(m) == c, unaware(s, m))
-    told = And(s.wire(c) == JOIN_REFUSED, s.error(c) == UNKNOWN)
+    refused = And(s.wire(c) == JOIN_REFUSED, s.error(c) == UNKNOWN)
     knows = And(owns(s, c, p), s.generation(c) == none)
     return {
         "it beats": (And(zombie, _beats(s, c)), {"heartbeat_of_unknown": (c, m)}),
@@ -144,7 +144,7 @@ def _situations(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]
                 "expelled": (c,), "fails": (c,),
             },
         ),
-        "it is told": (And(zombie, s.life(c) == UP, s.state(c) == JOINING, told), {"expelled": (c,)}),
+        "it is told": (And(zombie, s.life(c) == UP, s.state(c) == JOINING, refused), {"expelled": (c,)}),
         "it is paused": (And(zombie, s.life(c) == PAUSED), {"resume": (c,)}),
         "it knows and waits for nothing": (
             And(knows, s.life(c) == UP, s.wire(c) == IDLE),
