@@ -209,7 +209,7 @@ def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> St
 
 def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``ClassicGroup.replaceStaticMember`` makes another object, which is not ``isNew``."""
-    if step.event.action not in ("join request", "abandoned join"):
+    if step.event.action not in ("join request", "abandoned join", "left join arrives"):
         return None
     before, records = step.records(), step.records(after=True)
     fresh = [r for r in records if r.new and r.meta is not None and find(before, r.id) is None]

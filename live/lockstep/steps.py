@@ -44,11 +44,14 @@ class LockSteps(CodeSteps):
             self._gives_up(self._member(step))
 
     def _gives_up(self, member: CodeMember) -> None:
-        """Its poll throws what the application cannot handle, which closes it; nothing of that arrives."""
+        """Its poll throws what the application cannot handle, which closes it; nothing of that arrives, but
+        what it had sent before may."""
         for _ in range(POLLS):
             if any(isinstance(one, Threw) for one in self.group.seen):
-                self.group.do("close", member=member.slot, arrive=False)
+                sent = {api: one for api, one in member.open.items() if api in ("JoinGroup", "SyncGroup")}
+                self.group.do("close", member=member.slot, arrive=[one.id for one in sent.values()])
                 member.forget()
+                member.open = sent
                 return
             self.group.do("poll", member=member.slot)
         raise WentAnotherWay("poll throws nothing")
@@ -56,7 +59,9 @@ class LockSteps(CodeSteps):
     def _forbid(self, step: ReplayStep) -> None:
         """Raises CannotForce."""
         action, who = step.event.action, step.event.who
-        ends = action in ("disconnect", "crash") or (gives_up(step) and action == "unsubscribe")
+        ends = action in ("disconnect", "left behind", "crash") or (
+            gives_up(step) and action == "unsubscribe"
+        )
         ends = ends or (action == "receive" and _retriable(step.wire()))
         if ends and isinstance(step.stray(), Late | Refused):
             raise CannotForce("what is late was sent on the connection that ends")

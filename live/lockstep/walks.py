@@ -21,7 +21,7 @@ from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 
-NOT_PLAYED = ("slow network", "slow commit", "append fails", "group expires")
+NOT_PLAYED = ("slow network", "slow commit", "append fails", "group expires", "late leave")
 """Kinds of faults that lockstep does not have."""
 
 ALWAYS = ("session timeout", "slow member")

@@ -48,6 +48,8 @@ class CodeSteps:
             raise CannotForce("nothing here does it")
         self.group.watch.at_work = lambda member_id: step.event.action == "slow member"
         does(step)
+        if step.event.who >= 0:
+            self._forget_overtaken(step)
 
     def _table(self) -> Mapping[str, Callable[[ReplayStep], None]]:
         """Action of the fine model -> what does it to a cell."""
@@ -83,6 +85,8 @@ class CodeSteps:
 
     def _start(self, step: ReplayStep) -> None:
         member, stage = self._member(step), step.member(after=True).stage
+        if len(step.behind(after=True)) > len(step.behind()):
+            member.behind.append(member.open.get("JoinGroup") or member.open["SyncGroup"])
         member.forget()
         member.eager = self.setup.consumers[member.slot].stages[stage].eager
         settings = self.group.settings(member.slot, stage, "").settings()
@@ -358,6 +362,20 @@ class CodeSteps:
 
     def _left_arrives(self, step: ReplayStep) -> None:
         self.group.do("deliver", id=self._member(step).behind.pop(step.connection).id)
+
+    def _forget_overtaken(self, step: ReplayStep) -> None:
+        """What the model has lost of what was left behind never arrives."""
+        before, after = list(step.behind()), list(step.behind(after=True))
+        if step.event.action.startswith("left ") and step.event.action != "left behind":
+            del before[step.connection]
+        kept = []
+        for connection, request in zip(
+            (*before, *after[len(before) :]), self._member(step).behind, strict=True
+        ):
+            if after and connection == after[0]:
+                kept.append(request)
+                del after[0]
+        self._member(step).behind = kept
 
     # -- the coordinator and its log, topics --------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
+    Behind,
     Group,
     Life,
     Member,
@@ -105,6 +106,12 @@ class ReplayStep:
         """Of several broken connections, the one on which this request was sent: 0 for the oldest."""
         _, _, number = self.event.choice.rpartition(" ")
         return int(number or 1) - 1
+
+    def behind(self, *, after: bool = False) -> Behind:
+        """What it left under way on connections that broke."""
+        if not self.built.position.get(f"behind {letter(self.event.who)}"):
+            return ()
+        return cast(Behind, self._part(self.after if after else self.before, "behind"))
 
     def group(self, *, after: bool = False) -> Group:
         """The coordinator's group."""
