@@ -210,6 +210,30 @@ def test_a_join_request_that_its_sender_gave_up_arrives() -> None:
 
 @needs_java
 @pytest.mark.slow
+def test_a_join_request_of_a_broken_connection_undoes_a_later_one() -> None:
+    """U10, step by step with Kafka's own code: A owns a partition, and the group takes it to own none."""
+    with begun("connections") as one:
+        plays(one, f"{ENTERS.format('B')}, A start, A join, A join request, A receive, A join, A left behind")
+        plays(one, "A receive, A join, A join request, join phase ends, B assign, B leader sync, B receive")
+        plays(one, "B complete, A receive, A sync request, A receive, A complete, B enforce, B join")
+        plays(one, "B join request, A left join arrives")
+        (record,) = one.built.value(one.state, "record A")
+        member = one.built.value(one.state, "member A")
+    assert bool(member.owned) > bool(record.meta.owned)
+
+
+@needs_java
+@pytest.mark.slow
+def test_what_a_failed_consumer_had_sent_still_arrives() -> None:
+    """The other id of a static member fences it while its SyncGroup is under way."""
+    with begun("static-connections") as one:
+        plays(one, "B start, A start, A join, A left behind, A receive, A join, B join, B join request")
+        plays(one, "A join request, join phase ends, A left join arrives, A receive, A heartbeat")
+        plays(one, "A sync request")
+
+
+@needs_java
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["2.4.1", RELEASE])
 def test_a_static_leader_that_returns_skips_the_assignment_whether_it_is_told_or_not(release: str) -> None:
     """Below version 9 of JoinGroup it is told that its old id leads (KIP-814)."""
