@@ -1,20 +1,33 @@
 ------------------------------------------ MODULE MCConsumerGroup ------------------------------------------
 
-EXTENDS ConsumerGroup, TLC
+\* What TLC is to search of ConsumerGroup: definitions of which each configuration takes some.
 
-CONSTANTS c1
-CONSTANTS m1
-CONSTANTS p1
-CONSTANTS a1
+EXTENDS ConsumerGroup
 
-MCConsumer == {c1}
-MCMember == {m1}
-MCPartition == {p1}
-MCAssignor == {a1}
+\* Every consumer has a member id. Which one is the same to all of them.
+MCof == CHOOSE f \in [Member -> Consumer] : \A c \in Consumer : \E m \in Member : f[m] = c
 
-MCof == [m \in Member |-> CHOOSE c \in Consumer : TRUE]
 MCstatic == [c \in Consumer |-> FALSE]
+
 MChonest == [c \in Consumer |-> TRUE]
+
 MCcooperative == [a \in Assignor |-> TRUE]
+
+\* Every consumer lists every assignor, and none is EAGER.
+InitCooperative ==
+  /\ Init
+  /\ \A C \in Consumer, A \in Assignor : lists[C, A] /\ ~eager[C]
+
+\* Of the faults only: start.
+NextStart ==
+  \/ Step
+  \/ \E c \in Consumer : Start(c)
+
+\* Of the faults only: start, disconnect, failover.
+NextStartDisconnectFailover ==
+  \/ Step
+  \/ \E c \in Consumer : Start(c)
+  \/ \E c \in Consumer : Disconnect(c)
+  \/ Failover
 
 ============================================================================================================

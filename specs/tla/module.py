@@ -1,4 +1,4 @@
-r"""The protocol as a TLA+ module and a model for TLC: the same state machine, in the notation others read.
+r"""The protocol as a TLA+ module: the same state machine, in the notation others read.
 
 One definition per action, with the action's own text, guards and assignments. Nothing is proved here and
 nothing is read back: the text exists so that somebody who knows TLA+ can review the protocol, and so that
@@ -15,7 +15,7 @@ Source: L. Lamport, Specifying Systems, chapters 14 (TLC) and 15 (syntax, preced
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import z3
@@ -38,7 +38,7 @@ from rebalance.specs.tla.layout import (
     indent,
     listed,
 )
-from rebalance.specs.tla.names import Export, TlaNames, elements_of, function_set, ranges, same_names, set_of
+from rebalance.specs.tla.names import Export, TlaNames, function_set, ranges, set_of
 
 
 def module(export: Export) -> str:
@@ -47,64 +47,24 @@ def module(export: Export) -> str:
     Raises ValueError for a formula without a counterpart: a free letter, arithmetic.
     """
     names = TlaNames(export)
-    return _file(
+    return file_text(
         export.name,
         comment(export.text),
         ["EXTENDS Naturals"],
         *_constants(names),
         *_variables(names),
         definition("Init", _initial(names)),
-        *[_action(names, name, action) for name, action in names.actions],
+        *[action_lines(names, name, action) for name, action in names.actions],
         *_behaviours(names),
         *[definition(name, closed(names, export.invariants[key])) for key, name in names.invariants.items()],
     )
 
 
-def model(export: Export, sizes: Mapping[str, int], definitions: Mapping[str, str]) -> str:
-    """The module ``MC...`` that TLC runs.
-
-    ``sizes`` gives each unbounded sort its number of elements, named by the sort's first letter (c1, c2), and
-    each of ``naturals`` its greatest; ``definitions`` gives each fixed symbol that is not ``rendered`` its
-    TLA+ text, in which the elements may occur. Raises ValueError if one is missing or unknown.
-    """
-    names = TlaNames(export)
-    elements = elements_of(names, sizes)
-    same_names("definitions", [symbol.name for symbol in names.fixed], definitions)
-    return _file(
-        f"MC{export.name}",
-        [f"EXTENDS {export.name}, TLC"],
-        [f"CONSTANTS {', '.join(part)}" for part in elements.values()],
-        [f"MC{sort} == {{{', '.join(part)}}}" for sort, part in elements.items()],
-        [f"MC{symbol.name} == {definitions[symbol.name]}" for symbol in names.fixed],
-    )
-
-
-def configuration(
-    export: Export,
-    sizes: Mapping[str, int],
-    *,
-    invariants: Iterable[str] | None = None,
-    fair: bool = False,
-) -> str:
-    """TLC's configuration for ``model`` in the same sizes: TypeOK, and the invariants named (or all).
-
-    Generations run out in every small model, so run TLC with ``-deadlock``: the end of a run is no error.
-    """
-    names = TlaNames(export)
-    chosen = export.invariants if invariants is None else invariants
-    lines = [f"SPECIFICATION {'FairSpec' if fair else 'Spec'}", "CONSTANTS"]
-    for sort, elements in elements_of(names, sizes).items():
-        lines += [*(f"  {element} = {element}" for element in elements), f"  {sort} <- MC{sort}"]
-    lines += [f"  {greatest} = {sizes[sort]}" for sort, greatest in export.naturals.items()]
-    lines += [f"  {names.of(symbol)} <- MC{symbol.name}" for symbol in names.fixed]
-    lines += ["INVARIANTS", "  TypeOK", *(f"  {names.invariants[key]}" for key in chosen)]
-    return "\n".join(lines) + "\n"
-
-
 # -- actions -------------------------------------------------------------------------------------------
 
 
-def _action(names: TlaNames, name: str, action: SpecAction) -> list[str]:
+def action_lines(names: TlaNames, name: str, action: SpecAction) -> list[str]:
+    """The definition of one action, under ``name``."""
     reader = TermReader(names, names.parameters(action))
     effects = {symbol: _assignment(reader, symbol, action) for symbol in action.assigned}
     effects = {symbol: effect for symbol, effect in effects.items() if effect != TRUE}
@@ -287,7 +247,8 @@ def _equation_for_all(part: Term) -> tuple[str | None, Term]:
 # -- the file ------------------------------------------------------------------------------------------
 
 
-def _file(name: str, *paragraphs: Sequence[str]) -> str:
+def file_text(name: str, *paragraphs: Sequence[str]) -> str:
+    """A module of these paragraphs; empty ones are left out."""
     head, foot = f" MODULE {name} ".center(WIDTH, "-"), "=" * WIDTH
     return "\n\n".join("\n".join(lines) for lines in ([head], *paragraphs, [foot]) if lines) + "\n"
 
@@ -333,15 +294,27 @@ def _declared(keyword: str, rows: Sequence[tuple[str, str, str]]) -> list[str]:
     return [keyword, *lines] if lines else []
 
 
+def step(names: TlaNames, name: str, action: SpecAction) -> TlaNode:
+    """The action with some parameters."""
+    bounds, call = names.call(name, action)
+    return Quantifier(f"\\E {bounds} :", Text(call)) if bounds else Text(call)
+
+
 def _behaviours(names: TlaNames) -> Iterator[list[str]]:
-    steps, fair = [], []
+    parts = {
+        name: [step(names, called, action) for called, action in names.actions if action.fault == fault]
+        for name, fault in (("Step", False), ("Fault", True))
+    }
+    parts = {name: steps for name, steps in parts.items() if steps}
+    for name, steps in parts.items():
+        yield definition(name, listed("\\/", steps))
+    yield definition("Next", listed("\\/", [Text(name) for name in parts]))
+    fair: list[TlaNode] = []
     for name, action in names.actions:
         bounds, call = names.call(name, action)
-        steps.append(Quantifier(f"\\E {bounds} :", Text(call)) if bounds else Text(call))
         if not action.fault:
             weak = Text(f"WF_vars({call})")
             fair.append(Quantifier(f"\\A {bounds} :", weak) if bounds else weak)
-    yield definition("Next", listed("\\/", steps))
     yield ["Spec == Init /\\ [][Next]_vars"]
     yield [*comment("Faults need not happen."), *definition("Fairness", listed("/\\", fair or [TRUE]))]
     yield ["FairSpec == Spec /\\ Fairness"]

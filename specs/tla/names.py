@@ -18,7 +18,7 @@ RESERVED = frozenset(
     OBVIOUS OMITTED ONLY OTHER PICK PROOF PROPOSITION PROVE QED RECURSIVE STATE STRING SUBSET SUFFICES TAKE
     TEMPORAL THEN THEOREM TRUE UNCHANGED UNION USE VARIABLE VARIABLES WITH WITNESS
     Nat Print PrintT Assert JavaTime TLCGet TLCSet TLCEval Permutations SortSeq RandomElement Any ToString
-    vars TypeOK Init Next Spec Fairness FairSpec
+    vars TypeOK Init Step Fault Next Spec Fairness FairSpec
     """,
     )
 )

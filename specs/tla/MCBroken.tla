@@ -1,0 +1,70 @@
+--------------------------------------------- MODULE MCBroken ----------------------------------------------
+
+\* Actions with one decision made otherwise. A configuration puts one in the place of the original, and TLC
+\* finds what breaks.
+
+EXTENDS MCConsumerGroup
+
+\* What somebody claims may be offered to somebody else: no withholding.
+\* onLeaderElected: SyncGroup carries the assignor's answer. Of that only the contract is known.
+Lead_newest_claim(c) ==
+  /\ life[c] = "UP"
+  /\ wire[c] = "join_ok"
+  /\ state[c] = "PREPARING_REBALANCE"
+  /\ leading[c]
+  /\ group = "CompletingRebalance" \/ group = "Stable"
+  /\ current = wire_generation[c]
+  /\ state' = [state EXCEPT ![c] = "COMPLETING_REBALANCE"]
+  /\ identified' = [identified EXCEPT ![c] = TRUE]
+  /\ id' = [M \in Member |-> IF of[M] = c THEN names[M] ELSE id[M]]
+  /\ generation' = [generation EXCEPT ![c] = wire_generation[c]]
+  /\ outdated' = [outdated EXCEPT ![c] = FALSE]
+  /\ wire' = [wire EXCEPT ![c] = "sync"]
+  /\ error' = [error EXCEPT ![c] = "no_error"]
+  /\ leading' = [leading EXCEPT ![c] = TRUE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ \E new \in [Member \X Partition -> BOOLEAN] :
+       offer' =
+         [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN new[M, P] ELSE offer[C, M, P]]
+  /\ \A M, N \in Member, P \in Partition : offer'[c, M, P] /\ offer'[c, N, P] => M = N
+  /\ \A M \in Member, P \in Partition : offer'[c, M, P] => member[M]
+  /\ \A M, N \in Member, P \in Partition :
+       ~(offer'[c, M, P] /\ member[N] /\ M # N /\ silent[N] /\ claim[N, P] # 0)
+  /\ UNCHANGED << strayVars, logVars, life, since, told, prepare, rejoin, resubscribed, unseen,
+                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
+
+\* JoinGroup claims nothing.
+Join_claims_always_empty(c) ==
+  /\ honest[c]
+  /\ life[c] = "UP"
+  /\ subscribes[c]
+  /\ rejoin[c] \/ resubscribed[c] \/ outdated[c]
+  /\ wire[c] = "idle"
+  /\ ~received[c]
+  /\ ~prepare[c]
+  /\ wire' = [wire EXCEPT ![c] = IF identified[c] THEN "join" ELSE "join_new"]
+  /\ names' = [M \in Member |-> IF of[M] = c THEN id[M] ELSE names[M]]
+  /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
+  /\ error' = [error EXCEPT ![c] = "no_error"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN lists[c, A] ELSE sent_list[C, A]]
+  /\ sent_topics' =
+       [C \in Consumer, P \in Partition |-> IF C = c THEN subscribed[c, P] ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ state' = [state EXCEPT ![c] = "PREPARING_REBALANCE"]
+  /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
+  /\ resubscribed' = [resubscribed EXCEPT ![c] = FALSE]
+  /\ UNCHANGED << strayVars, logVars, life, generation, identified, id, since, told, prepare, outdated,
+                  unseen, subscribes, subscribed, received, got, eager, lists, group, current, leads,
+                  chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
+
+============================================================================================================
