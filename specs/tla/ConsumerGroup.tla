@@ -90,6 +90,13 @@ VARIABLES
   stray_generation,  \* [Consumer -> Generation]: and this generation
   stray_error,  \* [Consumer -> Error]: the error of a late answer
   committed,  \* [Consumer \X Partition -> BOOLEAN]: the partitions of a late commit
+  left,  \* [Member -> BOOLEAN]: a JoinGroup with this member id, which no later one has overtaken
+  left_claim,  \* [Member \X Partition -> Generation]: such JoinGroups claim it, since
+  left_list,  \* [Member \X Assignor -> BOOLEAN]: all such list the assignor
+  left_new,  \* [Consumer -> BOOLEAN]: a JoinGroup without a member id, not overtaken by a later one
+  left_new_list,  \* [Consumer \X Assignor -> BOOLEAN]: all such list the assignor
+  left_sync,  \* [Member \X Generation -> BOOLEAN]: a SyncGroup of this member id and generation
+  left_decision,  \* [Member \X Generation -> BOOLEAN]: one that has an assignment
   group,  \* GroupState: ClassicGroupState; Empty also for no group
   current,  \* Generation: the group's generation
   leads,  \* [Member -> BOOLEAN]: the leader
@@ -125,10 +132,11 @@ logVars == << log_group, log_current, log_leads, log_chosen, log_member, log_cla
 vars == << life, state, generation, identified, id, since, told, prepare, rejoin, resubscribed,
            outdated, unseen, subscribes, subscribed, received, got, eager, lists, wire, names,
            wire_generation, error, leading, sent, sent_list, sent_topics, offer, granted, stray,
-           stray_names, stray_generation, stray_error, committed, group, current, leads, chosen,
-           pending, member, joined, synced, silent, given_up, claim, supports, topics, assigned,
-           log_group, log_current, log_leads, log_chosen, log_member, log_claim, log_supports,
-           log_topics, log_assigned >>
+           stray_names, stray_generation, stray_error, committed, left, left_claim, left_list,
+           left_new, left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
+           member, joined, synced, silent, given_up, claim, supports, topics, assigned, log_group,
+           log_current, log_leads, log_chosen, log_member, log_claim, log_supports, log_topics,
+           log_assigned >>
 
 TypeOK ==
   /\ life \in [Consumer -> Life]
@@ -164,6 +172,13 @@ TypeOK ==
   /\ stray_generation \in [Consumer -> Generation]
   /\ stray_error \in [Consumer -> Error]
   /\ committed \in [Consumer \X Partition -> BOOLEAN]
+  /\ left \in [Member -> BOOLEAN]
+  /\ left_claim \in [Member \X Partition -> Generation]
+  /\ left_list \in [Member \X Assignor -> BOOLEAN]
+  /\ left_new \in [Consumer -> BOOLEAN]
+  /\ left_new_list \in [Consumer \X Assignor -> BOOLEAN]
+  /\ left_sync \in [Member \X Generation -> BOOLEAN]
+  /\ left_decision \in [Member \X Generation -> BOOLEAN]
   /\ group \in GroupState
   /\ current \in Generation
   /\ leads \in [Member -> BOOLEAN]
@@ -220,6 +235,13 @@ Init ==
   /\ stray_generation = [C \in Consumer |-> 0]
   /\ stray_error = [C \in Consumer |-> "no_error"]
   /\ committed = [C \in Consumer, P \in Partition |-> FALSE]
+  /\ left = [M \in Member |-> FALSE]
+  /\ left_claim = [M \in Member, P \in Partition |-> 0]
+  /\ left_list = [M \in Member, A \in Assignor |-> FALSE]
+  /\ left_new = [C \in Consumer |-> FALSE]
+  /\ left_new_list = [C \in Consumer, A \in Assignor |-> FALSE]
+  /\ left_sync = [M \in Member, G \in Generation |-> FALSE]
+  /\ left_decision = [M \in Member, G \in Generation |-> FALSE]
   /\ group = "Empty"
   /\ current = 1
   /\ leads = [M \in Member |-> FALSE]
@@ -263,8 +285,9 @@ PartitionsLost(c) ==
   /\ prepare' = [prepare EXCEPT ![c] = FALSE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, rejoin,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* onJoinPrepare of a member: EAGER revokes everything, COOPERATIVE what left the subscription.
 PartitionsRevokedToJoin(c) ==
@@ -285,8 +308,9 @@ PartitionsRevokedToJoin(c) ==
   /\ prepare' = [prepare EXCEPT ![c] = FALSE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, rejoin,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* JoinGroup leaves, and claims what is owned, since when it is owned.
 Join(c) ==
@@ -313,7 +337,8 @@ Join(c) ==
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ resubscribed' = [resubscribed EXCEPT ![c] = FALSE]
   /\ UNCHANGED << strayVars, logVars, life, generation, identified, id, since, told, prepare, outdated,
-                  unseen, subscribes, subscribed, received, got, eager, lists, group, current, leads,
+                  unseen, subscribes, subscribed, received, got, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
@@ -343,7 +368,8 @@ JoinWithAnyClaim(c) ==
   /\ \E new \in [Partition -> Generation] :
        sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN new[P] ELSE sent[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, generation, identified, id, since, told, prepare, outdated,
-                  unseen, subscribes, subscribed, received, got, eager, lists, group, current, leads,
+                  unseen, subscribes, subscribed, received, got, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
@@ -365,8 +391,9 @@ JoinAnswerTooLate(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* JoinGroup's answer; an empty SyncGroup follows.
 Follow(c) ==
@@ -389,7 +416,8 @@ Follow(c) ==
        [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, since, told, prepare, rejoin, resubscribed, unseen,
-                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, group,
+                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, left,
+                  left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
@@ -424,7 +452,8 @@ Lead(c) ==
   /\ \A M, N \in Member, P \in Partition :
        ~(offer'[c, M, P] /\ member[N] /\ M # N /\ silent[N] /\ claim[N, P] # 0)
   /\ UNCHANGED << strayVars, logVars, life, since, told, prepare, rejoin, resubscribed, unseen,
-                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, group,
+                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, left,
+                  left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
@@ -450,7 +479,8 @@ LeadTooLate(c) ==
        [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, since, told, prepare, rejoin, resubscribed, unseen,
-                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, group,
+                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, left,
+                  left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
@@ -477,9 +507,10 @@ SyncAnswered(c) ==
        [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, generation, identified, id, since, told, prepare,
-                  resubscribed, outdated, unseen, subscribes, subscribed, eager, lists, group, current,
-                  leads, chosen, pending, member, joined, synced, silent, given_up, claim, supports,
-                  topics, assigned >>
+                  resubscribed, outdated, unseen, subscribes, subscribed, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
+                  chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
 
 \* SyncGroup's answer after a reset.
 SyncAnswerTooLate(c) ==
@@ -502,8 +533,9 @@ SyncAnswerTooLate(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* A reset came between SyncGroup's answer and the poll thread: no callback, a new start.
 CompleteAfterReset(c) ==
@@ -519,8 +551,9 @@ CompleteAfterReset(c) ==
   /\ received' = [received EXCEPT ![c] = FALSE]
   /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, since, told, resubscribed, outdated, unseen,
-                  subscribes, subscribed, eager, lists, group, current, leads, chosen, pending, member,
-                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
+                  subscribes, subscribed, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
+                  member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* The assignment has what is not subscribed to any more: ignored, rejoin.
 CompleteOfOldSubscription(c, p) ==
@@ -535,9 +568,10 @@ CompleteOfOldSubscription(c, p) ==
   /\ received' = [received EXCEPT ![c] = FALSE]
   /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
-                  resubscribed, outdated, unseen, subscribes, subscribed, eager, lists, group, current,
-                  leads, chosen, pending, member, joined, synced, silent, given_up, claim, supports,
-                  topics, assigned >>
+                  resubscribed, outdated, unseen, subscribes, subscribed, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
+                  chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
 
 \* onJoinComplete, first part: onPartitionsRevoked of what is not assigned any more, then rejoin.
 PartitionsRevoked(c, p) ==
@@ -557,8 +591,9 @@ PartitionsRevoked(c, p) ==
   /\ rejoin' = [rejoin EXCEPT ![c] = rejoin[c] \/ ~eager[c]]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, prepare,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* onJoinComplete, second part: the assignment is owned, onPartitionsAssigned of what is new.
 PartitionsAssigned(c) ==
@@ -578,9 +613,10 @@ PartitionsAssigned(c) ==
   /\ received' = [received EXCEPT ![c] = FALSE]
   /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, rejoin,
-                  resubscribed, outdated, unseen, subscribes, subscribed, eager, lists, group, current,
-                  leads, chosen, pending, member, joined, synced, silent, given_up, claim, supports,
-                  topics, assigned >>
+                  resubscribed, outdated, unseen, subscribes, subscribed, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
+                  chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
 
 \* MEMBER_ID_REQUIRED: the id to join with (KIP-394).
 IdGiven(c) ==
@@ -604,7 +640,8 @@ IdGiven(c) ==
        [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, since, told, prepare, rejoin, resubscribed, outdated,
-                  unseen, subscribes, subscribed, received, got, eager, lists, group, current, leads,
+                  unseen, subscribes, subscribed, received, got, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
@@ -627,8 +664,9 @@ IdGivenTooLate(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* An error that a retry cures: nothing is given up.
 TryAgain(c) ==
@@ -648,8 +686,9 @@ TryAgain(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* REBALANCE_IN_PROGRESS: rejoin with what is owned.
 ToldToRejoin(c) ==
@@ -670,8 +709,9 @@ ToldToRejoin(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION: the membership is gone; the latter keeps the id.
 Expelled(c) ==
@@ -699,7 +739,8 @@ Expelled(c) ==
        [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, since, told, resubscribed, outdated, unseen, subscribes,
-                  subscribed, received, got, eager, lists, group, current, leads, chosen, pending,
+                  subscribed, received, got, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* The same for a membership that is over already.
@@ -724,8 +765,9 @@ ExpelledBefore(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* An error that no application handles: the consumer closes, without a word to the coordinator.
 Fails(c) ==
@@ -759,8 +801,9 @@ Fails(c) ==
   /\ offer' =
        [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
-  /\ UNCHANGED << strayVars, logVars, eager, lists, group, current, leads, chosen, pending, member,
-                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
+  /\ UNCHANGED << strayVars, logVars, eager, lists, left, left_claim, left_list, left_new, left_new_list,
+                  left_sync, left_decision, group, current, leads, chosen, pending, member, joined,
+                  synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* UNKNOWN_MEMBER_ID.
 HeartbeatOfUnknown(c, m) ==
@@ -778,7 +821,8 @@ HeartbeatOfUnknown(c, m) ==
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ prepare' = [prepare EXCEPT ![c] = TRUE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, since, told, resubscribed, outdated, unseen,
-                  subscribes, subscribed, received, got, eager, lists, group, current, leads, chosen,
+                  subscribes, subscribed, received, got, eager, lists, left, left_claim, left_list,
+                  left_new, left_new_list, left_sync, left_decision, group, current, leads, chosen,
                   pending, member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* FENCED_INSTANCE_ID: the instance has another member id now; poll throws.
@@ -809,7 +853,8 @@ HeartbeatOfFenced(c, m, n) ==
   /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
   /\ unseen' = [unseen EXCEPT ![c] = FALSE]
   /\ life' = [life EXCEPT ![c] = "DOWN"]
-  /\ UNCHANGED << wireVars, strayVars, logVars, eager, lists, group, current, leads, chosen, pending,
+  /\ UNCHANGED << wireVars, strayVars, logVars, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* ILLEGAL_GENERATION.
@@ -827,9 +872,10 @@ HeartbeatOfOld(c, m) ==
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ prepare' = [prepare EXCEPT ![c] = TRUE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, identified, id, since, told, resubscribed,
-                  outdated, unseen, subscribes, subscribed, received, got, eager, lists, group, current,
-                  leads, chosen, pending, member, joined, synced, silent, given_up, claim, supports,
-                  topics, assigned >>
+                  outdated, unseen, subscribes, subscribed, received, got, eager, lists, left,
+                  left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* REBALANCE_IN_PROGRESS: rejoin, and keep what is owned.
 HeartbeatInRebalance(c, m) ==
@@ -847,8 +893,9 @@ HeartbeatInRebalance(c, m) ==
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* A late answer that costs nothing: to an older membership, or REBALANCE_IN_PROGRESS.
 LateAnswer(c) ==
@@ -867,8 +914,9 @@ LateAnswer(c) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* A late answer for the present membership: it is gone.
 LateAnswerExpels(c) ==
@@ -889,7 +937,8 @@ LateAnswerExpels(c) ==
   /\ stray_error' = [stray_error EXCEPT ![c] = "no_error"]
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, since, told, resubscribed, outdated, unseen, subscribes,
-                  subscribed, received, got, eager, lists, group, current, leads, chosen, pending,
+                  subscribed, received, got, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* A late FENCED_INSTANCE_ID.
@@ -920,8 +969,9 @@ LateAnswerFails(c) ==
   /\ stray_generation' = [stray_generation EXCEPT ![c] = 0]
   /\ stray_error' = [stray_error EXCEPT ![c] = "no_error"]
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
-  /\ UNCHANGED << wireVars, logVars, eager, lists, group, current, leads, chosen, pending, member,
-                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
+  /\ UNCHANGED << wireVars, logVars, eager, lists, left, left_claim, left_list, left_new, left_new_list,
+                  left_sync, left_decision, group, current, leads, chosen, pending, member, joined,
+                  synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* The consumer's metadata becomes the cluster's; a leader that watches it may have to rejoin.
 Refresh(c) ==
@@ -931,8 +981,9 @@ Refresh(c) ==
   /\ \E new \in BOOLEAN : outdated' = [outdated EXCEPT ![c] = new]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, subscribes, subscribed, received, got, eager, lists,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* It goes on where it stopped.
 Resume(c) ==
@@ -940,8 +991,9 @@ Resume(c) ==
   /\ life' = [life EXCEPT ![c] = "UP"]
   /\ UNCHANGED << wireVars, strayVars, logVars, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* What was under way for a process that is gone is lost.
 Lost(c) ==
@@ -960,8 +1012,9 @@ Lost(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* The assignor throws: no SyncGroup, and poll throws.
 \* (A fault.)
@@ -990,7 +1043,8 @@ LeadInVain(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ UNCHANGED << strayVars, logVars, life, since, told, prepare, resubscribed, unseen, subscribes,
-                  subscribed, received, got, eager, lists, group, current, leads, chosen, pending,
+                  subscribed, received, got, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* A heartbeat leaves and does not arrive yet.
@@ -1008,8 +1062,9 @@ HeartbeatLate(c) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* A commit leaves and does not arrive yet. One that is answered at once changes nothing.
 \* (A fault.)
@@ -1029,8 +1084,9 @@ CommitLate(c) ==
        [C \in Consumer, P \in Partition |-> IF C = c THEN since[c, P] # 0 ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* max.poll.interval.ms passes: a dynamic member leaves; what is owned is lost at the next poll.
 \* (A fault.)
@@ -1043,34 +1099,46 @@ PollTooLate(c) ==
   /\ id' = [M \in Member |-> id[M] /\ (of[M] = c => static[c])]
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ prepare' = [prepare EXCEPT ![c] = TRUE]
-  /\ member' = [M \in Member |-> member[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
-  /\ pending' = [M \in Member |-> pending[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
-  /\ leads' = [M \in Member |-> leads[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
-  /\ joined' = [M \in Member |-> joined[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
-  /\ synced' = [M \in Member |-> synced[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
-  /\ silent' = [M \in Member |-> silent[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
-  /\ given_up' = [M \in Member |-> given_up[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
+  /\ member' =
+       [M \in Member |-> member[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ pending' =
+       [M \in Member |-> pending[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ leads' =
+       [M \in Member |-> leads[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ joined' =
+       [M \in Member |-> joined[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ synced' =
+       [M \in Member |-> synced[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ silent' =
+       [M \in Member |-> silent[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ given_up' =
+       [M \in Member |-> given_up[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
   /\ claim' =
-       [M \in Member, P \in Partition |-> IF of[M] = c /\ id[M] /\ ~static[c] THEN 0 ELSE claim[M, P]]
+       [M \in Member, P \in Partition |->
+         IF of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED" THEN 0 ELSE claim[M, P]]
   /\ supports' =
-       [M \in Member, A \in Assignor |-> supports[M, A] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
+       [M \in Member, A \in Assignor |->
+         supports[M, A] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
   /\ topics' =
-       [M \in Member, P \in Partition |-> topics[M, P] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
+       [M \in Member, P \in Partition |->
+         topics[M, P] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
   /\ assigned' =
-       [M \in Member, P \in Partition |-> assigned[M, P] /\ ~(of[M] = c /\ id[M] /\ ~static[c])]
+       [M \in Member, P \in Partition |->
+         assigned[M, P] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
   /\ group' =
-       IF /\ \E M \in Member : of[M] = c /\ id[M] /\ ~static[c] /\ member[M]
+       IF /\ \E M \in Member : of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED" /\ member[M]
           /\ group = "Stable" \/ group = "CompletingRebalance"
        THEN "PreparingRebalance"
        ELSE group
   /\ UNCHANGED << wireVars, strayVars, logVars, life, since, told, resubscribed, outdated, unseen,
-                  subscribes, subscribed, received, got, eager, lists, current, chosen >>
+                  subscribes, subscribed, received, got, eager, lists, left, left_claim, left_list,
+                  left_new, left_new_list, left_sync, left_decision, current, chosen >>
 
 \* ``unsubscribe()``; a static member goes on knowing its id.
 \* (A fault.)
 Unsubscribe(c) ==
-  /\ subscribes[c]
   /\ life[c] = "UP"
+  /\ subscribes[c]
   /\ member' =
        [M \in Member |-> member[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
   /\ pending' =
@@ -1127,7 +1195,8 @@ Unsubscribe(c) ==
   /\ subscribed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE subscribed[C, P]]
   /\ received' = [received EXCEPT ![c] = FALSE]
   /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
-  /\ UNCHANGED << strayVars, logVars, life, unseen, eager, lists, current, chosen >>
+  /\ UNCHANGED << strayVars, logVars, life, unseen, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, current, chosen >>
 
 \* ``close()``.
 \* (A fault.)
@@ -1191,7 +1260,8 @@ Close(c) ==
   /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
   /\ unseen' = [unseen EXCEPT ![c] = FALSE]
   /\ life' = [life EXCEPT ![c] = "DOWN"]
-  /\ UNCHANGED << strayVars, logVars, eager, lists, current, chosen >>
+  /\ UNCHANGED << strayVars, logVars, eager, lists, left, left_claim, left_list, left_new, left_new_list,
+                  left_sync, left_decision, current, chosen >>
 
 \* ``subscribe()`` after an unsubscribe.
 \* (A fault.)
@@ -1203,7 +1273,8 @@ Subscribe(c) ==
   /\ \E new \in [Partition -> BOOLEAN] :
        subscribed' = [C \in Consumer, P \in Partition |-> IF C = c THEN new[P] ELSE subscribed[C, P]]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
-                  prepare, rejoin, outdated, unseen, received, got, eager, lists, group, current, leads,
+                  prepare, rejoin, outdated, unseen, received, got, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
@@ -1216,7 +1287,8 @@ Resubscribe(c) ==
        subscribed' = [C \in Consumer, P \in Partition |-> IF C = c THEN new[P] ELSE subscribed[C, P]]
   /\ \E new \in BOOLEAN : resubscribed' = [resubscribed EXCEPT ![c] = new]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
-                  prepare, rejoin, outdated, unseen, subscribes, received, got, eager, lists, group,
+                  prepare, rejoin, outdated, unseen, subscribes, received, got, eager, lists, left,
+                  left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
@@ -1228,22 +1300,22 @@ EnforceRebalance(c) ==
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
-\* The process starts, for the first time or again; nothing of the one before is under way.
+\* The process starts, for the first time or again; what the one before sent may still be under way.
 \* (A fault.)
 Start(c) ==
   /\ life[c] = "DOWN"
-  /\ wire[c] = "idle"
-  /\ stray[c] = "no_stray"
   /\ life' = [life EXCEPT ![c] = "UP"]
   /\ subscribes' = [subscribes EXCEPT ![c] = TRUE]
   /\ resubscribed' = [resubscribed EXCEPT ![c] = TRUE]
   /\ \E new \in [Partition -> BOOLEAN] :
        subscribed' = [C \in Consumer, P \in Partition |-> IF C = c THEN new[P] ELSE subscribed[C, P]]
   /\ UNCHANGED << wireVars, strayVars, logVars, state, generation, identified, id, since, told, prepare,
-                  rejoin, outdated, unseen, received, got, eager, lists, group, current, leads, chosen,
+                  rejoin, outdated, unseen, received, got, eager, lists, left, left_claim, left_list,
+                  left_new, left_new_list, left_sync, left_decision, group, current, leads, chosen,
                   pending, member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* The process is killed; what is under way may still arrive.
@@ -1266,7 +1338,8 @@ Crash(c) ==
   /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
   /\ unseen' = [unseen EXCEPT ![c] = FALSE]
   /\ life' = [life EXCEPT ![c] = "DOWN"]
-  /\ UNCHANGED << wireVars, strayVars, logVars, eager, lists, group, current, leads, chosen, pending,
+  /\ UNCHANGED << wireVars, strayVars, logVars, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* The process stops without noticing it, for as long as it takes.
@@ -1276,8 +1349,9 @@ Pause(c) ==
   /\ life' = [life EXCEPT ![c] = "PAUSED"]
   /\ UNCHANGED << wireVars, strayVars, logVars, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* The application's thread never comes back; heartbeats go on.
 \* (A fault.)
@@ -1287,8 +1361,9 @@ Hang(c) ==
   /\ life' = [life EXCEPT ![c] = "HUNG"]
   /\ UNCHANGED << wireVars, strayVars, logVars, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* The same in the handling of JoinGroup's answer, a leader's in assign().
 \* (A fault.)
@@ -1314,7 +1389,8 @@ HangInAssign(c) ==
        [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, since, told, prepare, rejoin, resubscribed, unseen, subscribes,
-                  subscribed, received, got, eager, lists, group, current, leads, chosen, pending,
+                  subscribed, received, got, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* A bounce of a rolling upgrade, between stop and start: another list of assignors.
@@ -1329,8 +1405,9 @@ Reconfigure(c) ==
   /\ \A A \in Assignor : lists'[c, A] /\ ~cooperative[A] => eager'[c]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
 
 \* The connection breaks: the request or its answer is lost, and the consumer is told so.
 \* (A fault.)
@@ -1357,8 +1434,9 @@ Disconnect(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* A late request or answer is lost.
 \* (A fault.)
@@ -1371,15 +1449,218 @@ StrayLost(c) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
+
+\* The connection breaks, and a JoinGroup stays under way.
+\* (A fault.)
+JoinLeftBehind(c, m) ==
+  /\ wire[c] = "join"
+  /\ of[m] = c
+  /\ names[m]
+  /\ left' = [left EXCEPT ![m] = TRUE]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF M = m THEN (IF left[m] /\ left_claim[m, P] # 0 THEN left_claim[m, P] ELSE sent[c, P])
+         ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         IF M = m THEN sent_list[c, A] /\ (left[m] => left_list[m, A]) ELSE left_list[M, A]]
+  /\ wire' = [wire EXCEPT ![c] = IF life[c] = "DOWN" THEN "idle" ELSE "join_refused"]
+  /\ names' = [M \in Member |-> IF of[M] = c THEN FALSE ELSE names[M]]
+  /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
+  /\ error' = [error EXCEPT ![c] = IF life[c] = "DOWN" THEN "no_error" ELSE "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left_new, left_new_list, left_sync, left_decision, group, current, leads,
+                  chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
+
+\* The same of a JoinGroup without a member id.
+\* (A fault.)
+NewJoinLeftBehind(c) ==
+  /\ wire[c] = "join_new"
+  /\ left_new' = [left_new EXCEPT ![c] = TRUE]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = c THEN sent_list[c, A] /\ (left_new[c] => left_new_list[c, A]) ELSE left_new_list[C, A]]
+  /\ wire' = [wire EXCEPT ![c] = IF life[c] = "DOWN" THEN "idle" ELSE "join_refused"]
+  /\ names' = [M \in Member |-> IF of[M] = c THEN FALSE ELSE names[M]]
+  /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
+  /\ error' = [error EXCEPT ![c] = IF life[c] = "DOWN" THEN "no_error" ELSE "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left, left_claim, left_list, left_sync, left_decision, group, current, leads,
+                  chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
+
+\* The same of a SyncGroup.
+\* (A fault.)
+SyncLeftBehind(c, m, g) ==
+  /\ wire[c] = "sync"
+  /\ of[m] = c
+  /\ names[m]
+  /\ g = wire_generation[c]
+  /\ left_sync' = [left_sync EXCEPT ![m, g] = TRUE]
+  /\ left_decision' = [left_decision EXCEPT ![m, g] = left_decision[m, g] \/ leading[c]]
+  /\ wire' = [wire EXCEPT ![c] = IF life[c] = "DOWN" THEN "idle" ELSE "sync_refused"]
+  /\ names' = [M \in Member |-> IF of[M] = c THEN FALSE ELSE names[M]]
+  /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
+  /\ error' = [error EXCEPT ![c] = IF life[c] = "DOWN" THEN "no_error" ELSE "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left, left_claim, left_list, left_new, left_new_list, group, current, leads,
+                  chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
+
+\* Some of all this is lost, or is refused when it arrives.
+\* (A fault.)
+LeftLost ==
+  /\ left' \in [Member -> BOOLEAN]
+  /\ \A M \in Member : left'[M] => left[M]
+  /\ left_claim' \in [Member \X Partition -> Generation]
+  /\ \A M \in Member, P \in Partition :
+       left_claim'[M, P] # 0 => left'[M] /\ left_claim'[M, P] = left_claim[M, P]
+  /\ \A M \in Member, P \in Partition :
+       left'[M] /\ ((id[M] /\ since[of[M], P] # 0) \/ (names[M] /\ sent[of[M], P] # 0)) =>
+         left_claim'[M, P] = left_claim[M, P]
+  /\ left_list' \in [Member \X Assignor -> BOOLEAN]
+  /\ \A M \in Member, A \in Assignor : left_list'[M, A] <=> left'[M] /\ left_list[M, A]
+  /\ left_new' \in [Consumer -> BOOLEAN]
+  /\ \A C \in Consumer : left_new'[C] => left_new[C]
+  /\ left_new_list' \in [Consumer \X Assignor -> BOOLEAN]
+  /\ \A C \in Consumer, A \in Assignor : left_new_list'[C, A] => left_new'[C]
+  /\ \A C \in Consumer, A \in Assignor : left_new'[C] /\ left_new_list[C, A] => left_new_list'[C, A]
+  /\ left_sync' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation : left_sync'[M, G] => left_sync[M, G]
+  /\ left_decision' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation :
+       left_decision'[M, G] => left_decision[M, G] /\ left_sync'[M, G]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
+                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
+                  eager, lists, group, current, leads, chosen, pending, member, joined, synced, silent,
                   given_up, claim, supports, topics, assigned >>
+
+\* The same, and LeaveGroup is lost or comes late.
+\* (A fault.)
+UnsubscribeUnnoticed(c) ==
+  /\ life[c] = "UP"
+  /\ subscribes[c]
+  /\ wire' = [wire EXCEPT ![c] = "idle"]
+  /\ names' = [M \in Member |-> IF of[M] = c THEN FALSE ELSE names[M]]
+  /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
+  /\ error' = [error EXCEPT ![c] = "no_error"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ state' = [state EXCEPT ![c] = "UNJOINED"]
+  /\ generation' = [generation EXCEPT ![c] = 0]
+  /\ identified' = [identified EXCEPT ![c] = identified[c] /\ static[c]]
+  /\ id' = [M \in Member |-> id[M] /\ (of[M] = c => static[c])]
+  /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
+  /\ prepare' = [prepare EXCEPT ![c] = TRUE]
+  /\ since' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE since[C, P]]
+  /\ told' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE told[C, P]]
+  /\ resubscribed' = [resubscribed EXCEPT ![c] = FALSE]
+  /\ outdated' = [outdated EXCEPT ![c] = FALSE]
+  /\ subscribes' = [subscribes EXCEPT ![c] = FALSE]
+  /\ subscribed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE subscribed[C, P]]
+  /\ received' = [received EXCEPT ![c] = FALSE]
+  /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, unseen, eager, lists, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
+                  member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
+
+\* The same, and LeaveGroup is lost, comes late, or is not sent (``leaveGroupOnClose=false``).
+\* (A fault.)
+CloseUnnoticed(c) ==
+  /\ life[c] = "UP"
+  /\ wire' = [wire EXCEPT ![c] = "idle"]
+  /\ names' = [M \in Member |-> IF of[M] = c THEN FALSE ELSE names[M]]
+  /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
+  /\ error' = [error EXCEPT ![c] = "no_error"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ state' = [state EXCEPT ![c] = "UNJOINED"]
+  /\ generation' = [generation EXCEPT ![c] = 0]
+  /\ identified' = [identified EXCEPT ![c] = FALSE]
+  /\ id' = [M \in Member |-> id[M] /\ of[M] # c]
+  /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
+  /\ prepare' = [prepare EXCEPT ![c] = TRUE]
+  /\ since' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE since[C, P]]
+  /\ told' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE told[C, P]]
+  /\ resubscribed' = [resubscribed EXCEPT ![c] = FALSE]
+  /\ outdated' = [outdated EXCEPT ![c] = FALSE]
+  /\ subscribes' = [subscribes EXCEPT ![c] = FALSE]
+  /\ subscribed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE subscribed[C, P]]
+  /\ received' = [received EXCEPT ![c] = FALSE]
+  /\ got' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE got[C, P]]
+  /\ unseen' = [unseen EXCEPT ![c] = FALSE]
+  /\ life' = [life EXCEPT ![c] = "DOWN"]
+  /\ UNCHANGED << strayVars, logVars, eager, lists, left, left_claim, left_list, left_new, left_new_list,
+                  left_sync, left_decision, group, current, leads, chosen, pending, member, joined,
+                  synced, silent, given_up, claim, supports, topics, assigned >>
+
+\* The same, and LeaveGroup is lost or comes late.
+\* (A fault.)
+PollTooLateUnnoticed(c) ==
+  /\ life[c] = "UP" \/ life[c] = "HUNG"
+  /\ state[c] = "COMPLETING_REBALANCE" \/ state[c] = "STABLE"
+  /\ state' = [state EXCEPT ![c] = "UNJOINED"]
+  /\ generation' = [generation EXCEPT ![c] = 0]
+  /\ identified' = [identified EXCEPT ![c] = identified[c] /\ static[c]]
+  /\ id' = [M \in Member |-> id[M] /\ (of[M] = c => static[c])]
+  /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
+  /\ prepare' = [prepare EXCEPT ![c] = TRUE]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, since, told, resubscribed, outdated, unseen,
+                  subscribes, subscribed, received, got, eager, lists, left, left_claim, left_list,
+                  left_new, left_new_list, left_sync, left_decision, group, current, leads, chosen,
+                  pending, member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* A dynamic consumer joins without an id, and is given one to join with (KIP-394).
 JoinRefusedWithoutId(c, m) ==
   /\ wire[c] = "join_new"
   /\ ~static[c]
   /\ of[m] = c
-  /\ ~(member[m] \/ pending[m] \/ log_member[m] \/ id[m] \/ names[m] \/ stray_names[m])
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
   /\ pending' = [pending EXCEPT ![m] = TRUE]
   /\ wire' = [wire EXCEPT ![c] = "join_refused"]
   /\ names' = [M \in Member |-> IF of[M] = c THEN m = M ELSE names[M]]
@@ -1394,7 +1675,8 @@ JoinRefusedWithoutId(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, member, joined, synced, silent, given_up, claim,
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
 \* It joins with the id that it was given.
@@ -1408,10 +1690,21 @@ JoinWithGivenId(c, m) ==
   /\ joined' = [joined EXCEPT ![m] = TRUE]
   /\ given_up' = [given_up EXCEPT ![m] = FALSE]
   /\ silent' = [silent EXCEPT ![m] = FALSE]
+  /\ group' = "PreparingRebalance"
   /\ claim' = [M \in Member, P \in Partition |-> IF M = m THEN sent[c, P] ELSE claim[M, P]]
   /\ supports' = [M \in Member, A \in Assignor |-> IF M = m THEN sent_list[c, A] ELSE supports[M, A]]
   /\ topics' = [M \in Member, P \in Partition |-> IF M = m THEN sent_topics[c, P] ELSE topics[M, P]]
-  /\ group' = "PreparingRebalance"
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]]]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]] ELSE left_new_list[C, A]]
   /\ wire' = [wire EXCEPT ![c] = "join_parked"]
   /\ names' = [M \in Member |-> IF of[M] = c THEN m = M ELSE names[M]]
   /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
@@ -1425,23 +1718,41 @@ JoinWithGivenId(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, current, leads, chosen, synced, assigned >>
+                  lists, left_sync, left_decision, current, leads, chosen, synced, assigned >>
 
 \* An instance joins that the coordinator does not know.
 JoinOfStatic(c, m) ==
   /\ wire[c] = "join_new"
   /\ static[c]
   /\ of[m] = c
-  /\ ~(member[m] \/ pending[m] \/ log_member[m] \/ id[m] \/ names[m] \/ stray_names[m])
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
   /\ \A N \in Member : of[N] = c => ~member[N]
   /\ member' = [member EXCEPT ![m] = TRUE]
   /\ joined' = [joined EXCEPT ![m] = TRUE]
   /\ given_up' = [given_up EXCEPT ![m] = FALSE]
   /\ silent' = [silent EXCEPT ![m] = FALSE]
+  /\ group' = "PreparingRebalance"
   /\ claim' = [M \in Member, P \in Partition |-> IF M = m THEN sent[c, P] ELSE claim[M, P]]
   /\ supports' = [M \in Member, A \in Assignor |-> IF M = m THEN sent_list[c, A] ELSE supports[M, A]]
   /\ topics' = [M \in Member, P \in Partition |-> IF M = m THEN sent_topics[c, P] ELSE topics[M, P]]
-  /\ group' = "PreparingRebalance"
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]]]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]] ELSE left_new_list[C, A]]
   /\ wire' = [wire EXCEPT ![c] = "join_parked"]
   /\ names' = [M \in Member |-> IF of[M] = c THEN m = M ELSE names[M]]
   /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
@@ -1455,7 +1766,7 @@ JoinOfStatic(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, current, leads, chosen, pending, synced, assigned >>
+                  lists, left_sync, left_decision, current, leads, chosen, pending, synced, assigned >>
 
 \* A member joins, and the group rebalances.
 JoinOfMember(c, m) ==
@@ -1467,10 +1778,21 @@ JoinOfMember(c, m) ==
   /\ joined' = [joined EXCEPT ![m] = TRUE]
   /\ given_up' = [given_up EXCEPT ![m] = FALSE]
   /\ silent' = [silent EXCEPT ![m] = FALSE]
+  /\ group' = "PreparingRebalance"
   /\ claim' = [M \in Member, P \in Partition |-> IF M = m THEN sent[c, P] ELSE claim[M, P]]
   /\ supports' = [M \in Member, A \in Assignor |-> IF M = m THEN sent_list[c, A] ELSE supports[M, A]]
   /\ topics' = [M \in Member, P \in Partition |-> IF M = m THEN sent_topics[c, P] ELSE topics[M, P]]
-  /\ group' = "PreparingRebalance"
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]]]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]] ELSE left_new_list[C, A]]
   /\ wire' = [wire EXCEPT ![c] = "join_parked"]
   /\ names' = [M \in Member |-> IF of[M] = c THEN m = M ELSE names[M]]
   /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
@@ -1484,7 +1806,7 @@ JoinOfMember(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, current, leads, chosen, pending, synced, assigned >>
+                  lists, left_sync, left_decision, current, leads, chosen, pending, synced, assigned >>
 
 \* A member says again what it said, and is answered with the present generation.
 JoinAgain(c, m) ==
@@ -1495,6 +1817,17 @@ JoinAgain(c, m) ==
   /\ group = "CompletingRebalance" \/ (group = "Stable" /\ ~leads[m])
   /\ \A P \in Partition : claim[m, P] = sent[c, P] /\ (topics[m, P] <=> sent_topics[c, P])
   /\ \A A \in Assignor : supports[m, A] <=> sent_list[c, A]
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]]]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]] ELSE left_new_list[C, A]]
   /\ wire' = [wire EXCEPT ![c] = "join_ok"]
   /\ wire_generation' = [wire_generation EXCEPT ![c] = current]
   /\ error' = [error EXCEPT ![c] = "no_error"]
@@ -1507,8 +1840,8 @@ JoinAgain(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, names, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, names, left_sync, left_decision, group, current, leads, chosen, pending, member,
+                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* A static member returns to a stable group that it does not change: no rebalance (KIP-345).
 \*
@@ -1517,7 +1850,14 @@ StaticReturns(c, m, n) ==
   /\ wire[c] = "join_new"
   /\ static[c]
   /\ of[m] = c
-  /\ ~(member[m] \/ pending[m] \/ log_member[m] \/ id[m] \/ names[m] \/ stray_names[m])
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
   /\ of[n] = c
   /\ member[n]
   /\ group = "Stable"
@@ -1540,6 +1880,17 @@ StaticReturns(c, m, n) ==
        [M \in Member, P \in Partition |-> IF M = m THEN sent_topics[c, P] ELSE topics[M, P] /\ n # M]
   /\ assigned' =
        [M \in Member, P \in Partition |-> IF M = m THEN assigned[n, P] ELSE assigned[M, P] /\ n # M]
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]]]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]] ELSE left_new_list[C, A]]
   /\ wire' = [wire EXCEPT ![c] = "join_ok"]
   /\ names' = [M \in Member |-> IF of[M] = c THEN m = M ELSE names[M]]
   /\ wire_generation' = [wire_generation EXCEPT ![c] = current]
@@ -1558,23 +1909,30 @@ StaticReturns(c, m, n) ==
   /\ log_member' = [M \in Member |-> (member[M] /\ n # M) \/ m = M]
   /\ log_claim' =
        [M \in Member, P \in Partition |->
-         IF m = M THEN sent[c, P] ELSE IF n = M THEN 0 ELSE claim[M, P]]
+         IF M = m THEN sent[c, P] ELSE IF n = M THEN 0 ELSE claim[M, P]]
   /\ log_supports' =
-       [M \in Member, A \in Assignor |-> IF m = M THEN sent_list[c, A] ELSE supports[M, A] /\ n # M]
+       [M \in Member, A \in Assignor |-> IF M = m THEN sent_list[c, A] ELSE supports[M, A] /\ n # M]
   /\ log_topics' =
-       [M \in Member, P \in Partition |-> IF m = M THEN sent_topics[c, P] ELSE topics[M, P] /\ n # M]
+       [M \in Member, P \in Partition |-> IF M = m THEN sent_topics[c, P] ELSE topics[M, P] /\ n # M]
   /\ log_assigned' =
        [M \in Member, P \in Partition |-> IF m = M THEN assigned[n, P] ELSE assigned[M, P] /\ n # M]
   /\ UNCHANGED << strayVars, life, state, generation, identified, id, since, told, prepare, rejoin,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  group, current, chosen >>
+                  left_sync, left_decision, group, current, chosen >>
 
 \* A static member returns, and the group rebalances.
 StaticReplaced(c, m, n) ==
   /\ wire[c] = "join_new"
   /\ static[c]
   /\ of[m] = c
-  /\ ~(member[m] \/ pending[m] \/ log_member[m] \/ id[m] \/ names[m] \/ stray_names[m])
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
   /\ of[n] = c
   /\ member[n]
   /\ member' = [M \in Member |-> IF M = m THEN TRUE ELSE member[M] /\ n # M]
@@ -1594,6 +1952,17 @@ StaticReplaced(c, m, n) ==
   /\ assigned' =
        [M \in Member, P \in Partition |-> IF M = m THEN assigned[n, P] ELSE assigned[M, P] /\ n # M]
   /\ group' = "PreparingRebalance"
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]]]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]] ELSE left_new_list[C, A]]
   /\ wire' = [wire EXCEPT ![c] = "join_parked"]
   /\ names' = [M \in Member |-> IF of[M] = c THEN m = M ELSE names[M]]
   /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
@@ -1607,7 +1976,7 @@ StaticReplaced(c, m, n) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, current, chosen >>
+                  lists, left_sync, left_decision, current, chosen >>
 
 \* UNKNOWN_MEMBER_ID.
 JoinOfUnknown(c, m) ==
@@ -1641,8 +2010,9 @@ JoinOfUnknown(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* FENCED_INSTANCE_ID.
 JoinOfFenced(c, m) ==
@@ -1674,8 +2044,9 @@ JoinOfFenced(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* INCONSISTENT_GROUP_PROTOCOL: no assignor is on its list and supported by every member.
 JoinInconsistent(c) ==
@@ -1704,8 +2075,9 @@ JoinInconsistent(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* ``completeClassicGroupJoin``: everybody came or was given up, and the generation rises.
 \*
@@ -1745,7 +2117,8 @@ JoinPhaseEnds(g, l, a) ==
        [M \in Member, P \in Partition |-> topics[M, P] /\ member[M] /\ (joined[M] \/ static[of[M]])]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, pending >>
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, pending >>
 
 \* Nobody came and nobody stays.
 JoinPhaseEndsEmpty(g) ==
@@ -1777,7 +2150,8 @@ JoinPhaseEndsEmpty(g) ==
   /\ log_assigned' = [M \in Member, P \in Partition |-> FALSE]
   /\ UNCHANGED << wireVars, strayVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, pending >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  pending >>
 
 \* The answer to a JoinGroup whose phase has ended.
 JoinAnswered(c, m) ==
@@ -1799,8 +2173,9 @@ JoinAnswered(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* A parked JoinGroup whose member was removed: UNKNOWN_MEMBER_ID.
 JoinOfRemoved(c, m) ==
@@ -1833,8 +2208,9 @@ JoinOfRemoved(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* A parked JoinGroup whose instance has another id: FENCED_INSTANCE_ID.
 JoinOfReplaced(c, m) ==
@@ -1866,8 +2242,9 @@ JoinOfReplaced(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* UNKNOWN_MEMBER_ID.
 SyncOfUnknown(c, m) ==
@@ -1900,8 +2277,9 @@ SyncOfUnknown(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* FENCED_INSTANCE_ID.
 SyncOfFenced(c, m) ==
@@ -1933,8 +2311,9 @@ SyncOfFenced(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* ILLEGAL_GENERATION.
 SyncOfOld(c, m) ==
@@ -1968,8 +2347,9 @@ SyncOfOld(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* REBALANCE_IN_PROGRESS.
 SyncInRebalance(c, m) ==
@@ -2004,8 +2384,9 @@ SyncInRebalance(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* It waits for the leader's.
 SyncParks(c, m) ==
@@ -2029,8 +2410,9 @@ SyncParks(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, names, group, current, leads, chosen, pending, member, joined, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  lists, names, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, group, current, leads, chosen, pending, member, joined, silent,
+                  given_up, claim, supports, topics, assigned >>
 
 \* The group has settled already: the stored assignment.
 SyncOfSettled(c, m) ==
@@ -2042,7 +2424,6 @@ SyncOfSettled(c, m) ==
   /\ group = "Stable"
   /\ synced' = [synced EXCEPT ![m] = TRUE]
   /\ wire' = [wire EXCEPT ![c] = "sync_ok"]
-  /\ wire_generation' = [wire_generation EXCEPT ![c] = current]
   /\ error' = [error EXCEPT ![c] = "no_error"]
   /\ leading' = [leading EXCEPT ![c] = FALSE]
   /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
@@ -2053,8 +2434,9 @@ SyncOfSettled(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN assigned[m, P] ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, names, group, current, leads, chosen, pending, member, joined, silent, given_up,
-                  claim, supports, topics, assigned >>
+                  lists, names, wire_generation, left, left_claim, left_list, left_new, left_new_list,
+                  left_sync, left_decision, group, current, leads, chosen, pending, member, joined,
+                  silent, given_up, claim, supports, topics, assigned >>
 
 \* The leader's SyncGroup in time: stored and appended to the log.
 LeaderSyncs(c, m) ==
@@ -2090,8 +2472,9 @@ LeaderSyncs(c, m) ==
   /\ log_assigned' = [M \in Member, P \in Partition |-> member[M] /\ offer[c, M, P]]
   /\ UNCHANGED << strayVars, life, state, generation, identified, id, since, told, prepare, rejoin,
                   resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
-                  names, current, leads, chosen, pending, member, joined, silent, given_up, claim,
-                  supports, topics >>
+                  names, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  current, leads, chosen, pending, member, joined, silent, given_up, claim, supports,
+                  topics >>
 
 \* The answer to a SyncGroup that waited for the leader's.
 SyncParkedAnswered(c, m) ==
@@ -2102,7 +2485,6 @@ SyncParkedAnswered(c, m) ==
   /\ group = "Stable"
   /\ wire_generation[c] = current
   /\ wire' = [wire EXCEPT ![c] = "sync_ok"]
-  /\ wire_generation' = [wire_generation EXCEPT ![c] = current]
   /\ error' = [error EXCEPT ![c] = "no_error"]
   /\ leading' = [leading EXCEPT ![c] = FALSE]
   /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
@@ -2113,8 +2495,9 @@ SyncParkedAnswered(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN assigned[m, P] ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, names, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, names, wire_generation, left, left_claim, left_list, left_new, left_new_list,
+                  left_sync, left_decision, group, current, leads, chosen, pending, member, joined,
+                  synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* A parked SyncGroup whose generation will not be settled any more: REBALANCE_IN_PROGRESS.
 SyncParkedRefused(c) ==
@@ -2145,8 +2528,9 @@ SyncParkedRefused(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* It is answered without an error, which has no effect.
 LateRequestAccepted(c, m) ==
@@ -2169,8 +2553,9 @@ LateRequestAccepted(c, m) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* UNKNOWN_MEMBER_ID.
 LateRequestOfUnknown(c, m) ==
@@ -2183,8 +2568,9 @@ LateRequestOfUnknown(c, m) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, stray_names, stray_generation, group, current, leads, chosen, pending, member,
-                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
+                  lists, stray_names, stray_generation, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
+                  member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* FENCED_INSTANCE_ID.
 LateRequestOfFenced(c, m) ==
@@ -2199,8 +2585,9 @@ LateRequestOfFenced(c, m) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, stray_names, stray_generation, group, current, leads, chosen, pending, member,
-                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
+                  lists, stray_names, stray_generation, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
+                  member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* ILLEGAL_GENERATION.
 LateRequestOfOld(c, m) ==
@@ -2214,8 +2601,9 @@ LateRequestOfOld(c, m) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, stray_names, stray_generation, group, current, leads, chosen, pending, member,
-                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
+                  lists, stray_names, stray_generation, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
+                  member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* REBALANCE_IN_PROGRESS: to a heartbeat in the join phase, to a commit between join and sync.
 LateRequestInRebalance(c, m) ==
@@ -2230,8 +2618,9 @@ LateRequestInRebalance(c, m) ==
   /\ committed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE committed[C, P]]
   /\ UNCHANGED << wireVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, stray_names, stray_generation, group, current, leads, chosen, pending, member,
-                  joined, synced, silent, given_up, claim, supports, topics, assigned >>
+                  lists, stray_names, stray_generation, left, left_claim, left_list, left_new,
+                  left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
+                  member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
 \* The session of an id whose owner is not there.
 SessionExpires(m) ==
@@ -2257,7 +2646,8 @@ SessionExpires(m) ==
        ELSE group
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, current, chosen >>
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, current, chosen >>
 
 \* The rebalance timeout passes for a member that cannot come.
 RebalanceTimeout(m) ==
@@ -2269,7 +2659,8 @@ RebalanceTimeout(m) ==
   /\ given_up' = [given_up EXCEPT ![m] = TRUE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, group, current, leads, chosen, pending, member, joined, synced, silent,
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, group, current, leads, chosen, pending, member, joined, synced, silent,
                   claim, supports, topics, assigned >>
 
 \* A member that does not sync is removed (KAFKA-12890), but for a static one that is away.
@@ -2296,7 +2687,314 @@ SyncTimeout(m) ==
        ELSE group
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, current, chosen >>
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, current, chosen >>
+
+\* A JoinGroup of a member, or of an id that was given and not shown yet.
+\*
+\* It is any of those under way: it claims some of what they do, at least what its sender owns or claims
+\* by now. Younger ones may still be under way, and claim no more than it does.
+LeftJoinArrives(m) ==
+  /\ left[m]
+  /\ member[m] \/ pending[m]
+  /\ pending' = [pending EXCEPT ![m] = FALSE]
+  /\ member' = [member EXCEPT ![m] = TRUE]
+  /\ joined' = [joined EXCEPT ![m] = TRUE]
+  /\ given_up' = [given_up EXCEPT ![m] = FALSE]
+  /\ silent' = [silent EXCEPT ![m] = FALSE]
+  /\ group' = "PreparingRebalance"
+  /\ left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]]]
+  /\ left_new_list' =
+       [C \in Consumer, A \in Assignor |->
+         IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]] ELSE left_new_list[C, A]]
+  /\ supports' = [M \in Member, A \in Assignor |-> IF M = m THEN left_list[m, A] ELSE supports[M, A]]
+  /\ \E new \in BOOLEAN :
+       left' =
+         [M \in Member |->
+           IF M = m THEN new ELSE left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ \E new \in [Partition -> Generation] :
+       left_claim' =
+         [M \in Member, P \in Partition |->
+           IF M = m THEN new[P]
+           ELSE IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0
+           ELSE left_claim[M, P]]
+  /\ \A P \in Partition :
+       left'[m] /\ ((id[m] /\ since[of[m], P] # 0) \/ (names[m] /\ sent[of[m], P] # 0)) =>
+         left_claim'[m, P] = left_claim[m, P]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       left_list' =
+         [M \in Member, A \in Assignor |->
+           IF M = m THEN new[A] ELSE left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ \A A \in Assignor : left_list'[m, A] <=> left'[m] /\ left_list[m, A]
+  /\ \E new \in [Partition -> Generation] :
+       claim' = [M \in Member, P \in Partition |-> IF M = m THEN new[P] ELSE claim[M, P]]
+  /\ \A P \in Partition :
+       honest[of[m]] =>
+         \/ claim'[m, P] = 0 /\ ~((id[m] /\ since[of[m], P] # 0) \/ (names[m] /\ sent[of[m], P] # 0))
+         \/ claim'[m, P] = left_claim[m, P]
+  /\ \A P \in Partition : left_claim'[m, P] # 0 => left'[m] /\ left_claim'[m, P] = claim'[m, P]
+  /\ \E new \in [Partition -> BOOLEAN] :
+       topics' = [M \in Member, P \in Partition |-> IF M = m THEN new[P] ELSE topics[M, P]]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
+                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
+                  eager, lists, left_sync, left_decision, current, leads, chosen, synced, assigned >>
+
+\* A JoinGroup of a dynamic consumer without an id: an id is given that nobody hears of (KIP-394).
+LeftJoinWithoutId(c, m) ==
+  /\ left_new[c]
+  /\ ~static[c]
+  /\ of[m] = c
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
+  /\ pending' = [pending EXCEPT ![m] = TRUE]
+  /\ \E new \in BOOLEAN : left_new' = [left_new EXCEPT ![c] = new]
+  /\ left_new'[c] => left_new[c]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       left_new_list' =
+         [C \in Consumer, A \in Assignor |-> IF C = c THEN new[A] ELSE left_new_list[C, A]]
+  /\ \A A \in Assignor : left_new_list'[c, A] => left_new'[c]
+  /\ \A A \in Assignor : left_new'[c] /\ left_new_list[c, A] => left_new_list'[c, A]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
+                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
+                  eager, lists, left, left_claim, left_list, left_sync, left_decision, group, current,
+                  leads, chosen, member, joined, synced, silent, given_up, claim, supports, topics,
+                  assigned >>
+
+\* A JoinGroup of an instance that the coordinator does not know.
+LeftJoinOfStatic(c, m) ==
+  /\ left_new[c]
+  /\ static[c]
+  /\ of[m] = c
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
+  /\ \A N \in Member : of[N] = c => ~member[N]
+  /\ member' = [member EXCEPT ![m] = TRUE]
+  /\ joined' = [joined EXCEPT ![m] = TRUE]
+  /\ given_up' = [given_up EXCEPT ![m] = FALSE]
+  /\ silent' = [silent EXCEPT ![m] = FALSE]
+  /\ group' = "PreparingRebalance"
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ claim' = [M \in Member, P \in Partition |-> IF M = m THEN 0 ELSE claim[M, P]]
+  /\ \E new \in BOOLEAN :
+       left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]], ![c] = new]
+  /\ left_new'[c] => left_new[c]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       left_new_list' =
+         [C \in Consumer, A \in Assignor |->
+           IF C = c THEN new[A]
+           ELSE IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]]
+           ELSE left_new_list[C, A]]
+  /\ \A A \in Assignor : left_new_list'[c, A] => left_new'[c]
+  /\ \A A \in Assignor : left_new'[c] /\ left_new_list[c, A] => left_new_list'[c, A]
+  /\ \E new \in [Partition -> BOOLEAN] :
+       topics' = [M \in Member, P \in Partition |-> IF M = m THEN new[P] ELSE topics[M, P]]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       supports' = [M \in Member, A \in Assignor |-> IF M = m THEN new[A] ELSE supports[M, A]]
+  /\ \A A \in Assignor : left_new_list[c, A] => supports'[m, A]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
+                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
+                  eager, lists, left_sync, left_decision, current, leads, chosen, pending, synced,
+                  assigned >>
+
+\* A JoinGroup of an instance that the coordinator knows, and the group rebalances.
+LeftStaticReplaced(c, m, n) ==
+  /\ left_new[c]
+  /\ static[c]
+  /\ of[m] = c
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
+  /\ of[n] = c
+  /\ member[n]
+  /\ member' = [M \in Member |-> IF M = m THEN TRUE ELSE member[M] /\ n # M]
+  /\ pending' = [M \in Member |-> pending[M] /\ n # M]
+  /\ leads' = [M \in Member |-> IF M = m THEN leads[n] ELSE leads[M] /\ n # M]
+  /\ joined' = [M \in Member |-> IF M = m THEN TRUE ELSE joined[M] /\ n # M]
+  /\ synced' = [M \in Member |-> IF M = m THEN synced[n] ELSE synced[M] /\ n # M]
+  /\ silent' = [M \in Member |-> IF M = m THEN FALSE ELSE silent[M] /\ n # M]
+  /\ given_up' = [M \in Member |-> IF M = m THEN FALSE ELSE given_up[M] /\ n # M]
+  /\ claim' =
+       [M \in Member, P \in Partition |-> IF M = m THEN 0 ELSE IF n = M THEN 0 ELSE claim[M, P]]
+  /\ assigned' =
+       [M \in Member, P \in Partition |-> IF M = m THEN assigned[n, P] ELSE assigned[M, P] /\ n # M]
+  /\ group' = "PreparingRebalance"
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       supports' = [M \in Member, A \in Assignor |-> IF M = m THEN new[A] ELSE supports[M, A] /\ n # M]
+  /\ \A A \in Assignor : left_new_list[c, A] => supports'[m, A]
+  /\ \E new \in [Partition -> BOOLEAN] :
+       topics' = [M \in Member, P \in Partition |-> IF M = m THEN new[P] ELSE topics[M, P] /\ n # M]
+  /\ \E new \in BOOLEAN :
+       left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]], ![c] = new]
+  /\ left_new'[c] => left_new[c]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       left_new_list' =
+         [C \in Consumer, A \in Assignor |->
+           IF C = c THEN new[A]
+           ELSE IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]]
+           ELSE left_new_list[C, A]]
+  /\ \A A \in Assignor : left_new_list'[c, A] => left_new'[c]
+  /\ \A A \in Assignor : left_new'[c] /\ left_new_list[c, A] => left_new_list'[c, A]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
+                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
+                  eager, lists, left_sync, left_decision, current, chosen >>
+
+\* The same in a stable group that it does not change, as in ``coordinator.static_returns``.
+LeftStaticReturns(c, m, n) ==
+  /\ left_new[c]
+  /\ static[c]
+  /\ of[m] = c
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
+  /\ of[n] = c
+  /\ member[n]
+  /\ group = "Stable"
+  /\ \A P \in Partition : claim[n, P] # 0 => assigned[n, P]
+  /\ member' = [M \in Member |-> IF M = m THEN TRUE ELSE member[M] /\ n # M]
+  /\ pending' = [M \in Member |-> pending[M] /\ n # M]
+  /\ leads' = [M \in Member |-> IF M = m THEN leads[n] ELSE leads[M] /\ n # M]
+  /\ joined' = [M \in Member |-> IF M = m THEN joined[n] ELSE joined[M] /\ n # M]
+  /\ synced' = [M \in Member |-> IF M = m THEN synced[n] ELSE synced[M] /\ n # M]
+  /\ silent' = [M \in Member |-> IF M = m THEN FALSE ELSE silent[M] /\ n # M]
+  /\ given_up' = [M \in Member |-> IF M = m THEN given_up[n] ELSE given_up[M] /\ n # M]
+  /\ claim' =
+       [M \in Member, P \in Partition |-> IF M = m THEN 0 ELSE IF n = M THEN 0 ELSE claim[M, P]]
+  /\ assigned' =
+       [M \in Member, P \in Partition |-> IF M = m THEN assigned[n, P] ELSE assigned[M, P] /\ n # M]
+  /\ left' = [M \in Member |-> left[M] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ left_claim' =
+       [M \in Member, P \in Partition |->
+         IF m = M \/ (static[of[m]] /\ of[M] = of[m]) THEN 0 ELSE left_claim[M, P]]
+  /\ left_list' =
+       [M \in Member, A \in Assignor |->
+         left_list[M, A] /\ ~(m = M \/ (static[of[m]] /\ of[M] = of[m]))]
+  /\ log_group' = "Stable"
+  /\ log_current' = current
+  /\ log_chosen' = [A \in Assignor |-> chosen[A]]
+  /\ log_leads' = [M \in Member |-> (leads[M] /\ n # M) \/ (m = M /\ leads[n])]
+  /\ log_member' = [M \in Member |-> (member[M] /\ n # M) \/ m = M]
+  /\ log_claim' =
+       [M \in Member, P \in Partition |-> IF M = m THEN 0 ELSE IF n = M THEN 0 ELSE claim[M, P]]
+  /\ log_topics' =
+       [M \in Member, P \in Partition |-> IF M = m THEN topics[n, P] ELSE topics[M, P] /\ n # M]
+  /\ log_assigned' =
+       [M \in Member, P \in Partition |-> IF m = M THEN assigned[n, P] ELSE assigned[M, P] /\ n # M]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       supports' = [M \in Member, A \in Assignor |-> IF M = m THEN new[A] ELSE supports[M, A] /\ n # M]
+  /\ \A A \in Assignor : left_new_list[c, A] => supports'[m, A]
+  /\ \A A \in Assignor : chosen[A] => supports'[m, A]
+  /\ topics' =
+       [M \in Member, P \in Partition |-> IF M = m THEN topics[n, P] ELSE topics[M, P] /\ n # M]
+  /\ \E new \in BOOLEAN :
+       left_new' = [left_new EXCEPT ![of[m]] = left_new[of[m]] /\ ~static[of[m]], ![c] = new]
+  /\ left_new'[c] => left_new[c]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       left_new_list' =
+         [C \in Consumer, A \in Assignor |->
+           IF C = c THEN new[A]
+           ELSE IF C = of[m] THEN left_new_list[of[m], A] /\ ~static[of[m]]
+           ELSE left_new_list[C, A]]
+  /\ \A A \in Assignor : left_new_list'[c, A] => left_new'[c]
+  /\ \A A \in Assignor : left_new'[c] /\ left_new_list[c, A] => left_new_list'[c, A]
+  /\ \E new \in [Assignor -> BOOLEAN] :
+       log_supports' =
+         [M \in Member, A \in Assignor |-> IF M = m THEN new[A] ELSE supports[M, A] /\ n # M]
+  /\ \A A \in Assignor : log_supports'[m, A] <=> supports'[m, A]
+  /\ UNCHANGED << wireVars, strayVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left_sync, left_decision, group, current, chosen >>
+
+\* A SyncGroup of the present generation that decides nothing.
+LeftSyncArrives(m) ==
+  /\ left_sync[m, current]
+  /\ member[m]
+  /\ group = "CompletingRebalance" \/ group = "Stable"
+  /\ synced' = [synced EXCEPT ![m] = TRUE]
+  /\ left_sync' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation : left_sync'[M, G] => left_sync[M, G]
+  /\ left_decision' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation :
+       left_decision'[M, G] => left_decision[M, G] /\ left_sync'[M, G]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
+                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, group, current,
+                  leads, chosen, pending, member, joined, silent, given_up, claim, supports, topics,
+                  assigned >>
+
+\* The leader's SyncGroup of the present generation, in time.
+\*
+\* Nobody's claim has changed since it was sent, or the group would be in another join phase. So what
+\* it assigns keeps the contract.
+LeftDecisionArrives(m) ==
+  /\ left_decision[m, current]
+  /\ member[m]
+  /\ leads[m]
+  /\ group = "CompletingRebalance"
+  /\ group' = "Stable"
+  /\ synced' = [synced EXCEPT ![m] = TRUE]
+  /\ log_group' = "Stable"
+  /\ log_current' = current
+  /\ log_chosen' = [A \in Assignor |-> chosen[A]]
+  /\ log_leads' = [M \in Member |-> leads[M]]
+  /\ log_member' = [M \in Member |-> member[M]]
+  /\ log_claim' = [M \in Member, P \in Partition |-> claim[M, P]]
+  /\ log_supports' = [M \in Member, A \in Assignor |-> supports[M, A]]
+  /\ log_topics' = [M \in Member, P \in Partition |-> topics[M, P]]
+  /\ assigned' \in [Member \X Partition -> BOOLEAN]
+  /\ \A M \in Member, P \in Partition : assigned'[M, P] => member[M]
+  /\ \A M, N \in Member, P \in Partition : assigned'[M, P] /\ assigned'[N, P] => M = N
+  /\ \A M \in Member, P \in Partition : assigned'[M, P] => member[M]
+  /\ \A M, N \in Member, P \in Partition, A \in Assignor :
+       chosen[A] /\ cooperative[A] /\ assigned'[M, P] /\ member[N] /\ M # N /\ claim[N, P] # 0 =>
+         claim[N, P] < claim[M, P]
+  /\ \A M, N \in Member, P \in Partition :
+       ~(assigned'[M, P] /\ member[N] /\ M # N /\ silent[N] /\ claim[N, P] # 0)
+  /\ log_assigned' \in [Member \X Partition -> BOOLEAN]
+  /\ \A M \in Member, P \in Partition : log_assigned'[M, P] <=> assigned'[M, P]
+  /\ left_sync' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation : left_sync'[M, G] => left_sync[M, G]
+  /\ left_decision' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation :
+       left_decision'[M, G] => left_decision[M, G] /\ left_sync'[M, G]
+  /\ UNCHANGED << wireVars, strayVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left, left_claim, left_list, left_new, left_new_list, current, leads, chosen,
+                  pending, member, joined, silent, given_up, claim, supports, topics >>
 
 \* GROUP_MAX_SIZE_REACHED.
 \* (A fault.)
@@ -2324,8 +3022,9 @@ GroupFull(c) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* The append to the log takes too long, and a JoinGroup is told to try again (KAFKA-10870).
 \* (A fault.)
@@ -2359,7 +3058,8 @@ AppendFails(c, m) ==
   /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, synced, silent, given_up, claim,
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
 \* The session of one who is at work: its heartbeats did not arrive.
@@ -2383,7 +3083,8 @@ SessionLost(m) ==
        ELSE group
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, current, chosen >>
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, current, chosen >>
 
 \* It passes for one that is at work.
 \* (A fault.)
@@ -2395,7 +3096,8 @@ TooSlowToJoin(m) ==
   /\ given_up' = [given_up EXCEPT ![m] = TRUE]
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, group, current, leads, chosen, pending, member, joined, synced, silent,
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, group, current, leads, chosen, pending, member, joined, synced, silent,
                   claim, supports, topics, assigned >>
 
 \* The same for one that is at work.
@@ -2422,10 +3124,14 @@ TooSlowToSync(m) ==
        ELSE group
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, current, chosen >>
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, current, chosen >>
 
 \* The group moves to another broker. Lost: the phase of a rebalance, parked requests, pending ids,
 \* generations and removals since the last append. A generation may thus come twice.
+\*
+\* A request in flight may be turned away by a broker that is no coordinator, or arrive all the same: a
+\* group that moves there and back finds it where it was.
 \* (A fault.)
 Failover ==
   /\ group' =
@@ -2454,182 +3160,84 @@ Failover ==
          log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_assigned[M, P]]
   /\ wire' =
        [C \in Consumer |->
-         IF wire[C] = "join" \/ wire[C] = "join_new" \/ wire[C] = "join_parked" THEN "join_refused"
-         ELSE IF wire[C] = "sync" \/ wire[C] = "sync_parked" THEN "sync_refused"
+         IF wire[C] = "join_parked" THEN "join_refused"
+         ELSE IF wire[C] = "sync_parked" THEN "sync_refused"
          ELSE wire[C]]
   /\ error' =
        [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN "retriable"
-         ELSE error[C]]
+         IF wire[C] = "join_parked" \/ wire[C] = "sync_parked" THEN "retriable" ELSE error[C]]
   /\ names' =
-       [M \in Member |->
-         /\ names[M]
-         /\ ~(\/ wire[of[M]] = "join"
-              \/ wire[of[M]] = "join_new"
-              \/ wire[of[M]] = "join_parked"
-              \/ wire[of[M]] = "sync"
-              \/ wire[of[M]] = "sync_parked")]
+       [M \in Member |-> names[M] /\ ~(wire[of[M]] = "join_parked" \/ wire[of[M]] = "sync_parked")]
   /\ wire_generation' =
        [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE wire_generation[C]]
-  /\ leading' =
-       [C \in Consumer |->
-         /\ leading[C]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent' =
-       [C \in Consumer, P \in Partition |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE sent[C, P]]
-  /\ sent_list' =
-       [C \in Consumer, A \in Assignor |->
-         /\ sent_list[C, A]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent_topics' =
-       [C \in Consumer, P \in Partition |->
-         /\ sent_topics[C, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ offer' =
-       [C \in Consumer, M \in Member, P \in Partition |->
-         /\ offer[C, M, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
+         IF wire[C] = "join_parked" \/ wire[C] = "sync_parked" THEN 0 ELSE wire_generation[C]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, granted >>
+                  lists, leading, sent, sent_list, sent_topics, offer, granted, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision >>
 
-\* The same; a SyncGroup arrives while the group is loaded, and is told that it rebalances.
+\* NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again.
 \* (A fault.)
-FailoverWhileLoading ==
-  /\ group' =
-       IF \E M \in Member : log_member[M] /\ static[of[M]] /\ ~member[M] THEN "PreparingRebalance"
-       ELSE log_group
-  /\ current' = log_current
-  /\ leads' = [M \in Member |-> log_leads[M]]
-  /\ chosen' = [A \in Assignor |-> log_chosen[A]]
-  /\ member' = [M \in Member |-> log_member[M] /\ (~static[of[M]] \/ member[M])]
-  /\ synced' = [M \in Member |-> log_member[M] /\ (~static[of[M]] \/ member[M])]
-  /\ pending' = [M \in Member |-> FALSE]
-  /\ joined' = [M \in Member |-> FALSE]
-  /\ silent' = [M \in Member |-> FALSE]
-  /\ given_up' = [M \in Member |-> FALSE]
-  /\ claim' =
-       [M \in Member, P \in Partition |->
-         IF log_member[M] /\ (~static[of[M]] \/ member[M]) THEN log_claim[M, P] ELSE 0]
-  /\ supports' =
-       [M \in Member, A \in Assignor |->
-         log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_supports[M, A]]
-  /\ topics' =
-       [M \in Member, P \in Partition |->
-         log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_topics[M, P]]
-  /\ assigned' =
-       [M \in Member, P \in Partition |->
-         log_member[M] /\ (~static[of[M]] \/ member[M]) /\ log_assigned[M, P]]
-  /\ wire' =
-       [C \in Consumer |->
-         IF wire[C] = "join" \/ wire[C] = "join_new" \/ wire[C] = "join_parked" THEN "join_refused"
-         ELSE IF wire[C] = "sync" \/ wire[C] = "sync_parked" THEN "sync_refused"
-         ELSE wire[C]]
-  /\ error' =
-       [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN (IF wire[C] = "sync" THEN "REBALANCE_IN_PROGRESS" ELSE "retriable")
-         ELSE error[C]]
+TurnedAway(c) ==
+  /\ wire[c] = "join" \/ wire[c] = "join_new" \/ wire[c] = "sync"
+  /\ wire' = [wire EXCEPT ![c] = IF wire[c] = "sync" THEN "sync_refused" ELSE "join_refused"]
   /\ names' =
        [M \in Member |->
-         /\ names[M]
-         /\ ~(\/ wire[of[M]] = "join"
-              \/ wire[of[M]] = "join_new"
-              \/ wire[of[M]] = "join_parked"
-              \/ wire[of[M]] = "sync"
-              \/ wire[of[M]] = "sync_parked")]
+         IF of[M] = c THEN "retriable" # "retriable" /\ "retriable" # "REBALANCE_IN_PROGRESS" /\ names[M]
+         ELSE names[M]]
   /\ wire_generation' =
-       [C \in Consumer |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE wire_generation[C]]
-  /\ leading' =
-       [C \in Consumer |->
-         /\ leading[C]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent' =
-       [C \in Consumer, P \in Partition |->
-         IF \/ wire[C] = "join"
-            \/ wire[C] = "join_new"
-            \/ wire[C] = "join_parked"
-            \/ wire[C] = "sync"
-            \/ wire[C] = "sync_parked"
-         THEN 0
-         ELSE sent[C, P]]
-  /\ sent_list' =
-       [C \in Consumer, A \in Assignor |->
-         /\ sent_list[C, A]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
-  /\ sent_topics' =
-       [C \in Consumer, P \in Partition |->
-         /\ sent_topics[C, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
+       [wire_generation EXCEPT
+         ![c] = IF /\ "retriable" # "retriable"
+                   /\ "retriable" # "REBALANCE_IN_PROGRESS"
+                   /\ (IF wire[c] = "sync" THEN "sync_refused" ELSE "join_refused") = "sync_refused"
+                THEN wire_generation[c]
+                ELSE 0]
+  /\ error' = [error EXCEPT ![c] = "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
   /\ offer' =
-       [C \in Consumer, M \in Member, P \in Partition |->
-         /\ offer[C, M, P]
-         /\ ~(\/ wire[C] = "join"
-              \/ wire[C] = "join_new"
-              \/ wire[C] = "join_parked"
-              \/ wire[C] = "sync"
-              \/ wire[C] = "sync_parked")]
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
-                  lists, granted >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
+
+\* A SyncGroup that arrives while the group is loaded is told that it rebalances.
+\* (A fault.)
+SyncWhileLoading(c) ==
+  /\ wire[c] = "sync"
+  /\ wire' = [wire EXCEPT ![c] = "sync_refused"]
+  /\ names' =
+       [M \in Member |->
+         IF of[M] = c
+         THEN /\ "REBALANCE_IN_PROGRESS" # "retriable"
+              /\ "REBALANCE_IN_PROGRESS" # "REBALANCE_IN_PROGRESS"
+              /\ names[M]
+         ELSE names[M]]
+  /\ wire_generation' =
+       [wire_generation EXCEPT
+         ![c] = IF /\ "REBALANCE_IN_PROGRESS" # "retriable"
+                   /\ "REBALANCE_IN_PROGRESS" # "REBALANCE_IN_PROGRESS"
+                   /\ "sync_refused" = "sync_refused"
+                THEN wire_generation[c]
+                ELSE 0]
+  /\ error' = [error EXCEPT ![c] = "REBALANCE_IN_PROGRESS"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 \* An empty group is deleted; the next one of that name starts at the first generation.
 \* (A fault.)
@@ -2638,7 +3246,8 @@ GroupExpires ==
   /\ current' = 1
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, group, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, group, leads, chosen, pending, member, joined, synced, silent, given_up,
                   claim, supports, topics, assigned >>
 
 \* Topics or partitions come or go; consumers that run will see it when they refresh their metadata.
@@ -2648,8 +3257,9 @@ TopicsChange ==
   /\ \A C \in Consumer : life[C] = "DOWN" => (unseen'[C] <=> unseen[C])
   /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
                   prepare, rejoin, resubscribed, outdated, subscribes, subscribed, received, got, eager,
-                  lists, group, current, leads, chosen, pending, member, joined, synced, silent,
-                  given_up, claim, supports, topics, assigned >>
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
+                  claim, supports, topics, assigned >>
 
 Step ==
   \/ \E c \in Consumer : PartitionsLost(c)
@@ -2715,6 +3325,13 @@ Step ==
   \/ \E m \in Member : SessionExpires(m)
   \/ \E m \in Member : RebalanceTimeout(m)
   \/ \E m \in Member : SyncTimeout(m)
+  \/ \E m \in Member : LeftJoinArrives(m)
+  \/ \E c \in Consumer, m \in Member : LeftJoinWithoutId(c, m)
+  \/ \E c \in Consumer, m \in Member : LeftJoinOfStatic(c, m)
+  \/ \E c \in Consumer, m, n \in Member : LeftStaticReplaced(c, m, n)
+  \/ \E c \in Consumer, m, n \in Member : LeftStaticReturns(c, m, n)
+  \/ \E m \in Member : LeftSyncArrives(m)
+  \/ \E m \in Member : LeftDecisionArrives(m)
 
 Fault ==
   \/ \E c \in Consumer : LeadInVain(c)
@@ -2734,13 +3351,21 @@ Fault ==
   \/ \E c \in Consumer : Reconfigure(c)
   \/ \E c \in Consumer : Disconnect(c)
   \/ \E c \in Consumer : StrayLost(c)
+  \/ \E c \in Consumer, m \in Member : JoinLeftBehind(c, m)
+  \/ \E c \in Consumer : NewJoinLeftBehind(c)
+  \/ \E c \in Consumer, m \in Member, g \in Generation : SyncLeftBehind(c, m, g)
+  \/ LeftLost
+  \/ \E c \in Consumer : UnsubscribeUnnoticed(c)
+  \/ \E c \in Consumer : CloseUnnoticed(c)
+  \/ \E c \in Consumer : PollTooLateUnnoticed(c)
   \/ \E c \in Consumer : GroupFull(c)
   \/ \E c \in Consumer, m \in Member : AppendFails(c, m)
   \/ \E m \in Member : SessionLost(m)
   \/ \E m \in Member : TooSlowToJoin(m)
   \/ \E m \in Member : TooSlowToSync(m)
   \/ Failover
-  \/ FailoverWhileLoading
+  \/ \E c \in Consumer : TurnedAway(c)
+  \/ \E c \in Consumer : SyncWhileLoading(c)
   \/ GroupExpires
   \/ TopicsChange
 
@@ -2815,6 +3440,13 @@ Fairness ==
   /\ \A m \in Member : WF_vars(SessionExpires(m))
   /\ \A m \in Member : WF_vars(RebalanceTimeout(m))
   /\ \A m \in Member : WF_vars(SyncTimeout(m))
+  /\ \A m \in Member : WF_vars(LeftJoinArrives(m))
+  /\ \A c \in Consumer, m \in Member : WF_vars(LeftJoinWithoutId(c, m))
+  /\ \A c \in Consumer, m \in Member : WF_vars(LeftJoinOfStatic(c, m))
+  /\ \A c \in Consumer, m, n \in Member : WF_vars(LeftStaticReplaced(c, m, n))
+  /\ \A c \in Consumer, m, n \in Member : WF_vars(LeftStaticReturns(c, m, n))
+  /\ \A m \in Member : WF_vars(LeftSyncArrives(m))
+  /\ \A m \in Member : WF_vars(LeftDecisionArrives(m))
 
 FairSpec == Spec /\ Fairness
 
@@ -2996,7 +3628,36 @@ APendingIdHoldsNothing ==
   \A M \in Member, P \in Partition :
     pending[M] /\ honest[of[M]] =>
       ~(\/ id[M] /\ (since[of[M], P] # 0 \/ got[of[M], P])
-        \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0))
+        \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0)
+        \/ left_claim[M, P] # 0)
+
+OnlyJoinGroupLeavesAClaim ==
+  \A M \in Member, P \in Partition : left_claim[M, P] # 0 => left[M]
+
+AskingIsNotAnswered ==
+  \A C \in Consumer :
+    wire[C] = "join" \/ wire[C] = "join_new" =>
+      state[C] = "PREPARING_REBALANCE" \/ state[C] = "UNJOINED"
+
+OvertakenByNothingThatWasAnswered ==
+  \A M \in Member : left[M] /\ names[M] => wire[of[M]] = "join" \/ wire[of[M]] = "join_refused"
+
+NotAnsweredSince ==
+  \A M \in Member :
+    left[M] /\ id[M] =>
+      (state[of[M]] = "PREPARING_REBALANCE" \/ state[of[M]] = "UNJOINED") /\ ~received[of[M]]
+
+WhatIsOwnedWasClaimed ==
+  \A M \in Member, P \in Partition :
+    left[M] /\ honest[of[M]] /\ id[M] /\ since[of[M], P] # 0 => left_claim[M, P] = since[of[M], P]
+
+WhatIsClaimedWasClaimed ==
+  \A M \in Member, P \in Partition :
+    left[M] /\ honest[of[M]] /\ names[M] /\ sent[of[M], P] # 0 => left_claim[M, P] = sent[of[M], P]
+
+EAGERLeavesNoClaim ==
+  \A M \in Member, P \in Partition, A \in Assignor :
+    left_list[M, A] /\ ~cooperative[A] /\ honest[of[M]] => left_claim[M, P] = 0
 
 JoinedInTheJoinPhase ==
   \A M \in Member : joined[M] => group = "PreparingRebalance" /\ member[M]
@@ -3027,6 +3688,7 @@ JoinedHasClaimedWhatItHolds ==
        /\ honest[of[M]]
        /\ \/ id[M] /\ (since[of[M], P] # 0 \/ got[of[M], P])
           \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0)
+          \/ left_claim[M, P] # 0
     => claim[M, P] # 0
 
 WhatIsHeldIsClaimedWhenTheLeaderAsks ==
@@ -3036,6 +3698,7 @@ WhatIsHeldIsClaimedWhenTheLeaderAsks ==
        /\ honest[of[M]]
        /\ \/ id[M] /\ (since[of[M], P] # 0 \/ got[of[M], P])
           \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0)
+          \/ left_claim[M, P] # 0
           \/ assigned[M, P]
     => claim[M, P] # 0
 
@@ -3047,6 +3710,7 @@ AClaimIsAsOldAsWhatIsOwned ==
        /\ G # 0
        /\ \/ id[M] /\ (since[of[M], P] = G \/ (got[of[M], P] /\ generation[of[M]] = G))
           \/ names[M] /\ ((granted[of[M], P] /\ wire_generation[of[M]] = G) \/ sent[of[M], P] = G)
+          \/ left_claim[M, P] = G
     => ~(claim[M, P] < G)
 
 Known ==
@@ -3055,6 +3719,7 @@ Known ==
        /\ honest[of[M]]
        /\ \/ id[M] /\ (since[of[M], P] # 0 \/ got[of[M], P])
           \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0)
+          \/ left_claim[M, P] # 0
     => claim[M, P] # 0 \/ assigned[M, P]
 
 KnownSince ==
@@ -3064,6 +3729,7 @@ KnownSince ==
        /\ G # 0
        /\ \/ id[M] /\ (since[of[M], P] = G \/ (got[of[M], P] /\ generation[of[M]] = G))
           \/ names[M] /\ ((granted[of[M], P] /\ wire_generation[of[M]] = G) \/ sent[of[M], P] = G)
+          \/ left_claim[M, P] = G
     => (assigned[M, P] \/ ~(claim[M, P] < G)) /\ ~(current < G)
 
 NoTwoRights ==
@@ -3076,10 +3742,12 @@ NoTwoRights ==
           \/ assigned[M, P]
           \/ id[M] /\ (since[of[M], P] # 0 \/ got[of[M], P])
           \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0)
+          \/ left_claim[M, P] # 0
        /\ \/ claim[N, P] # 0
           \/ assigned[N, P]
           \/ id[N] /\ (since[of[N], P] # 0 \/ got[of[N], P])
           \/ names[N] /\ (granted[of[N], P] \/ sent[of[N], P] # 0)
+          \/ left_claim[N, P] # 0
     => M = N
 
 OfferedOnce ==
@@ -3111,6 +3779,7 @@ OfferedWhatNobodyElseHas ==
            \/ assigned[N, P]
            \/ id[N] /\ (since[of[N], P] # 0 \/ got[of[N], P])
            \/ names[N] /\ (granted[of[N], P] \/ sent[of[N], P] # 0)
+           \/ left_claim[N, P] # 0
         => M = N)
 
 TheLogIsOfASettledGroup ==
@@ -3134,6 +3803,7 @@ KnownToTheLog ==
        /\ honest[of[M]]
        /\ \/ id[M] /\ (since[of[M], P] # 0 \/ got[of[M], P])
           \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0)
+          \/ left_claim[M, P] # 0
     => log_claim[M, P] # 0 \/ log_assigned[M, P]
 
 KnownToTheLogSince ==
@@ -3143,6 +3813,7 @@ KnownToTheLogSince ==
        /\ G # 0
        /\ \/ id[M] /\ (since[of[M], P] = G \/ (got[of[M], P] /\ generation[of[M]] = G))
           \/ names[M] /\ ((granted[of[M], P] /\ wire_generation[of[M]] = G) \/ sent[of[M], P] = G)
+          \/ left_claim[M, P] = G
     => (log_assigned[M, P] \/ ~(log_claim[M, P] < G)) /\ ~(log_current < G)
 
 NoTwoRightsInTheLog ==
@@ -3155,10 +3826,12 @@ NoTwoRightsInTheLog ==
           \/ log_assigned[M, P]
           \/ id[M] /\ (since[of[M], P] # 0 \/ got[of[M], P])
           \/ names[M] /\ (granted[of[M], P] \/ sent[of[M], P] # 0)
+          \/ left_claim[M, P] # 0
        /\ \/ log_claim[N, P] # 0
           \/ log_assigned[N, P]
           \/ id[N] /\ (since[of[N], P] # 0 \/ got[of[N], P])
           \/ names[N] /\ (granted[of[N], P] \/ sent[of[N], P] # 0)
+          \/ left_claim[N, P] # 0
     => M = N
 
 NotAhead ==
@@ -3209,7 +3882,8 @@ ALateCommitTakesNothing ==
          /\ \/ claim[N, P] # 0
             \/ assigned[N, P]
             \/ id[N] /\ (since[of[N], P] # 0 \/ got[of[N], P])
-            \/ names[N] /\ (granted[of[N], P] \/ sent[of[N], P] # 0))
+            \/ names[N] /\ (granted[of[N], P] \/ sent[of[N], P] # 0)
+            \/ left_claim[N, P] # 0)
 
 ALateCommitTakesNothingAfterAFailover ==
   \A M, N \in Member, P \in Partition :
@@ -3225,6 +3899,7 @@ ALateCommitTakesNothingAfterAFailover ==
          /\ \/ log_claim[N, P] # 0
             \/ log_assigned[N, P]
             \/ id[N] /\ (since[of[N], P] # 0 \/ got[of[N], P])
-            \/ names[N] /\ (granted[of[N], P] \/ sent[of[N], P] # 0))
+            \/ names[N] /\ (granted[of[N], P] \/ sent[of[N], P] # 0)
+            \/ left_claim[N, P] # 0)
 
 ============================================================================================================

@@ -34,7 +34,8 @@ Lead_newest_claim(c) ==
   /\ \A M, N \in Member, P \in Partition :
        ~(offer'[c, M, P] /\ member[N] /\ M # N /\ silent[N] /\ claim[N, P] # 0)
   /\ UNCHANGED << strayVars, logVars, life, since, told, prepare, rejoin, resubscribed, unseen,
-                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, group,
+                  subscribes, subscribed, received, got, eager, lists, names, wire_generation, left,
+                  left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
@@ -63,7 +64,8 @@ Join_claims_always_empty(c) ==
   /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
   /\ resubscribed' = [resubscribed EXCEPT ![c] = FALSE]
   /\ UNCHANGED << strayVars, logVars, life, generation, identified, id, since, told, prepare, outdated,
-                  unseen, subscribes, subscribed, received, got, eager, lists, group, current, leads,
+                  unseen, subscribes, subscribed, received, got, eager, lists, left, left_claim,
+                  left_list, left_new, left_new_list, left_sync, left_decision, group, current, leads,
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 

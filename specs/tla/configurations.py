@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import z3
+from rebalance.specs.logic.language import SpecAction
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.logic.universe import Universe
 from rebalance.specs.necessity.necessity import NECESSITY
@@ -77,9 +79,9 @@ class FiniteGroup:
     def universe(self) -> Universe:
         """The same group for our own search."""
         sizes = {**self.sizes, "Generation": self.sizes["Generation"] + 1}
-        fixed = {"of": lambda m: m, "static": False, "honest": True, "cooperative": True}
-        order = {"lt": lambda g, h: g < h, "none": 0, "zero": 1}
-        return Universe(VOCABULARY, sizes, {**fixed, **order})
+        tables: dict[str, Any] = {"of": lambda m: m, "static": False, "honest": True, "cooperative": True}
+        tables |= {"lt": lambda g, h: g < h, "none": 0, "zero": 1}
+        return Universe(VOCABULARY, sizes, tables)
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -169,7 +171,7 @@ def _next(faults: Sequence[str]) -> str:
 
 
 def _broken() -> TlcModel:
-    instead = {}
+    instead: dict[str, tuple[str, SpecAction]] = {}
     for one in GROUPS:
         if one.variation:
             variation = NECESSITY[one.variation]
