@@ -105,7 +105,7 @@ def by_us(group: FiniteGroup) -> SearchFigures:
     """The same from our own search of the formulas, to which TLA+ is unknown."""
     spec = group.specification
     space = StateSpace(group.universe, spec.actions)
-    counts = explore(space, space.states(spec.initial), group.asked, limit=10_000_000)
+    counts = explore(space, space.states(spec.initial), group.invariants, limit=10_000_000)
     broken = camel(counts.breach.invariant) if counts.breach else ""
     return SearchFigures(distinct=counts.distinct, depth=counts.depth, broken=broken)
 

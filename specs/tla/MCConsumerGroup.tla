@@ -30,4 +30,14 @@ NextStartDisconnectFailover ==
   \/ \E c \in Consumer : Disconnect(c)
   \/ Failover
 
+\* Of the faults only: start, subscribe, crash, close, disconnect, failover.
+NextStartSubscribeCrashCloseDisconnectFailover ==
+  \/ Step
+  \/ \E c \in Consumer : Close(c)
+  \/ \E c \in Consumer : Subscribe(c)
+  \/ \E c \in Consumer : Start(c)
+  \/ \E c \in Consumer : Crash(c)
+  \/ \E c \in Consumer : Disconnect(c)
+  \/ Failover
+
 ============================================================================================================

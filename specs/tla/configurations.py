@@ -6,15 +6,14 @@ are of ``MCBroken``. How many states there are is pinned here: ``tools.tlc`` cou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import z3
-from rebalance.specs.logic.language import SpecAction
+from rebalance.specs.logic.language import SpecAction, Term
 from rebalance.specs.logic.specification import Specification
-from rebalance.specs.logic.universe import Universe
+from rebalance.specs.logic.universe import Universe, Value
 from rebalance.specs.necessity.necessity import NECESSITY
 from rebalance.specs.protocol.vocabulary import VOCABULARY, A, C
 from rebalance.specs.theorems.safety import specification
@@ -69,7 +68,7 @@ class FiniteGroup:
         return self.faults is None or fault in self.faults
 
     @property
-    def asked(self) -> dict[str, z3.ExprRef]:
+    def invariants(self) -> dict[str, Term]:
         """What is asked of every state: everything, or what is to be found broken."""
         spec = self.specification
         every = {**spec.properties, **spec.invariants}
@@ -79,9 +78,16 @@ class FiniteGroup:
     def universe(self) -> Universe:
         """The same group for our own search."""
         sizes = {**self.sizes, "Generation": self.sizes["Generation"] + 1}
-        tables: dict[str, Any] = {"of": lambda m: m, "static": False, "honest": True, "cooperative": True}
-        tables |= {"lt": lambda g, h: g < h, "none": 0, "zero": 1}
-        return Universe(VOCABULARY, sizes, tables)
+        fixed: dict[str, Value | Callable[..., Value]] = {
+            "of": lambda m: m,
+            "static": False,
+            "honest": True,
+            "cooperative": True,
+            "lt": lambda g, h: g < h,
+            "none": 0,
+            "zero": 1,
+        }
+        return Universe(VOCABULARY, sizes, fixed)
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -108,10 +114,12 @@ class FiniteGroup:
 
 
 START = ("start",)
+FEW = ("start", "subscribe", "crash", "close", "disconnect", "failover")
 FAILS = ("start", "disconnect", "failover")
 
 GROUPS: Sequence[FiniteGroup] = (
-    FiniteGroup(name="MCConsumerGroup", members=1, generations=1, distinct=0, depth=0),
+    FiniteGroup(name="MCConsumerGroup", members=1, generations=1, distinct=566_768, depth=43),
+    FiniteGroup(name="one_member", members=1, generations=1, faults=FEW, distinct=2_236, depth=27),
     FiniteGroup(name="two_members", members=2, generations=2, faults=START, distinct=39_688, depth=42),
     FiniteGroup(
         name="two_members_failing", members=2, generations=1, faults=FAILS, cooperative=True,
@@ -195,7 +203,8 @@ def _configuration(export: Export, one: FiniteGroup) -> str:
             f"NEXT {_next(one.faults)}",
         ]
     varied = NECESSITY[one.variation].varied if one.variation else ()
-    run = f"java -cp tla2tools.jar tlc2.TLC -deadlock -config {one.name}.cfg {one.model}.tla"
+    java = "java -XX:+UseParallelGC -cp tla2tools.jar tlc2.TLC"
+    run = f"{java} -deadlock -config {one.name}.cfg {one.model}.tla"
     return configuration(
         export,
         one.sizes,
