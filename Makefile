@@ -27,7 +27,7 @@ ifneq ($(OURS),True)
 .PHONY: $(BIN)/python $(REQUIRED) $(STAMP)
 endif
 
-.PHONY: help gate test check lint docs results bench switches states machine audit campaign code hour mutants nightly format doctor clean
+.PHONY: help gate test check lint docs results bench switches states machine audit campaign code hour mutants tlc nightly format doctor clean
 .PHONY: java
 
 help: ## list the targets
@@ -90,6 +90,10 @@ hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/r
 
 mutants: $(STAMP) ## the mutation score of the model, into tools/mutation/mutation.md
 	$(BIN)/python -m tools.mutation
+
+tlc: $(STAMP) ## TLC and our own search count the states of finite groups (TLA2TOOLS=/path/to/tla2tools.jar names another TLC)
+	@$(NEED) java >/dev/null
+	$(BIN)/python -m tools.tlc
 
 nightly: $(BIN)/python java $(STAMP) ## every test, the nightly ones too
 	$(PYTEST)

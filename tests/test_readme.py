@@ -5,7 +5,7 @@ its own, which holds a copy of ``examples/`` and the files that the document sho
 all blocks that begin with the same commands. An HTML comment in the line before a block says more about it::
 
     <!-- slow -->                 not in the fast loop; nightly: only in `make nightly`
-    <!-- needs: node -->          skipped where there is no such program, or module
+    <!-- needs: node -->          skipped where there is no such program, or module; TLC is tlc
     <!-- file: NAME -->           not a command but a file, written for the blocks below
     <!-- goes on -->              runs after the block before it, in the same directory
 
@@ -28,6 +28,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tools import tlc
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -146,9 +148,12 @@ def same(shown: str, printed: str) -> bool:
 
 
 def skip_without(note: str) -> None:
-    if found := re.search(r"needs: (\S+)", note):
+    if found := re.search(r"needs: ([^\s,]+)", note):
         needed = found[1]
-        if not shutil.which(needed) and not importlib.util.find_spec(needed):
+        if needed == "tlc":
+            if tlc.jar() is None:
+                pytest.skip(tlc.MISSING)
+        elif not shutil.which(needed) and not importlib.util.find_spec(needed):
             pytest.skip(f"needs {needed}")
         if needed == "mvn" and (why := no_repository()):
             pytest.skip(why)
@@ -183,6 +188,7 @@ def run(command: str, directory: Path) -> str:
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
     environment["LC_ALL"] = "C.UTF-8"
     environment["COLUMNS"] = "100"
+    environment |= {"TLA2TOOLS": found} if (found := tlc.jar()) else {}
     ran = subprocess.run(
         ["bash", "-c", command],
         cwd=directory,

@@ -270,6 +270,17 @@ def message(start: str, rest: str) -> str:
     return (out + text).strip().replace("`", "'")
 
 
+# -- how-to/run-tlc.md -----------------------------------------------------------------------------------
+
+
+def tlc() -> str:
+    """The finite groups that TLC searches, with what it has to find."""
+    from rebalance.specs.tla.configurations import GROUPS
+
+    rows = ((f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in GROUPS)
+    return table(("configuration", "module", "is", "TLC finds"), rows)
+
+
 # -- all of them -----------------------------------------------------------------------------------------
 
 # -- docs/explanation/proof.md ----------------------------------------------------------------------------
@@ -292,6 +303,7 @@ def contract() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "README.md": results,
     "docs/explanation/proof.md": contract,
+    "docs/how-to/run-tlc.md": tlc,
     "docs/reference/clauses.md": clauses,
     "docs/reference/command-line.md": command_line,
     "docs/reference/log-formats.md": log_formats,
