@@ -119,7 +119,7 @@ FAILS = ("start", "disconnect", "failover")
 
 GROUPS: Sequence[FiniteGroup] = (
     FiniteGroup(name="MCConsumerGroup", members=1, generations=1, distinct=566_768, depth=43),
-    FiniteGroup(name="one_member", members=1, generations=1, faults=FEW, distinct=2_236, depth=27),
+    FiniteGroup(name="one_member", members=1, generations=1, faults=FEW, distinct=3_516, depth=28),
     FiniteGroup(name="two_members", members=2, generations=2, faults=START, distinct=39_688, depth=42),
     FiniteGroup(
         name="two_members_failing", members=2, generations=1, faults=FAILS, cooperative=True,
