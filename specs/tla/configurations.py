@@ -123,7 +123,7 @@ GROUPS: Sequence[FiniteGroup] = (
     FiniteGroup(name="two_members", members=2, generations=2, faults=START, distinct=39_688, depth=42),
     FiniteGroup(
         name="two_members_failing", members=2, generations=1, faults=FAILS, cooperative=True,
-        distinct=45_719, depth=44,
+        distinct=48_447, depth=44,
     ),
     FiniteGroup(
         name="three_members", members=3, generations=1, faults=START, cooperative=True,

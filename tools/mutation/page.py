@@ -18,8 +18,6 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
             "join_group.abandoned_join | always | isinstance(stray, Join)",
             "coordinator.join_phase_ends | never | group.state is not GroupState.PREPARING",
             "coordinator.sync_request | never | not isinstance(wire, Sync)",
-            "coordinator.leader_sync | operand dropped | not isinstance(wire, Sync)",
-            "coordinator.leader_sync | operand dropped | wire.grants is None",
             "coordinator.refuse_sync | always | isinstance(wire, SyncParked)",
             "coordinator.refuse_join | operand dropped | isinstance(wire, JoinParked)",
             "leader.assign | operand dropped | not isinstance(wire, JoinOk)",
@@ -52,7 +50,7 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "whoever is removed makes the group leave CompletingRebalance, so a member that waits is still there",
-        ("coordinator.leader_sync | always | record is not None",),
+        ("coordinator.settled | always | record is not None",),
     ),
 )
 """Why a mutant cannot be told from the model, and the keys of those that this is true of."""

@@ -377,7 +377,7 @@ def test_a_model_that_the_logic_does_not_allow_is_not_proved(rebalance, toy, mon
     assert ran.out.startswith(why)
     assert ran.out.splitlines()[0].endswith("; 8 of 8 obligations proved")
     assert "the model does what the logic does not; no theorem is about it" in " ".join(ran.out.split())
-    assert "\nNOT IN THE LOGIC  group connections, 3 x 2; seed 0\n  step     B " in ran.out
+    assert "\nNOT IN THE LOGIC  group connections, 3 x 2; seed 0\n  step     " in ran.out
     assert re.search(r"^  run      \w[^;]+; ", ran.out, re.M)
     assert ("breaks 'revoke before assign'" in ran.out) == breaks
     assert "✗ not in the logic" in Path(".rebalance/latest/report.html").read_text()
