@@ -14,7 +14,7 @@ from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.bugs.switches import SWITCHES, switched
 from rebalance.model.protocol.group import FAULTS
-from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerConfig, Setup
+from rebalance.model.protocol.setup import CONNECTION_FAULTS, AssignorFactory, Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
 
 COOPERATIVE = ("cooperative-sticky",)
@@ -22,8 +22,9 @@ BOTH = ("range", "cooperative-sticky")
 EAGER = ("range",)
 
 TOPIC_FAULTS = ("topic grows", "topic shrinks", "topic deleted")
-CONNECTIONS = ("left behind", "late leave")
-ALWAYS_POSSIBLE = tuple(fault for fault in FAULTS if fault not in ("resubscribe", "failover", *CONNECTIONS))
+ALWAYS_POSSIBLE = tuple(
+    fault for fault in FAULTS if fault not in ("resubscribe", "failover", *CONNECTION_FAULTS)
+)
 """Kinds of faults that mean something in every group; resubscribing takes two topics, a failover makes every
 state remember the coordinator's log, and connections that break what is under way on them."""
 
@@ -179,7 +180,7 @@ _TABLE = (
     NamedScenario(name="dynamic",
         sentence="dynamic COOPERATIVE members of one topic, every kind of fault but a failover"),
     NamedScenario(name="connections", sentence="the same on connections that break: a request may arrive "
-        "after those of the next one", faults=(*ALWAYS_POSSIBLE, *CONNECTIONS)),
+        "after those of the next one", faults=(*ALWAYS_POSSIBLE, *CONNECTION_FAULTS)),
     NamedScenario(name="failover", sentence="the same with a coordinator that fails over", members=2,
         partitions=2, faults=(*ALWAYS_POSSIBLE, "failover")),
     NamedScenario(name="eager", sentence="EAGER members with the range assignor", lists=((EAGER,),)),
@@ -193,7 +194,8 @@ _TABLE = (
     NamedScenario(name="static", sentence="static members, which keep their place while they are away",
         members=2, partitions=2, static=True, faults=(*_STATIC_FAULTS, "unsubscribe", "slow network")),
     NamedScenario(name="static-connections", sentence="static members on connections that break",
-        members=2, partitions=2, static=True, faults=("crash", "unsubscribe", "disconnect", *CONNECTIONS)),
+        members=2, partitions=2, static=True,
+        faults=("crash", "unsubscribe", "disconnect", *CONNECTION_FAULTS)),
     NamedScenario(name="static-failover", sentence="static members and a coordinator that fails over",
         members=2, partitions=1, budget=2, static=True, faults=("crash", "failover")),
     NamedScenario(name="topics",

@@ -343,9 +343,12 @@ class CodeSteps:
         self.group.do("poll", member=step.event.who)
 
     def _disconnect(self, step: ReplayStep) -> None:
-        member = self._member(step)
+        self._cut(self._member(step))
+
+    def _cut(self, member: CodeMember, *arrive: CellRequest) -> None:
+        """The connection ends; of what was sent on it only ``arrive`` may still arrive."""
         member.cut_off()
-        self.group.do("disconnect", member=member.slot, arrive=False)
+        self.group.do("disconnect", member=member.slot, arrive=[one.id for one in arrive])
         self.group.do("network", member=member.slot)
 
     def _leave_behind(self, step: ReplayStep) -> None:
@@ -355,10 +358,8 @@ class CodeSteps:
         request = member.open.get(api)
         if request is None:
             raise CannotForce("its request was not sent")
-        member.cut_off()
         member.behind.append(request)
-        self.group.do("disconnect", member=member.slot, arrive=[request.id])
-        self.group.do("network", member=member.slot)
+        self._cut(member, request)
 
     def _left_arrives(self, step: ReplayStep) -> None:
         self.group.do("deliver", id=self._member(step).behind.pop(step.connection).id)

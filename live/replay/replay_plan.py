@@ -18,6 +18,7 @@ from rebalance.model.data import table
 from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.join_group import connection_of
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
     Behind,
@@ -104,12 +105,11 @@ class ReplayStep:
     @property
     def connection(self) -> int:
         """Of several broken connections, the one on which this request was sent: 0 for the oldest."""
-        _, _, number = self.event.choice.rpartition(" ")
-        return int(number or 1) - 1
+        return connection_of(self.event.choice)
 
     def behind(self, *, after: bool = False) -> Behind:
         """What it left under way on connections that broke."""
-        if not self.built.position.get(f"behind {letter(self.event.who)}"):
+        if f"behind {self.name}" not in self.built.position:
             return ()
         return cast(Behind, self._part(self.after if after else self.before, "behind"))
 

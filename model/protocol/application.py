@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.callbacks import expelled, joined, leave_prepare, remembers, works
+from rebalance.model.protocol.errors import beats
 from rebalance.model.protocol.expiry import removed
 from rebalance.model.protocol.observations import Left, Noted, Seen
 from rebalance.model.protocol.setup import MemberContext
@@ -149,20 +150,12 @@ def poll_too_late(
     me: MemberContext, budget: int, member: Member, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """max.poll.interval.ms exceeded: the heartbeat thread leaves and resets; lost at the next poll."""
-    if not beats_in_group(member):
+    if not beats(member):
         return
     if not me.static:
         group, records = removed(me, group, records, member.id)
     after, note = too_late(me, member)
     yield Outcome((budget - 1, after, group, records), seen=note)
-
-
-def beats_in_group(member: Member) -> bool:
-    """Whether the heartbeat thread watches max.poll.interval.ms: JoinGroup was answered."""
-    return member.life in (Life.UP, Life.HUNG) and member.state in (
-        MemberState.COMPLETING,
-        MemberState.STABLE,
-    )
 
 
 def too_late(me: MemberContext, member: Member) -> tuple[Member, Seen]:

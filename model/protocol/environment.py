@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from rebalance.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, fault
-from rebalance.model.protocol.application import beats_in_group, leave, leave_at_once, start, too_late
+from rebalance.model.protocol.application import leave, leave_at_once, start, too_late
 from rebalance.model.protocol.callbacks import works
 from rebalance.model.protocol.coordinator import in_time, settled, sync_request
+from rebalance.model.protocol.errors import beats
 from rebalance.model.protocol.expiry import removed
 from rebalance.model.protocol.join_group import ARRIVES, which
 from rebalance.model.protocol.observations import Noted
@@ -37,6 +38,8 @@ from rebalance.model.protocol.state import (
     Wire,
     each,
 )
+
+_Request = TypeVar("_Request", bound=Join | Sync | LeaveGroup)
 
 # -- connections that break ----------------------------------------------------------------------------
 
@@ -67,7 +70,7 @@ def late_leave(
                 yield Outcome(
                     (budget - 1, after, then, late, left), "close" if close else "unsubscribe", seen
                 )
-    if beats_in_group(member) and not me.static:
+    if beats(member) and not me.static:
         left = (*behind, (LeaveGroup(member.id),))
         after, note = too_late(me, member)
         yield Outcome((budget - 1, after, wire, stray, left), "max poll", note)
@@ -84,34 +87,37 @@ def start_after(
 
 def left_sync_arrives(me: MemberContext, behind: Behind, group: Group, records: Records) -> Iterator[Outcome]:
     """A SyncGroup arrives whose connection broke, and decides nothing; its sender hears no answer."""
-    for n, (first, *later) in enumerate(behind):
-        if isinstance(first, Sync):
-            for outcome in sync_request(me, first, group, records):
-                kept = _without_first(behind, n, *later)
-                yield Outcome((kept, outcome.values[1]), which(behind, n), (ARRIVES,))
+    for sync, kept, choice in _next(behind, Sync):
+        for outcome in sync_request(me, sync, group, records):
+            yield Outcome((kept, outcome.values[1]), choice, (ARRIVES,))
 
 
 def left_decision_arrives(me: MemberContext, behind: Behind, group: Group, *rest: Any) -> Iterator[Outcome]:
     """A leader's SyncGroup arrives in time whose connection broke: as ``leader sync``."""
     size = len(me.setup.slots)
-    for n, (first, *later) in enumerate(behind):
-        if isinstance(first, Sync) and in_time(me, first, group):
-            after = settled(me.setup, me.slot, first, group, rest[:size], rest[size : 2 * size])
-            yield Outcome((_without_first(behind, n, *later), *after), which(behind, n), (ARRIVES,))
+    for sync, kept, choice in _next(behind, Sync):
+        if in_time(me, sync, group):
+            after = settled(me.setup, me.slot, sync, group, rest[:size], rest[size : 2 * size])
+            yield Outcome((kept, *after), choice, (ARRIVES,))
 
 
 def left_leave_arrives(
     me: MemberContext, behind: Behind, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """A LeaveGroup arrives whose connection broke."""
+    for request, kept, choice in _next(behind, LeaveGroup):
+        yield Outcome((kept, *removed(me, group, records, request.id)), choice, (ARRIVES,))
+
+
+def _next(behind: Behind, kind: type[_Request]) -> Iterator[tuple[_Request, Behind, str]]:
+    """The first request of each connection, if it is of that kind; what is left behind then; which it was."""
     for n, (first, *later) in enumerate(behind):
-        if isinstance(first, LeaveGroup):
-            after = removed(me, group, records, first.id)
-            yield Outcome((_without_first(behind, n, *later), *after), which(behind, n), (ARRIVES,))
-
-
-def _without_first(behind: Behind, n: int, *later: Join | Sync | LeaveGroup) -> Behind:
-    return (*behind[:n], *((later,) if later else ()), *behind[n + 1 :])
+        if isinstance(first, kind):
+            yield (
+                first,
+                (*behind[:n], *((tuple(later),) if later else ()), *behind[n + 1 :]),
+                which(behind, n),
+            )
 
 
 def _connections(me: MemberContext) -> Iterator[Action]:

@@ -254,6 +254,15 @@ def which(behind: Behind, n: int) -> str:
     return "" if len(behind) == 1 else f"connection {n + 1}"
 
 
+def connection_of(choice: str) -> int:
+    """The number that `which` made a choice of.
+
+    >>> connection_of(""), connection_of("connection 2")
+    (0, 1)
+    """
+    return int(choice.removeprefix("connection ") or 1) - 1
+
+
 def _split(
     me: MemberContext, rest: Sequence[Any]
 ) -> tuple[tuple[Records, ...], tuple[int, ...], tuple[Behind, ...]]:

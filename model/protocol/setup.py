@@ -13,6 +13,9 @@ from rebalance.model.bugs.switches import switched
 from rebalance.model.protocol.state import Id, Parts, Slot, Topics, each, union
 from rebalance.model.values import RebalanceProtocol, TopicPartition
 
+CONNECTION_FAULTS = ("left behind", "late leave")
+"""Kinds of faults by which a request outlives its connection."""
+
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
 
@@ -102,7 +105,7 @@ class Setup:
     @property
     def breaks_connections(self) -> bool:
         """Whether a request may outlive its connection, and so be overtaken by those of the next one."""
-        return not {"left behind", "late leave"}.isdisjoint(self.faults)
+        return not set(CONNECTION_FAULTS).isdisjoint(self.faults)
 
     @property
     def compares(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from rebalance.model.machine import Event
 from rebalance.model.protocol.errors import FATAL, RETRIABLE, answer_to
+from rebalance.model.protocol.join_group import connection_of
 from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -117,8 +118,10 @@ def _nothing(move: Move) -> Iterable[SpecStep]:
 
 
 def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
-    """What was under way for a process that is gone is lost, with ``late`` also what is late."""
-    if not move.old.idle and move.new.idle:
+    """What was under way for a process that is gone is lost or left behind; ``late``: what is late, too."""
+    if len(move.new.behind) > len(move.old.behind):
+        yield from _left_behind(move)
+    elif not move.old.idle and move.new.idle:
         yield "lost", (move.c,)
     if late and move.old.stray is not None and move.new.stray is None:
         yield "stray_lost", (move.c,)
@@ -224,12 +227,7 @@ def _late_answer(move: Move) -> Iterator[SpecStep]:
 
 
 def _start(move: Move) -> Iterator[SpecStep]:
-    if len(move.new.behind) > len(move.old.behind):
-        yield from _left_behind(move)
-    elif not move.old.idle:
-        yield "lost", (move.c,)
-    if move.old.stray is not None:
-        yield "stray_lost", (move.c,)
+    yield from _gone(move, late=True)
     yield "start", (move.c,)
 
 
@@ -260,8 +258,7 @@ def _late_leave(move: Move) -> Iterator[SpecStep]:
 
 def _arrived(move: Move) -> Join | Sync | LeaveGroup:
     """Which of the requests that were left behind has arrived: the first of its connection."""
-    _, _, number = move.event.choice.rpartition(" ")
-    return move.old.behind[int(number or 1) - 1][0]
+    return move.old.behind[connection_of(move.event.choice)][0]
 
 
 def _left_join_arrives(move: Move) -> Iterator[SpecStep]:
