@@ -21,6 +21,11 @@ from rebalance.specs.protocol.vocabulary import (
 )
 
 
+def wire_in(s: State, c: Term, *kinds: Term) -> Term:
+    """One of these is under way for ``c``."""
+    return z3.Or(*(s.wire(c) == kind for kind in kinds))
+
+
 def put(
     s: State, t: After, c: Term, kind: Term, *, names: Any = False, generation: Term = none,
     error: Term = NO_ERROR, leading: Any = False, sent: Any = none, sent_list: Any = False,

@@ -62,15 +62,12 @@ from rebalance.specs.protocol.vocabulary import (
     none,
     of,
 )
+from rebalance.specs.protocol.wire import wire_in
 from rebalance.specs.theorems.safety import deciding
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
 common = z3.Const("common", Assignor)
 """In a calm group, an assignor that everybody lists."""
-
-
-def _wire(s: State, c: Term, *kinds: Term) -> Term:
-    return Or(*(s.wire(c) == kind for kind in kinds))
 
 
 def calm(s: State) -> dict[str, Term]:
@@ -93,13 +90,13 @@ def calm(s: State) -> dict[str, Term]:
             Or(s.member(M), s.pending(M)),
             And(
                 s.life(c) == UP,
-                Or(s.id(M), And(new, _wire(s, c, JOIN_REFUSED, JOIN_PARKED, JOIN_OK))),
+                Or(s.id(M), And(new, wire_in(s, c, JOIN_REFUSED, JOIN_PARKED, JOIN_OK))),
             ),
         ),
         "no zombies": Implies(Or(s.id(M), s.names(M)), Or(s.member(M), s.pending(M))),
         "who has an id has one": Implies(s.identified(C), Exists([M], And(of(M) == C, s.id(M)))),
         "what is under way has a name": Implies(
-            _wire(s, C, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED, SYNC, SYNC_PARKED, SYNC_OK),
+            wire_in(s, C, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED, SYNC, SYNC_PARKED, SYNC_OK),
             Exists([M], And(of(M) == C, s.names(M))),
         ),
         "nobody is given up": And(Not(s.given_up(M)), Not(s.silent(M))),
@@ -117,12 +114,12 @@ def calm(s: State) -> dict[str, Term]:
             s.generation(C) == s.current,
         ),
         "answers of the present generation": Implies(
-            _wire(s, C, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK), s.wire_generation(C) == s.current
+            wire_in(s, C, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK), s.wire_generation(C) == s.current
         ),
         "JoinGroup while joining": Implies(
-            _wire(s, C, JOIN_NEW, JOIN, JOIN_PARKED, JOIN_OK), s.state(C) == JOINING
+            wire_in(s, C, JOIN_NEW, JOIN, JOIN_PARKED, JOIN_OK), s.state(C) == JOINING
         ),
-        "SyncGroup while syncing": Implies(_wire(s, C, SYNC, SYNC_PARKED, SYNC_OK), s.state(C) == SYNCING),
+        "SyncGroup while syncing": Implies(wire_in(s, C, SYNC, SYNC_PARKED, SYNC_OK), s.state(C) == SYNCING),
         "joining under a pending id": Implies(
             And(s.id(M), s.state(c) == JOINING, s.wire(c) == IDLE), s.pending(M)
         ),
@@ -135,23 +132,23 @@ def calm(s: State) -> dict[str, Term]:
             And(Not(s.identified(C)), s.generation(C) == none, s.wire(C) == IDLE, s.rejoin(C)),
         ),
         "joining means to": Implies(s.state(C) == JOINING, s.rejoin(C)),
-        "stable waits for nothing": Implies(s.state(C) == STABLE, And(_wire(s, C, IDLE))),
+        "stable waits for nothing": Implies(s.state(C) == STABLE, And(wire_in(s, C, IDLE))),
         "an id is on its way as such": Implies(
-            And(s.id(M), _wire(s, c, JOIN, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK)), s.names(M)
+            And(s.id(M), wire_in(s, c, JOIN, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK)), s.names(M)
         ),
         "a name is an id": Implies(And(s.names(M), s.identified(c)), s.id(M)),
         "a pending id has not joined": Implies(
-            And(s.pending(M), s.id(M)), And(s.state(c) == JOINING, _wire(s, c, IDLE, JOIN))
+            And(s.pending(M), s.id(M)), And(s.state(c) == JOINING, wire_in(s, c, IDLE, JOIN))
         ),
-        "parked members": Implies(And(s.names(M), _wire(s, c, JOIN_PARKED, JOIN_OK)), s.member(M)),
+        "parked members": Implies(And(s.names(M), wire_in(s, c, JOIN_PARKED, JOIN_OK)), s.member(M)),
         "joined is parked": Implies(s.joined(M), And(s.wire(c) == JOIN_PARKED, s.names(M))),
         "received when stable": Implies(s.received(C), s.state(C) == STABLE),
         "between join and sync": Implies(
-            And(s.group == COMPLETING, s.member(M)), _wire(s, c, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED)
+            And(s.group == COMPLETING, s.member(M)), wire_in(s, c, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED)
         ),
         "settled and syncing": Implies(
             And(s.group == SETTLED, s.member(M), s.state(c) == SYNCING),
-            _wire(s, c, SYNC, SYNC_PARKED, SYNC_OK),
+            wire_in(s, c, SYNC, SYNC_PARKED, SYNC_OK),
         ),
         "somebody leads": Implies(s.group == COMPLETING, Exists([L], s.leads(L))),
         "the leader is at it": Implies(
@@ -160,17 +157,17 @@ def calm(s: State) -> dict[str, Term]:
                 s.member(L),
                 Or(
                     s.wire(of(L)) == JOIN_PARKED,
-                    And(_wire(s, of(L), JOIN_OK, SYNC), s.leading(of(L))),
+                    And(wire_in(s, of(L), JOIN_OK, SYNC), s.leading(of(L))),
                 ),
             ),
         ),
         "the leader is a member": Implies(s.leads(M), s.member(M)),
         "everybody lists a common assignor": s.lists(C, common),
         "every member supports it": Implies(s.member(M), s.supports(M, common)),
-        "JoinGroup lists it": Implies(_wire(s, C, JOIN, JOIN_NEW), s.sent_list(C, common)),
+        "JoinGroup lists it": Implies(wire_in(s, C, JOIN, JOIN_NEW), s.sent_list(C, common)),
         "subscriptions are known": Implies(s.member(M), s.topics(M, P) == s.subscribed(c, P)),
         "subscriptions are sent": Implies(
-            _wire(s, C, JOIN, JOIN_NEW), s.sent_topics(C, P) == s.subscribed(C, P)
+            wire_in(s, C, JOIN, JOIN_NEW), s.sent_topics(C, P) == s.subscribed(C, P)
         ),
         "assigned to subscribers": Implies(s.assigned(M, P), s.topics(M, P)),
         "offered to subscribers": Implies(
@@ -219,7 +216,8 @@ def _before_handling(s: State) -> Term:
     """The member ``M`` has yet to revoke and own what the present generation assigns to it."""
     c = of(M)
     return Or(
-        _wire(s, c, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK), And(s.received(c), Not(s.rejoin(c)))
+        wire_in(s, c, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK),
+        And(s.received(c), Not(s.rejoin(c))),
     )
 
 
@@ -280,7 +278,7 @@ def _stages(s: State) -> list[tuple[str, Term]]:
         ("the answer arrives", s.wire(C) == JOIN_OK),
         ("SyncGroup arrives", s.wire(C) == SYNC),
         ("SyncGroup is answered", s.wire(C) == SYNC_PARKED),
-        ("that answer arrives", _wire(s, C, SYNC_OK, SYNC_REFUSED)),
+        ("that answer arrives", wire_in(s, C, SYNC_OK, SYNC_REFUSED)),
         ("it hears of the rebalance before it handles its assignment", And(s.received(C), Not(s.rejoin(C)))),
         ("its assignment is handled", s.received(C)),
         ("it hears of the rebalance", And(s.wire(C) == IDLE, Not(s.received(C)), Not(s.rejoin(C)))),

@@ -29,7 +29,7 @@ from rebalance.specs.logic.specification import (
     Specification,
     Theorem,
 )
-from rebalance.specs.protocol.heartbeats import accepts
+from rebalance.specs.protocol.heartbeats import accepts, beats
 from rebalance.specs.protocol.member import owns, participates
 from rebalance.specs.protocol.protocol import MEMBER, MEMBER_FAULTS
 from rebalance.specs.protocol.vocabulary import (
@@ -45,12 +45,10 @@ from rebalance.specs.protocol.vocabulary import (
     JOINING,
     NO_ERROR,
     PAUSED,
-    STABLE,
     SYNC,
     SYNC_OK,
     SYNC_PARKED,
     SYNC_REFUSED,
-    SYNCING,
     UNJOINED,
     UNKNOWN,
     UP,
@@ -61,6 +59,8 @@ from rebalance.specs.protocol.vocabulary import (
     none,
     of,
 )
+from rebalance.specs.protocol.wire import wire_in
+from rebalance.specs.theorems.convergence import calm
 from rebalance.specs.theorems.theorems import INVARIANTS, inductive
 from z3 import And, Exists, Implies, Not, Or
 
@@ -68,29 +68,24 @@ EFFECT = "effect"
 """Kind of the cases that say what comes of a step."""
 
 
-def _wire(s: State, c: Term, *kinds: Term) -> Term:
-    return Or(*(s.wire(c) == kind for kind in kinds))
-
-
 def _invariants(s: State) -> dict[str, Term]:
     named = Exists([M], And(of(M) == C, s.names(M)))
     speaks = Or(*(s.error(C) == error for error in (ID_REQUIRED, UNKNOWN, ILLEGAL)))
     return {
-        "who has an id has one": Implies(s.identified(C), Exists([M], And(of(M) == C, s.id(M)))),
+        **{name: calm(s)[name] for name in ("who has an id has one", "joining means to")},
         "what is under way has a name": Implies(
-            _wire(s, C, JOIN, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK), named
+            wire_in(s, C, JOIN, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK), named
         ),
         "what is refused has a name": Implies(And(s.wire(C) == JOIN_REFUSED, speaks), named),
         "refused under its id": Implies(
             And(s.state(of(M)) == JOINING, s.identified(of(M)), s.names(M), s.wire(of(M)) == JOIN_REFUSED),
             s.id(M),
         ),
-        "a refusal has an error": Implies(_wire(s, C, JOIN_REFUSED, SYNC_REFUSED), s.error(C) != NO_ERROR),
+        "a refusal has an error": Implies(wire_in(s, C, JOIN_REFUSED, SYNC_REFUSED), s.error(C) != NO_ERROR),
         "not joined has no generation": Implies(s.state(C) == UNJOINED, s.generation(C) == none),
         "JoinGroup while joining": Implies(
-            s.state(C) == JOINING, _wire(s, C, IDLE, JOIN_NEW, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED)
+            s.state(C) == JOINING, wire_in(s, C, IDLE, JOIN_NEW, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED)
         ),
-        "joining means to": Implies(s.state(C) == JOINING, s.rejoin(C)),
         "lost means to rejoin": Implies(s.generation(C) == none, s.rejoin(C)),
         "who takes part subscribes": Implies(Or(s.state(C) != UNJOINED, s.received(C)), s.subscribes(C)),
         "who owns subscribes": Implies(owns(s, C, P), s.subscribes(C)),
@@ -106,10 +101,6 @@ def unaware(s: State, m: Term) -> Term:
     return And(s.id(m), Not(s.member(m)), s.generation(of(m)) != none)
 
 
-def _beats(s: State, c: Term) -> Term:
-    return And(Or(s.life(c) == UP, s.life(c) == HUNG), Or(s.state(c) == SYNCING, s.state(c) == STABLE))
-
-
 def _facts(s: State) -> dict[str, Term]:
     """Of every state."""
     out = And(owns(s, C, P), Not(Exists([M], And(of(M) == C, participates(s, M)))))
@@ -119,7 +110,7 @@ def _facts(s: State) -> dict[str, Term]:
             out, Or(s.generation(C) == none, Exists([M], And(of(M) == C, unaware(s, M))))
         ),
         "it beats, joins, hangs in joining, or is paused": Implies(
-            And(owns(s, C, P), of(M) == C, unaware(s, M)), Or(_beats(s, C), joins, s.life(C) == PAUSED)
+            And(owns(s, C, P), of(M) == C, unaware(s, M)), Or(beats(s, C), joins, s.life(C) == PAUSED)
         ),
         "no commit of it is accepted": Implies(
             And(s.id(M), Not(participates(s, M))), Not(accepts(s, M, s.generation(of(M))))
@@ -134,7 +125,7 @@ def _situations(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]
     refused = And(s.wire(c) == JOIN_REFUSED, s.error(c) == UNKNOWN)
     knows = And(owns(s, c, p), s.generation(c) == none)
     return {
-        "it beats": (And(zombie, _beats(s, c)), {"heartbeat_of_unknown": (c, m)}),
+        "it beats": (And(zombie, beats(s, c)), {"heartbeat_of_unknown": (c, m)}),
         "it joins": (
             And(zombie, s.life(c) == UP, s.state(c) == JOINING),
             {
