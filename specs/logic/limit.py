@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import z3
-
 LIMIT = 20_000_000
 """Units that one obligation, or one question besides, may take: ten times what the hardest takes, or more."""
 
@@ -41,6 +39,8 @@ class Budget:
     def check(self, solver: Any, *assumptions: Any) -> Any:
         """What the solver says of the assumptions: ``z3.sat``, ``z3.unsat``; ``z3.unknown`` when the units
         are used up."""
+        import z3  # here, so that a command can name its LIMIT without loading the solver
+
         if not self.left:
             return z3.unknown
         before = _count(solver)

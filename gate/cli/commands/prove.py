@@ -27,14 +27,12 @@ from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import natural
 from rebalance.properties.verdict import Exit
+from rebalance.specs.logic.limit import LIMIT
 
 if TYPE_CHECKING:
     from rebalance.specs.logic.specification import Theorem
     from rebalance.specs.proving import ProofPlan
 
-
-SOLVER_UNITS = 20_000_000
-"""As ``specs.logic.limit.LIMIT``, which is not loaded before it is needed."""
 
 MODEL_STEPS = 20_000
 
@@ -55,7 +53,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--necessity", nargs="*", metavar="NAME", help="make each clause and decision "
                         "otherwise and see what breaks, as a run that replays on the model; all, "
                         "in a line each, or those named, in full")  # fmt: skip
-    add_options(parser, "--solver-units", "--jobs", solver_units=SOLVER_UNITS)
+    add_options(parser, "--solver-units", "--jobs", solver_units=LIMIT)
     parser.add_argument("--model-steps", type=natural, default=MODEL_STEPS, metavar="N", help="check so many "
                         "steps of random runs of the model, that each is one of the logic (%(default)d; 0: "
                         "none)")  # fmt: skip
