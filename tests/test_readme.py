@@ -188,7 +188,8 @@ def run(command: str, directory: Path) -> str:
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
     environment["LC_ALL"] = "C.UTF-8"
     environment["COLUMNS"] = "100"
-    environment |= {"TLA2TOOLS": found} if (found := tlc.jar()) else {}
+    if "TLA2TOOLS" in command:
+        environment = {**tlc.for_a_search(environment), "TLA2TOOLS": str(tlc.jar())}
     ran = subprocess.run(
         ["bash", "-c", command],
         cwd=directory,

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,19 +58,27 @@ def jar() -> str | None:
     return found if shutil.which("java") else None
 
 
+def for_a_search(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without what tests/conftest.py gives short runs of Java, such as another garbage collector."""
+    return {name: value for name, value in environment.items() if name != "JDK_JAVA_OPTIONS"}
+
+
 def run(folder: Path, *arguments: str, main: str = "tlc2.TLC") -> str:
     """What TLC prints of the files in ``folder``, or the parser alone."""
     found = jar()
     if found is None:
         raise FileNotFoundError(MISSING)
-    # What tests/conftest.py gives short runs of Java is not for a search.
-    plain = {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"}
     with tempfile.TemporaryDirectory() as states:
         command = ["java", f"-Djava.io.tmpdir={states}", "-XX:+UseParallelGC", "-cp", found, main]
         if main == "tlc2.TLC":  # one worker: with more, the depth is not exact
             command += ["-deadlock", "-workers", "1", "-metadir", states]
         done = subprocess.run(
-            [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False, env=plain
+            [*command, *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=for_a_search(os.environ),
         )
     return done.stdout + done.stderr
 
