@@ -12,7 +12,16 @@ from rebalance.model.protocol.state import GroupState, Join, LeaveGroup, Life, S
 
 from tests.model.protocol.small_groups import setup
 
-BROKEN = ("left behind", "late leave", "crash", "close", "unsubscribe", "max poll", "enforce")
+BROKEN = (
+    "left behind",
+    "late leave",
+    "crash",
+    "close",
+    "unsubscribe",
+    "max poll",
+    "enforce",
+    "session timeout",
+)
 
 
 def group(members: int = 1, *decisions: str, static: bool = False, steps: str = "fine") -> Setup:
@@ -100,11 +109,16 @@ def test_no_kafka_notices():
 
 
 def test_an_id_that_something_left_behind_names_is_not_given_again():
-    run = Run(group()).does(
-        "A start", "A join", "A left behind", "A receive", "A join", "A join request", "A receive"
-    )
-    run.does("A left join arrives")
-    assert sorted(record.id for record in run.value("record A")) == [1, 2]
+    run = Run(group()).does(*LEFT, "A crash", "A session expires / id 1")
+    assert (run.value("record A"), len(run.value("behind A"))) == ((), 1)
+    run.does("A start", "A join", "A join request")
+    assert [record.id for record in run.value("record A")] == [2]
+
+
+def test_nor_is_one_that_its_sender_has_learned():
+    run = Run(group()).does("A start", "A join", "A left behind", "A receive", "A join", "A join request")
+    run.does("A receive", "A session timeout / id 1", "A left join arrives")
+    assert (run.value("member A").id, [record.id for record in run.value("record A")]) == (1, [2])
 
 
 def test_a_decision_that_was_left_behind_settles_the_group():
