@@ -25,7 +25,7 @@ from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arr
 from rebalance.specs.logic.specification import IMPLIES, INIT, Specification, Theorem
 from rebalance.specs.logic.universe import call
 from rebalance.specs.necessity.replay import Altered, Replay, play
-from rebalance.specs.necessity.variations import Effect
+from rebalance.specs.necessity.varying import Effect
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import A, C, Consumer, Member, P, cooperative, honest, of
 from rebalance.specs.theorems.safety import specification
@@ -62,7 +62,8 @@ class Variation:
     ``about`` is whose decision it is. ``obligations`` are the (action, invariant) that fail, or the
     properties that do not follow, as ("", property). ``invariants`` and ``properties`` take the place of
     those of the same name: with weaker ones the proof may go through. ``refutation`` is how it is refuted;
-    without one safety does not need it, and ``kept`` tells what does, in the form "clause: why".
+    without one safety does not need it, and ``kept`` tells what does, in the form "clause: why". ``switches``
+    stand for the same in the model; ``everywhere``: every release decides so, and there is no switch for it.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Variation:
     obligations: tuple[tuple[str, str], ...] = ()
     refutation: Refutation | None = None
     switches: tuple[str, ...] = ()
+    everywhere: bool = False
     kept: str = ""
 
     @cached_property

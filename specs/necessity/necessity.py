@@ -16,13 +16,13 @@ from rebalance.specs.logic.language import Term
 from rebalance.specs.necessity import altered, variations
 from rebalance.specs.necessity.examine import Refutation, Variation
 from rebalance.specs.necessity.variations import (
-    Effect,
     believes,
     forgets,
     loses_nothing,
     static_removal_not_persisted,
     stays_out,
 )
+from rebalance.specs.necessity.varying import Effect
 from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.member import owns, participates
@@ -199,6 +199,7 @@ def _variation(name: str, about: str, row: dict[str, Any], paths: Mapping[str, s
         if run
         else None,
         switches=row.get("switches", ()),
+        everywhere=row.get("everywhere", False),
         kept=row.get("kept", ""),
     )
 

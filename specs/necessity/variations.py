@@ -6,15 +6,12 @@ names of the functions are ids of ``rebalance.model.bugs.decisions`` where such 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
-
 import z3
-from rebalance.specs.logic.language import ANY, After, State, Term, symbols_of
+from rebalance.specs.logic.language import ANY, After, State, Term
+from rebalance.specs.necessity.varying import Effect, afterwards, around, instead_of, without
 from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import Offer
-from rebalance.specs.protocol.member import drop, owns, reset
+from rebalance.specs.protocol.member import NO, drop, owns, reset
 from rebalance.specs.protocol.vocabulary import (
     ANSWER,
     COMPLETING,
@@ -27,6 +24,7 @@ from rebalance.specs.protocol.vocabulary import (
     JOIN_NEW,
     JOINING,
     PREPARING,
+    SETTLED,
     SYNC,
     SYNC_REFUSED,
     UNJOINED,
@@ -49,44 +47,6 @@ from rebalance.specs.protocol.vocabulary import (
 )
 from rebalance.specs.protocol.wire import clear, clear_stray, put, refuse
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
-
-Effect = Callable[..., None]
-
-
-def instead_of(original: Effect) -> Callable[[Effect], Effect]:
-    """The function takes the place of ``original`` and its name."""
-
-    def named(effect: Effect) -> Effect:
-        effect.__name__ = original.__name__
-        return effect
-
-    return named
-
-
-def without(symbol: str, effect: Effect) -> Effect:
-    """``effect`` without its conditions on ``symbol``."""
-
-    @wraps(effect)
-    def looser(s: State, t: After, *parameters: Any) -> None:
-        effect(s, t, *parameters)
-        t._guards[:] = [guard for guard in t._guards if symbol not in symbols_of(guard)]
-
-    return looser
-
-
-def afterwards(change: Effect) -> Callable[[Effect], Effect]:
-    """What makes of an effect one that ends with ``change``."""
-
-    def around(effect: Effect) -> Effect:
-        @wraps(effect)
-        def varied(s: State, t: After, *parameters: Any) -> None:
-            effect(s, t, *parameters)
-            change(s, t, *parameters)
-
-        return varied
-
-    return around
-
 
 # -- the contract --------------------------------------------------------------------------------------
 
@@ -113,22 +73,22 @@ def trusted_claim(s: State, offer: Offer) -> Term:
 # -- the member: what it claims ------------------------------------------------------------------------
 
 
-@instead_of(member.join)
-def claims_always_empty(s: State, t: After, c: Term) -> None:
-    member.join(s, t, c)
+@around(member.join)
+def claims_always_empty(effect: Effect, s: State, t: After, c: Term) -> None:
+    effect(s, t, c)
     t.sent[c, P] = none
 
 
-@instead_of(member.join)
-def keep_owned_on_sync_rip(s: State, t: After, c: Term) -> None:
+@around(member.join)
+def keep_owned_on_sync_rip(effect: Effect, s: State, t: After, c: Term) -> None:
     """What was kept through a refused SyncGroup is claimed since the generation joined last."""
-    member.join(s, t, c)
+    effect(s, t, c)
     t.sent[c, P] = If(owns(s, c, P), s.generation(c), none)
 
 
-@instead_of(member.join)
-def rejoin_flag_not_latched(s: State, t: After, c: Term) -> None:
-    member.join(s, t, c)
+@around(member.join)
+def rejoin_flag_not_latched(effect: Effect, s: State, t: After, c: Term) -> None:
+    effect(s, t, c)
     t.rejoin[c] = s.rejoin(c)
 
 
@@ -192,19 +152,20 @@ def commit_error_no_rejoin(s: State, t: After, c: Term) -> None:
     clear_stray(s, t, c)
 
 
-@instead_of(member.try_again)
-def reset_on_retriable(s: State, t: After, c: Term) -> None:
-    member.try_again(s, t, c)
+@around(member.try_again)
+def reset_on_retriable(effect: Effect, s: State, t: After, c: Term) -> None:
+    effect(s, t, c)
     reset(s, t, c, keep_id=z3.BoolVal(False))
 
 
-@instead_of(member.expelled)
-def reset_on_sync_rip(s: State, t: After, c: Term) -> None:
-    """REBALANCE_IN_PROGRESS from SyncGroup may reset the membership too."""
-    gone = Or(s.error(c) == UNKNOWN, s.error(c) == ILLEGAL)
-    t.when(member.refused(s, c), Or(gone, And(s.wire(c) == SYNC_REFUSED, s.error(c) == IN_PROGRESS)))
-    reset(s, t, c, keep_id=s.error(c) != UNKNOWN)
-    clear(s, t, c)
+@around(member.told_to_rejoin)
+def reset_on_sync_rip(effect: Effect, s: State, t: After, c: Term) -> None:
+    """REBALANCE_IN_PROGRESS from SyncGroup resets the membership, but for the member id."""
+    effect(s, t, c)
+    of_sync = s.wire(c) == SYNC_REFUSED
+    t.state[c] = If(of_sync, UNJOINED, s.state(c))
+    t.generation[c] = If(of_sync, none, s.generation(c))
+    t.prepare[c] = Or(of_sync, s.prepare(c))
 
 
 @instead_of(member.fails)
@@ -225,17 +186,17 @@ def no_leave_on_unsubscribe(s: State, t: After, c: Term) -> None:
 # -- the member: what it does between ------------------------------------------------------------------
 
 
-@instead_of(member.partitions_revoked_to_join)
-def protocol_flag_inconsistent(s: State, t: After, c: Term) -> None:
+@around(member.partitions_revoked_to_join)
+def protocol_flag_inconsistent(effect: Effect, s: State, t: After, c: Term) -> None:
     """EAGER revokes nothing before it joins but what left the subscription."""
-    member.partitions_revoked_to_join(s, t, c)
+    effect(s, t, c)
     drop(s, t, c, Not(s.subscribed(c, P)))
 
 
-@instead_of(member.partitions_revoked_to_join)
-def unsubscribed_are_kept(s: State, t: After, c: Term) -> None:
+@around(member.partitions_revoked_to_join)
+def unsubscribed_are_kept(effect: Effect, s: State, t: After, c: Term) -> None:
     """COOPERATIVE revokes nothing before it joins."""
-    member.partitions_revoked_to_join(s, t, c)
+    effect(s, t, c)
     drop(s, t, c, s.eager(c))
 
 
@@ -248,16 +209,16 @@ def no_revoke_on_protocol_downgrade(s: State, t: After, c: Term) -> None:
     t.where(t.eager(c) != Exists([A], And(t.lists(c, A), cooperative(A))))
 
 
-@instead_of(member.partitions_revoked)
-def no_rejoin_after_revoke(s: State, t: After, c: Term, p: Term) -> None:
-    member.partitions_revoked(s, t, c, p)
+@around(member.partitions_revoked)
+def no_rejoin_after_revoke(effect: Effect, s: State, t: After, c: Term, p: Term) -> None:
+    effect(s, t, c, p)
     t.rejoin[c] = s.rejoin(c)
 
 
-@instead_of(member.partitions_assigned)
-def leave_on_empty_assignment(s: State, t: After, c: Term) -> None:
+@around(member.partitions_assigned)
+def leave_on_empty_assignment(effect: Effect, s: State, t: After, c: Term) -> None:
     """Assigned nothing it may forget that it is a member."""
-    member.partitions_assigned(s, t, c)
+    effect(s, t, c)
     nothing = ForAll([P], Not(s.got(c, P)))
     t.state[c] = If(nothing, UNJOINED, s.state(c))
     t.generation[c] = If(nothing, none, s.generation(c))
@@ -268,29 +229,29 @@ def leave_on_empty_assignment(s: State, t: After, c: Term) -> None:
 # -- the member: its listener --------------------------------------------------------------------------
 
 
-@instead_of(member.partitions_assigned)
-def assign_before_revoke_cb(s: State, t: After, c: Term) -> None:
+@around(member.partitions_assigned)
+def assign_before_revoke_cb(effect: Effect, s: State, t: After, c: Term) -> None:
     """The assignment is owned before the listener has heard of what is not assigned any more."""
-    without("since", member.partitions_assigned)(s, t, c)
+    without("since", effect)(s, t, c)
 
 
 no_snapshot_before_callback = without("state", member.partitions_assigned)
 """The assignment is handled with whatever the generation is by then."""
 
 
-@instead_of(member.partitions_revoked)
-def abort_on_callback_exception(s: State, t: After, c: Term, p: Term) -> None:
+@around(member.partitions_revoked)
+def abort_on_callback_exception(effect: Effect, s: State, t: After, c: Term, p: Term) -> None:
     """The listener throws: it was told, and the consumer goes on as if it had not been."""
-    member.partitions_revoked(s, t, c, p)
+    effect(s, t, c, p)
     t.since[c, P] = s.since(c, P)
     t.received[c] = False
     t.got[c, P] = False
 
 
-@instead_of(process.close)
-def clear_before_leave_prepare(s: State, t: After, c: Term) -> None:
+@around(process.close)
+def clear_before_leave_prepare(effect: Effect, s: State, t: After, c: Term) -> None:
     """What is owned goes without a word to the listener."""
-    process.close(s, t, c)
+    effect(s, t, c)
     t.told[c, P] = s.told(c, P)
 
 
@@ -326,30 +287,35 @@ static_replace_drops_revocation = without("claim", coordinator.static_returns)
 """A static member returns to a stable group although the old process had something to revoke."""
 
 
-@instead_of(coordinator.static_returns)
-def static_replace_not_persisted(s: State, t: After, c: Term, m: Term, n: Term) -> None:
+@around(coordinator.static_returns)
+def static_replace_not_persisted(effect: Effect, s: State, t: After, c: Term, m: Term, n: Term) -> None:
     """The log keeps the old id of a static member that returns."""
-    coordinator.static_returns(s, t, c, m, n)
+    effect(s, t, c, m, n)
     _log_stays(t)
 
 
-@instead_of(coordinator.static_returns)
-def static_replace_in_completing_no_rebalance(s: State, t: After, c: Term, m: Term, n: Term) -> None:
-    """A static member returns while the leader assigns, and no rebalance follows.
+@around(coordinator.static_returns)
+def static_replace_in_completing_no_rebalance(
+    effect: Effect, s: State, t: After, c: Term, m: Term, n: Term
+) -> None:
+    """A static member may also return while the leader assigns, and no rebalance follows.
 
-    Its id is new, so it is in no assignment that is under way.
+    Its id is new, so it is in no assignment that is under way; the log does not learn of it.
     """
-    without("group", coordinator.static_returns)(s, t, c, m, n)
-    t.when(s.group == COMPLETING, ForAll([C, P], Not(s.offer(C, m, P))))
-    _log_stays(t)
+    without("group", effect)(s, t, c, m, n)
+    unassigned = And(s.group == COMPLETING, ForAll([C, P], Not(s.offer(C, m, P))))
+    t.when(Or(s.group == SETTLED, unassigned))
+    _log_stays(t, unless=s.group == SETTLED)
 
 
-def _log_stays(t: After) -> None:
+def _log_stays(t: After, unless: Term = NO) -> None:
     letters = {letter.sort(): letter for letter in (A, M, P)}
     for symbol in VOCABULARY.mutable:
         if symbol.name.startswith("log_"):
             places = tuple(letters[sort] for sort in symbol.arguments)
-            t._assigned[symbol.name] = [(places, symbol.of()(*places))]
+            kept = [(places, symbol.of()(*places))]
+            written = t._assigned.get(symbol.name, kept)
+            t._assigned[symbol.name] = [(to, If(unless, value, symbol.of()(*to))) for to, value in written]
 
 
 @afterwards
@@ -362,17 +328,17 @@ def believes(s: State, t: After, *_: Term) -> None:
 # -- the coordinator: the end of the join phase --------------------------------------------------------
 
 
-@instead_of(coordinator.join_phase_ends)
-def no_generation_bump(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
+@around(coordinator.join_phase_ends)
+def no_generation_bump(effect: Effect, s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
     """The generation stays what it was."""
-    without("lt", coordinator.join_phase_ends)(s, t, g, l, a)
+    without("lt", effect)(s, t, g, l, a)
     t.when(g == s.current)
 
 
-@instead_of(coordinator.join_phase_ends)
-def silent_static_claims_stale(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
+@around(coordinator.join_phase_ends)
+def silent_static_claims_stale(effect: Effect, s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
     """A static member that did not come is represented by what it claimed last, and nothing else."""
-    coordinator.join_phase_ends(s, t, g, l, a)
+    effect(s, t, g, l, a)
     t.claim[M, P] = If(coordinator.stays(s, M), s.claim(M, P), none)
 
 
@@ -380,10 +346,10 @@ rebalance_timeout_zero = without("given_up", coordinator.join_phase_ends)
 """The join phase ends although members have yet to come."""
 
 
-@instead_of(coordinator.join_phase_ends)
-def evict_static_on_rebalance_timeout(s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
+@around(coordinator.join_phase_ends)
+def evict_static_on_rebalance_timeout(effect: Effect, s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
     """Static members that did not come are removed."""
-    without("supports", coordinator.join_phase_ends)(s, t, g, l, a)
+    without("supports", effect)(s, t, g, l, a)
     t.when(ForAll([M], Implies(s.joined(M), s.supports(M, a))))
     t.member[M] = s.joined(M)
     t.silent[M] = False
@@ -396,16 +362,16 @@ def evict_static_on_rebalance_timeout(s: State, t: After, g: Term, l: Term, a: T
 # -- the coordinator: SyncGroup and the log ------------------------------------------------------------
 
 
-@instead_of(coordinator.leader_syncs)
-def assignment_not_logged(s: State, t: After, c: Term, m: Term) -> None:
+@around(coordinator.leader_syncs)
+def assignment_not_logged(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
     """The log learns who is in the group, and not what was assigned to them."""
-    coordinator.leader_syncs(s, t, c, m)
+    effect(s, t, c, m)
     t.log_assigned[M, P] = s.assigned(M, P)
 
 
-@instead_of(coordinator.leader_syncs)
-def persist_selected_protocol_only(s: State, t: After, c: Term, m: Term) -> None:
-    coordinator.leader_syncs(s, t, c, m)
+@around(coordinator.leader_syncs)
+def persist_selected_protocol_only(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
+    effect(s, t, c, m)
     t.log_supports[M, A] = And(s.supports(M, A), s.chosen(A))
 
 

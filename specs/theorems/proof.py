@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
+from typing import Protocol
 
 import z3
 from rebalance.specs.logic.language import NEXT, SpecAction, Term, across, symbols_of
@@ -18,6 +19,7 @@ from rebalance.specs.logic.specification import (
 )
 from rebalance.specs.protocol import gate
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY, ContractClause
+from rebalance.specs.protocol.protocol import Effect
 from rebalance.specs.theorems import boundary, convergence, instances, steps, upgrade, zombies
 from rebalance.specs.theorems.outline import RESTS_ON
 from rebalance.specs.theorems.safety import specification
@@ -29,9 +31,18 @@ CALM, MEASURE = "calm", "measure"
 STALE = ("stale claims",)
 
 
-def proof(contract: Mapping[str, ContractClause] = SAFETY) -> tuple[Theorem, ...]:
-    """All theorems about the protocol; ``contract`` is what is assumed of an assignor for safety."""
-    spec = specification(contract=contract)
+class Build(Protocol):
+    """What makes a specification: of actions ``instead`` of others and a contract of the assignor."""
+
+    def __call__(self, *instead: Effect, contract: Mapping[str, ContractClause]) -> Specification: ...
+
+
+def proof(
+    contract: Mapping[str, ContractClause] = SAFETY, build: Build = specification
+) -> tuple[Theorem, ...]:
+    """All theorems about the protocol that ``build`` makes; ``contract`` is what is assumed of an assignor
+    for safety."""
+    spec = build(contract=contract)
     return (
         *theorems(spec),
         _every_step(
@@ -48,9 +59,9 @@ def proof(contract: Mapping[str, ContractClause] = SAFETY) -> tuple[Theorem, ...
             "KIP-429, ConsumerRebalanceListener",
             {name: formula for name, formula in steps.STEPS.items() if name not in STALE},
         ),
-        _upgrades(contract),
-        _convergence(contract),
-        boundary.contract(specification(), specification(contract=gate.SAFETY)),
+        _upgrades(contract, build),
+        _convergence(contract, build),
+        boundary.contract(build(contract=SAFETY), build(contract=gate.SAFETY)),
         instances.instances(spec),
         zombies.zombies(spec),
     )
@@ -94,8 +105,8 @@ def _across(spec: Specification, action: SpecAction | None, formula: Term) -> Te
 # -- upgrades ------------------------------------------------------------------------------------------
 
 
-def _upgrades(clauses: Mapping[str, ContractClause]) -> Theorem:
-    spec = specification(upgrade.reconfigure, contract=clauses)
+def _upgrades(clauses: Mapping[str, ContractClause], build: Build) -> Theorem:
+    spec = build(upgrade.reconfigure, contract=clauses)
     close = spec.vocabulary.close
     agree = {name: close(formula) for name, formula in upgrade.INVARIANTS.items()}
     needed = ("nothing is known of others", "only JoinGroup lists", "an empty group in the log")
@@ -129,8 +140,8 @@ def _upgrades(clauses: Mapping[str, ContractClause]) -> Theorem:
 # -- convergence ---------------------------------------------------------------------------------------
 
 
-def _convergence(clauses: Mapping[str, ContractClause]) -> Theorem:
-    spec = specification(contract={**clauses, **LIVENESS})
+def _convergence(clauses: Mapping[str, ContractClause], build: Build) -> Theorem:
+    spec = build(contract={**clauses, **LIVENESS})
     close = spec.vocabulary.close
     calm = {name: close(formula) for name, formula in convergence.CALM.items()}
     given = {**spec.invariants, **calm}

@@ -1,0 +1,83 @@
+"""The protocol as shipped: everything that a release decides otherwise, put in place at once.
+
+What a release decides is a set of switches of the model (``rebalance.model.bugs``); the table of variations
+says what each does to the logic. Some make no difference to it: those are ``beside``. To *mend* a variation
+is to leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.necessity.examine import Variation
+from rebalance.specs.necessity.necessity import NECESSITY
+from rebalance.specs.necessity.varying import Effect, together
+from rebalance.specs.protocol.contract import SAFETY, ContractClause
+from rebalance.specs.protocol.vocabulary import VOCABULARY, C, static
+from rebalance.specs.theorems.safety import specification
+from z3 import Not
+
+DYNAMIC = "no member is static"
+"""What is assumed of a group of dynamic members only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedProtocol:
+    """What releases make of the protocol. ``switches`` are all that they have, in the order of the table;
+    ``dynamic``: no consumer is static."""
+
+    switches: tuple[str, ...]
+    variations: tuple[Variation, ...]
+    dynamic: bool = False
+
+    @cached_property
+    def beside(self) -> tuple[str, ...]:
+        """The switches that make no difference to the logic."""
+        varied = {switch for variation in self.variations for switch in variation.switches}
+        return tuple(switch for switch in self.switches if switch not in varied)
+
+    @cached_property
+    def contract(self) -> Mapping[str, ContractClause]:
+        """What is left of the contract of the assignor."""
+        left: dict[str, ContractClause | None] = {**SAFETY}
+        for variation in self.variations:
+            for name, clause in SAFETY.items():
+                if variation.contract.get(name) is not clause:
+                    left[name] = variation.contract.get(name)
+        return {name: clause for name, clause in left.items() if clause is not None}
+
+    def build(self, *instead: Effect, contract: Mapping[str, ContractClause]) -> Specification:
+        """The protocol, with actions ``instead`` of others besides."""
+        varied = (effect for variation in self.variations for effect in variation.instead)
+        spec = specification(*together((*varied, *instead)), contract=contract)
+        close = VOCABULARY.close
+        invariants, properties = dict(spec.invariants), dict(spec.properties)
+        for variation in self.variations:
+            invariants |= {name: close(formula) for name, formula in variation.invariants.items()}
+            properties |= {name: close(formula) for name, formula in variation.properties.items()}
+        axioms = {**spec.axioms, **({DYNAMIC: close(Not(static(C)))} if self.dynamic else {})}
+        return replace(spec, axioms=axioms, invariants=invariants, properties=properties)
+
+    @cached_property
+    def specification(self) -> Specification:
+        """The protocol with what is to be proved of it."""
+        return self.build(contract=self.contract)
+
+    def mended(self, names: Collection[str]) -> ShippedProtocol:
+        """The same without the variations of these names, and without their switches."""
+        kept = tuple(one for one in self.variations if one.name not in names)
+        gone = {switch for one in self.variations if one.name in names for switch in one.switches}
+        switches = tuple(switch for switch in self.switches if switch not in gone)
+        return replace(self, switches=switches, variations=kept)
+
+
+def shipped(switches: Iterable[str], *, dynamic: bool = False) -> ShippedProtocol:
+    """The protocol of releases that have these switches."""
+    has = frozenset(switches)
+    variations = tuple(
+        one for one in NECESSITY.values() if one.everywhere or not has.isdisjoint(one.switches)
+    )
+    return ShippedProtocol(switches=tuple(sorted(has)), variations=variations, dynamic=dynamic)
