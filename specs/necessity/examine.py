@@ -73,6 +73,7 @@ class Variation:
     contract: Mapping[str, ContractClause] = field(default_factory=lambda: SAFETY)
     invariants: Mapping[str, Term] = field(default_factory=dict)
     properties: Mapping[str, Term] = field(default_factory=dict)
+    calm: Mapping[str, Term] = field(default_factory=dict)
     obligations: tuple[tuple[str, str], ...] = ()
     refutation: Refutation | None = None
     switches: tuple[str, ...] = ()

@@ -67,7 +67,8 @@ _OVERDUE: tuple[Effect, ...] = (process.unsubscribe, process.poll_too_late)
 _FAILOVERS: tuple[Effect, ...] = (failover.failover,)
 _ALL_EXPEL: tuple[Effect, ...] = (
     *(member.expelled, heartbeats.heartbeat_of_unknown, heartbeats.heartbeat_of_old),
-    *(heartbeats.late_answer_expels, process.poll_too_late),
+    *(heartbeats.late_answer_expels, process.poll_too_late, member.complete_after_reset),
+    *(member.try_again, member.told_to_rejoin),  # as some releases have them
 )
 _JOINS: tuple[Effect, ...] = (
     coordinator.join_with_given_id,
@@ -77,7 +78,7 @@ _JOINS: tuple[Effect, ...] = (
 _reverted = tuple(map(static_removal_not_persisted, _FAILOVERS))
 
 _INSTEAD: dict[str, tuple[Effect, ...]] = {
-    "prepare_not_repeated_after_reset": (loses_nothing(member.expelled),),
+    "prepare_not_repeated_after_reset": tuple(map(loses_nothing, _ALL_EXPEL)),
     "prepare_once_per_rebalance": tuple(map(loses_nothing, _ALL_EXPEL)),
     "clear_member_id_on_illegal_generation": tuple(map(forgets, _EXPELS)),
     "no_rejoin_after_illegal_generation": tuple(map(stays_out, _EXPELS)),
@@ -145,6 +146,15 @@ def _fenced(*accepted: Term) -> Mapping[str, Term]:
 
 _of_generation = _s.stray_generation(of(M)) == _s.current
 
+_CALM: dict[str, Mapping[str, Term]] = {
+    "keep_owned_on_sync_rip": {
+        "JoinGroup claims what is owned": Implies(
+            _s.wire(C) == JOIN, (_s.sent(C, P) != none) == (_s.since(C, P) != none)
+        ),
+    },
+}
+"""What holds of a calm group in place of what has the same name."""
+
 _PROPERTIES: dict[str, Mapping[str, Term]] = {
     "commit_generation_unchecked": _fenced(_s.group != EMPTY, _s.group != COMPLETING, _s.member(M)),
     "commit_member_unchecked": _fenced(_s.group != EMPTY, _s.group != COMPLETING, _of_generation),
@@ -192,6 +202,7 @@ def _variation(name: str, about: str, row: dict[str, Any], paths: Mapping[str, s
         contract={key: clause for key, clause in clauses.items() if clause} if name in _CONTRACT else SAFETY,
         invariants=_INVARIANTS.get(name, {}),
         properties=_PROPERTIES.get(name, {}),
+        calm=_CALM.get(name, {}),
         obligations=row.get("obligations", ()),
         refutation=Refutation(
             path=row["path"].format_map(paths), altered=_ALTERED.get(name), given=_GIVEN.get(name), **run

@@ -11,17 +11,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from rebalance.specs.logic.language import Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.examine import Variation
 from rebalance.specs.necessity.necessity import NECESSITY
 from rebalance.specs.necessity.varying import Effect, together
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
-from rebalance.specs.protocol.vocabulary import VOCABULARY, C, static
+from rebalance.specs.protocol.vocabulary import VOCABULARY, C, M, static
+from rebalance.specs.theorems.convergence import CALM
 from rebalance.specs.theorems.safety import specification
 from z3 import Not
 
 DYNAMIC = "no member is static"
 """What is assumed of a group of dynamic members only."""
+UNSILENT = "no member is silent"
+"""And what then holds besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +62,16 @@ class ShippedProtocol:
         for variation in self.variations:
             invariants |= {name: close(formula) for name, formula in variation.invariants.items()}
             properties |= {name: close(formula) for name, formula in variation.properties.items()}
+        if self.dynamic:
+            invariants[UNSILENT] = close(Not(VOCABULARY.state().silent(M)))
         axioms = {**spec.axioms, **({DYNAMIC: close(Not(static(C)))} if self.dynamic else {})}
         return replace(spec, axioms=axioms, invariants=invariants, properties=properties)
+
+    @property
+    def calm(self) -> Mapping[str, Term]:
+        """What holds of a calm group."""
+        instead = (variation.calm for variation in self.variations)
+        return {**CALM, **{name: formula for one in instead for name, formula in one.items()}}
 
     @cached_property
     def specification(self) -> Specification:

@@ -183,6 +183,15 @@ def no_leave_on_unsubscribe(s: State, t: After, c: Term) -> None:
     member.blank(s, t, c, keep_id=static(c))
 
 
+@instead_of(process.close)
+def no_leave_on_close(s: State, t: After, c: Term) -> None:
+    t.when(s.life(c) == UP)
+    clear(s, t, c)
+    member.blank(s, t, c)
+    t.unseen[c] = False
+    t.life[c] = DOWN
+
+
 # -- the member: what it does between ------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 from rebalance.specs.logic.language import After, State, symbols_of
@@ -54,8 +54,8 @@ def _by(change: Change, original: Effect) -> Effect:
 def together(effects: Iterable[Effect]) -> tuple[Effect, ...]:
     """Actions varied by several variations at once: one for each name.
 
-    Those that are replaced come first, and then what is done to them, in the order given. Raises ValueError
-    where two replace the same action.
+    Those that are replaced come first, then what is done to them, in the order given, and last what they end
+    with. Raises ValueError where two replace the same action.
     """
     made: dict[str, Effect] = {}
     changes: list[tuple[str, Change, Effect]] = []
@@ -67,7 +67,7 @@ def together(effects: Iterable[Effect]) -> tuple[Effect, ...]:
             raise ValueError(f"two variations replace {effect.__name__!r}")
         else:
             made[effect.__name__] = effect
-    for name, change, effect in changes:
+    for name, change, effect in sorted(changes, key=lambda one: hasattr(one[2], "last")):
         made[name] = change(made[name]) if name in made else effect
     return tuple(made.values())
 
@@ -97,4 +97,9 @@ def afterwards(then: Effect) -> Callable[[Effect], Effect]:
 
         return varied
 
-    return wraps(then)(partial(_by, change))
+    def ending(effect: Effect) -> Effect:
+        varied = _by(change, effect)
+        varied.last = True  # type: ignore[attr-defined]
+        return varied
+
+    return ending

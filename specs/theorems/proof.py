@@ -38,10 +38,12 @@ class Build(Protocol):
 
 
 def proof(
-    contract: Mapping[str, ContractClause] = SAFETY, build: Build = specification
+    contract: Mapping[str, ContractClause] = SAFETY,
+    build: Build = specification,
+    calm: Mapping[str, Term] = convergence.CALM,
 ) -> tuple[Theorem, ...]:
     """All theorems about the protocol that ``build`` makes; ``contract`` is what is assumed of an assignor
-    for safety."""
+    for safety, ``calm`` what holds of a calm group."""
     spec = build(contract=contract)
     return (
         *theorems(spec),
@@ -60,7 +62,7 @@ def proof(
             {name: formula for name, formula in steps.STEPS.items() if name not in STALE},
         ),
         _upgrades(contract, build),
-        _convergence(contract, build),
+        _convergence(contract, build, calm),
         boundary.contract(build(contract=SAFETY), build(contract=gate.SAFETY)),
         instances.instances(spec),
         zombies.zombies(spec),
@@ -140,10 +142,10 @@ def _upgrades(clauses: Mapping[str, ContractClause], build: Build) -> Theorem:
 # -- convergence ---------------------------------------------------------------------------------------
 
 
-def _convergence(clauses: Mapping[str, ContractClause], build: Build) -> Theorem:
+def _convergence(clauses: Mapping[str, ContractClause], build: Build, holds: Mapping[str, Term]) -> Theorem:
     spec = build(contract={**clauses, **LIVENESS})
     close = spec.vocabulary.close
-    calm = {name: close(formula) for name, formula in convergence.CALM.items()}
+    calm = {name: close(formula) for name, formula in holds.items()}
     given = {**spec.invariants, **calm}
     cases = [_calm_at_first(spec, calm)]
     for action in spec.actions:
