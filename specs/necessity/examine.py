@@ -24,7 +24,7 @@ from rebalance.specs.logic.limit import LIMIT
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arranged, in_turn, prove
 from rebalance.specs.logic.specification import IMPLIES, INIT, Specification, Theorem
 from rebalance.specs.logic.universe import call
-from rebalance.specs.necessity.replay import Altered, Replay, play
+from rebalance.specs.necessity.replay import Altered, Besides, Replay, play
 from rebalance.specs.necessity.varying import Effect
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import A, C, Consumer, Member, P, cooperative, honest, of
@@ -40,7 +40,8 @@ class Refutation:
     """How a variation is refuted.
 
     ``goal`` is what breaks: a property, or an invariant that says something by itself. ``path`` is one line
-    for each consumer whose turn it is, with the actions that it is about; ``-`` is the group. ``clause`` is
+    for each consumer whose turn it is, with the actions that it is about; ``-`` is the group; ``dynamic`` is
+    the same of dynamic members where those of ``path`` are static for no reason. ``clause`` is
     what the replay breaks (``rebalance.properties.group.clauses``), with the model ``altered`` or the
     variation's switches on; ``also`` are other events of the model for some actions. ``sizes`` are of sorts
     of which it takes more than in ``FEW``; ``given`` is asked of every state besides.
@@ -48,6 +49,7 @@ class Refutation:
 
     goal: str
     path: str
+    dynamic: str = ""
     clause: str = "group/owner"
     altered: Altered | None = None
     also: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +65,8 @@ class Variation:
     properties that do not follow, as ("", property). ``invariants`` and ``properties`` take the place of
     those of the same name: with weaker ones the proof may go through. ``refutation`` is how it is refuted;
     without one safety does not need it, and ``kept`` tells what does, in the form "clause: why". ``switches``
-    stand for the same in the model; ``everywhere``: every release decides so, and there is no switch for it.
+    stand for the same in the model; ``everywhere``: every release decides so, and there is no switch for it;
+    ``missing`` is what the switches do to static members besides, which the logic does not have.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Variation:
     refutation: Refutation | None = None
     switches: tuple[str, ...] = ()
     everywhere: bool = False
+    missing: str = ""
     kept: str = ""
 
     @cached_property
@@ -92,14 +96,22 @@ class Variation:
         )
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The actions that differ."""
+        decides = () if self.contract is SAFETY else ("lead",)
+        return tuple(dict.fromkeys((*(effect.__name__ for effect in self.instead), *decides)))
+
+    @property
+    def stated(self) -> bool:
+        """Whether something else is to be proved, so that every obligation is another one."""
+        return bool(self.invariants or self.properties or self.calm)
+
+    @property
     def varied(self) -> tuple[SpecAction, ...]:
         """The actions whose obligations are asked: those that differ; all, if the invariants do."""
         if self.invariants:
             return self.specification.actions
-        names = [effect.__name__ for effect in self.instead]
-        if self.contract is not SAFETY:
-            names.append("lead")
-        return tuple(self.specification.action(name) for name in names)
+        return tuple(map(self.specification.action, self.names))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,10 +195,11 @@ def steps_of(path: str) -> list[tuple[int, str]]:
     return steps
 
 
-def counterexample(variation: Variation) -> SearchAnswer:
+def counterexample(variation: Variation, within: Specification | None = None) -> SearchAnswer:
     """A run along the path to a state that breaks the goal, of a group that the model can have: everybody
-    is honest and subscribes to everything, assignors differ in what they can do."""
-    refutation, spec = variation.refutation, variation.specification
+    is honest and subscribes to everything, assignors differ in what they can do. ``within``: a protocol that
+    has the variation among others."""
+    refutation, spec = variation.refutation, within or variation.specification
     assert refutation is not None
     unrolling = Unrolling(StepRelations(spec, {**FEW, **refutation.sizes}))
     elements = unrolling.steps.grounding.elements
@@ -207,13 +220,13 @@ def counterexample(variation: Variation) -> SearchAnswer:
                 unrolling.add(of(parameters[Member]) == consumer)
         if name == "start":
             unrolling.require(spec.vocabulary.state().subscribed(elements["Consumer"][who], P), listed)
-    return unrolling.answer(z3.Not(wanted(variation)))
+    return unrolling.answer(z3.Not(wanted(variation, spec)))
 
 
-def wanted(variation: Variation) -> Term:
+def wanted(variation: Variation, within: Specification | None = None) -> Term:
     """What the refutation breaks: a property or an invariant, closed."""
     assert variation.refutation is not None
-    spec = variation.specification
+    spec = within or variation.specification
     return {**spec.invariants, **spec.properties}[variation.refutation.goal]
 
 
@@ -229,14 +242,15 @@ def deviation(variation: Variation, run: SpecRun) -> int:
     return len(run.steps)
 
 
-def replay_of(variation: Variation, run: SpecRun) -> Replay:
-    """The run on the executable model. Raises ReplayError when it does not follow."""
+def replay_of(variation: Variation, run: SpecRun, besides: Besides | None = None) -> Replay:
+    """The run on the executable model, with what differs ``besides``. Raises ReplayError when it does not
+    follow."""
     refutation = variation.refutation
     assert refutation is not None
     whose = [who for who, _ in steps_of(refutation.path)]
     # Where the contract is varied it is the assignor that is wrong, not the model.
     switches = () if variation.about == "contract" else variation.switches
-    return play(run, whose, refutation.clause, switches, refutation.altered, refutation.also)
+    return play(run, whose, refutation.clause, switches, refutation.altered, refutation.also, besides)
 
 
 def examine(

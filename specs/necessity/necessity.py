@@ -183,15 +183,24 @@ _GIVEN = {
 
 def _variations() -> Iterator[Variation]:
     rows_of = table(__file__)
-    paths: dict[str, str] = {}
-    for name, path in rows_of.pop("paths").items():
-        paths[name] = path.format_map(paths)
+    written = rows_of.pop("paths")
+    paths, dynamic = _spelled(written), _spelled({**written, **rows_of.pop("dynamic")})
     for about, rows in rows_of.items():
         for name, row in rows.items():
-            yield _variation(name, about, row, paths)
+            yield _variation(name, about, row, paths, dynamic)
 
 
-def _variation(name: str, about: str, row: dict[str, Any], paths: Mapping[str, str]) -> Variation:
+def _spelled(written: Mapping[str, str]) -> dict[str, str]:
+    """The paths that others are written with, in full."""
+    paths: dict[str, str] = {}
+    for name, path in written.items():
+        paths[name] = path.format_map(paths)
+    return paths
+
+
+def _variation(
+    name: str, about: str, row: dict[str, Any], paths: Mapping[str, str], dynamic: Mapping[str, str]
+) -> Variation:
     run = {key: row[key] for key in ("goal", "clause", "also", "sizes") if key in row}
     clauses = {**SAFETY, **_CONTRACT.get(name, {})}
     return Variation(
@@ -205,12 +214,17 @@ def _variation(name: str, about: str, row: dict[str, Any], paths: Mapping[str, s
         calm=_CALM.get(name, {}),
         obligations=row.get("obligations", ()),
         refutation=Refutation(
-            path=row["path"].format_map(paths), altered=_ALTERED.get(name), given=_GIVEN.get(name), **run
+            path=row["path"].format_map(paths),
+            dynamic=row["path"].format_map(dynamic),
+            altered=_ALTERED.get(name),
+            given=_GIVEN.get(name),
+            **run,
         )
         if run
         else None,
         switches=row.get("switches", ()),
         everywhere=row.get("everywhere", False),
+        missing=row.get("missing", ""),
         kept=row.get("kept", ""),
     )
 

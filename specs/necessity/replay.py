@@ -67,6 +67,19 @@ class Altered:
         return replace(built, actions=tuple(map(action, built.actions)), views=tuple(map(view, built.views)))
 
 
+@dataclass(frozen=True)
+class Besides:
+    """What else differs from what is specified, with the variation and without it."""
+
+    switches: Sequence[str] = ()
+    altered: Sequence[Altered] = ()
+
+    def __call__(self, built: Machine) -> Machine:
+        for altered in self.altered:
+            built = altered(built)
+        return built
+
+
 @dataclass(frozen=True, kw_only=True)
 class Replay:
     """The run as events of the model, the last of which breaks ``clause``. ``without``: what becomes of the
@@ -176,25 +189,27 @@ def play(
     switches: Sequence[str] = (),
     altered: Altered | None = None,
     also: Mapping[str, str] | None = None,
+    besides: Besides | None = None,
 ) -> Replay:
     """Play ``run`` on the model with ``switches`` on, or ``altered``, until ``clause`` breaks.
 
     ``whose`` tells the consumer of each step, NOBODY for what is of none. ``also`` are other events for
     some actions, "" where one is a part of another. Without switches and as it is, it has to be the assignor
-    that is wrong. Raises ReplayError when the model does not follow, when the clause does not break at the
-    end and only there, and when something else is wrong than what was to be.
+    that is wrong. The model may differ ``besides``. Raises ReplayError when the model does not follow, when
+    the clause does not break at the end and only there, and when something else is wrong than what was to be.
     """
+    besides = besides or Besides()
     due = turns(run, whose, {**EVENTS, **(also or {})})
     script, faults = Script(), [turn.name for turn in due if turn.name in FAULTS]
-    setup = setup_of(run, script, switches, faults)
-    built = machine(setup)
+    setup = setup_of(run, script, (*switches, *besides.switches), faults)
+    built = besides(machine(setup))
     built = altered(built) if altered else built
     judged = _Judged(built, rules(setup), clause)
     events = _follow(run, setup, script, judged, due)
     sentence = judged.breach(events)
     if switches or altered:
-        right = setup_of(run, script, (), faults)
-        without = _Judged(machine(right), rules(right), clause).holds(events)
+        right = setup_of(run, script, besides.switches, faults)
+        without = _Judged(besides(machine(right)), rules(right), clause).holds(events)
         owes = not any(event.choice.startswith(EAGER) for event in events)
         if owes and (noticed := judged.noticed(events)):
             raise ReplayError(f"the assignor is wrong too: {noticed}")

@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.specs.logic.language import Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.examine import Variation
 from rebalance.specs.necessity.necessity import NECESSITY
+from rebalance.specs.necessity.replay import Altered
 from rebalance.specs.necessity.varying import Effect, together
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import VOCABULARY, C, M, static
@@ -30,18 +32,30 @@ UNSILENT = "no member is silent"
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedProtocol:
-    """What releases make of the protocol. ``switches`` are all that they have, in the order of the table;
-    ``dynamic``: no consumer is static."""
+    """What releases make of the protocol. ``switches`` are all that they have; ``dynamic``: no consumer is
+    static; ``dropped`` are invariants that are not claimed."""
 
     switches: tuple[str, ...]
     variations: tuple[Variation, ...]
     dynamic: bool = False
+    dropped: frozenset[str] = frozenset()
 
     @cached_property
     def beside(self) -> tuple[str, ...]:
         """The switches that make no difference to the logic."""
         varied = {switch for variation in self.variations for switch in variation.switches}
         return tuple(switch for switch in self.switches if switch not in varied)
+
+    @cached_property
+    def decisions(self) -> tuple[str, ...]:
+        """Those of the switches that the model's members and coordinator have."""
+        return tuple(switch for switch in self.switches if switch in DECISIONS)
+
+    @cached_property
+    def altered(self) -> tuple[Altered, ...]:
+        """What the model does otherwise where it has no switch."""
+        refutations = (one.refutation for one in self.variations if one.everywhere)
+        return tuple(one.altered for one in refutations if one is not None and one.altered is not None)
 
     @cached_property
     def contract(self) -> Mapping[str, ContractClause]:
@@ -64,6 +78,8 @@ class ShippedProtocol:
             properties |= {name: close(formula) for name, formula in variation.properties.items()}
         if self.dynamic:
             invariants[UNSILENT] = close(Not(VOCABULARY.state().silent(M)))
+        for name in self.dropped:
+            del invariants[name]
         axioms = {**spec.axioms, **({DYNAMIC: close(Not(static(C)))} if self.dynamic else {})}
         return replace(spec, axioms=axioms, invariants=invariants, properties=properties)
 
@@ -77,6 +93,13 @@ class ShippedProtocol:
     def specification(self) -> Specification:
         """The protocol with what is to be proved of it."""
         return self.build(contract=self.contract)
+
+    def refutation(self, variation: Variation) -> Variation:
+        """The variation as it is to be refuted in this group."""
+        refutation = variation.refutation
+        if refutation is None or not self.dynamic:
+            return variation
+        return replace(variation, refutation=replace(refutation, path=refutation.dynamic))
 
     def mended(self, names: Collection[str]) -> ShippedProtocol:
         """The same without the variations of these names, and without their switches."""

@@ -1,0 +1,291 @@
+"""The protocol as shipped, theorem by theorem: proved, refuted by a run, or open; and the smallest repair.
+
+A *repair* of a theorem is a set of variations without which it is proved. The smallest are found level by
+level. An obligation that fails can only come to hold if a variation that has to do with it is mended: else it
+is the same formula. So one obligation that fails says which variations to try next, and none is left out.
+That is exact of the proof. That the protocol itself needs a repair is shown by runs: with all the rest of the
+repair mended, and all else as shipped, what was to be proved still breaks, on the executable model too.
+
+Where an invariant fails, a theorem may still follow from those that remain (``weaker``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rebalance.specs.logic.bounded import SpecRun
+from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.prover import LIMIT, ProofOutcome, ProofVerdict, Spread, in_turn, prove
+from rebalance.specs.logic.specification import ProofCase, Theorem
+from rebalance.specs.necessity.examine import Variation, counterexample, replay_of
+from rebalance.specs.necessity.replay import Besides, Replay, ReplayError
+from rebalance.specs.necessity.shipped import ShippedProtocol
+from rebalance.specs.theorems.proof import proof
+from rebalance.specs.theorems.theorems import INVARIANTS
+
+Mended = frozenset[str]
+"""Names of variations that are left out."""
+
+POSSIBILITY = "possibility"
+WHOLE = ("upgrades", "convergence")
+"""Theorems that are not tried with fewer invariants."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedRun:
+    """A run of the protocol as shipped but for what is ``mended``, along the path of a ``variation``, that
+    ``breaks`` theorems."""
+
+    variation: str
+    mended: tuple[str, ...]
+    breaks: tuple[str, ...]
+    run: SpecRun
+    replay: Replay
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """Variations to mend. ``needed`` are those of which a run shows that the others do not do."""
+
+    mended: tuple[str, ...]
+    needed: Mapping[str, ShippedRun] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedTheorem:
+    """What became of a theorem about the protocol as shipped.
+
+    ``failed`` are the obligations that are not proved, its own and those of what it rests upon; ``missing``
+    names variations that allow less than what was shipped, so that nothing proved with them counts;
+    ``left_out`` the invariants that do not hold and that it does without. ``repairs`` are all of the
+    smallest size.
+    """
+
+    theorem: Theorem
+    verdict: ProofVerdict
+    failed: tuple[ProofOutcome, ...] = ()
+    missing: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    run: ShippedRun | None = None
+    repairs: tuple[Repair, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedFindings:
+    """What became of all theorems in one kind of group; ``idle``: actions that are never possible."""
+
+    protocol: ShippedProtocol
+    theorems: tuple[ShippedTheorem, ...]
+    idle: tuple[str, ...]
+    interrupted: bool = False
+
+
+def examine_shipped(
+    protocol: ShippedProtocol,
+    limit: float = LIMIT,
+    spread: Spread = in_turn,
+    report: Callable[[int], None] = lambda done: None,
+) -> ShippedFindings:
+    """All theorems about the protocol. ``report`` gets how many obligations are done; Ctrl-C ends it with
+    what is known by then."""
+    bench = _Bench(protocol, limit, spread, report)
+    found: list[ShippedTheorem] = []
+    idle: tuple[str, ...] = ()
+    try:
+        idle = bench.idle()
+        for theorem in filter(POSSIBILITY.__ne__, bench.theorems(frozenset())):
+            found.append(bench.judged(theorem))  # noqa: PERF401, what is found stays if it is interrupted
+    except KeyboardInterrupt:
+        return ShippedFindings(protocol=protocol, theorems=tuple(found), idle=idle, interrupted=True)
+    return ShippedFindings(protocol=protocol, theorems=tuple(found), idle=idle)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a theorem is not proved: an obligation or something missing, and who has to do with it."""
+
+    touched: tuple[str, ...]
+    outcome: ProofOutcome | None = None
+    missing: str = ""
+
+
+class _Bench:
+    """Theorems about a protocol with more or less of it mended. What equals is proved once."""
+
+    def __init__(
+        self, protocol: ShippedProtocol, limit: float, spread: Spread, report: Callable[[int], None]
+    ) -> None:
+        self._protocol, self._limit, self._spread, self._report = protocol, limit, spread, report
+        self._outcomes: dict[tuple[object, ...], ProofOutcome] = {}
+        self._made: dict[tuple[Mended, frozenset[str]], dict[str, Theorem]] = {}
+        self._protocols: dict[Mended, ShippedProtocol] = {}
+        self._runs: dict[tuple[str, Mended], ShippedRun | None] = {}
+
+    def protocol(self, mended: Mended) -> ShippedProtocol:
+        if mended not in self._protocols:
+            self._protocols[mended] = self._protocol.mended(mended)
+        return self._protocols[mended]
+
+    def theorems(self, mended: Mended, dropped: frozenset[str] = frozenset()) -> dict[str, Theorem]:
+        """All theorems by name, without the invariants that are ``dropped``."""
+        if (mended, dropped) not in self._made:
+            protocol = replace(self.protocol(mended), dropped=dropped)
+            every = proof(protocol.contract, protocol.build, protocol.calm)
+            self._made[mended, dropped] = {theorem.name: theorem for theorem in every}
+        return self._made[mended, dropped]
+
+    # -- obligations -----------------------------------------------------------------------------------
+
+    def outcomes(
+        self, name: str, mended: Mended, dropped: frozenset[str] = frozenset()
+    ) -> list[ProofOutcome]:
+        """Of one theorem, what it rests upon taken for granted."""
+        theorem = self.theorems(mended, dropped)[name]
+        keys = {
+            (case.kind, case.name, goal): (name, case.kind, case.name, goal, signature, dropped)
+            for case in theorem.cases
+            for signature in [self._touching(name, case, mended)]
+            for goal in case.goals
+        }
+        left = [
+            case
+            for case in theorem.cases
+            if any(keys[case.kind, case.name, goal] not in self._outcomes for goal in case.goals)
+        ]
+        asked = [replace(theorem, cases=tuple(left))] if left else []
+        for some in prove(asked, limit=self._limit, spread=self._spread):
+            for outcome in some:
+                self._outcomes[keys[outcome.kind, outcome.case, outcome.goal]] = outcome
+            self._report(len(self._outcomes))
+        return [self._outcomes[key] for key in keys.values()]
+
+    def _touching(self, name: str, case: ProofCase, mended: Mended) -> tuple[str, ...]:
+        """The variations that have to do with a case: without one of them it is another formula."""
+        every = case.action is None and name not in (INVARIANTS, *self._protocol.specification.properties)
+        return tuple(
+            variation.name
+            for variation in self.protocol(mended).variations
+            if every or variation.stated or (case.action is not None and case.action.name in variation.names)
+        )
+
+    def failures(self, name: str, mended: Mended) -> list[_Failure]:
+        """Why the theorem is not proved; nothing if it is."""
+        theorem = self.theorems(mended)[name]
+        missing = [
+            _Failure((one.name,), missing=one.name)
+            for one in self.protocol(mended).variations
+            if one.missing and not self._protocol.dynamic
+        ]
+        upon = [one for other in theorem.upon for one in self._unproved(other, mended)]
+        if upon and name not in WHOLE and self.run(name, mended) is None and self.weaker(name, mended):
+            return missing
+        return [*upon, *self._unproved(name, mended), *missing]
+
+    def _unproved(self, name: str, mended: Mended, dropped: frozenset[str] = frozenset()) -> list[_Failure]:
+        cases = {
+            (case.kind, case.name, goal): case for case, goal in self.theorems(mended, dropped)[name].goals
+        }
+        return [
+            _Failure(self._touching(name, cases[one.kind, one.case, one.goal], mended), one)
+            for one in self.outcomes(name, mended, dropped)
+            if one.verdict is not ProofVerdict.PROVED
+        ]
+
+    def weaker(self, name: str, mended: Mended) -> frozenset[str]:
+        """The invariants to leave out so that the others hold and the theorem follows; none if it does not."""
+        dropped: frozenset[str] = frozenset()
+        while failed := self._unproved(INVARIANTS, mended, dropped):
+            dropped |= {one.outcome.goal for one in failed if one.outcome is not None}
+            if self._unproved(name, mended, dropped):
+                return frozenset()
+        return dropped
+
+    def idle(self) -> tuple[str, ...]:
+        """The actions that no group can take. Raises ValueError if there is no group at all."""
+        never = [
+            one for one in self.outcomes(POSSIBILITY, frozenset()) if one.verdict is ProofVerdict.REFUTED
+        ]
+        return tuple(one.goal.removesuffix(" can be taken") for one in never)
+
+    # -- runs ------------------------------------------------------------------------------------------
+
+    def run(self, name: str, mended: Mended) -> ShippedRun | None:
+        """A run that breaks the theorem."""
+        found = (self._run_of(one, mended) for one in self.protocol(mended).variations if one.refutation)
+        return next((run for run in found if run is not None and name in run.breaks), None)
+
+    def _run_of(self, variation: Variation, mended: Mended) -> ShippedRun | None:
+        key = variation.name, mended
+        if key not in self._runs:
+            self._runs[key] = self._found(variation, mended)
+        return self._runs[key]
+
+    def _found(self, variation: Variation, mended: Mended) -> ShippedRun | None:
+        protocol = self.protocol(mended)
+        refuted = protocol.refutation(variation)
+        run = counterexample(refuted, protocol.specification).run
+        rest = protocol.mended({variation.name})
+        if run is None or refuted.refutation is None:
+            return None
+        try:
+            played = replay_of(refuted, run, Besides(rest.decisions, rest.altered))
+        except ReplayError:
+            return None
+        stepper = Stepper(run.universe, protocol.specification.actions)
+        states = [run.initial, *(after for *_, after in run.steps)]
+        broken = [
+            name
+            for name, formula in protocol.specification.properties.items()
+            if not all(stepper.holds(formula, state) for state in states)
+        ]
+        return ShippedRun(
+            variation=variation.name,
+            mended=tuple(sorted(mended)),
+            breaks=(INVARIANTS, *broken),
+            run=run,
+            replay=played,
+        )
+
+    # -- verdicts --------------------------------------------------------------------------------------
+
+    def judged(self, name: str) -> ShippedTheorem:
+        """What became of a theorem, and how to mend it."""
+        theorem, nothing = self.theorems(frozenset())[name], frozenset[str]()
+        failures = self.failures(name, nothing)
+        run = self.run(name, nothing) if failures else None
+        proved = ProofVerdict.REFUTED if run else ProofVerdict.UNKNOWN if failures else ProofVerdict.PROVED
+        falls = not failures and any(self._unproved(other, nothing) for other in theorem.upon)
+        return ShippedTheorem(
+            theorem=theorem,
+            verdict=proved,
+            failed=tuple(one.outcome for one in failures if one.outcome is not None),
+            missing=tuple(one.missing for one in failures if one.missing),
+            left_out=tuple(sorted(self.weaker(name, nothing))) if falls else (),
+            run=run,
+            repairs=tuple(self._repair(name, mended) for mended in self._smallest(name)) if failures else (),
+        )
+
+    def _smallest(self, name: str) -> Sequence[Mended]:
+        """All smallest sets without which the theorem is proved; none if there is no such set."""
+        level: list[Mended] = [frozenset()]
+        while level:
+            failures = {mended: self.failures(name, mended) for mended in level}
+            found = [mended for mended, failed in failures.items() if not failed]
+            if found:
+                return found
+            level = list(dict.fromkeys(self._wider(failures)))
+        return []
+
+    def _wider(self, failures: Mapping[Mended, Sequence[_Failure]]) -> Iterator[Mended]:
+        """Each set with one more variation, of those that have to do with what fails first."""
+        for mended, failed in failures.items():
+            fewest = min(failed, key=lambda failure: len(failure.touched))
+            yield from (mended | {name} for name in fewest.touched)
+
+    def _repair(self, name: str, mended: Mended) -> Repair:
+        ordered = [one.name for one in self._protocol.variations if one.name in mended]
+        runs = {one: self.run(name, mended - {one}) for one in ordered}
+        return Repair(
+            mended=tuple(ordered), needed={one: run for one, run in runs.items() if run is not None}
+        )
