@@ -201,9 +201,9 @@ def client(name: str) -> ReleaseProfile:
 
     Raises ValueError that lists those there are.
     """
-    release = re.fullmatch(r"java-(\d+\.\d+\.\d+)", name)
-    if name not in CLIENTS and release and version(release[1]) >= (2, 4, 0):
-        return _java(name, version(release[1]), "computed from the catalogue")
+    release = _computed("java", name)
+    if name not in CLIENTS and release and release >= (2, 4, 0):
+        return _java(name, release, "computed from the catalogue")
     return _look_up(name, "client", CLIENTS)
 
 
@@ -212,9 +212,9 @@ def broker(name: str) -> ReleaseProfile:
 
     Raises ValueError that lists those there are.
     """
-    release = re.fullmatch(r"broker-(\d+\.\d+\.\d+)", name)
-    if name not in BROKERS and release and version(release[1]) >= (2, 4, 0):
-        return _broker(name, version(release[1]), "computed from the catalogue")
+    release = _computed("broker", name)
+    if name not in BROKERS and release and release >= (2, 4, 0):
+        return _broker(name, release, "computed from the catalogue")
     return _look_up(name, "broker", BROKERS)
 
 
@@ -222,3 +222,9 @@ def _look_up(name: str, kind: Kind, profiles: Mapping[str, ReleaseProfile]) -> R
     if name not in profiles:
         raise ValueError(f"unknown {kind} profile {name!r}: there are {', '.join(profiles)}")
     return profiles[name]
+
+
+def _computed(product: str, name: str) -> Version | None:
+    """The release that ``name`` is of, if it is PRODUCT-X.Y or PRODUCT-X.Y.Z; X.Y is X.Y.0."""
+    found = re.fullmatch(rf"{product}-(\d+\.\d+)(\.\d+)?", name)
+    return version(f"{found[1]}{found[2] or '.0'}") if found else None

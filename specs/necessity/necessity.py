@@ -2,8 +2,7 @@
 
 What is sentences, names and paths stands in ``necessity.toml``, the formulas and what is made of several
 functions here. ``rebalance.specs.necessity.examine`` does the work. Other design switches of the model make
-no difference to the logic, because it allows what they do already or does not tell it apart: the tests list
-them with the clause that they are for.
+no difference to the logic, because it allows what they do already or does not tell it apart (``BESIDE``).
 """
 
 from __future__ import annotations
@@ -183,6 +182,7 @@ _GIVEN = {
 
 def _variations() -> Iterator[Variation]:
     rows_of = table(__file__)
+    del rows_of["beside"]
     written = rows_of.pop("paths")
     paths, dynamic = _spelled(written), _spelled({**written, **rows_of.pop("dynamic")})
     for about, rows in rows_of.items():
@@ -231,3 +231,6 @@ def _variation(
 
 NECESSITY: Mapping[str, Variation] = {variation.name: variation for variation in _variations()}
 """Every variation by name."""
+
+BESIDE: Mapping[str, str] = table(__file__)["beside"]
+"""Switches that make no difference to the logic: the clause that they are for, and why they make none."""

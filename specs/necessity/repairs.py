@@ -11,7 +11,7 @@ Where an invariant fails, a theorem may still follow from those that remain (``w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rebalance.specs.logic.bounded import SpecRun
@@ -22,7 +22,7 @@ from rebalance.specs.necessity.examine import Variation, counterexample, replay_
 from rebalance.specs.necessity.replay import Besides, Replay, ReplayError
 from rebalance.specs.necessity.shipped import ShippedProtocol
 from rebalance.specs.theorems.proof import proof
-from rebalance.specs.theorems.theorems import INVARIANTS
+from rebalance.specs.theorems.theorems import INVARIANTS, chosen
 
 Mended = frozenset[str]
 """Names of variations that are left out."""
@@ -86,15 +86,21 @@ def examine_shipped(
     limit: float = LIMIT,
     spread: Spread = in_turn,
     report: Callable[[int], None] = lambda done: None,
+    names: Collection[str] = (),
 ) -> ShippedFindings:
-    """All theorems about the protocol. ``report`` gets how many obligations are done; Ctrl-C ends it with
-    what is known by then."""
+    """All theorems about the protocol, or those of these ``names`` and what they rest upon.
+
+    ``report`` gets how many obligations are done; Ctrl-C ends it with what is known by then. Raises
+    ValueError for a theorem that is not there.
+    """
     bench = _Bench(protocol, limit, spread, report)
+    every = chosen(bench.theorems(frozenset()).values(), names)
+    wanted = [theorem.name for theorem in every if theorem.name != POSSIBILITY]
     found: list[ShippedTheorem] = []
     idle: tuple[str, ...] = ()
     try:
         idle = bench.idle()
-        for theorem in filter(POSSIBILITY.__ne__, bench.theorems(frozenset())):
+        for theorem in wanted:
             found.append(bench.judged(theorem))  # noqa: PERF401, what is found stays if it is interrupted
     except KeyboardInterrupt:
         return ShippedFindings(protocol=protocol, theorems=tuple(found), idle=idle, interrupted=True)
@@ -193,7 +199,7 @@ class _Bench:
         ]
 
     def weaker(self, name: str, mended: Mended) -> frozenset[str]:
-        """The invariants to leave out so that the others hold and the theorem follows; none if it does not."""
+        """The invariants to leave out so that the others hold and the theorem follows; none if it fails."""
         dropped: frozenset[str] = frozenset()
         while failed := self._unproved(INVARIANTS, mended, dropped):
             dropped |= {one.outcome.goal for one in failed if one.outcome is not None}

@@ -28,38 +28,10 @@ from rebalance.specs.necessity.examine import (
     table,
     wanted,
 )
-from rebalance.specs.necessity.necessity import NECESSITY
+from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
 from rebalance.specs.necessity.replay import EVENTS, ReplayError, play
 from rebalance.specs.protocol.contract import SAFETY
 from rebalance.specs.theorems.safety import specification
-
-_LESS = "the logic allows that already: nothing says that a step is ever taken"
-_MORE = "the logic allows that already"
-_UNHEARD = "the logic knows what the listener was told in all, not in which calls"
-
-BESIDE = {
-    "unsorted_metadata": "coordinator/repeat: claims are sets in the logic, not bytes",
-    "joinfuture_not_cleared": f"group/converges: {_LESS}",
-    "assign_during_close_hangs": f"group/converges: {_LESS}",
-    "no_heartbeat_in_completing": f"group/converges: {_LESS}, and a session may be lost at any time",
-    "skip_empty_assigned_cb": f"callback/assigned: {_UNHEARD}",
-    "assigned_cb_repeated": f"callback/assigned: {_UNHEARD}",
-    "lost_as_revoked": f"callback/lost: {_UNHEARD}",
-    "metadata_after_revoke": "callback/generation: the logic does not show the listener the generation",
-    "prepare_commit_never_done": f"group/converges: {_LESS}",
-    "fetch_while_pending_revocation": "callback/fetch: the logic does not read records",
-    "eager_revoke_keeps_last_assigned": f"callback/told: {_UNHEARD}, nor the last assignment",
-    "offset_fetch_not_resumed": "group/converges: the logic does not read records",
-    "validate_raw_claims": f"poll/throws: {_MORE}: an assignor may throw (lead_in_vain)",
-    "leader_watches_own_topics": f"group/converges: {_MORE}: a leader may miss a change of metadata",
-    "pending_sync_evicts_static": f"coordinator/keep: {_MORE}: any session may be lost",
-    "static_leader_returns_as_follower": f"coordinator/leader: {_MORE}: who returns does not lead",
-    "new_member_never_expires": f"group/converges: {_LESS}",
-    "no_pending_sync_expiry": f"group/converges: {_LESS}",
-    "pending_blocks_join": f"group/converges: {_LESS}",
-    "max_size_counts_members": f"group/size: {_MORE}: any JoinGroup may be refused as one too many",
-}
-"""Switches that make no difference to the logic: the clause that they are for, and why they make none."""
 
 REFUTATIONS = {name: variation.refutation for name, variation in NECESSITY.items() if variation.refutation}
 
