@@ -45,7 +45,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         epilog="Proved is 0, refuted 1, unknown 3.",
         description="Prove the protocol: that its invariants hold in every state that any group can reach, "
         "and what follows from them. Of the assignor nothing is assumed but its contract. Random runs of "
-        "the executable model show that it is the model that is proved.",
+        "the executable model show that it is the model that is proved. With --release CLIENT,BROKER "
+        "the protocol is the one that these ship: what of it is proved, which run refutes the rest, and "
+        "the smallest set of decisions to mend.",
     )
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
@@ -53,7 +55,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--necessity", nargs="*", metavar="NAME", help="make each clause and decision "
                         "otherwise and see what breaks, as a run that replays on the model; all, "
                         "in a line each, or those named, in full")  # fmt: skip
-    add_options(parser, "--solver-units", "--jobs", solver_units=LIMIT)
+    add_options(parser, "--release", "--solver-units", "--jobs", solver_units=LIMIT)
     parser.add_argument("--model-steps", type=natural, default=MODEL_STEPS, metavar="N", help="check so many "
                         "steps of random runs of the model, that each is one of the logic (%(default)d; 0: "
                         "none)")  # fmt: skip
@@ -75,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.necessity is not None:
         return _necessity(options)
+    if options.release:
+        return _as_shipped(options)
     with _unbroken():
         plan = _plan(options)
     if plan.smt2 is not None:
@@ -197,3 +201,57 @@ def _necessity(options: argparse.Namespace) -> int:
 def _aligned(line: str, name: str, width: int) -> str:
     """A line of the table with the column that all names fit into."""
     return f"{name:<{width}}{line[len(name) :]}" if line.startswith(f"{name}  ") else line
+
+
+# -- as shipped ----------------------------------------------------------------------------------------
+
+
+def _as_shipped(options: argparse.Namespace) -> int:
+    """What becomes of the theorems about a client and a broker as shipped: 1 if a run refutes one, 3 if one
+    is open, else 0."""
+    from rebalance.gate.report.terminal import shipped as report
+    from rebalance.live.processes.workers import spread
+    from rebalance.specs.necessity.repairs import examine_shipped
+    from rebalance.specs.necessity.shipped import shipped
+
+    if options.without or options.smt2 is not None or options.report:
+        raise UsageError("--release goes with none of --without, --smt2, --report")
+    names = [name for several in options.release for name in several]
+    switches = _shipped_switches(names)
+    theorems(options.theorem, ())  # so that a wrong name is known at once
+    began = time.monotonic()
+    found: list[Any] = []
+    with progress(options) as show:
+        for dynamic in (True, False):
+
+            def line(done: int, of: str = "dynamic members" if dynamic else "any members") -> None:
+                show(lambda: f"{of}: {done:,} obligations, {time.monotonic() - began:.0f} s")
+
+            with _unbroken():
+                protocol = shipped(switches, dynamic=dynamic)
+            found.append(examine_shipped(
+                protocol, options.solver_units, partial(spread, jobs=options.jobs), line, options.theorem
+            ))  # fmt: skip
+            if found[-1].interrupted:
+                break
+    written = report.ShippedReport(
+        releases=tuple(names), dynamic=found[0], static=found[-1], limit=options.solver_units
+    )
+    text = partial(report.render, written, verbose=options.verbose, color=color(options))
+    answer(options, partial(report.data, written), text)
+    if written.interrupted:
+        print_err("interrupted")
+    return int(report.exit_of(written))
+
+
+def _shipped_switches(names: Sequence[str]) -> list[str]:
+    """What a client and a broker do otherwise. Raises UsageError unless one of each is named."""
+    from rebalance.model.bugs.profiles import broker, client
+
+    clients = [name for name in names if not name.startswith("broker")]
+    brokers = [name for name in names if name.startswith("broker")]
+    if len(clients) != 1 or len(brokers) != 1:
+        raise UsageError("--release: name one client and one broker, such as java-current,broker-current")
+    with usage_errors(ValueError, option="--release"):
+        members, coordinator = client(clients[0]), broker(brokers[0])
+    return [*members.decisions, *members.switches, *coordinator.decisions]

@@ -1,0 +1,222 @@
+"""What is proved of the protocol as shipped, as text and as JSON: theorems, the runs, what to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from rebalance.gate.cli.console.text import count
+from rebalance.gate.report.frame import aligned, labelled, painted
+from rebalance.gate.traces.files import SUITE
+from rebalance.model.protocol.describe import event_text
+from rebalance.properties.verdict import Exit
+from rebalance.specs.logic.prover import ProofVerdict, solver_version, worst
+from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
+from rebalance.specs.necessity.repairs import Repair, ShippedFindings, ShippedRun, ShippedTheorem
+
+SCHEMA = 1
+OPEN = "open"
+_EXITS = {
+    ProofVerdict.PROVED: Exit.CONFORMANT,
+    ProofVerdict.REFUTED: Exit.VIOLATION,
+    ProofVerdict.UNKNOWN: Exit.INCONCLUSIVE,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedReport:
+    """What was found of some releases, in groups of dynamic members and in any."""
+
+    releases: tuple[str, ...]
+    dynamic: ShippedFindings
+    static: ShippedFindings
+    limit: float
+
+    @property
+    def groups(self) -> tuple[tuple[str, ShippedFindings], ...]:
+        """Both kinds of groups, by name."""
+        return (("dynamic members", self.dynamic), ("any members", self.static))
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether not all of it is there."""
+        return self.dynamic.interrupted or self.static.interrupted
+
+    @property
+    def verdict(self) -> ProofVerdict:
+        """Of all theorems in both kinds of groups."""
+        found = [one.verdict for _, findings in self.groups for one in findings.theorems]
+        return worst([*found, *([ProofVerdict.UNKNOWN] if self.interrupted else [])])
+
+
+def exit_of(report: ShippedReport) -> Exit:
+    """The exit code."""
+    return Exit.INTERRUPTED if report.interrupted else _EXITS[report.verdict]
+
+
+def verdict_text(verdict: ProofVerdict) -> str:
+    """As it is written: what is neither proved nor refuted by a run is open."""
+    return OPEN if verdict is ProofVerdict.UNKNOWN else verdict.value
+
+
+def render(report: ShippedReport, *, verbose: int = 0, color: bool = False) -> str:
+    """The whole report. ``verbose``: every run, and what is not proved."""
+    lines = [headline(report), *_header(report), "", *_table(report)]
+    for title, findings in report.groups:
+        lines += _runs(title, findings, verbose)
+        lines += _repairs(title, findings)
+    lines += ["", f"{verdict_text(report.verdict).upper()}, exit {int(exit_of(report))}"]
+    return painted(lines, color)
+
+
+def headline(report: ShippedReport) -> str:
+    """The verdict, the releases, and in which groups what falls."""
+    names = " with ".join(report.releases)
+    parts = []
+    for title, findings in report.groups:
+        refuted = [one for one in findings.theorems if one.verdict is ProofVerdict.REFUTED]
+        proved = sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)
+        parts.append(f"{title}: {proved} of {count(len(findings.theorems), 'theorem')} proved, "
+                     f"{len(refuted)} refuted")  # fmt: skip
+    begun = ", interrupted" if report.interrupted else ""
+    return f"{verdict_text(report.verdict).upper()}  {names} as shipped{begun}; {'; '.join(parts)}"
+
+
+def _header(report: ShippedReport) -> Iterator[str]:
+    protocol = report.static.protocol
+    yield f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={report.limit:g} s"
+    yield from labelled("assumed", f"of the assignor: {', '.join(protocol.contract) or 'nothing'}")
+    yield from labelled("differs", ", ".join(one.name for one in protocol.variations) or "in nothing")
+    if protocol.beside:
+        yield from labelled("beside", f"no difference to the logic: {', '.join(protocol.beside)}")
+
+
+def _table(report: ShippedReport) -> list[str]:
+    found = {one.theorem.name: one for one in report.static.theorems}
+    rows = [("theorem", *(title for title, _ in report.groups))]
+    for one in report.dynamic.theorems:
+        other = found.get(one.theorem.name)
+        rows.append((f"  {one.theorem.name}", verdict_text(one.verdict),
+                     verdict_text(other.verdict) if other else "not tried"))  # fmt: skip
+    return aligned(rows)
+
+
+def _runs(title: str, findings: ShippedFindings, verbose: int) -> Iterator[str]:
+    """Each run once, with all theorems that it refutes."""
+    runs: dict[str, tuple[ShippedRun, list[str]]] = {}
+    for one in findings.theorems:
+        if one.run is not None:
+            runs.setdefault(one.run.variation, (one.run, []))[1].append(one.theorem.name)
+    for name, (run, theorems) in runs.items():
+        played = run.replay
+        yield ""
+        yield f"REFUTED {', '.join(theorems)}: {title}"
+        yield from labelled(
+            "breaks", f"{played.clause}, after {len(played.events)} events: {played.sentence}"
+        )
+        yield from labelled("because", f"{name}: {NECESSITY[name].sentence}")
+        yield from labelled("without", f"it {played.without}")
+        for number, event in enumerate(played.events, 1):
+            yield f"   {number:>3} {event_text(event)}"
+    for one in findings.theorems if verbose else ():
+        for outcome in one.failed:
+            yield f"  not proved  {one.theorem.name}: {outcome.case}: {outcome.goal} ({outcome.verdict})"
+
+
+def _repairs(title: str, findings: ShippedFindings) -> Iterator[str]:
+    """What to mend, theorems that need the same together."""
+    same: dict[tuple[tuple[str, ...], ...], list[ShippedTheorem]] = {}
+    for one in findings.theorems:
+        if one.verdict is not ProofVerdict.PROVED:
+            same.setdefault(tuple(repair.mended for repair in one.repairs), []).append(one)
+    for theorems in same.values():
+        yield ""
+        yield f"MEND for {', '.join(one.theorem.name for one in theorems)}: {title}"
+        if not theorems[0].repairs:
+            yield from labelled("", "no set of repairs is known with which it is proved")
+        for number, repair in enumerate(theorems[0].repairs):
+            needed = {name for one in theorems for name in _nth(one.repairs, number).needed}
+            for name in repair.mended:
+                yield from labelled("", f"{name}: {_why(name, needed, theorems[0])}")
+            if number + 1 < len(theorems[0].repairs):
+                yield from labelled("", "or")
+
+
+def _nth(repairs: Sequence[Repair], number: int) -> Repair:
+    return repairs[number]
+
+
+def _why(name: str, needed: Iterable[str], theorem: ShippedTheorem) -> str:
+    if name in needed:
+        return "needed, a run breaks it with the others mended"
+    if name in theorem.missing:
+        return f"not proved with it: {NECESSITY[name].missing}, which the logic does not have"
+    return "not proved with it, and no run is known"
+
+
+# -- as JSON -------------------------------------------------------------------------------------------
+
+
+def data(report: ShippedReport) -> dict[str, Any]:
+    """The result as plain JSON values."""
+    protocol = report.static.protocol
+    return {
+        "schema": SCHEMA,
+        "suite": {"name": SUITE, "version": version("rebalance-verifier")},
+        "solver": {"name": "z3", "version": solver_version()},
+        "releases": list(report.releases),
+        "limit": report.limit,
+        "contract": list(protocol.contract),
+        "variations": [
+            {"name": one.name, "about": one.about, "sentence": one.sentence, "missing": one.missing or None}
+            for one in protocol.variations
+        ],
+        "beside": [{"switch": name, "why": BESIDE.get(name)} for name in protocol.beside],
+        "verdict": verdict_text(report.verdict),
+        "exit": int(exit_of(report)),
+        "interrupted": report.interrupted,
+        "groups": [
+            {
+                "members": title.split()[0],
+                "impossible": list(findings.idle),
+                "theorems": [_theorem(one) for one in findings.theorems],
+            }
+            for title, findings in report.groups
+        ],
+    }
+
+
+def _theorem(one: ShippedTheorem) -> dict[str, Any]:
+    return {
+        "name": one.theorem.name,
+        "sentence": one.theorem.sentence,
+        "verdict": verdict_text(one.verdict),
+        "not_proved": [
+            {"case": outcome.case, "goal": outcome.goal, "verdict": outcome.verdict.value}
+            for outcome in one.failed
+        ],
+        "missing": list(one.missing),
+        "left_out": list(one.left_out),
+        "run": _run(one.run) if one.run else None,
+        "repairs": [
+            {
+                "mended": list(repair.mended),
+                "needed": {name: _run(run) for name, run in repair.needed.items()},
+            }
+            for repair in one.repairs
+        ],
+    }
+
+
+def _run(run: ShippedRun) -> dict[str, Any]:
+    return {
+        "variation": run.variation,
+        "mended": list(run.mended),
+        "breaks": list(run.breaks),
+        "clause": run.replay.clause,
+        "sentence": run.replay.sentence,
+        "events": [event_text(event) for event in run.replay.events],
+        "without": run.replay.without,
+    }
