@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from rebalance.specs.logic.bounded import SpecRun
 from rebalance.specs.logic.concrete import Stepper
-from rebalance.specs.logic.prover import LIMIT, ProofOutcome, ProofVerdict, Spread, in_turn, prove
+from rebalance.specs.logic.limit import LIMIT
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, in_turn, prove
 from rebalance.specs.logic.specification import ProofCase, Theorem
 from rebalance.specs.necessity.examine import Variation, counterexample, replay_of
 from rebalance.specs.necessity.replay import Besides, Replay, ReplayError
@@ -83,7 +84,7 @@ class ShippedFindings:
 
 def examine_shipped(
     protocol: ShippedProtocol,
-    limit: float = LIMIT,
+    limit: int = LIMIT,
     spread: Spread = in_turn,
     report: Callable[[int], None] = lambda done: None,
     names: Collection[str] = (),
@@ -120,7 +121,7 @@ class _Bench:
     """Theorems about a protocol with more or less of it mended. What equals is proved once."""
 
     def __init__(
-        self, protocol: ShippedProtocol, limit: float, spread: Spread, report: Callable[[int], None]
+        self, protocol: ShippedProtocol, limit: int, spread: Spread, report: Callable[[int], None]
     ) -> None:
         self._protocol, self._limit, self._spread, self._report = protocol, limit, spread, report
         self._outcomes: dict[tuple[object, ...], ProofOutcome] = {}
