@@ -45,7 +45,7 @@ from rebalance.specs.protocol.vocabulary import (
     of,
     static,
 )
-from rebalance.specs.protocol.wire import clear, clear_stray, put, refuse
+from rebalance.specs.protocol.wire import clear, clear_stray, refuse
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 # -- the contract --------------------------------------------------------------------------------------
@@ -131,18 +131,28 @@ def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
     clear_stray(s, t, c)
 
 
-@instead_of(heartbeats.late_answer_expels)
-def join_sent_after_reset(s: State, t: After, c: Term) -> None:
-    """The commit before a join is refused: JoinGroup leaves all the same, as it was prepared before."""
-    heartbeats.late_answer_expels(s, t, c)
-    t.when(member.can_join(s, c), honest(c))
+@around(heartbeats.late_answer_expels)
+def join_sent_after_reset(effect: Effect, s: State, t: After, c: Term) -> None:
+    """What is refused may be the commit before a join, and JoinGroup leaves all the same, as prepared."""
+    effect(s, t, c)
     keeps, gone = s.stray_error(c) == ILLEGAL, Or(s.eager(c), Not(s.subscribed(c, P)))
+    sends = t.wire(c) != s.wire(c)
+    for open_ in ("wire", "state", "resubscribed"):
+        getattr(t, open_)[c] = ANY
+    for open_ in ("sent", "sent_topics", "since", "told"):
+        getattr(t, open_)[c, P] = ANY
+    t.names[M] = ANY
+    t.sent_list[c, A] = ANY
     kind = If(And(s.identified(c), keeps), JOIN, JOIN_NEW)
-    put(s, t, c, kind, names=And(s.id(M), keeps), sent_list=s.lists(c, A), sent_topics=s.subscribed(c, P))
-    drop(s, t, c, gone)
-    t.sent[c, P] = If(gone, none, s.since(c, P))
-    t.state[c] = JOINING
-    t.resubscribed[c] = False
+    t.where(Implies(sends, And(member.can_join(s, c), honest(c), t.wire(c) == kind)))
+    t.where(t.names(M) == If(And(sends, of(M) == c), And(s.id(M), keeps), s.names(M)))
+    t.where(t.sent_list(c, A) == If(sends, s.lists(c, A), s.sent_list(c, A)))
+    t.where(t.sent_topics(c, P) == If(sends, s.subscribed(c, P), s.sent_topics(c, P)))
+    t.where(t.sent(c, P) == If(sends, If(gone, none, s.since(c, P)), s.sent(c, P)))
+    t.where(t.since(c, P) == If(And(sends, gone), none, s.since(c, P)))
+    t.where(t.told(c, P) == And(s.told(c, P), Not(And(sends, gone, owns(s, c, P)))))
+    t.where(t.state(c) == If(sends, JOINING, UNJOINED))
+    t.where(t.resubscribed(c) == And(s.resubscribed(c), Not(sends)))
 
 
 @instead_of(heartbeats.late_answer)
