@@ -160,8 +160,8 @@ class _Bench:
             for case in theorem.cases
             if any(keys[case.kind, case.name, goal] not in self._outcomes for goal in case.goals)
         ]
-        asked = [replace(theorem, cases=tuple(left))] if left else []
-        for some in prove(asked, limit=self._limit, spread=self._spread):
+        due = [replace(theorem, cases=tuple(left))] if left else []
+        for some in prove(due, limit=self._limit, spread=self._spread):
             for outcome in some:
                 self._outcomes[keys[outcome.kind, outcome.case, outcome.goal]] = outcome
             self._report(len(self._outcomes))

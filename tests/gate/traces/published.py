@@ -56,6 +56,7 @@ def printed(arguments: Sequence[str]) -> str | None:
         ("list", "checks"): "checks",
         ("list", "obligations"): "obligations",
         ("prove", "--necessity"): "necessity",
+        ("prove", "--release"): "shipped",
         ("bugs", "--matrix"): "matrix",
         ("conform", "--code"): "lockstep",
         ("explore", "--on"): "code-search",

@@ -1,0 +1,150 @@
+"""``rebalance prove --release``: verdicts, what is shown of them, errors of use."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rebalance.model.machine import Event
+from rebalance.specs.logic.bounded import SpecRun
+from rebalance.specs.logic.prover import ProofVerdict
+from rebalance.specs.logic.specification import Theorem
+from rebalance.specs.necessity import repairs
+from rebalance.specs.necessity.repairs import Repair, ShippedFindings, ShippedRun, ShippedTheorem
+from rebalance.specs.necessity.replay import Replay
+from rebalance.specs.protocol.vocabulary import VOCABULARY
+
+PAIR = "java-current,broker-current"
+NOTHING: Any = None  # neither report looks at it
+
+PLAYED = Replay(
+    setup=NOTHING,
+    events=(Event("start", 0, ""), Event("crash", 0, "")),
+    clause="group/owner",
+    sentence="t-0 is owned by A and by B",
+    without="holds",
+)
+RUN = ShippedRun(
+    variation="silent_static_claims_stale",
+    mended=(),
+    breaks=("invariants",),
+    run=SpecRun(NOTHING, NOTHING, ()),
+    replay=PLAYED,
+)
+
+
+def about(name: str, verdict: ProofVerdict, **more: Any) -> ShippedTheorem:
+    theorem = Theorem(name=name, sentence="so it is", source="", vocabulary=VOCABULARY, cases=())
+    return ShippedTheorem(theorem=theorem, verdict=verdict, **more)
+
+
+def put(monkeypatch, static: ShippedTheorem, *, interrupted: bool = False) -> None:
+    """The command finds this with static members, and everything proved without them."""
+
+    def examine(protocol, *_: Any) -> ShippedFindings:
+        one = about(static.theorem.name, ProofVerdict.PROVED) if protocol.dynamic else static
+        return ShippedFindings(protocol=protocol, theorems=(one,), idle=("x",), interrupted=interrupted)
+
+    monkeypatch.setattr(repairs, "examine_shipped", examine)
+
+
+FALLS = about(
+    "exclusive ownership",
+    ProofVerdict.REFUTED,
+    run=RUN,
+    missing=("static_forgets_id",),
+    repairs=(
+        Repair(
+            mended=("static_forgets_id", "silent_static_claims_stale"),
+            needed={"silent_static_claims_stale": RUN},
+        ),
+    ),
+)
+
+
+def test_a_run_refutes_it_and_the_repair_is_named(rebalance, monkeypatch):
+    put(monkeypatch, FALLS)
+    ran = rebalance("prove", "--release", PAIR)
+    assert ran.code == 1
+    lines = ran.out.splitlines()
+    assert lines[0] == (
+        "REFUTED  java-current with broker-current as shipped; dynamic members: 1 of 1 theorem proved, 0 "
+        "refuted; any members: 0 of 1 theorem proved, 1 refuted"
+    )
+    assert "  exclusive ownership  proved           refuted" in lines
+    assert "REFUTED exclusive ownership: any members" in lines
+    assert "  breaks   group/owner, after 2 events: t-0 is owned by A and by B" in lines
+    assert "  beside   no difference to the logic: pending_sync_evicts_static, third_round_general" in lines
+    assert "MEND for exclusive ownership: any members" in lines
+    assert "           silent_static_claims_stale: needed, a run breaks it with the others mended" in lines
+    assert any(line.strip().startswith("static_forgets_id: not proved with it: a JoinG") for line in lines)
+    assert lines[-1] == "REFUTED, exit 1"
+
+
+def test_it_is_proved_or_open(rebalance, monkeypatch):
+    put(monkeypatch, about("callbacks", ProofVerdict.PROVED))
+    ran = rebalance("prove", "--release", PAIR)
+    assert ran.code == 0
+    assert ran.out.endswith("\nPROVED, exit 0\n")
+    put(monkeypatch, about("callbacks", ProofVerdict.UNKNOWN))
+    ran = rebalance("prove", "--release", PAIR)
+    assert ran.code == 3
+    assert "  callbacks  proved           open\n" in ran.out
+    assert "no set of repairs is known with which it is proved" in ran.out
+    assert ran.out.endswith("\nOPEN, exit 3\n")
+
+
+def test_interrupted(rebalance, monkeypatch):
+    put(monkeypatch, FALLS, interrupted=True)
+    ran = rebalance("prove", "--release", PAIR)
+    assert (ran.code, ran.err) == (130, "interrupted\n")
+
+
+def test_as_json(rebalance, monkeypatch):
+    put(monkeypatch, FALLS)
+    document = json.loads(rebalance("prove", "--release", PAIR, "--format", "json").out)
+    assert (document["verdict"], document["exit"]) == ("refuted", 1)
+    assert [group["members"] for group in document["groups"]] == ["dynamic", "any"]
+    (theorem,) = document["groups"][1]["theorems"]
+    assert theorem["run"]["clause"] == "group/owner"
+    assert len(theorem["run"]["events"]) == 2
+    assert list(theorem["repairs"][0]["needed"]) == ["silent_static_claims_stale"]
+    why = {row["switch"]: row["why"] for row in document["beside"]}
+    assert why["pending_sync_evicts_static"].startswith("coordinator/keep: ")
+    assert "held_back" in [row["name"] for row in document["variations"]]
+
+
+def test_any_release_may_be_named(rebalance, monkeypatch):
+    put(monkeypatch, replace(FALLS, run=None))
+    newest = rebalance("prove", "--release", PAIR, "--format", "json").out
+    named = rebalance("prove", "--release", "java-4.4,broker-4.4", "--format", "json").out
+    assert json.loads(named)["variations"] == json.loads(newest)["variations"]
+    old = rebalance("prove", "--release", "java-2.8.1,broker-3.0", "--format", "json").out
+    assert "max_generation_only" in [row["name"] for row in json.loads(old)["variations"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("--release", "java-current"), "name one client and one broker"),
+        (("--release", f"{PAIR},java-2.4"), "name one client and one broker"),
+        (("--release", "java-9,broker-current"), "unknown client profile 'java-9'"),
+        (("--release", PAIR, "--without", "once"), "goes with none of"),
+        (("--release", PAIR, "--theorem", "fermat"), "no theorem is called 'fermat'"),
+    ],
+)
+def test_wrong_usage(rebalance, given, why):
+    ran = rebalance("prove", *given)
+    assert ran.code == 2
+    assert why in ran.err
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_newest_release_in_any_number_of_processes(rebalance, jobs):
+    ran = rebalance("prove", "--release", PAIR, "--theorem", "exclusive-ownership", "--jobs", jobs)
+    assert ran.code == 1
+    assert "  exclusive ownership  proved           refuted" in ran.out
+    assert "held_back: needed, a run breaks it with the others mended" in ran.out
