@@ -386,7 +386,7 @@ def _joins(me: MemberContext, others: Footprint) -> Iterator[Action]:
     if behind:
         kinds.append(("left join arrives", b, left_join_arrives, bool))
     for name, channel, act, guard in kinds:
-        beside = (s, m, w) if channel == b else (s, *behind)
+        beside = {w: (s, *behind), s: (s, m, w, *behind), b: (s, m, w)}[channel]
         reads: Footprint = (channel, "group", r, *beside, *log, *others)
         writes: Footprint = (channel, "group", r, *(behind if channel == w else ()))
         run: Run = partial(act, me)

@@ -21,6 +21,7 @@ from rebalance.model.protocol.state import (
     JoinParked,
     Late,
     LeaveGroup,
+    Member,
     MemberRecord,
     Metadata,
     Records,
@@ -227,7 +228,9 @@ def abandoned_join(
 ) -> Iterator[Outcome]:
     """A JoinGroup arrives that its sender gave up on: it has its effect, the answer goes nowhere."""
     if isinstance(stray, Join):
-        others, ids, _ = _split(me, rest)
+        late, member, wire, *beside = rest
+        others, ids, _ = _split(me, (late, *beside))
+        ids = (*ids, *_learned(member, wire))
         _, group, records, seen = join_arrives(me, stray, group, records, others, ids)
         yield Outcome((None, group, records), seen=(*seen, Noted("abandoned JoinGroup arrives")))
 
@@ -241,12 +244,16 @@ def left_join_arrives(
             continue
         stray, member, wire, *beside = rest
         others, ids, _ = _split(me, (stray, behind, *beside))
-        # The sender may have learned an id meanwhile, which is not given again.
-        ids = (*ids, member.id, getattr(wire, "id", NO_ID), getattr(wire, "given", NO_ID))
+        ids = (*ids, *_learned(member, wire))
         answer, after, left, seen = join_arrives(me, first, group, records, others, ids)
         older, younger = not_overtaken(me, behind[:n], first, answer), behind[n + 1 :]
         kept = (*older, *((tuple(later),) if later else ()), *younger)
         yield Outcome((kept, after, left), which(behind, n), (*seen, ARRIVES))
+
+
+def _learned(member: Member, wire: Wire) -> tuple[int, ...]:
+    """Ids that the sender of a late JoinGroup has or hears of meanwhile: they are not given again."""
+    return (member.id, getattr(wire, "id", NO_ID), getattr(wire, "given", NO_ID))
 
 
 def which(behind: Behind, n: int) -> str:
