@@ -22,7 +22,7 @@ from rebalance.specs.protocol.coordinator import (
     log_return,
     overtake,
 )
-from rebalance.specs.protocol.member import owns
+from rebalance.specs.protocol.member import YES, owns
 from rebalance.specs.protocol.vocabulary import (
     COMPLETING,
     DOWN,
@@ -61,19 +61,31 @@ def _breaks(s: State, t: After, c: Term, answer: Term) -> None:
 def join_left_behind(s: State, t: After, c: Term, m: Term) -> None:
     """The connection breaks, and a JoinGroup stays under way."""
     t.when(s.wire(c) == JOIN, of(m) == c, s.names(m))
-    older = And(s.left(m), s.left_claim(m, P) != none)
-    t.left[m] = True
-    t.left_claim[m, P] = If(older, s.left_claim(m, P), s.sent(c, P))
-    t.left_list[m, A] = And(s.sent_list(c, A), Implies(s.left(m), s.left_list(m, A)))
+    join_stays(s, t, c, m == M)
     _breaks(s, t, c, JOIN_REFUSED)
+
+
+def join_stays(s: State, t: After, c: Term, which: Term) -> None:
+    """The JoinGroup of ``c`` stays under way, as one of the member M of which ``which`` holds."""
+    older = And(s.left(M), s.left_claim(M, P) != none)
+    t.left[M] = Or(s.left(M), which)
+    t.left_claim[M, P] = If(And(which, Not(older)), s.sent(c, P), s.left_claim(M, P))
+    listed = And(s.sent_list(c, A), Implies(s.left(M), s.left_list(M, A)))
+    t.left_list[M, A] = If(which, listed, s.left_list(M, A))
 
 
 def new_join_left_behind(s: State, t: After, c: Term) -> None:
     """The same of a JoinGroup without a member id."""
     t.when(s.wire(c) == JOIN_NEW)
-    t.left_new[c] = True
-    t.left_new_list[c, A] = And(s.sent_list(c, A), Implies(s.left_new(c), s.left_new_list(c, A)))
+    new_join_stays(s, t, c, YES)
     _breaks(s, t, c, JOIN_REFUSED)
+
+
+def new_join_stays(s: State, t: After, c: Term, whether: Term) -> None:
+    """The JoinGroup without a member id stays under way, if ``whether`` holds."""
+    listed = And(s.sent_list(c, A), Implies(s.left_new(c), s.left_new_list(c, A)))
+    t.left_new[c] = Or(s.left_new(c), whether)
+    t.left_new_list[c, A] = If(whether, listed, s.left_new_list(c, A))
 
 
 def sync_left_behind(s: State, t: After, c: Term, m: Term, g: Term) -> None:
@@ -95,7 +107,7 @@ def left_lost(s: State, t: After) -> None:
     t.where(Implies(t.left_claim(M, P) != none, And(t.left(M), t.left_claim(M, P) == s.left_claim(M, P))))
     t.where(Implies(And(t.left(M), _still(s, M, P)), t.left_claim(M, P) == s.left_claim(M, P)))
     t.where(t.left_list(M, A) == And(t.left(M), s.left_list(M, A)))
-    t.where(*_fewer_new(s, t, C))
+    t.where(*fewer_new(s, t, C))
     _fewer_syncs(s, t)
 
 
@@ -105,7 +117,7 @@ def _still(s: State, m: Term, p: Term) -> Term:
     return Or(And(s.id(m), owns(s, c, p)), And(s.names(m), s.sent(c, p) != none))
 
 
-def _fewer_new(s: State, t: After, c: Term) -> tuple[Term, ...]:
+def fewer_new(s: State, t: After, c: Term) -> tuple[Term, ...]:
     """Of the JoinGroups without a member id that ``c`` left behind there may be fewer now."""
     return (
         Implies(t.left_new(c), s.left_new(c)),
@@ -202,7 +214,7 @@ def _one_arrives(s: State, t: After, c: Term) -> None:
     """Of the JoinGroups without a member id, some may still be under way."""
     t.left_new[c] = ANY
     t.left_new_list[c, A] = ANY
-    t.where(*_fewer_new(s, t, c))
+    t.where(*fewer_new(s, t, c))
 
 
 def left_sync_arrives(s: State, t: After, m: Term) -> None:

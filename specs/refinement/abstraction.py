@@ -306,8 +306,6 @@ class Abstraction:
     def _stray(self, here: Local) -> Entries:
         kind, id_, generation, error, parts = "no_stray", 0, NONE, "no_error", 0
         match here.stray:
-            case Join():
-                raise NoCounterpartError("a JoinGroup that its sender gave up on is still under way")
             case Late(kind, id_, generation, parts):
                 pass
             case Refused(_, what, id_, generation):
@@ -323,6 +321,7 @@ class Abstraction:
     def _behind(self, here: Local) -> Entries:
         """The bag of what was left behind: what all of its JoinGroups under one id come to, and so on."""
         requests = [request for connection in here.behind for request in connection]
+        requests += [here.stray] if isinstance(here.stray, Join) else []  # its sender gave up on it
         joins = [request for request in requests if isinstance(request, Join)]
         syncs = [request for request in requests if isinstance(request, Sync)]
         new = [join.meta for join in joins if join.id == NO_ID]

@@ -124,7 +124,12 @@ def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
     elif not move.old.idle and move.new.idle:
         yield "lost", (move.c,)
     if late and move.old.stray is not None and move.new.stray is None:
-        yield "stray_lost", (move.c,)
+        yield _stray_lost(move)
+
+
+def _stray_lost(move: Move) -> SpecStep:
+    """What was late is lost, or a JoinGroup that its sender gave up on."""
+    return ("left_lost", ()) if isinstance(move.old.stray, Join) else ("stray_lost", (move.c,))
 
 
 def _join(move: Move) -> Iterator[SpecStep]:
@@ -253,7 +258,7 @@ def _late_leave(move: Move) -> Iterator[SpecStep]:
     kind = {"max poll": "poll_too_late", "close": "close", "unsubscribe": "unsubscribe"}
     yield f"{kind[move.event.choice]}_unnoticed", (move.c,)
     if move.event.choice == "close" and move.old.stray is not None:
-        yield "stray_lost", (move.c,)
+        yield _stray_lost(move)
 
 
 def _arrived(move: Move) -> Join | Sync | LeaveGroup:
@@ -262,7 +267,8 @@ def _arrived(move: Move) -> Join | Sync | LeaveGroup:
 
 
 def _left_join_arrives(move: Move) -> Iterator[SpecStep]:
-    request, old, new = _arrived(move), move.old.records, move.new.records
+    arrives = move.old.stray if move.event.action == "abandoned join" else _arrived(move)
+    request, old, new = arrives, move.old.records, move.new.records
     changed = [record for record in new if record not in old]
     if not changed:
         yield "left_lost", ()
@@ -309,8 +315,8 @@ def _hang(move: Move) -> str:
 
 def _close(move: Move) -> Iterator[SpecStep]:
     yield "close", (move.c,)
-    if move.old.stray is not None:
-        yield "stray_lost", (move.c,)
+    if move.old.stray is not None and move.new.stray is None:
+        yield _stray_lost(move)
 
 
 def _bounce(move: Move) -> Iterator[SpecStep]:
@@ -468,7 +474,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "slow member": _timeout("too_slow_to_join", "too_slow_to_sync"),
     "left behind": _left_behind,
     "late leave": _late_leave,
-    "left join arrives": _left_join_arrives,
+    **dict.fromkeys(("left join arrives", "abandoned join"), _left_join_arrives),
     "left sync arrives": _left_sync_arrives,
     "left decision arrives": _left_decision_arrives,
     "left leave arrives": _left_leave_arrives,
@@ -478,4 +484,4 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "bounce": _bounce,
     **dict.fromkeys(("topic grows", "topic shrinks", "topic deleted"), _of("topics_change")),
 }
-"""By the model's actions. "abandoned join" is left out: as specified no JoinGroup is given up on."""
+"""By the model's actions. As specified no JoinGroup is given up on, so none that is abandoned arrives."""

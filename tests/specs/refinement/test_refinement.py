@@ -382,9 +382,14 @@ def test_a_process_that_is_gone_is_told_of_no_disconnect():
     assert pictured(member=state.Member(life=state.Life.FAILED), wire=lost)["wire"] == ("idle",)
 
 
+def test_a_join_that_its_sender_gave_up_on_is_left_behind():
+    meta = state.Metadata(("cooperative-sticky",), 1, owned=0b10, label=2, own_gen=1)
+    named, new = pictured(stray=state.Join(1, meta)), pictured(stray=state.Join(0, meta))
+    assert (named["left"], named["left_claim"], named["left_new"]) == ((True, False), (0, 3, 0, 0), (False,))
+    assert (new["left"], new["left_new"], new["stray"]) == ((False, False), (True,), ("no_stray",))
+
+
 def test_what_has_no_picture():
-    with pytest.raises(NoCounterpartError, match="gave up"):
-        pictured(stray=state.Join(0, state.Metadata((), 0)))
     with pytest.raises(NoCounterpartError, match="waits for ever"):
         pictured(member=state.Member(life=state.Life.UP, stuck=True))
     with pytest.raises(ValueError, match="no id number 3"):
