@@ -65,8 +65,7 @@ class Variation:
     properties that do not follow, as ("", property). ``invariants`` and ``properties`` take the place of
     those of the same name: with weaker ones the proof may go through. ``refutation`` is how it is refuted;
     without one safety does not need it, and ``kept`` tells what does, in the form "clause: why". ``switches``
-    stand for the same in the model; ``everywhere``: every release decides so, and there is no switch for it;
-    ``missing`` is what the switches do to static members besides, which the logic does not have.
+    stand for the same in the model; ``everywhere``: every release decides so, and there is no switch for it.
     """
 
     name: str
@@ -81,7 +80,6 @@ class Variation:
     refutation: Refutation | None = None
     switches: tuple[str, ...] = ()
     everywhere: bool = False
-    missing: str = ""
     kept: str = ""
 
     @cached_property
@@ -98,7 +96,7 @@ class Variation:
     @property
     def names(self) -> tuple[str, ...]:
         """The actions that differ."""
-        decides = () if self.contract is SAFETY else ("lead",)
+        decides = () if self.contract is SAFETY else ("lead", "left_decision_arrives")
         return tuple(dict.fromkeys((*(effect.__name__ for effect in self.instead), *decides)))
 
     @property

@@ -8,28 +8,34 @@ no difference to the logic, because it allows what they do already or does not t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from rebalance.model.data import table
-from rebalance.specs.logic.language import Term
+from rebalance.specs.logic.language import State, Term
 from rebalance.specs.necessity import altered, variations
 from rebalance.specs.necessity.examine import Refutation, Variation
 from rebalance.specs.necessity.variations import (
     believes,
+    believes_any,
     forgets,
+    leaves_join_behind,
     loses_nothing,
     static_removal_not_persisted,
     stays_out,
 )
 from rebalance.specs.necessity.varying import Effect
-from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
+from rebalance.specs.protocol import connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.member import owns, participates
 from rebalance.specs.protocol.vocabulary import (
     COMMIT,
     COMPLETING,
     EMPTY,
+    IDLE,
     JOIN,
+    JOIN_OK,
+    JOIN_PARKED,
+    JOINING,
     SETTLED,
     VOCABULARY,
     A,
@@ -44,8 +50,8 @@ from rebalance.specs.protocol.vocabulary import (
     of,
     static,
 )
-from rebalance.specs.theorems.safety import deciding, holds
-from z3 import And, BoolVal, Implies, Not, Or
+from rebalance.specs.theorems.safety import INVARIANTS, deciding, holds, invariants_of
+from z3 import And, BoolVal, If, Implies, Not, Or
 
 _s = VOCABULARY.state()
 
@@ -62,17 +68,26 @@ _CONTRACT: dict[str, dict[str, ContractClause | None]] = {
 """Clauses in place of those of the same name; None leaves one out."""
 
 _EXPELS: tuple[Effect, ...] = (member.expelled, heartbeats.heartbeat_of_old, heartbeats.late_answer_expels)
-_OVERDUE: tuple[Effect, ...] = (process.unsubscribe, process.poll_too_late)
+_OVERDUE: tuple[Effect, ...] = (process.poll_too_late, process.poll_too_late_unnoticed)
+_LEAVES: tuple[Effect, ...] = (
+    *(process.unsubscribe, process.unsubscribe_unnoticed),
+    *(process.close, process.close_unnoticed),
+)
 _FAILOVERS: tuple[Effect, ...] = (failover.failover,)
 _ALL_EXPEL: tuple[Effect, ...] = (
     *(member.expelled, heartbeats.heartbeat_of_unknown, heartbeats.heartbeat_of_old),
-    *(heartbeats.late_answer_expels, process.poll_too_late, member.complete_after_reset),
+    *(heartbeats.late_answer_expels, *_OVERDUE, member.complete_after_reset),
     *(member.try_again, member.told_to_rejoin),  # as some releases have them
 )
 _JOINS: tuple[Effect, ...] = (
     coordinator.join_with_given_id,
     coordinator.join_of_member,
     coordinator.join_again,
+    *(coordinator.join_of_static, coordinator.static_returns, coordinator.static_replaced),
+)
+_LEFT: tuple[Effect, ...] = (
+    *(connections.left_lost, connections.left_join_without_id, connections.left_join_of_static),
+    *(connections.left_static_replaced, connections.left_static_returns),
 )
 _reverted = tuple(map(static_removal_not_persisted, _FAILOVERS))
 
@@ -81,12 +96,37 @@ _INSTEAD: dict[str, tuple[Effect, ...]] = {
     "prepare_once_per_rebalance": tuple(map(loses_nothing, _ALL_EXPEL)),
     "clear_member_id_on_illegal_generation": tuple(map(forgets, _EXPELS)),
     "no_rejoin_after_illegal_generation": tuple(map(stays_out, _EXPELS)),
-    "overtaken_join_believed": tuple(map(believes, _JOINS)),
-    "static_forgets_id": tuple(map(forgets, _OVERDUE)),
+    "overtaken_join_believed": (
+        *map(believes, _JOINS),
+        *map(believes_any, _LEFT),
+        variations.left_join_believed,
+    ),
+    "static_forgets_id": (*map(forgets, _OVERDUE), *map(leaves_join_behind, _LEAVES)),
     "static_removal_not_persisted": _reverted,
     "static_replace_not_persisted": (variations.static_replace_not_persisted, *_reverted),
 }
 """Actions that are made of several functions; the others are named in the file."""
+
+
+class _Keeping:
+    """A state in which a consumer owns nothing that it loses before it asks for a membership again."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_s, name)
+
+    def since(self, c: Term, p: Term) -> Term:
+        loses = And(_s.prepare(c), _s.generation(c) == none, _s.wire(c) == IDLE)
+        return If(loses, none, _s.since(c, p))
+
+
+_kept = invariants_of(cast("State", _Keeping()))
+_OF_WHAT_IS_HELD = (
+    *("a pending id holds nothing", "what is owned was claimed", "joined has claimed what it holds"),
+    *("what is held is claimed when the leader asks", "a claim is as old as what is owned"),
+    *("known", "known since", "no two rights", "offered what nobody else has"),
+    *("known to the log", "known to the log since", "no two rights in the log"),
+    *("a late commit takes nothing", "a late commit takes nothing after a failover"),
+)
 
 _INVARIANTS: dict[str, Mapping[str, Term]] = {
     "trust_all_claims": {
@@ -100,9 +140,32 @@ _INVARIANTS: dict[str, Mapping[str, Term]] = {
             And(_s.wire(C) == JOIN, honest(C), _s.id(M), of(M) == C, _s.names(M), owns(_s, C, P)),
             _s.sent(C, P) != none,
         ),
+        "what is owned was claimed": Implies(
+            And(_s.left(M), honest(of(M)), _s.id(M), owns(_s, of(M), P)), _s.left_claim(M, P) != none
+        ),
+        "what is claimed was claimed": Implies(
+            And(_s.left(M), honest(of(M)), _s.names(M), _s.sent(of(M), P) != none),
+            _s.left_claim(M, P) != none,
+        ),
         **dict.fromkeys(
             ("a claim is as old as what is owned", "known since", "known to the log since"), BoolVal(True)
         ),
+    },
+    # A dynamic member whose membership is over asks for an id first, and before it asks for more it loses.
+    "join_sent_after_reset": {
+        "asked under its id": Implies(
+            And(
+                _s.state(C) == JOINING,
+                Or(*(_s.wire(C) == kind for kind in (JOIN, JOIN_PARKED, JOIN_OK))),
+                Not(static(C)),
+            ),
+            _s.identified(C),
+        ),
+        **{
+            name: Implies(static(C), INVARIANTS[name])
+            for name in ("joining has prepared", "only JoinGroup claims")
+        },
+        **{name: _kept[name] for name in _OF_WHAT_IS_HELD},
     },
     # KIP-345, as invariants.
     "static_replace_only_stable": {
@@ -224,7 +287,6 @@ def _variation(
         else None,
         switches=row.get("switches", ()),
         everywhere=row.get("everywhere", False),
-        missing=row.get("missing", ""),
         kept=row.get("kept", ""),
     )
 

@@ -22,7 +22,7 @@ from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import VOCABULARY, C, M, static
 from rebalance.specs.theorems.convergence import CALM
 from rebalance.specs.theorems.safety import specification
-from z3 import Not
+from z3 import Not, Or
 
 DYNAMIC = "no member is static"
 """What is assumed of a group of dynamic members only."""
@@ -73,9 +73,13 @@ class ShippedProtocol:
         spec = specification(*together((*varied, *instead)), contract=contract)
         close = VOCABULARY.close
         invariants, properties = dict(spec.invariants), dict(spec.properties)
+        weaker: dict[str, list[Term]] = {}
         for variation in self.variations:
-            invariants |= {name: close(formula) for name, formula in variation.invariants.items()}
             properties |= {name: close(formula) for name, formula in variation.properties.items()}
+            for name, formula in variation.invariants.items():
+                weaker.setdefault(name, []).append(formula)
+        # Where several weaken the same one, all that each allows is allowed.
+        invariants |= {name: close(Or(*formulas)) for name, formulas in weaker.items()}
         if self.dynamic:
             invariants[UNSILENT] = close(Not(VOCABULARY.state().silent(M)))
         for name in self.dropped:

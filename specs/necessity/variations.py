@@ -7,17 +7,18 @@ names of the functions are ids of ``rebalance.model.bugs.decisions`` where such 
 from __future__ import annotations
 
 import z3
-from rebalance.specs.logic.language import ANY, After, State, Term
+from rebalance.specs.logic.language import ANY, NEXT, After, State, Term, symbols_of
 from rebalance.specs.necessity.varying import Effect, afterwards, around, instead_of, without
-from rebalance.specs.protocol import coordinator, failover, heartbeats, member, process
+from rebalance.specs.protocol import connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import Offer
-from rebalance.specs.protocol.member import NO, drop, owns, reset
+from rebalance.specs.protocol.member import NO, YES, drop, owns, reset
 from rebalance.specs.protocol.vocabulary import (
     ANSWER,
     COMPLETING,
     DOWN,
     FATAL,
     HUNG,
+    IDLE,
     ILLEGAL,
     IN_PROGRESS,
     JOIN,
@@ -27,6 +28,7 @@ from rebalance.specs.protocol.vocabulary import (
     SETTLED,
     SYNC,
     SYNC_REFUSED,
+    SYNCING,
     UNJOINED,
     UNKNOWN,
     UP,
@@ -109,6 +111,15 @@ def forgets(s: State, t: After, c: Term, *_: Term) -> None:
 
 
 @afterwards
+def leaves_join_behind(s: State, t: After, c: Term, *_: Term) -> None:
+    """A reset by which the member id is forgotten; the JoinGroup of a static member stays under way."""
+    t.identified[c] = False
+    t.id[M] = And(s.id(M), of(M) != c)
+    connections.join_stays(s, t, c, And(static(c), s.wire(c) == JOIN, s.names(M), of(M) == c))
+    connections.new_join_stays(s, t, c, And(static(c), s.wire(c) == JOIN_NEW))
+
+
+@afterwards
 def stays_out(s: State, t: After, c: Term, *_: Term) -> None:
     """A reset of the membership without another JoinGroup."""
     t.rejoin[c] = False
@@ -133,7 +144,10 @@ def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
 
 @around(heartbeats.late_answer_expels)
 def join_sent_after_reset(effect: Effect, s: State, t: After, c: Term) -> None:
-    """What is refused may be the commit before a join, and JoinGroup leaves all the same, as prepared."""
+    """What is refused may be the commit before a join, and JoinGroup leaves all the same, as prepared.
+
+    The membership that ends may have gone on to prepare then, not yet as one that is over.
+    """
     effect(s, t, c)
     keeps, gone = s.stray_error(c) == ILLEGAL, Or(s.eager(c), Not(s.subscribed(c, P)))
     sends = t.wire(c) != s.wire(c)
@@ -144,7 +158,8 @@ def join_sent_after_reset(effect: Effect, s: State, t: After, c: Term) -> None:
     t.names[M] = ANY
     t.sent_list[c, A] = ANY
     kind = If(And(s.identified(c), keeps), JOIN, JOIN_NEW)
-    t.where(Implies(sends, And(member.can_join(s, c), honest(c), t.wire(c) == kind)))
+    commits = And(member.can_join(s, c), s.prepare(c), s.generation(c) != none, honest(c))
+    t.where(Implies(sends, And(commits, t.wire(c) == kind)))
     t.where(t.names(M) == If(And(sends, of(M) == c), And(s.id(M), keeps), s.names(M)))
     t.where(t.sent_list(c, A) == If(sends, s.lists(c, A), s.sent_list(c, A)))
     t.where(t.sent_topics(c, P) == If(sends, s.subscribed(c, P), s.sent_topics(c, P)))
@@ -153,6 +168,28 @@ def join_sent_after_reset(effect: Effect, s: State, t: After, c: Term) -> None:
     t.where(t.told(c, P) == And(s.told(c, P), Not(And(sends, gone, owns(s, c, P)))))
     t.where(t.state(c) == If(sends, JOINING, UNJOINED))
     t.where(t.resubscribed(c) == And(s.resubscribed(c), Not(sends)))
+
+
+@instead_of(member.partitions_lost)
+def lost_under_way(s: State, t: After, c: Term) -> None:
+    """onJoinPrepare may find JoinGroup under way that left unprepared."""
+    t.when(_prepares(s, c), s.generation(c) == none)
+    drop(s, t, c, YES)
+    t.prepare[c] = False
+
+
+@instead_of(member.partitions_revoked_to_join)
+def revoked_under_way(s: State, t: After, c: Term) -> None:
+    """The same when JoinGroup is answered by then."""
+    t.when(_prepares(s, c), s.generation(c) != none)
+    drop(s, t, c, Or(s.eager(c), Not(s.subscribed(c, P))))
+    t.prepare[c] = False
+
+
+def _prepares(s: State, c: Term) -> Term:
+    under_way = And(s.life(c) == UP, s.subscribes(c), s.wire(c) != IDLE, Not(s.received(c)))
+    joins = Or(s.state(c) == JOINING, s.state(c) == SYNCING)
+    return And(s.prepare(c), Or(member.can_join(s, c), And(under_way, joins)))
 
 
 @instead_of(heartbeats.late_answer)
@@ -337,11 +374,47 @@ def _log_stays(t: After, unless: Term = NO) -> None:
             t._assigned[symbol.name] = [(to, If(unless, value, symbol.of()(*to))) for to, value in written]
 
 
+_BAG = ("left", "left_claim", "left_list", "left_new", "left_new_list")
+
+
+def _nothing_of_the_bag(t: After) -> None:
+    """What the step does to the JoinGroups that were left behind, it does not."""
+    for name in _BAG:
+        t._assigned.pop(name, None)
+    after = {name + NEXT for name in _BAG}
+    t._wheres[:] = [where for where in t._wheres if after.isdisjoint(symbols_of(where))]
+
+
 @afterwards
 def believes(s: State, t: After, *_: Term) -> None:
     """A JoinGroup is handled, and what its sender left behind before may arrive as if it were news."""
-    for name in ("left", "left_claim", "left_list", "left_new", "left_new_list"):
-        t._assigned.pop(name, None)
+    _nothing_of_the_bag(t)
+
+
+@afterwards
+def believes_any(s: State, t: After, *_: Term) -> None:
+    """What was left behind is lost or arrives, in any order: some of it, old or young, is left."""
+    _nothing_of_the_bag(t)
+    for places in (
+        (t.left, M),
+        (t.left_claim, M, P),
+        (t.left_list, M, A),
+        (t.left_new, C),
+        (t.left_new_list, C, A),
+    ):
+        symbol, *letters = places
+        symbol[tuple(letters)] = ANY
+    t.where(Implies(t.left(M), s.left(M)), t.left_list(M, A) == And(t.left(M), s.left_list(M, A)))
+    t.where(Implies(t.left_claim(M, P) != none, And(t.left(M), t.left_claim(M, P) == s.left_claim(M, P))))
+    t.where(*connections.fewer_new(s, t, C))
+
+
+@around(connections.left_join_arrives)
+def left_join_believed(effect: Effect, s: State, t: After, m: Term) -> None:
+    """It claims some of what all claim that were left behind, and not what its sender does by now."""
+    believes_any(effect)(s, t, m)
+    t._wheres[:] = [where for where in t._wheres if "claim" + NEXT not in symbols_of(where)]
+    t.where(Implies(honest(of(m)), Or(t.claim(m, P) == none, t.claim(m, P) == s.left_claim(m, P))))
 
 
 # -- the coordinator: the end of the join phase --------------------------------------------------------

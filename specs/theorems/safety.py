@@ -133,7 +133,8 @@ def not_ahead(s: State, records: RecordTerms) -> Term:
     return Implies(And(records.member(M), Or(settled, commit, answer)), Not(lt(records.current, G)))
 
 
-def _all_of(s: State) -> dict[str, Term]:
+def invariants_of(s: State) -> dict[str, Term]:
+    """Every invariant of a state, by name."""
     return {
         # -- ids --
         "one id": Implies(And(s.id(M), s.id(N), of(M) == of(N)), M == N),
@@ -306,7 +307,7 @@ def deciding(s: State) -> Term:
     return And(request, s.leads(L), s.wire_generation(of(L)) == s.current, s.group == COMPLETING)
 
 
-INVARIANTS: Mapping[str, Term] = _all_of(VOCABULARY.state())
+INVARIANTS: Mapping[str, Term] = invariants_of(VOCABULARY.state())
 """Every invariant by name, with its capital letters."""
 
 
