@@ -1,10 +1,12 @@
 """The protocol as shipped, theorem by theorem: proved, refuted by a run, or open; and the smallest repair.
 
-A *repair* of a theorem is a set of variations without which it is proved. The smallest are found level by
-level. An obligation that fails can only come to hold if a variation that has to do with it is mended: else it
-is the same formula. So one obligation that fails says which variations to try next, and none is left out.
-That is exact of the proof. That the protocol itself needs a repair is shown by runs: with all the rest of the
-repair mended, and all else as shipped, what was to be proved still breaks, on the executable model too.
+A *repair* of a theorem is a set of variations without which it is proved, with all that it rests upon. A
+variation that breaks it alone, with all others mended, is in each of them: a run shows it. From there the
+smallest are found level by level. An obligation that fails can only come to hold if a variation that has to
+do with it is mended: else it is the same formula. So one obligation that fails says which variations to try
+next, and none is left out. That is exact of the proof. That the protocol itself needs a repair is shown by
+runs: with all the rest of the repair mended, and all else as shipped, what was to be proved still breaks, on
+the executable model too.
 
 Where an invariant fails, a theorem may still follow from those that remain (``weaker``).
 """
@@ -57,8 +59,7 @@ class Repair:
 class ShippedTheorem:
     """What became of a theorem about the protocol as shipped.
 
-    ``failed`` are the obligations that are not proved, its own and those of what it rests upon; ``missing``
-    names variations that allow less than what was shipped, so that nothing proved with them counts;
+    ``failed`` are the obligations that are not proved, its own and those of what it rests upon;
     ``left_out`` the invariants that do not hold and that it does without. ``repairs`` are all of the
     smallest size.
     """
@@ -66,7 +67,6 @@ class ShippedTheorem:
     theorem: Theorem
     verdict: ProofVerdict
     failed: tuple[ProofOutcome, ...] = ()
-    missing: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     run: ShippedRun | None = None
     repairs: tuple[Repair, ...] = ()
@@ -74,7 +74,8 @@ class ShippedTheorem:
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedFindings:
-    """What became of all theorems in one kind of group; ``idle``: actions that are never possible."""
+    """What became of all theorems in one kind of group; ``idle``: actions that are never possible, as
+    far as is known."""
 
     protocol: ShippedProtocol
     theorems: tuple[ShippedTheorem, ...]
@@ -110,11 +111,10 @@ def examine_shipped(
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why a theorem is not proved: an obligation or something missing, and who has to do with it."""
+    """An obligation that is not proved, and the variations that have to do with it."""
 
     touched: tuple[str, ...]
-    outcome: ProofOutcome | None = None
-    missing: str = ""
+    outcome: ProofOutcome
 
 
 class _Bench:
@@ -179,15 +179,8 @@ class _Bench:
     def failures(self, name: str, mended: Mended) -> list[_Failure]:
         """Why the theorem is not proved; nothing if it is."""
         theorem = self.theorems(mended)[name]
-        missing = [
-            _Failure((one.name,), missing=one.name)
-            for one in self.protocol(mended).variations
-            if one.missing and not self._protocol.dynamic
-        ]
         upon = [one for other in theorem.upon for one in self._unproved(other, mended)]
-        if upon and name not in WHOLE and self.run(name, mended) is None and self.weaker(name, mended):
-            return missing
-        return [*upon, *self._unproved(name, mended), *missing]
+        return [*upon, *self._unproved(name, mended)]
 
     def _unproved(self, name: str, mended: Mended, dropped: frozenset[str] = frozenset()) -> list[_Failure]:
         cases = {
@@ -203,24 +196,36 @@ class _Bench:
         """The invariants to leave out so that the others hold and the theorem follows; none if it fails."""
         dropped: frozenset[str] = frozenset()
         while failed := self._unproved(INVARIANTS, mended, dropped):
-            dropped |= {one.outcome.goal for one in failed if one.outcome is not None}
+            dropped |= {one.outcome.goal for one in failed}
             if self._unproved(name, mended, dropped):
                 return frozenset()
         return dropped
 
     def idle(self) -> tuple[str, ...]:
-        """The actions that no group can take. Raises ValueError if there is no group at all."""
-        never = [
-            one for one in self.outcomes(POSSIBILITY, frozenset()) if one.verdict is ProofVerdict.REFUTED
-        ]
-        return tuple(one.goal.removesuffix(" can be taken") for one in never)
+        """What is not known to be possible, such as an action: what is proved of it may say nothing."""
+        found = self.outcomes(POSSIBILITY, frozenset())
+        names = [one.goal for one in found if one.verdict is not ProofVerdict.PROVED]
+        return tuple(name.removesuffix(" can be taken") for name in names)
 
     # -- runs ------------------------------------------------------------------------------------------
 
     def run(self, name: str, mended: Mended) -> ShippedRun | None:
-        """A run that breaks the theorem."""
-        found = (self._run_of(one, mended) for one in self.protocol(mended).variations if one.refutation)
-        return next((run for run in found if run is not None and name in run.breaks), None)
+        """The shortest known run that breaks the theorem."""
+        found = [self._run_of(one, mended) for one in self.protocol(mended).variations if one.refutation]
+        breaking = [run for run in found if run is not None and name in run.breaks]
+        return min(breaking, key=lambda run: len(run.replay.events), default=None)
+
+    def _needed(self, name: str) -> Mended:
+        """The variations that every repair has: each breaks it, or what it rests upon, alone."""
+        every = frozenset(one.name for one in self._protocol.variations)
+        wanted = {name, *self.theorems(frozenset())[name].upon}
+        return frozenset(
+            one.name
+            for one in self._protocol.variations
+            if one.refutation
+            and (run := self._run_of(one, every - {one.name}))
+            and not wanted.isdisjoint(run.breaks)
+        )
 
     def _run_of(self, variation: Variation, mended: Mended) -> ShippedRun | None:
         key = variation.name, mended
@@ -260,22 +265,25 @@ class _Bench:
         """What became of a theorem, and how to mend it."""
         theorem, nothing = self.theorems(frozenset())[name], frozenset[str]()
         failures = self.failures(name, nothing)
-        run = self.run(name, nothing) if failures else None
-        proved = ProofVerdict.REFUTED if run else ProofVerdict.UNKNOWN if failures else ProofVerdict.PROVED
-        falls = not failures and any(self._unproved(other, nothing) for other in theorem.upon)
+        if not failures:
+            return ShippedTheorem(theorem=theorem, verdict=ProofVerdict.PROVED)
+        run = self.run(name, nothing)
+        left_out = self.weaker(name, nothing) if run is None and name not in (INVARIANTS, *WHOLE) else None
+        if left_out:
+            return ShippedTheorem(
+                theorem=theorem, verdict=ProofVerdict.PROVED, left_out=tuple(sorted(left_out))
+            )
         return ShippedTheorem(
             theorem=theorem,
-            verdict=proved,
-            failed=tuple(one.outcome for one in failures if one.outcome is not None),
-            missing=tuple(one.missing for one in failures if one.missing),
-            left_out=tuple(sorted(self.weaker(name, nothing))) if falls else (),
+            verdict=ProofVerdict.REFUTED if run else ProofVerdict.UNKNOWN,
+            failed=tuple(one.outcome for one in failures),
             run=run,
-            repairs=tuple(self._repair(name, mended) for mended in self._smallest(name)) if failures else (),
+            repairs=tuple(self._repair(name, mended) for mended in self._smallest(name)),
         )
 
     def _smallest(self, name: str) -> Sequence[Mended]:
         """All smallest sets without which the theorem is proved; none if there is no such set."""
-        level: list[Mended] = [frozenset()]
+        level: list[Mended] = [self._needed(name)]
         while level:
             failures = {mended: self.failures(name, mended) for mended in level}
             found = [mended for mended, failed in failures.items() if not failed]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -14,7 +14,7 @@ from rebalance.model.protocol.describe import event_text
 from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.prover import ProofVerdict, solver_version, worst
 from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
-from rebalance.specs.necessity.repairs import Repair, ShippedFindings, ShippedRun, ShippedTheorem
+from rebalance.specs.necessity.repairs import ShippedFindings, ShippedRun, ShippedTheorem
 
 SCHEMA = 1
 OPEN = "open"
@@ -32,7 +32,7 @@ class ShippedReport:
     releases: tuple[str, ...]
     dynamic: ShippedFindings
     static: ShippedFindings
-    limit: float
+    limit: int
 
     @property
     def groups(self) -> tuple[tuple[str, ShippedFindings], ...]:
@@ -72,25 +72,27 @@ def render(report: ShippedReport, *, verbose: int = 0, color: bool = False) -> s
 
 
 def headline(report: ShippedReport) -> str:
-    """The verdict, the releases, and in which groups what falls."""
+    """The verdict, the releases, and how much is proved in which groups."""
+    begun = " interrupted," if report.interrupted else ""
+    number = count(len(report.dynamic.theorems), "theorem")
+    proved = ", ".join(
+        f"{sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)} with {title}"
+        for title, findings in report.groups
+    )
     names = " with ".join(report.releases)
-    parts = []
-    for title, findings in report.groups:
-        refuted = [one for one in findings.theorems if one.verdict is ProofVerdict.REFUTED]
-        proved = sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)
-        parts.append(f"{title}: {proved} of {count(len(findings.theorems), 'theorem')} proved, "
-                     f"{len(refuted)} refuted")  # fmt: skip
-    begun = ", interrupted" if report.interrupted else ""
-    return f"{verdict_text(report.verdict).upper()}  {names} as shipped{begun}; {'; '.join(parts)}"
+    return f"{verdict_text(report.verdict).upper()}  {names}:{begun} of {number} proved {proved}"
 
 
 def _header(report: ShippedReport) -> Iterator[str]:
     protocol = report.static.protocol
-    yield f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={report.limit:g} s"
+    yield f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={report.limit:,} units"
     yield from labelled("assumed", f"of the assignor: {', '.join(protocol.contract) or 'nothing'}")
     yield from labelled("differs", ", ".join(one.name for one in protocol.variations) or "in nothing")
     if protocol.beside:
         yield from labelled("beside", f"no difference to the logic: {', '.join(protocol.beside)}")
+    for title, findings in report.groups:
+        if findings.idle:
+            yield from labelled("never", f"possible with {title}: {', '.join(findings.idle)}")
 
 
 def _table(report: ShippedReport) -> list[str]:
@@ -137,22 +139,16 @@ def _repairs(title: str, findings: ShippedFindings) -> Iterator[str]:
         if not theorems[0].repairs:
             yield from labelled("", "no set of repairs is known with which it is proved")
         for number, repair in enumerate(theorems[0].repairs):
-            needed = {name for one in theorems for name in _nth(one.repairs, number).needed}
+            needed = {name for one in theorems for name in one.repairs[number].needed}
             for name in repair.mended:
-                yield from labelled("", f"{name}: {_why(name, needed, theorems[0])}")
+                yield from labelled("", f"{name}: {_why(name, needed)}")
             if number + 1 < len(theorems[0].repairs):
                 yield from labelled("", "or")
 
 
-def _nth(repairs: Sequence[Repair], number: int) -> Repair:
-    return repairs[number]
-
-
-def _why(name: str, needed: Iterable[str], theorem: ShippedTheorem) -> str:
+def _why(name: str, needed: Iterable[str]) -> str:
     if name in needed:
         return "needed, a run breaks it with the others mended"
-    if name in theorem.missing:
-        return f"not proved with it: {NECESSITY[name].missing}, which the logic does not have"
     return "not proved with it, and no run is known"
 
 
@@ -170,8 +166,7 @@ def data(report: ShippedReport) -> dict[str, Any]:
         "limit": report.limit,
         "contract": list(protocol.contract),
         "variations": [
-            {"name": one.name, "about": one.about, "sentence": one.sentence, "missing": one.missing or None}
-            for one in protocol.variations
+            {"name": one.name, "about": one.about, "sentence": one.sentence} for one in protocol.variations
         ],
         "beside": [{"switch": name, "why": BESIDE.get(name)} for name in protocol.beside],
         "verdict": verdict_text(report.verdict),
@@ -197,7 +192,6 @@ def _theorem(one: ShippedTheorem) -> dict[str, Any]:
             {"case": outcome.case, "goal": outcome.goal, "verdict": outcome.verdict.value}
             for outcome in one.failed
         ],
-        "missing": list(one.missing),
         "left_out": list(one.left_out),
         "run": _run(one.run) if one.run else None,
         "repairs": [
