@@ -1,0 +1,81 @@
+"""What is proved of each release as shipped: the table of docs/results/shipped.md.
+
+python -m tools.shipped                   write the page anew; some minutes for each release
+python -m tools.shipped java-2.4,broker-2.4 ...    print the lines of these
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+from rebalance.live.processes.workers import processors, spread
+from rebalance.model.bugs.profiles import broker, client
+from rebalance.specs.logic.prover import ProofVerdict
+from rebalance.specs.necessity.repairs import ShippedTheorem, examine_shipped
+from rebalance.specs.necessity.shipped import shipped
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "shipped.md"
+MARK = "<!-- generated from here on: python -m tools.shipped -->\n"
+PAIRS = (
+    "java-2.4,broker-2.4",
+    "java-2.6,broker-2.6",
+    "java-2.8.0,broker-2.8.0",
+    "java-2.8.1,broker-3.0",
+    "java-3.3.1,broker-3.2",
+    "java-3.4.0,broker-3.2",
+    "java-3.5,broker-3.2",
+    "java-current,broker-current",
+    "librdkafka,broker-current",
+)
+THEOREM = "exclusive ownership"
+HEAD = "| releases | group | exclusive ownership | smallest repair |\n|---|---|---|---|\n"
+
+
+def line(pair: str, *, dynamic: bool) -> str:
+    """One kind of group of a client and a broker."""
+    member, coordinator = pair.split(",")
+    profiles = client(member), broker(coordinator)
+    switches = [name for one in profiles for name in (*one.decisions, *one.switches)]
+    found = examine_shipped(
+        shipped(switches, dynamic=dynamic), spread=partial(spread, jobs=processors()), names=[THEOREM]
+    )
+    one = found.theorems[-1]
+    kind = "dynamic members" if dynamic else "any members"
+    return f"| `{member}`, `{coordinator}` | {kind} | {verdict(one)} | {repair(one)} |\n"
+
+
+def verdict(one: ShippedTheorem) -> str:
+    """In a few words."""
+    if one.run is not None:
+        played = one.run.replay
+        return f"refuted by `{one.run.variation}`: {played.clause} after {len(played.events)} events"
+    return "proved" if one.verdict is ProofVerdict.PROVED else "open"
+
+
+def repair(one: ShippedTheorem) -> str:
+    """Those that a run shows to be needed are bold."""
+    texts = [
+        ", ".join(f"**`{name}`**" if name in some.needed else f"`{name}`" for name in some.mended)
+        for some in one.repairs
+    ]
+    return " or ".join(texts) or ("-" if one.verdict is ProofVerdict.PROVED else "none is known")
+
+
+def main() -> None:
+    """Print or write the lines."""
+    pairs = sys.argv[1:]
+    lines = (line(pair, dynamic=dynamic) for pair in pairs or PAIRS for dynamic in (True, False))
+    if pairs:
+        for one in lines:
+            print(one, end="", flush=True)
+        return
+    head, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
+    if not mark:
+        raise ValueError(f"{PAGE} has no line {MARK.strip()!r}")
+    PAGE.write_text(f"{head}{MARK}\n{HEAD}{''.join(lines)}", encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()
