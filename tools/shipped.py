@@ -56,11 +56,10 @@ def verdict(one: ShippedTheorem) -> str:
 
 def repair(one: ShippedTheorem) -> str:
     """Those that a run shows to be needed are bold."""
-    texts = [
-        ", ".join(f"**`{name}`**" if name in some.needed else f"`{name}`" for name in some.mended)
-        for some in one.repairs
-    ]
-    return " or ".join(texts) or ("-" if one.verdict is ProofVerdict.PROVED else "none is known")
+    if one.repair is None:
+        return "-" if one.verdict is ProofVerdict.PROVED else "none is known"
+    needed = one.repair.needed
+    return ", ".join(f"**`{name}`**" if name in needed else f"`{name}`" for name in one.repair.mended)
 
 
 def main() -> None:

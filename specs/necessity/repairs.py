@@ -1,19 +1,18 @@
 """The protocol as shipped, theorem by theorem: proved, refuted by a run, or open; and the smallest repair.
 
 A *repair* of a theorem is a set of variations without which it is proved, with all that it rests upon. A
-variation that breaks it alone, with all others mended, is in each of them: a run shows it. From there the
-smallest are found level by level. An obligation that fails can only come to hold if a variation that has to
-do with it is mended: else it is the same formula. So one obligation that fails says which variations to try
-next, and none is left out. That is exact of the proof. That the protocol itself needs a repair is shown by
-runs: with all the rest of the repair mended, and all else as shipped, what was to be proved still breaks, on
-the executable model too.
+variation that breaks it alone, with all others mended, is in each of them: a run shows it. Where these will
+do the repair is the smallest, and there is no other. Where they will not, all is mended, and what can be left
+out is, one after the other. That is of the proof; that the protocol itself needs a repair is shown by runs:
+with all the rest of the repair mended, and all else as shipped, what was to be proved still breaks, on the
+executable model too.
 
 Where an invariant fails, a theorem may still follow from those that remain (``weaker``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from rebalance.specs.logic.bounded import SpecRun
@@ -60,8 +59,7 @@ class ShippedTheorem:
     """What became of a theorem about the protocol as shipped.
 
     ``failed`` are the obligations that are not proved, its own and those of what it rests upon;
-    ``left_out`` the invariants that do not hold and that it does without. ``repairs`` are all of the
-    smallest size.
+    ``left_out`` the invariants that do not hold and that it does without.
     """
 
     theorem: Theorem
@@ -69,7 +67,7 @@ class ShippedTheorem:
     failed: tuple[ProofOutcome, ...] = ()
     left_out: tuple[str, ...] = ()
     run: ShippedRun | None = None
-    repairs: tuple[Repair, ...] = ()
+    repair: Repair | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,14 +105,6 @@ def examine_shipped(
     except KeyboardInterrupt:
         return ShippedFindings(protocol=protocol, theorems=tuple(found), idle=idle, interrupted=True)
     return ShippedFindings(protocol=protocol, theorems=tuple(found), idle=idle)
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """An obligation that is not proved, and the variations that have to do with it."""
-
-    touched: tuple[str, ...]
-    outcome: ProofOutcome
 
 
 class _Bench:
@@ -176,27 +166,23 @@ class _Bench:
             if every or variation.stated or (case.action is not None and case.action.name in variation.names)
         )
 
-    def failures(self, name: str, mended: Mended) -> list[_Failure]:
+    def failures(self, name: str, mended: Mended) -> list[ProofOutcome]:
         """Why the theorem is not proved; nothing if it is."""
         theorem = self.theorems(mended)[name]
         upon = [one for other in theorem.upon for one in self._unproved(other, mended)]
         return [*upon, *self._unproved(name, mended)]
 
-    def _unproved(self, name: str, mended: Mended, dropped: frozenset[str] = frozenset()) -> list[_Failure]:
-        cases = {
-            (case.kind, case.name, goal): case for case, goal in self.theorems(mended, dropped)[name].goals
-        }
-        return [
-            _Failure(self._touching(name, cases[one.kind, one.case, one.goal], mended), one)
-            for one in self.outcomes(name, mended, dropped)
-            if one.verdict is not ProofVerdict.PROVED
-        ]
+    def _unproved(
+        self, name: str, mended: Mended, dropped: frozenset[str] = frozenset()
+    ) -> list[ProofOutcome]:
+        outcomes = self.outcomes(name, mended, dropped)
+        return [one for one in outcomes if one.verdict is not ProofVerdict.PROVED]
 
     def weaker(self, name: str, mended: Mended) -> frozenset[str]:
         """The invariants to leave out so that the others hold and the theorem follows; none if it fails."""
         dropped: frozenset[str] = frozenset()
         while failed := self._unproved(INVARIANTS, mended, dropped):
-            dropped |= {one.outcome.goal for one in failed}
+            dropped |= {one.goal for one in failed}
             if self._unproved(name, mended, dropped):
                 return frozenset()
         return dropped
@@ -276,29 +262,29 @@ class _Bench:
         return ShippedTheorem(
             theorem=theorem,
             verdict=ProofVerdict.REFUTED if run else ProofVerdict.UNKNOWN,
-            failed=tuple(one.outcome for one in failures),
+            failed=tuple(failures),
             run=run,
-            repairs=tuple(self._repair(name, mended) for mended in self._smallest(name)),
+            repair=self._repair(name),
         )
 
-    def _smallest(self, name: str) -> Sequence[Mended]:
-        """All smallest sets without which the theorem is proved; none if there is no such set."""
-        level: list[Mended] = [self._needed(name)]
-        while level:
-            failures = {mended: self.failures(name, mended) for mended in level}
-            found = [mended for mended, failed in failures.items() if not failed]
-            if found:
-                return found
-            level = list(dict.fromkeys(self._wider(failures)))
-        return []
+    def _mended(self, name: str) -> Mended | None:
+        """A set without which the theorem is proved, and of which nothing can be left out: the smallest if
+        what is needed will do. None if the protocol as specified is not known to have it either."""
+        needed, names = self._needed(name), [one.name for one in self._protocol.variations]
+        if not self.failures(name, needed):
+            return needed
+        mended = frozenset(names)
+        if self.failures(name, mended):
+            return None
+        for one in names:
+            if one not in needed and not self.failures(name, mended - {one}):
+                mended -= {one}
+        return mended
 
-    def _wider(self, failures: Mapping[Mended, Sequence[_Failure]]) -> Iterator[Mended]:
-        """Each set with one more variation, of those that have to do with what fails first."""
-        for mended, failed in failures.items():
-            fewest = min(failed, key=lambda failure: len(failure.touched))
-            yield from (mended | {name} for name in fewest.touched)
-
-    def _repair(self, name: str, mended: Mended) -> Repair:
+    def _repair(self, name: str) -> Repair | None:
+        mended = self._mended(name)
+        if mended is None:
+            return None
         ordered = [one.name for one in self._protocol.variations if one.name in mended]
         runs = {one: self.run(name, mended - {one}) for one in ordered}
         return Repair(

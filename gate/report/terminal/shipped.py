@@ -129,21 +129,18 @@ def _runs(title: str, findings: ShippedFindings, verbose: int) -> Iterator[str]:
 
 def _repairs(title: str, findings: ShippedFindings) -> Iterator[str]:
     """What to mend, theorems that need the same together."""
-    same: dict[tuple[tuple[str, ...], ...], list[ShippedTheorem]] = {}
+    same: dict[tuple[str, ...], list[ShippedTheorem]] = {}
     for one in findings.theorems:
         if one.verdict is not ProofVerdict.PROVED:
-            same.setdefault(tuple(repair.mended for repair in one.repairs), []).append(one)
-    for theorems in same.values():
+            same.setdefault(one.repair.mended if one.repair else (), []).append(one)
+    for mended, theorems in same.items():
         yield ""
         yield f"MEND for {', '.join(one.theorem.name for one in theorems)}: {title}"
-        if not theorems[0].repairs:
+        if not mended:
             yield from labelled("", "no set of repairs is known with which it is proved")
-        for number, repair in enumerate(theorems[0].repairs):
-            needed = {name for one in theorems for name in one.repairs[number].needed}
-            for name in repair.mended:
-                yield from labelled("", f"{name}: {_why(name, needed)}")
-            if number + 1 < len(theorems[0].repairs):
-                yield from labelled("", "or")
+        needed = {name for one in theorems if one.repair for name in one.repair.needed}
+        for name in mended:
+            yield from labelled("", f"{name}: {_why(name, needed)}")
 
 
 def _why(name: str, needed: Iterable[str]) -> str:
@@ -194,13 +191,12 @@ def _theorem(one: ShippedTheorem) -> dict[str, Any]:
         ],
         "left_out": list(one.left_out),
         "run": _run(one.run) if one.run else None,
-        "repairs": [
-            {
-                "mended": list(repair.mended),
-                "needed": {name: _run(run) for name, run in repair.needed.items()},
-            }
-            for repair in one.repairs
-        ],
+        "repair": {
+            "mended": list(one.repair.mended),
+            "needed": {name: _run(run) for name, run in one.repair.needed.items()},
+        }
+        if one.repair
+        else None,
     }
 
 

@@ -54,11 +54,9 @@ FALLS = about(
     "exclusive ownership",
     ProofVerdict.REFUTED,
     run=RUN,
-    repairs=(
-        Repair(
-            mended=("static_forgets_id", "silent_static_claims_stale"),
-            needed={"silent_static_claims_stale": RUN},
-        ),
+    repair=Repair(
+        mended=("static_forgets_id", "silent_static_claims_stale"),
+        needed={"silent_static_claims_stale": RUN},
     ),
 )
 
@@ -109,7 +107,7 @@ def test_as_json(rebalance, monkeypatch):
     (theorem,) = document["groups"][1]["theorems"]
     assert theorem["run"]["clause"] == "group/owner"
     assert len(theorem["run"]["events"]) == 2
-    assert list(theorem["repairs"][0]["needed"]) == ["silent_static_claims_stale"]
+    assert list(theorem["repair"]["needed"]) == ["silent_static_claims_stale"]
     why = {row["switch"]: row["why"] for row in document["beside"]}
     assert why["pending_sync_evicts_static"].startswith("coordinator/keep: ")
     assert "held_back" in [row["name"] for row in document["variations"]]

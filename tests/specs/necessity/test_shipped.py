@@ -119,7 +119,8 @@ def test_the_newest_with_dynamic_members_needs_one_repair():
     found = examine_shipped(replace(NEWEST, dynamic=True), names=["exclusive ownership"])
     one = found.theorems[-1]
     assert one.verdict is ProofVerdict.REFUTED
-    (repair,) = one.repairs
+    repair = one.repair
+    assert repair is not None
     assert repair.mended == tuple(repair.needed) == ("overtaken_join_believed",)
 
 
@@ -131,7 +132,8 @@ def test_the_newest_is_not_safe_with_static_members():
     assert one.run is not None
     assert one.run.replay.clause == "group/owner"
     assert "exclusive ownership" in one.run.breaks
-    (repair,) = one.repairs
+    repair = one.repair
+    assert repair is not None
     mended = {"held_back", "join_sent_after_reset", "overtaken_join_believed", "silent_static_claims_stale"}
     assert set(repair.mended) == mended
     assert set(repair.needed) == mended
