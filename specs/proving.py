@@ -30,11 +30,12 @@ from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampl
 ReportProgress = Callable[[int, int], None]
 """Gets how many obligations and checks of how many are done."""
 
-_JUDGED = {
+JUDGED = {
     ProofVerdict.PROVED: Verdict.CONFORMANT,
     ProofVerdict.REFUTED: Verdict.VIOLATION,
     ProofVerdict.UNKNOWN: Verdict.INCONCLUSIVE,
 }
+"""What a verdict of the prover is among those of all commands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +125,7 @@ class Proof:
     @property
     def judgement(self) -> Verdict:
         """The verdict in the words that all commands share."""
-        return _JUDGED[self.verdict]
+        return JUDGED[self.verdict]
 
 
 def run_proof(

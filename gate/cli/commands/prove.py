@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,6 +160,25 @@ def _unbroken() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextlib.contextmanager
+def _noted() -> Iterator[Callable[[], None]]:
+    """Ctrl-C is noted, and raised by the function that this gives: elsewhere z3's bindings may swallow it."""
+    noted: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def raise_it() -> None:
+        if noted:
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield raise_it
+    finally:
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, before)
+
+
 # -- what each clause is for ---------------------------------------------------------------------------
 
 
@@ -221,14 +240,14 @@ def _as_shipped(options: argparse.Namespace) -> int:
     theorems(options.theorem, ())  # so that a wrong name is known at once
     began = time.monotonic()
     found: list[Any] = []
-    with progress(options) as show:
+    with progress(options) as show, _noted() as raise_if_interrupted:
         for dynamic in (True, False):
 
             def line(done: int, of: str = "dynamic members" if dynamic else "any members") -> None:
+                raise_if_interrupted()
                 show(lambda: f"{of}: {done:,} obligations, {time.monotonic() - began:.0f} s")
 
-            with _unbroken():
-                protocol = shipped(switches, dynamic=dynamic)
+            protocol = shipped(switches, dynamic=dynamic)
             found.append(examine_shipped(
                 protocol, options.solver_units, partial(spread, jobs=options.jobs), line, options.theorem
             ))  # fmt: skip

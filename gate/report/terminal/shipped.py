@@ -15,14 +15,10 @@ from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.prover import ProofVerdict, solver_version, worst
 from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
 from rebalance.specs.necessity.repairs import ShippedFindings, ShippedRun, ShippedTheorem
+from rebalance.specs.proving import JUDGED
 
 SCHEMA = 1
 OPEN = "open"
-_EXITS = {
-    ProofVerdict.PROVED: Exit.CONFORMANT,
-    ProofVerdict.REFUTED: Exit.VIOLATION,
-    ProofVerdict.UNKNOWN: Exit.INCONCLUSIVE,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +49,7 @@ class ShippedReport:
 
 def exit_of(report: ShippedReport) -> Exit:
     """The exit code."""
-    return Exit.INTERRUPTED if report.interrupted else _EXITS[report.verdict]
+    return Exit.of(JUDGED[report.verdict], interrupted=report.interrupted)
 
 
 def verdict_text(verdict: ProofVerdict) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -97,6 +98,23 @@ def test_interrupted(rebalance, monkeypatch):
     put(monkeypatch, FALLS, interrupted=True)
     ran = rebalance("prove", "--release", PAIR)
     assert (ran.code, ran.err) == (130, "interrupted\n")
+
+
+def test_ctrl_c_comes_between_two_obligations(rebalance, monkeypatch):
+    came: list[bool] = []
+
+    def examine(protocol, limit, spread, report, names) -> ShippedFindings:
+        signal.raise_signal(signal.SIGINT)
+        came.append(False)  # nothing is broken off where it is
+        with pytest.raises(KeyboardInterrupt):
+            report(1)
+        return ShippedFindings(protocol=protocol, theorems=(), idle=(), interrupted=True)
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(repairs, "examine_shipped", examine)
+    assert rebalance("prove", "--release", PAIR).code == 130
+    assert came == [False]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_as_json(rebalance, monkeypatch):
