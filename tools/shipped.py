@@ -19,7 +19,6 @@ from rebalance.specs.necessity.shipped import shipped
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "shipped.md"
 MARK = "<!-- generated from here on: python -m tools.shipped -->\n"
 PAIRS = (
-    "java-2.8.1,broker-3.0",
     "java-3.4.0,broker-3.2",
     "java-current,broker-current",
     "librdkafka,broker-current",
