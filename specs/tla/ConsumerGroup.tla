@@ -1459,14 +1459,13 @@ JoinLeftBehind(c, m) ==
   /\ wire[c] = "join"
   /\ of[m] = c
   /\ names[m]
-  /\ left' = [left EXCEPT ![m] = TRUE]
+  /\ left' = [M \in Member |-> left[M] \/ m = M]
   /\ left_claim' =
        [M \in Member, P \in Partition |->
-         IF M = m THEN (IF left[m] /\ left_claim[m, P] # 0 THEN left_claim[m, P] ELSE sent[c, P])
-         ELSE left_claim[M, P]]
+         IF m = M /\ ~(left[M] /\ left_claim[M, P] # 0) THEN sent[c, P] ELSE left_claim[M, P]]
   /\ left_list' =
        [M \in Member, A \in Assignor |->
-         IF M = m THEN sent_list[c, A] /\ (left[m] => left_list[m, A]) ELSE left_list[M, A]]
+         IF m = M THEN sent_list[c, A] /\ (left[M] => left_list[M, A]) ELSE left_list[M, A]]
   /\ wire' = [wire EXCEPT ![c] = IF life[c] = "DOWN" THEN "idle" ELSE "join_refused"]
   /\ names' = [M \in Member |-> IF of[M] = c THEN FALSE ELSE names[M]]
   /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]

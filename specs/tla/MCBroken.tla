@@ -39,7 +39,46 @@ Lead_newest_claim(c) ==
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
+\* What somebody claims may be offered to somebody else: no withholding.
+\* The leader's SyncGroup of the present generation, in time.
+\*
+\* Nobody's claim has changed since it was sent, or the group would be in another join phase. So what
+\* it assigns keeps the contract.
+LeftDecisionArrives_newest_claim(m) ==
+  /\ left_decision[m, current]
+  /\ member[m]
+  /\ leads[m]
+  /\ group = "CompletingRebalance"
+  /\ group' = "Stable"
+  /\ synced' = [synced EXCEPT ![m] = TRUE]
+  /\ log_group' = "Stable"
+  /\ log_current' = current
+  /\ log_chosen' = [A \in Assignor |-> chosen[A]]
+  /\ log_leads' = [M \in Member |-> leads[M]]
+  /\ log_member' = [M \in Member |-> member[M]]
+  /\ log_claim' = [M \in Member, P \in Partition |-> claim[M, P]]
+  /\ log_supports' = [M \in Member, A \in Assignor |-> supports[M, A]]
+  /\ log_topics' = [M \in Member, P \in Partition |-> topics[M, P]]
+  /\ assigned' \in [Member \X Partition -> BOOLEAN]
+  /\ \A M \in Member, P \in Partition : assigned'[M, P] => member[M]
+  /\ \A M, N \in Member, P \in Partition : assigned'[M, P] /\ assigned'[N, P] => M = N
+  /\ \A M \in Member, P \in Partition : assigned'[M, P] => member[M]
+  /\ \A M, N \in Member, P \in Partition :
+       ~(assigned'[M, P] /\ member[N] /\ M # N /\ silent[N] /\ claim[N, P] # 0)
+  /\ log_assigned' \in [Member \X Partition -> BOOLEAN]
+  /\ \A M \in Member, P \in Partition : log_assigned'[M, P] <=> assigned'[M, P]
+  /\ left_sync' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation : left_sync'[M, G] => left_sync[M, G]
+  /\ left_decision' \in [Member \X Generation -> BOOLEAN]
+  /\ \A M \in Member, G \in Generation :
+       left_decision'[M, G] => left_decision[M, G] /\ left_sync'[M, G]
+  /\ UNCHANGED << wireVars, strayVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left, left_claim, left_list, left_new, left_new_list, current, leads, chosen,
+                  pending, member, joined, silent, given_up, claim, supports, topics >>
+
 \* JoinGroup claims nothing.
+\* JoinGroup leaves, and claims what is owned, since when it is owned.
 Join_claims_always_empty(c) ==
   /\ honest[c]
   /\ life[c] = "UP"
