@@ -123,13 +123,14 @@ def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
         yield from _left_behind(move)
     elif not move.old.idle and move.new.idle:
         yield "lost", (move.c,)
-    if late and move.old.stray is not None and move.new.stray is None:
-        yield _stray_lost(move)
+    if late:
+        yield from _stray_lost(move)
 
 
-def _stray_lost(move: Move) -> SpecStep:
-    """What was late is lost, or a JoinGroup that its sender gave up on."""
-    return ("left_lost", ()) if isinstance(move.old.stray, Join) else ("stray_lost", (move.c,))
+def _stray_lost(move: Move) -> Iterator[SpecStep]:
+    """What was late is lost, or a JoinGroup that its sender gave up on; nothing if it is still there."""
+    if move.old.stray is not None and move.new.stray is None:
+        yield ("left_lost", ()) if isinstance(move.old.stray, Join) else ("stray_lost", (move.c,))
 
 
 def _join(move: Move) -> Iterator[SpecStep]:
@@ -257,8 +258,8 @@ def _late_leave(move: Move) -> Iterator[SpecStep]:
         yield from _left_behind(move)
     kind = {"max poll": "poll_too_late", "close": "close", "unsubscribe": "unsubscribe"}
     yield f"{kind[move.event.choice]}_unnoticed", (move.c,)
-    if move.event.choice == "close" and move.old.stray is not None:
-        yield _stray_lost(move)
+    if move.event.choice == "close":
+        yield from _stray_lost(move)
 
 
 def _arrived(move: Move) -> Join | Sync | LeaveGroup:
@@ -315,8 +316,7 @@ def _hang(move: Move) -> str:
 
 def _close(move: Move) -> Iterator[SpecStep]:
     yield "close", (move.c,)
-    if move.old.stray is not None and move.new.stray is None:
-        yield _stray_lost(move)
+    yield from _stray_lost(move)
 
 
 def _bounce(move: Move) -> Iterator[SpecStep]:
