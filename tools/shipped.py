@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from rebalance.live.processes.workers import processors, spread
-from rebalance.model.bugs.profiles import broker, client
 from rebalance.specs.logic.prover import ProofVerdict
 from rebalance.specs.necessity.repairs import ShippedTheorem, examine_shipped
-from rebalance.specs.necessity.shipped import shipped
+from rebalance.specs.necessity.shipped import released
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "shipped.md"
 MARK = "<!-- generated from here on: python -m tools.shipped -->\n"
@@ -30,14 +29,10 @@ HEAD = "| releases | group | exclusive ownership | repair |\n|---|---|---|---|\n
 def line(pair: str, *, dynamic: bool) -> str:
     """One kind of group of a client and a broker."""
     member, coordinator = pair.split(",")
-    profiles = client(member), broker(coordinator)
-    switches = [name for one in profiles for name in (*one.decisions, *one.switches)]
-    found = examine_shipped(
-        shipped(switches, dynamic=dynamic), spread=partial(spread, jobs=processors()), names=[THEOREM]
-    )
+    protocol = released(member, coordinator, dynamic=dynamic)
+    found = examine_shipped(protocol, spread=partial(spread, jobs=processors()), names=[THEOREM])
     one = found.theorems[-1]
-    kind = "dynamic members" if dynamic else "any members"
-    return f"| `{member}`, `{coordinator}` | {kind} | {verdict(one)} | {repair(one)} |\n"
+    return f"| `{member}`, `{coordinator}` | {protocol.members} | {verdict(one)} | {repair(one)} |\n"
 
 
 def verdict(one: ShippedTheorem) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.profiles import broker, client
 from rebalance.specs.logic.language import Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.examine import Variation
@@ -39,6 +40,11 @@ class ShippedProtocol:
     variations: tuple[Variation, ...]
     dynamic: bool = False
     dropped: frozenset[str] = frozenset()
+
+    @property
+    def members(self) -> str:
+        """Whom the group has, in words."""
+        return "dynamic members" if self.dynamic else "any members"
 
     @cached_property
     def beside(self) -> tuple[str, ...]:
@@ -111,6 +117,16 @@ class ShippedProtocol:
         gone = {switch for one in self.variations if one.name in names for switch in one.switches}
         switches = tuple(switch for switch in self.switches if switch not in gone)
         return replace(self, switches=switches, variations=kept)
+
+
+def released(member: str, coordinator: str, *, dynamic: bool = False) -> ShippedProtocol:
+    """The protocol of a release of a client and one of the broker, by the names of their profiles.
+
+    Raises ValueError that lists those there are.
+    """
+    profiles = client(member), broker(coordinator)
+    switches = (name for one in profiles for name in (*one.decisions, *one.switches))
+    return shipped(switches, dynamic=dynamic)
 
 
 def shipped(switches: Iterable[str], *, dynamic: bool = False) -> ShippedProtocol:

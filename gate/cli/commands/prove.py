@@ -31,6 +31,7 @@ from rebalance.specs.logic.limit import LIMIT
 
 if TYPE_CHECKING:
     from rebalance.specs.logic.specification import Theorem
+    from rebalance.specs.necessity.repairs import ShippedFindings
     from rebalance.specs.proving import ProofPlan
 
 
@@ -231,31 +232,30 @@ def _as_shipped(options: argparse.Namespace) -> int:
     from rebalance.gate.report.terminal import shipped as report
     from rebalance.live.processes.workers import spread
     from rebalance.specs.necessity.repairs import examine_shipped
-    from rebalance.specs.necessity.shipped import shipped
+    from rebalance.specs.necessity.shipped import released
 
     if options.without or options.smt2 is not None or options.report:
         raise UsageError("--release goes with none of --without, --smt2, --report")
     names = [name for several in options.release for name in several]
-    switches = _shipped_switches(names)
+    pair = _client_and_broker(names)
+    with usage_errors(ValueError, option="--release"):
+        protocols = [released(*pair, dynamic=dynamic) for dynamic in (True, False)]
     theorems(options.theorem, ())  # so that a wrong name is known at once
     began = time.monotonic()
-    found: list[Any] = []
+    found: list[ShippedFindings] = []
     with progress(options) as show, _noted() as raise_if_interrupted:
-        for dynamic in (True, False):
+        for protocol in protocols:
 
-            def line(done: int, of: str = "dynamic members" if dynamic else "any members") -> None:
+            def line(done: int, of: str = protocol.members) -> None:
                 raise_if_interrupted()
                 show(lambda: f"{of}: {done:,} obligations, {time.monotonic() - began:.0f} s")
 
-            protocol = shipped(switches, dynamic=dynamic)
             found.append(examine_shipped(
                 protocol, options.solver_units, partial(spread, jobs=options.jobs), line, options.theorem
             ))  # fmt: skip
             if found[-1].interrupted:
                 break
-    written = report.ShippedReport(
-        releases=tuple(names), dynamic=found[0], static=found[-1], limit=options.solver_units
-    )
+    written = report.ShippedReport(releases=tuple(names), findings=tuple(found), limit=options.solver_units)
     text = partial(report.render, written, verbose=options.verbose, color=color(options))
     answer(options, partial(report.data, written), text)
     if written.interrupted:
@@ -263,14 +263,10 @@ def _as_shipped(options: argparse.Namespace) -> int:
     return int(report.exit_of(written))
 
 
-def _shipped_switches(names: Sequence[str]) -> list[str]:
-    """What a client and a broker do otherwise. Raises UsageError unless one of each is named."""
-    from rebalance.model.bugs.profiles import broker, client
-
+def _client_and_broker(names: Sequence[str]) -> tuple[str, str]:
+    """One of each, by the names of their profiles. Raises UsageError."""
     clients = [name for name in names if not name.startswith("broker")]
     brokers = [name for name in names if name.startswith("broker")]
     if len(clients) != 1 or len(brokers) != 1:
         raise UsageError("--release: name one client and one broker, such as java-current,broker-current")
-    with usage_errors(ValueError, option="--release"):
-        members, coordinator = client(clients[0]), broker(brokers[0])
-    return [*members.decisions, *members.switches, *coordinator.decisions]
+    return clients[0], brokers[0]

@@ -23,27 +23,26 @@ OPEN = "open"
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedReport:
-    """What was found of some releases, in groups of dynamic members and in any."""
+    """What was found of some releases, in each kind of group that was tried: one at least."""
 
     releases: tuple[str, ...]
-    dynamic: ShippedFindings
-    static: ShippedFindings
+    findings: tuple[ShippedFindings, ...]
     limit: int
 
     @property
     def groups(self) -> tuple[tuple[str, ShippedFindings], ...]:
-        """Both kinds of groups, by name."""
-        return (("dynamic members", self.dynamic), ("any members", self.static))
+        """The kinds of groups by the name of their members."""
+        return tuple((one.protocol.members, one) for one in self.findings)
 
     @property
     def interrupted(self) -> bool:
         """Whether not all of it is there."""
-        return self.dynamic.interrupted or self.static.interrupted
+        return any(one.interrupted for one in self.findings)
 
     @property
     def verdict(self) -> ProofVerdict:
         """Of all theorems in both kinds of groups."""
-        found = [one.verdict for _, findings in self.groups for one in findings.theorems]
+        found = [one.verdict for findings in self.findings for one in findings.theorems]
         return worst([*found, *([ProofVerdict.UNKNOWN] if self.interrupted else [])])
 
 
@@ -70,7 +69,7 @@ def render(report: ShippedReport, *, verbose: int = 0, color: bool = False) -> s
 def headline(report: ShippedReport) -> str:
     """The verdict, the releases, and how much is proved in which groups."""
     begun = " interrupted," if report.interrupted else ""
-    number = count(len(report.dynamic.theorems), "theorem")
+    number = count(max(len(findings.theorems) for findings in report.findings), "theorem")
     proved = ", ".join(
         f"{sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)} with {title}"
         for title, findings in report.groups
@@ -80,7 +79,7 @@ def headline(report: ShippedReport) -> str:
 
 
 def _header(report: ShippedReport) -> Iterator[str]:
-    protocol = report.static.protocol
+    protocol = report.findings[0].protocol
     yield f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={report.limit:,} units"
     yield from labelled("assumed", f"of the assignor: {', '.join(protocol.contract) or 'nothing'}")
     yield from labelled("differs", ", ".join(one.name for one in protocol.variations) or "in nothing")
@@ -92,12 +91,12 @@ def _header(report: ShippedReport) -> Iterator[str]:
 
 
 def _table(report: ShippedReport) -> list[str]:
-    found = {one.theorem.name: one for one in report.static.theorems}
+    verdicts = [
+        {one.theorem.name: verdict_text(one.verdict) for one in findings.theorems}
+        for findings in report.findings
+    ]
     rows = [("theorem", *(title for title, _ in report.groups))]
-    for one in report.dynamic.theorems:
-        other = found.get(one.theorem.name)
-        rows.append((f"  {one.theorem.name}", verdict_text(one.verdict),
-                     verdict_text(other.verdict) if other else "not tried"))  # fmt: skip
+    rows += [(f"  {name}", *(found.get(name, "not tried") for found in verdicts)) for name in verdicts[0]]
     return aligned(rows)
 
 
@@ -150,7 +149,7 @@ def _why(name: str, needed: Iterable[str]) -> str:
 
 def data(report: ShippedReport) -> dict[str, Any]:
     """The result as plain JSON values."""
-    protocol = report.static.protocol
+    protocol = report.findings[0].protocol
     return {
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},

@@ -98,6 +98,8 @@ def test_interrupted(rebalance, monkeypatch):
     put(monkeypatch, FALLS, interrupted=True)
     ran = rebalance("prove", "--release", PAIR)
     assert (ran.code, ran.err) == (130, "interrupted\n")
+    assert "dynamic members" in ran.out
+    assert "any members" not in ran.out  # nothing was asked of them yet
 
 
 def test_ctrl_c_comes_between_two_obligations(rebalance, monkeypatch):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.model.bugs.profiles import broker, client
 from rebalance.specs.logic.prover import ProofVerdict
 from rebalance.specs.necessity.repairs import examine_shipped
-from rebalance.specs.necessity.shipped import DYNAMIC, ShippedProtocol, shipped
+from rebalance.specs.necessity.shipped import DYNAMIC, released, shipped
 from rebalance.specs.necessity.varying import afterwards, around, instead_of, together
 from rebalance.specs.protocol.contract import SAFETY
 from rebalance.specs.protocol.member import join, try_again
@@ -28,13 +27,7 @@ RELEASES = (
 )
 
 
-def protocol(member: str, coordinator: str, *, dynamic: bool = False) -> ShippedProtocol:
-    profiles = client(member), broker(coordinator)
-    switches = [name for one in profiles for name in (*one.decisions, *one.switches)]
-    return shipped(switches, dynamic=dynamic)
-
-
-NEWEST = protocol("java-current", "broker-current")
+NEWEST = released("java-current", "broker-current")
 
 
 # -- put together --------------------------------------------------------------------------------------
@@ -77,7 +70,7 @@ def test_two_that_replace_one_action_do_not_go_together():
 
 @pytest.mark.parametrize("releases", RELEASES, ids="-".join)
 def test_every_release_can_be_put_together(releases):
-    made = protocol(*releases)
+    made = released(*releases)
     names = [name for variation in made.variations for name in variation.names]
     assert set(names) <= {action.name for action in made.specification.actions}
     left = {switch for one in made.variations for switch in one.switches} | set(made.beside)
