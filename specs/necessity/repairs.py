@@ -1,11 +1,11 @@
-"""The protocol as shipped, theorem by theorem: proved, refuted by a run, or open; and the smallest repair.
+"""The protocol as shipped, theorem by theorem: proved, refuted by a run, or open; and what to mend.
 
-A *repair* of a theorem is a set of variations without which it is proved, with all that it rests upon. A
-variation that breaks it alone, with all others mended, is in each of them: a run shows it. Where these will
-do the repair is the smallest, and there is no other. Where they will not, all is mended, and what can be left
-out is, one after the other. That is of the proof; that the protocol itself needs a repair is shown by runs:
-with all the rest of the repair mended, and all else as shipped, what was to be proved still breaks, on the
-executable model too.
+A *repair* of a theorem is a set of variations without which it is proved, with all that it rests upon, and
+all others as shipped. First those are mended that break it alone, each with all others mended, along a known
+run. Where they will not do, all is mended, and then one after the other is left out if it can be. That is of
+the proof; that the protocol itself needs a repair is shown by runs: with all the rest of the repair mended,
+and all else as shipped, what was to be proved still breaks, on the executable model too. Whether another
+repair does without what is needed so is not known: variations need not add up.
 
 Where an invariant fails, a theorem may still follow from those that remain (``weaker``).
 """
@@ -72,8 +72,7 @@ class ShippedTheorem:
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedFindings:
-    """What became of all theorems in one kind of group; ``idle``: actions that are never possible, as
-    far as is known."""
+    """What became of all theorems in one kind of group; ``idle``: actions not known to be possible."""
 
     protocol: ShippedProtocol
     theorems: tuple[ShippedTheorem, ...]
@@ -202,7 +201,7 @@ class _Bench:
         return min(breaking, key=lambda run: len(run.replay.events), default=None)
 
     def _needed(self, name: str) -> Mended:
-        """The variations that every repair has: each breaks it, or what it rests upon, alone."""
+        """The variations each of which breaks it alone, or what it rests upon."""
         every = frozenset(one.name for one in self._protocol.variations)
         wanted = {name, *self.theorems(frozenset())[name].upon}
         return frozenset(
@@ -268,8 +267,8 @@ class _Bench:
         )
 
     def _mended(self, name: str) -> Mended | None:
-        """A set without which the theorem is proved, and of which nothing can be left out: the smallest if
-        what is needed will do. None if the protocol as specified is not known to have it either."""
+        """A set without which the theorem is proved: what breaks it alone if that will do, else what is left
+        when all that can be is left out. None if as specified it is not known to hold either."""
         needed, names = self._needed(name), [one.name for one in self._protocol.variations]
         if not self.failures(name, needed):
             return needed

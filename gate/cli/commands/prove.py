@@ -48,7 +48,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "and what follows from them. Of the assignor nothing is assumed but its contract. Random runs of "
         "the executable model show that it is the model that is proved. With --release CLIENT,BROKER "
         "the protocol is the one that these ship: what of it is proved, which run refutes the rest, and "
-        "the smallest set of decisions to mend.",
+        "which decisions to mend.",
     )
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip

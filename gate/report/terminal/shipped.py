@@ -87,7 +87,7 @@ def _header(report: ShippedReport) -> Iterator[str]:
         yield from labelled("beside", f"no difference to the logic: {', '.join(protocol.beside)}")
     for title, findings in report.groups:
         if findings.idle:
-            yield from labelled("never", f"possible with {title}: {', '.join(findings.idle)}")
+            yield from labelled("idle", f"not known to be possible with {title}: {', '.join(findings.idle)}")
 
 
 def _table(report: ShippedReport) -> list[str]:
