@@ -23,7 +23,7 @@ from rebalance.gate.cli.console.terminal import (
     print_out,
     usage_errors,
 )
-from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
+from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
 from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import natural
 from rebalance.properties.verdict import Exit
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 
 MODEL_STEPS = 20_000
+
+OF_CORRECTED = ("--without", "--necessity", "--model-steps", "--seed", "--smt2")
+"""Options that are about the protocol as corrected."""
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -76,10 +79,10 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.live.processes import workers
     from rebalance.specs import proving
 
-    if options.necessity is not None:
-        return _necessity(options)
     if options.release:
         return _as_shipped(options)
+    if options.necessity is not None:
+        return _necessity(options)
     with _unbroken():
         plan = _plan(options)
     if plan.smt2 is not None:
@@ -234,8 +237,7 @@ def _as_shipped(options: argparse.Namespace) -> int:
     from rebalance.specs.necessity.repairs import examine_shipped
     from rebalance.specs.necessity.shipped import released
 
-    if options.without or options.smt2 is not None or options.report:
-        raise UsageError("--release goes with none of --without, --smt2, --report")
+    refuse(options, (*OF_CORRECTED, *REPORTS), "does not go with --release")
     names = [name for several in options.release for name in several]
     pair = _client_and_broker(names)
     with usage_errors(ValueError, option="--release"):
