@@ -280,7 +280,7 @@ def _split(
     if me.setup.breaks_connections:
         left, *rest = rest
         behind.append(left)
-    named = [late.id] if isinstance(late, Late | Refused) else []
+    named = [late.id] if isinstance(late, Join | Late | Refused) else []
     named += [request.id for left in behind for connection in left for request in connection]
     ids = tuple(named)
     if not me.setup.keeps_log:

@@ -142,14 +142,30 @@ def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
     clear_stray(s, t, c)
 
 
-@around(heartbeats.late_answer_expels)
-def join_sent_after_reset(effect: Effect, s: State, t: After, c: Term) -> None:
-    """What is refused may be the commit before a join, and JoinGroup leaves all the same, as prepared.
+@around(heartbeats.heartbeat_of_unknown)
+def commit_of_unknown(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
+    """What is refused may be the commit before a join, and JoinGroup leaves all the same, as prepared."""
+    effect(s, t, c, m)
+    _join_may_leave(s, t, c, keeps=NO)
 
-    The membership that ends may have gone on to prepare then, not yet as one that is over.
-    """
+
+@around(heartbeats.heartbeat_of_old)
+def commit_of_old(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
+    """The same with ILLEGAL_GENERATION, which keeps the member id."""
+    effect(s, t, c, m)
+    _join_may_leave(s, t, c, keeps=YES)
+
+
+@around(heartbeats.late_answer_expels)
+def commit_answered_late(effect: Effect, s: State, t: After, c: Term) -> None:
+    """The same of a commit that was under way for a while."""
     effect(s, t, c)
-    keeps, gone = s.stray_error(c) == ILLEGAL, Or(s.eager(c), Not(s.subscribed(c, P)))
+    _join_may_leave(s, t, c, keeps=s.stray_error(c) == ILLEGAL)
+
+
+def _join_may_leave(s: State, t: After, c: Term, *, keeps: Term) -> None:
+    """The membership that ends may have gone on to prepare a join, not yet as one that is over."""
+    gone = Or(s.eager(c), Not(s.subscribed(c, P)))
     sends = t.wire(c) != s.wire(c)
     for open_ in ("wire", "state", "resubscribed"):
         getattr(t, open_)[c] = ANY

@@ -1,11 +1,12 @@
 """The model as shipped against the logic as shipped: each of its steps is one there.
 
-Which action of the logic a step stands for is written for the protocol as specified; as shipped another one
-may do the same. So here any action counts that leads where the model goes.
+Which path of the logic a step stands for is written for the protocol as specified; as shipped another one
+may do the same. So here any action counts that leads where the model goes, from anywhere on the path.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -26,19 +27,21 @@ UNTESTED = {
 
 
 class AnyAction(Refinement):
-    """Where the action that a step stands for does not lead there, another one may."""
+    """Where the path that a step stands for does not lead there, a part of it and another action may."""
 
     def _wrong(self, state: Any, path: Any, after: Any, calls: Any) -> Any:
         wrong = super()._wrong(state, path, after, calls)
         if wrong is None:
             return None
-        for name, parameters in path[:-1]:
+        passed = [state]
+        for name, parameters in path:
             try:
                 state = self._stepper.apply(state, name, parameters)
-            except ValueError:
-                return wrong
-            state = state if self.setup.keeps_log else self._forgetful(state)
-        return None if any(self._leads(state, action, after) for action in self.spec.actions) else wrong
+            except ValueError:  # not possible, or it may lead to several states
+                break
+            passed.append(state if self.setup.keeps_log else self._forgetful(state))
+        leads = any(self._leads(one, action, after) for one in passed for action in self.spec.actions)
+        return None if leads else wrong
 
     def _leads(self, state: Any, action: Any, after: Any) -> bool:
         domains = self.map.universe.domains
@@ -56,8 +59,8 @@ class AnyAction(Refinement):
             return False
 
 
-def group(releases: tuple[str, str], where: tuple[str, int, int]) -> Setup:
-    """The scenario as these ship it, but for what is UNTESTED."""
+def group(releases: tuple[str, str], where: tuple[str, int, int], faults: Collection[str] = ()) -> Setup:
+    """The scenario as these ship it, but for what is UNTESTED; with these ``faults``, or all of its own."""
     (members, coordinator), (scenario, size, budget) = releases, where
     whole = ScenarioSize(members=size, partitions=1, budget=budget, profiles=(members,), broker=coordinator)
     setup = SCENARIOS[scenario].setup(whole)
@@ -70,13 +73,20 @@ def group(releases: tuple[str, str], where: tuple[str, int, int]) -> Setup:
         )
         for one in setup.consumers
     )
-    return replace(setup, consumers=consumers, coordinator=setup.coordinator - frozenset(UNTESTED))
+    return replace(
+        setup,
+        consumers=consumers,
+        coordinator=setup.coordinator - frozenset(UNTESTED),
+        faults=tuple(faults) or setup.faults,
+    )
 
 
-def wrong(releases: tuple[str, str], where: tuple[str, int, int], limit: int) -> list[str]:
+def wrong(
+    releases: tuple[str, str], where: tuple[str, int, int], limit: int, faults: Collection[str] = ()
+) -> list[str]:
     """What the model does that the logic does not allow."""
     switches = frozenset(released(*releases).switches) - frozenset(UNTESTED)
-    refinement = AnyAction(group(releases, where), shipped(switches).specification)
+    refinement = AnyAction(group(releases, where, faults), shipped(switches).specification)
     return [str(failure) for failure in failures(refinement, judged=False, limit=limit)]
 
 
@@ -92,6 +102,19 @@ GROUPS = [
     ("dynamic", 1, 2), ("dynamic", 2, 1), ("failover", 1, 2), ("static", 1, 2), ("static", 2, 1),
     ("static-failover", 1, 2), ("static-failover", 2, 1), ("mixed-failover", 2, 1),
 ]  # fmt: skip
+NARROW = [
+    (("dynamic", 1, 3), ("enforce", "session timeout", "slow commit")),
+    (("static", 1, 3), ("enforce", "session timeout", "slow commit")),
+    (("connections", 1, 3), ("enforce", "left behind")),
+    (("static-connections", 1, 3), ("enforce", "left behind", "unsubscribe")),
+]
+"""A few faults, and deep enough to see what comes of them."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "faults"), NARROW, ids=str)
+def test_the_newest_does_what_the_logic_allows_in_depth(where, faults):
+    assert wrong(NEWEST, where, 6000, faults) == []
 
 
 @pytest.mark.slow
