@@ -106,6 +106,7 @@ NARROW = [
     (("dynamic", 1, 3), ("enforce", "session timeout", "slow commit")),
     (("static", 1, 3), ("enforce", "session timeout", "slow commit")),
     (("connections", 1, 3), ("enforce", "left behind")),
+    (("connections", 1, 3), ("enforce", "left behind", "slow commit")),
     (("static-connections", 1, 3), ("enforce", "left behind", "unsubscribe")),
 ]
 """A few faults, and deep enough to see what comes of them."""
