@@ -12,17 +12,10 @@ from typing import Any, cast
 
 from rebalance.model.data import table
 from rebalance.specs.logic.language import State, Term
-from rebalance.specs.necessity import altered, variations
+from rebalance.specs.necessity import altered, variations_group, variations_member
 from rebalance.specs.necessity.examine import Refutation, Variation
-from rebalance.specs.necessity.variations import (
-    believes,
-    believes_any,
-    forgets,
-    leaves_join_behind,
-    loses_nothing,
-    static_removal_not_persisted,
-    stays_out,
-)
+from rebalance.specs.necessity.variations_group import believes, believes_any, static_removal_not_persisted
+from rebalance.specs.necessity.variations_member import forgets, leaves_join_behind, loses_nothing, stays_out
 from rebalance.specs.necessity.varying import Effect
 from rebalance.specs.protocol import connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
@@ -61,8 +54,11 @@ _CONTRACT: dict[str, dict[str, ContractClause | None]] = {
     "once": {"once": None},
     "member_only": {"member_only": None},
     "newest_claim": {"newest_claim": None},
-    "max_generation_only": {"newest_claim": variations.max_generation_only},
-    "trust_all_claims": {"newest_claim": variations.trusted_claim, "once": variations.trusted_once},
+    "max_generation_only": {"newest_claim": variations_group.max_generation_only},
+    "trust_all_claims": {
+        "newest_claim": variations_group.trusted_claim,
+        "once": variations_group.trusted_once,
+    },
     "held_back": {"held_back": None},
 }
 """Clauses in place of those of the same name; None leaves one out."""
@@ -99,11 +95,11 @@ _INSTEAD: dict[str, tuple[Effect, ...]] = {
     "overtaken_join_believed": (
         *map(believes, _JOINS),
         *map(believes_any, _LEFT),
-        variations.left_join_believed,
+        variations_group.left_join_believed,
     ),
     "static_forgets_id": (*map(forgets, _OVERDUE), *map(leaves_join_behind, _LEAVES)),
     "static_removal_not_persisted": _reverted,
-    "static_replace_not_persisted": (variations.static_replace_not_persisted, *_reverted),
+    "static_replace_not_persisted": (variations_group.static_replace_not_persisted, *_reverted),
 }
 """Actions that are made of several functions; the others are named in the file."""
 
@@ -253,6 +249,12 @@ def _variations() -> Iterator[Variation]:
             yield _variation(name, about, row, paths, dynamic)
 
 
+def _written(name: str) -> Effect:
+    """The function that the file names."""
+    module = variations_member if hasattr(variations_member, name) else variations_group
+    return cast("Effect", getattr(module, name))
+
+
 def _spelled(written: Mapping[str, str]) -> dict[str, str]:
     """The paths that others are written with, in full."""
     paths: dict[str, str] = {}
@@ -270,7 +272,7 @@ def _variation(
         name=name,
         about=about,
         sentence=row["sentence"],
-        instead=_INSTEAD.get(name) or tuple(getattr(variations, one) for one in row.get("instead", ())),
+        instead=_INSTEAD.get(name) or tuple(map(_written, row.get("instead", ()))),
         contract={key: clause for key, clause in clauses.items() if clause} if name in _CONTRACT else SAFETY,
         invariants=_INVARIANTS.get(name, {}),
         properties=_PROPERTIES.get(name, {}),

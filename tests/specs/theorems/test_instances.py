@@ -10,7 +10,7 @@ from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.prover import ProofVerdict, discharge
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.vacuity import SIZES
-from rebalance.specs.necessity.variations import static_replace_only_stable
+from rebalance.specs.necessity.variations_group import static_replace_only_stable
 from rebalance.specs.necessity.witnesses import NEVER, path_to
 from rebalance.specs.protocol.vocabulary import VOCABULARY
 from rebalance.specs.theorems.instances import INVARIANTS_OF_INSTANCES, SECOND
