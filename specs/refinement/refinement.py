@@ -15,13 +15,13 @@ new member id, which may not be in the log; of ids there are always others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, cast
 
 import z3
-from rebalance.model.machine import Event, State
+from rebalance.model.machine import Event, Machine, State
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup, letter
@@ -93,13 +93,19 @@ class Refinement:
     """Checks states and transitions of one setup, each that looks different once.
 
     The universe grows as ids and generations come; what is known is forgotten then. ``size`` is what it
-    begins with.
+    begins with. ``build`` makes the machine of the setup: the model's, or one that is to be told from it.
     """
 
-    def __init__(self, setup: Setup, spec: Specification | None = None, size: StructureSize = LEAST) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        spec: Specification | None = None,
+        size: StructureSize = LEAST,
+        build: Callable[[Setup], Machine] = machine,
+    ) -> None:
         self.setup = replace(setup, steps="fine")
         self.spec = spec or _protocol()
-        self.numbered = NumberedMachine(machine(self.setup))
+        self.numbered = NumberedMachine(build(self.setup))
         self.report = Report(taken=Counter(dict.fromkeys((action.name for action in self.spec.actions), 0)))
         position = self.numbered.machine.position
         logs = ["log"] if setup.keeps_log else []

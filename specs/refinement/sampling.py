@@ -11,11 +11,13 @@ whether what they say of the logic also breaks in the model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from rebalance.model.machine import Event
+from rebalance.model.machine import Event, Machine
 from rebalance.model.protocol.describe import event_text
+from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.refinement.abstraction import StructureSize
@@ -134,9 +136,13 @@ class _Sampling:
         return ModelDeviation(failure=failure, run=tuple(map(event_text, (*self.run, *last))))
 
 
-def sampled(sample: ModelSample, spec: Specification | None = None) -> SampledModel:
-    """Check the sample."""
-    refinement = Refinement(sample.setup, spec, SIZE)
+def sampled(
+    sample: ModelSample,
+    spec: Specification | None = None,
+    build: Callable[[Setup], Machine] = machine,
+) -> SampledModel:
+    """Check the sample of the model, or of what ``build`` makes in its place."""
+    refinement = Refinement(sample.setup, spec, SIZE, build)
     sampling = _Sampling(refinement=refinement, random=Random(sample.seed), budget=sample.steps)
     if failure := refinement.begin():
         sampling.deviation = ModelDeviation(failure=failure, run=())

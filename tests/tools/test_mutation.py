@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import ast
+import multiprocessing
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from rebalance.model.machine import Outcome, fault
 from rebalance.model.protocol import member
+from rebalance.model.protocol.group import machine
 
+from tests.model.protocol.small_groups import setup
 from tools.mutation.battery import CLEAN
 from tools.mutation.loading import applied, loaded
-from tools.mutation.mutants import mutants, mutants_of
+from tools.mutation.mutants import Mutant, mutants, mutants_of
+from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic
 from tools.mutation.page import REASONS, stale, unexplained
 from tools.mutation.trying import attempt, baseline, judge, measured, run
 
@@ -126,6 +134,54 @@ def test_a_mutant_is_killed_by_the_clause_that_should(battery, key: str, kind: s
 @pytest.mark.slow
 def test_the_model_itself_lives(battery):
     assert all(attempt(None, case, seen)[:1] == ("survived",) for case, seen in battery)
+
+
+# -- what else is asked ----------------------------------------------------------------------------------
+
+
+def in_a_process(asked: Callable[[Mutant | None], Any], key: str = "") -> Any:
+    """What ``asked`` says of a mutant, or of the model itself: what it imports must not stay."""
+    mutant = next(mutant for mutant in mutants() if mutant.key == key) if key else None
+    context = multiprocessing.get_context("fork")
+    mine, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: theirs.send(asked(mutant)))
+    process.start()
+    theirs.close()
+    try:
+        return mine.recv()
+    finally:
+        process.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "test"),
+    [("", ""), ("application.leave | never | forgets", "test_leaving")],
+    ids=("the model", "a mutant"),
+)
+def test_a_mutant_that_fails_a_test_of_single_steps_is_named_by_it(key: str, test: str):
+    assert in_a_process(failing_test, key) == test
+
+
+@pytest.mark.slow
+def test_a_mutant_whose_step_is_none_of_the_logic_is_told_from_the_model():
+    assert in_a_process(step_of_no_logic) == ("", "")
+    group, why = in_a_process(step_of_no_logic, "application.leave | never | forgets")
+    assert group == "connections, 3 x 2"
+    assert "unsubscribe" in why
+    assert "identified(1)" in why
+
+
+@pytest.mark.parametrize(
+    ("faulty", "left", "said"), [(True, 2, "2 of 2"), (True, 0, "0 of 2"), (False, 1, "1 of 2")]
+)
+def test_a_step_that_costs_what_it_should_not_is_noticed(faulty: bool, left: int, said: str):
+    right = fault("crash", 0, ("budget",), ("budget",), lambda budget: [Outcome((budget - 1,))])
+    wrong = right._replace(fault=faulty, run=lambda budget: [Outcome((left,))])
+    first, second = costing(replace(machine(setup()), actions=(right, wrong))).actions
+    assert [outcome.values for outcome in first.run(2)] == [(1,)]
+    with pytest.raises(CostError, match=f"crash leaves {said}"):
+        list(second.run(2))
 
 
 def test_what_never_makes_a_difference_is_not_tried(battery):

@@ -21,14 +21,18 @@ from rebalance.properties.group.rules import Bounded, Rules
 from tools.mutation.battery import BUGS, CLEAN, MutationCase
 from tools.mutation.loading import Differing, loaded
 from tools.mutation.mutants import Mutant
+from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic
 
-CPU_SECONDS = 90
-"""Of one mutant, on the whole battery."""
+CPU_SECONDS = 120
+"""Of one mutant, on the whole battery and on what is asked behind it."""
 
 MEMORY = 3 << 30
 """Of one mutant."""
 
-ROOM = 25_000
+SMALL = 4_000
+"""A group of the battery with fewer states comes before the tests of single steps."""
+
+ROOM = 8_000
 """States that a mutant may have in a case beyond three times those of the model."""
 
 
@@ -69,13 +73,27 @@ KINDS = {
     "witness": "a witness that the model reaches in the same case is not reached",
     "finding": "a clause does not find a mistake any more that is switched on",
     "error": "the model raises an exception",
+    "budget": "a fault does not cost one of the budget, or another step costs something",
     "large": "the space is more than three times as large, and nothing is found in that much of it",
     "timeout": "the time or the memory is used up",
     "coverage": "an action of the model is never taken in a case in which it was",
+    "test": "a test of single steps fails (tests/model/protocol)",
+    "logic": "a step or a state is none that the logic allows (specs/refinement)",
     "survived": "nothing of these",
     "idle": "no value is ever another one than in the model, wherever the battery comes",
 }
-STRONG = ("clause", "settling", "rounds", "witness", "finding", "error", "coverage")
+STRONG = (
+    "clause",
+    "settling",
+    "rounds",
+    "witness",
+    "finding",
+    "error",
+    "budget",
+    "coverage",
+    "test",
+    "logic",
+)
 """After one of these the battery ends; after the others it goes on, and the first of them stands."""
 
 
@@ -137,13 +155,15 @@ def attempt(mutant: Mutant | None, some: MutationCase, seen: Baseline) -> Mutant
             return _attempt(names, some, seen)
         except MemoryError:
             return MutantVerdict("timeout", where=some.name, same=False)
+        except CostError as error:
+            return MutantVerdict("budget", "budget", some.name, str(error), same=False)
         except Exception as error:
             return MutantVerdict("error", type(error).__name__, some.name, str(error)[:120], same=False)
 
 
 def _attempt(names: Mapping[str, Any], some: MutationCase, seen: Baseline) -> MutantVerdict:
     setup = some.build(names["setup"])
-    made: Machine = names["group"].machine(setup)
+    made: Machine = costing(names["group"].machine(setup))
     required = _required(some, setup, seen.broken)
     found = fast.explore(made, required, Limits(states=3 * seen.distinct + ROOM))
     same = (found.distinct, found.generated) == (seen.distinct, seen.generated)
@@ -198,10 +218,27 @@ def judge(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> M
     return first._replace(same=same, seconds=time.process_time() - began)
 
 
+def asked_all(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
+    """One mutant on everything, what is quick first: small groups of the battery, tests of single steps, the
+    logic, large groups. Only for a process that ends with it."""
+    began = time.process_time()
+    verdict = judge(mutant, [pair for pair in battery if pair[1].distinct < SMALL])
+    if verdict.kind not in STRONG and (test := failing_test(mutant)):
+        verdict = verdict._replace(kind="test", by=test, where="")
+    if verdict.kind not in STRONG:
+        group, why = step_of_no_logic(mutant)
+        if group:
+            verdict = verdict._replace(kind="logic", by="refinement", where=group, detail=why[:120])
+    if verdict.kind not in STRONG:
+        later = judge(mutant, [pair for pair in battery if pair[1].distinct >= SMALL])
+        verdict = verdict if later.kind in ("survived", "idle") and verdict.kind != "idle" else later
+    return verdict._replace(seconds=time.process_time() - began)
+
+
 def _child(pipe: Connection, mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    pipe.send(judge(mutant, battery))
+    pipe.send(asked_all(mutant, battery))
     pipe.close()
 
 
