@@ -3,8 +3,9 @@
     python -m tools.docs              write what is stale
     python -m tools.docs --into DIR   write everything below DIR instead
 
-A page is a head written by hand, a line that says so, and what is generated below it. The pictures are drawn
-by ``tools.pictures``, which is called. What commands print stands in the pages too; tests/test_readme.py
+A page is a head written by hand, a line that says so, and what is generated below it; one of several such
+parts names them in these lines. The paper is rendered as well (``tools.paper``). The pictures are drawn by
+``tools.pictures``, which is called. What commands print stands in the pages too; tests/test_readme.py
 compares it, and puts it right (UPDATE_DOCS=1). Results (docs/results, tools/**/*.md) are measurements: they
 have commands of their own.
 """
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tools import pictures
+from tools.paper import page, tables
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,6 +27,11 @@ MARK = "<!-- generated from here on: make docs -->\n"
 
 END = "<!-- to here -->\n"
 """And so is what stands below this, where a page has it."""
+
+
+def mark(part: str) -> str:
+    """``MARK`` of a part with that name; the only part of a page has none."""
+    return MARK.replace("make docs", f"make docs, {part}") if part else MARK
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -300,26 +307,39 @@ def contract() -> str:
     return table(("clause", "says", "follows from", "where"), rows)
 
 
-GENERATED: dict[str, Callable[[], str]] = {
-    "README.md": results,
-    "docs/explanation/proof.md": contract,
-    "docs/how-to/run-tlc.md": tlc,
-    "docs/reference/clauses.md": clauses,
-    "docs/reference/command-line.md": command_line,
-    "docs/reference/log-formats.md": log_formats,
-    "docs/reference/profiles.md": profiles,
+GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
+    "README.md": {"": results},
+    "docs/explanation/proof.md": {"": contract},
+    "docs/how-to/run-tlc.md": {"": tlc},
+    "docs/paper/paper.md": {**tables.PARTS, "contract": contract, "tlc": tlc},
+    "docs/reference/clauses.md": {"": clauses},
+    "docs/reference/command-line.md": {"": command_line},
+    "docs/reference/log-formats.md": {"": log_formats},
+    "docs/reference/profiles.md": {"": profiles},
 }
-"""File, from the root of the repository -> what stands in it from MARK to END, or to its end."""
+"""File, from the root of the repository -> part -> what stands in it from its mark to END, or to the end."""
+
+RENDERED = {"docs/paper/paper.html": "docs/paper/paper.md"}
+"""File that is made as a whole -> the page that it shows."""
+
+PAGES = (*GENERATED, *RENDERED)
 
 
 def written(name: str) -> str:
     """The whole file: what is written by hand as it is, and between that what the code says now. Raises
-    ValueError where the file has no MARK."""
-    head, mark, rest = (ROOT / name).read_text(encoding="utf-8").partition(MARK)
-    if not mark:
-        raise ValueError(f"{name} has no line {MARK.strip()!r}: what is generated goes below it")
-    _, end, tail = rest.partition(END)
-    return f"{head}{MARK}\n{GENERATED[name]()}" + (f"\n{END}{tail}" if end else "")
+    ValueError where the file has not the mark of a part, or no END before the next one."""
+    if name in RENDERED:
+        return page.render(written(RENDERED[name]), (ROOT / name).parent)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for part, made in GENERATED[name].items():
+        head, found, rest = text.partition(mark(part))
+        if not found:
+            raise ValueError(f"{name} has no line {mark(part).strip()!r}: what is generated goes below it")
+        stale, end, tail = rest.partition(END)
+        if part and (not end or MARK.partition(":")[0] in stale):
+            raise ValueError(f"{name} has no line {END.strip()!r} below {mark(part).strip()!r}")
+        text = f"{head}{found}\n{made()}" + (f"\n{END}{tail}" if end else "")
+    return text
 
 
 def main() -> None:
@@ -327,13 +347,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write what in docs/ follows from the code.")
     parser.add_argument("--into", type=Path, default=ROOT, metavar="DIR", help="not here, but below DIR")
     into = parser.parse_args().into
-    for name in GENERATED:
+    pictures.main(["--into", str(into / "docs" / "pictures")])
+    for name in PAGES:
         file, text = into / name, written(name)
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8", newline="\n")
             print(f"written  {name}")
-    pictures.main(["--into", str(into / "docs" / "pictures")])
 
 
 if __name__ == "__main__":

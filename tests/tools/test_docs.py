@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tools import docs
-from tools.docs import GENERATED, MARK, ROOT, written
+from tools.docs import END, MARK, PAGES, ROOT, mark, written
 
 
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_what_the_code_says(name: str) -> None:
     here, fresh = (ROOT / name).read_text(encoding="utf-8").splitlines(), written(name).splitlines()
     differs = next((n for n, pair in enumerate(zip(here, fresh, strict=False)) if pair[0] != pair[1]), None)
@@ -31,6 +31,21 @@ def test_a_page_without_the_mark_is_refused(tmp_path: Path, monkeypatch: pytest.
         written("docs/reference/clauses.md")
 
 
+def test_each_part_of_a_page_goes_where_its_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.docs.ROOT", tmp_path)
+    monkeypatch.setitem(docs.GENERATED, "page.md", {"one": lambda: "1\n", "two": lambda: "2\n"})
+    (tmp_path / "page.md").write_text(f"a\n{mark('two')}old\n{END}b\n{mark('one')}old\n{END}c\n")
+    assert written("page.md") == f"a\n{mark('two')}\n2\n\n{END}b\n{mark('one')}\n1\n\n{END}c\n"
+
+
+def test_a_part_that_does_not_end_swallows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.docs.ROOT", tmp_path)
+    monkeypatch.setitem(docs.GENERATED, "page.md", {"one": str, "two": str})
+    (tmp_path / "page.md").write_text(f"{mark('one')}by hand\n{mark('two')}{END}")
+    with pytest.raises(ValueError, match=r"page.md has no line '<!-- to here -->' below"):
+        written("page.md")
+
+
 def test_the_examples_of_the_generator_hold() -> None:
     assert doctest.testmod(docs).failed == 0
 
@@ -43,5 +58,5 @@ def test_make_docs_is_reproducible(seed: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.docs", "--into", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=300)
     made = sorted(file.relative_to(tmp_path) for file in tmp_path.rglob("*.*"))
-    assert {*map(Path, GENERATED)} < {*made}
+    assert {*map(Path, PAGES)} < {*made}
     assert [file for file in made if (tmp_path / file).read_bytes() != (ROOT / file).read_bytes()] == []
