@@ -202,6 +202,7 @@ def figures() -> str:
     return _table(("of", "there are", "counted by"), rows)
 
 
+@cache
 def counted() -> tuple[Figure, ...]:
     """Each figure that the code has, or a page that a command writes."""
     spec = specification()
