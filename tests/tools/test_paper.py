@@ -181,6 +181,7 @@ SIZES = {
     "tlc": len(GROUPS),
     "walked": 6,
     "explored": (ROOT / "tools/benchmarks/explore.md").read_text().count("atomic |") + 1,
+    "broken": (ROOT / "tools/benchmarks/explore.md").read_text().count("connections |"),
     "related": len(tomllib.loads(tables.RELATED.read_text())["work"]),
     "figures": len(tables.counted()),
     "invariants": len(INVARIANTS),

@@ -79,9 +79,9 @@ in {cpu:.0f} s of CPU time; if not all, they are a random sample.
 
 {killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent for a reason
 that is given below, {open} are open. What is asked of one ends with the first thing that tells it from
-the model: on the battery a breach of a clause, a run that does not settle, a fault that is for nothing, a
-witness or an action that is never reached any more, a switched-on mistake that is not found any more; then a
-test of single steps; then a step that is none of the logic. What only makes the space larger is counted
+the model: a test of single steps; then on the battery a breach of a clause, a run that does not settle, a
+fault that is for nothing, a witness or an action that is never reached any more, a switched-on mistake that
+is not found any more; then a step that is none of the logic. What only makes the space larger is counted
 apart and not as killed.
 """
 

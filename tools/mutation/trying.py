@@ -219,12 +219,14 @@ def judge(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> M
 
 
 def asked_all(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
-    """One mutant on everything, what is quick first: small groups of the battery, tests of single steps, the
+    """One mutant on everything, what is quick first: tests of single steps, small groups of the battery, the
     logic, large groups. Only for a process that ends with it."""
     began = time.process_time()
-    verdict = judge(mutant, [pair for pair in battery if pair[1].distinct < SMALL])
-    if verdict.kind not in STRONG and (test := failing_test(mutant)):
-        verdict = verdict._replace(kind="test", by=test, where="")
+    verdict = MutantVerdict("idle")
+    if test := failing_test(mutant):
+        verdict = MutantVerdict("test", test, same=False)
+    if verdict.kind not in STRONG:
+        verdict = judge(mutant, [pair for pair in battery if pair[1].distinct < SMALL])
     if verdict.kind not in STRONG:
         group, why = step_of_no_logic(mutant)
         if group:
@@ -278,6 +280,7 @@ def run(
 def measured() -> list[tuple[MutationCase, Baseline]]:
     """The battery on the model as it is, the quickest first; a mistake after the clean cases that are quicker
     than a third of a second."""
+    assert not failing_test(None), "the model itself fails a test of single steps"
     pairs = [(each, baseline(each)) for each in (*CLEAN, *BUGS)]
     return sorted(pairs, key=lambda pair: max(QUICK, pair[1].seconds) if pair[0].finds else pair[1].seconds)
 

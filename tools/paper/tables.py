@@ -160,6 +160,21 @@ def explored() -> str:
     return lifted("tools/benchmarks/explore.md", columns)
 
 
+def on_broken_connections() -> str:
+    """The same where connections break, as corrected and as shipped."""
+    columns = (
+        "scenario",
+        "members x partitions",
+        "faults",
+        "protocol",
+        "breaks",
+        "states",
+        "stand for",
+        "depth",
+    )
+    return lifted("tools/benchmarks/explore.md", columns, "Connections that break")
+
+
 def shipped() -> str:
     """What is proved of releases as shipped."""
     return lifted("docs/results/shipped.md")
@@ -264,6 +279,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "kept": kept_otherwise,
     "shipped": shipped,
     "explored": explored,
+    "broken": on_broken_connections,
     "walked": walked,
     "current": current,
     "catalogue": catalogue,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rebalance.explore.engine import fast, plain
 from rebalance.explore.engine.search import Limits
@@ -132,6 +134,61 @@ THREE_BY_THREE = {1: (260195, 6304501, 768131, 58), 2: (25927034, 702106518, 990
 WITH_FAILOVER = {(3, 3): (587526, 15298802, 1650565, 66), (4, 2): (9359794, 422293237, 31946340, 80)}
 FOUR_BY_TWO = (2672011, 115858717, 9985241, 60)
 """Orbits, the states that they stand for, steps generated from the orbits, depth; by the number of faults."""
+
+
+# Where connections break, every kind of fault, with symmetry, to the end. As corrected nothing breaks; as
+# shipped these clauses do, each in so many steps at the least.
+BROKEN_CONNECTIONS = {
+    ("connections", 2, 2, 2): ((1139276, 3859921, 4123223, 55), (1455581, 4985996, 5035583, 59)),
+    ("connections", 3, 3, 1): ((460488, 11784712, 1432130, 64), (531286, 13648918, 1607382, 64)),
+    ("static-connections", 2, 2, 2): ((171312, 295586, 533871, 51), (905198, 1533571, 2968082, 58)),
+    ("static-connections", 3, 3, 1): ((888034, 3961696, 2536021, 60), (2265085, 10065091, 6618010, 60)),
+}
+BREAK = {
+    ("connections", 2, 2, 2): "error/old 14, leader/label 14, group/commit 20, group/owner 20",
+    ("connections", 3, 3, 1): "error/old 17, leader/label 17, group/commit 20, group/owner 20",
+    ("static-connections", 2, 2, 2): "poll/throws 6, coordinator/keep 8, leader/label 15, "
+    "coordinator/static 16, group/commit 23, group/owner 23",
+    ("static-connections", 3, 3, 1): "poll/throws 6, coordinator/keep 8, leader/label 15, "
+    "coordinator/static 16, group/commit 27, group/owner 27",
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("shipped", [False, True], ids=["corrected", "shipped"])
+@pytest.mark.parametrize(("name", "members", "partitions", "faults"), BROKEN_CONNECTIONS)
+def test_on_connections_that_break(
+    name: str, members: int, partitions: int, faults: int, shipped: bool
+) -> None:
+    size = ScenarioSize(members=members, partitions=partitions, budget=faults)
+    if shipped:
+        size = replace(size, profiles=("java-current",), broker="broker-current")
+    setup = SCENARIOS[name].setup(size)
+    search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
+    assert search.complete
+    found = (search.distinct, search.unreduced, search.generated, search.depth)
+    assert found == BROKEN_CONNECTIONS[name, members, partitions, faults][shipped]
+    broken = ", ".join(f"{breach.clause} {breach.depth}" for breach in search.breaches)
+    assert broken == (BREAK[name, members, partitions, faults] if shipped else "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "counts", "says"),
+    [
+        ("connections", (7688, 21055, 18519, 17), "error/old 17, leader/label 17"),
+        ("static-connections", (314, 318, 648, 6), "poll/throws 6"),
+    ],
+)
+def test_as_shipped_something_breaks_soon(name: str, counts: tuple[int, ...], says: str) -> None:
+    """The search ends with the first clause that breaks, at the depth at which it does."""
+    shipped = ScenarioSize(
+        members=2, partitions=2, budget=1, profiles=("java-current",), broker="broker-current"
+    )
+    setup = SCENARIOS[name].setup(shipped)
+    search = fast.explore(machine(setup), rules(setup), symmetry=True)
+    assert (search.distinct, search.unreduced, search.generated, search.depth) == counts
+    assert ", ".join(f"{breach.clause} {breach.depth}" for breach in search.breaches) == says
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,28 @@ from typing import Any
 import pytest
 from rebalance.model.machine import Event, Machine, State
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import GroupState, Join, LeaveGroup, Life, Sync
+from rebalance.model.protocol.join_group import not_overtaken
+from rebalance.model.protocol.setup import MemberContext, Setup
+from rebalance.model.protocol.state import (
+    Error,
+    Generation,
+    Group,
+    GroupState,
+    Id,
+    Join,
+    JoinParked,
+    LeaveGroup,
+    Life,
+    MemberRecord,
+    Parts,
+    Refused,
+    Slot,
+    Sync,
+)
 
-from tests.model.protocol.small_groups import setup
+from tests.model.protocol.small_groups import Game, meta, setup, stable
+
+A1 = Id(Slot(0), 1)
 
 BROKEN = (
     "left behind",
@@ -175,3 +193,52 @@ def test_several_connections_are_in_any_order():
 def test_as_specified_the_older_of_two_is_overtaken_by_the_younger():
     run = Run(group()).does(*LEFT, "A join", "A left behind", "A receive")
     assert run.does("A left join arrives / connection 2").value("behind A") == ()
+
+
+# -- what is left behind, connection by connection -------------------------------------------------------
+
+
+def test_of_several_connections_any_may_be_next_and_the_others_stay():
+    """The first request of each, so that the order within one is kept."""
+    sync, later, leave = Sync(1, Generation(3)), Sync(1, Generation(4)), LeaveGroup(1)
+    game = Game(group())
+    behind = ((sync, leave), (later,), (leave,))
+    settled = {"group": Group(GroupState.STABLE, Generation(4), A1, "cooperative-sticky")}
+    mine = {"record_A": (MemberRecord(1, meta(), Parts(1), synced=True),)}
+    arrived = game.steps("left sync arrives", behind_A=behind, **settled, **mine)
+    assert [step.after["behind A"] for step in arrived] == [
+        ((leave,), (later,), (leave,)),
+        ((sync, leave), (leave,)),
+    ]
+    [left] = game.steps("left leave arrives", behind_A=behind, **settled, **mine)
+    assert left.after["behind A"] == ((sync, leave), (later,))
+    assert left.after["record A"] == ()
+
+
+@pytest.mark.parametrize(
+    ("join", "static", "stays"),
+    [
+        (Join(1, meta()), False, "sync leave other"),
+        (Join(0, meta()), False, "old sync leave other"),
+        (Join(1, meta()), True, "sync leave"),
+    ],
+    ids=["dynamic", "without id", "static"],
+)
+def test_only_joins_of_the_same_member_are_overtaken(join: Join, static: bool, stays: str):
+    left: dict[str, Join | Sync | LeaveGroup] = {
+        "old": Join(1, meta(noise=1)),
+        "sync": Sync(1, Generation(3)),
+        "leave": LeaveGroup(1),
+        "other": Join(2, meta()),
+    }
+    behind = tuple((request,) for request in left.values())
+    me = MemberContext(Slot(0), group(static=static))
+    kept = not_overtaken(me, behind, join, JoinParked(1))
+    assert kept == tuple((left[name],) for name in stays.split())
+    assert not_overtaken(me, behind, join, Refused("join", Error.UNKNOWN_MEMBER_ID, 1)) == behind
+
+
+def test_a_leave_that_was_not_sent_is_not_left_behind():
+    """A static member sends none, and who has no id has nobody to name."""
+    for game, member in ((Game(group(static=True)), stable()), (Game(group()), stable(id=0))):
+        assert game.steps("late leave", member_A=member) == []

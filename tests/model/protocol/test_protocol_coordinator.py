@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance.model.protocol.join_group import select_protocol
+from rebalance.model.protocol.join_group import select_protocol, written
 from rebalance.model.protocol.observations import Replaced
 from rebalance.model.protocol.state import (
+    ClusterState,
     Error,
     Generation,
     Grant,
@@ -782,3 +783,67 @@ def test_a_removal_that_a_failover_remembers_is_a_rebalance():
     )  # fmt: skip
     assert step.after["record B"] == ()
     assert step.after["group"].state is PREPARING
+
+
+# -- what becomes of records -----------------------------------------------------------------------------
+
+
+def test_who_has_joined_is_silent_no_more():
+    joined = MemberRecord(1, meta(), Parts(1), joined=True, synced=True, silent=True, given_up=True)
+    step = STATIC.step(
+        "join phase ends", NOBODY, group=group(PREPARING, A1), record_A=(joined,), wire_A=JoinParked(1)
+    )
+    [after] = step.after["record A"]
+    assert after == MemberRecord(1, meta())
+
+
+def test_a_static_member_that_returns_is_known_by_what_it_says_now():
+    """Stable, the same subscription: no rebalance, and what it claims now is what the coordinator knows."""
+    old = MemberRecord(1, meta(owned=Parts(1), own_gen=Generation(2)), Parts(1), synced=True, silent=True)
+    step = STATIC.step("join request", group=group(STABLE), record_A=(old,), wire_A=Join(0, meta()))
+    [after] = step.after["record A"]
+    assert isinstance(step.after["wire A"], JoinOk)
+    assert after == MemberRecord(2, meta(), Parts(1), synced=True)
+
+
+@pytest.mark.parametrize(
+    ("assignors", "version", "tells", "same"),
+    [
+        (("cooperative-sticky",), 1, True, False),
+        (("cooperative-sticky",), 0, True, True),
+        (("cooperative-sticky",), 1, False, True),
+        (("sticky",), 1, False, False),
+        (("range",), 1, True, True),
+    ],
+)
+def test_the_generation_of_what_is_owned_is_compared_where_it_is_written(
+    assignors: tuple[str, ...], version: int, tells: bool, same: bool
+):
+    some = meta(assignors, version=version, tells=tells, own_gen=Generation(2))
+    assert (written(some) == written(some._replace(own_gen=Generation(3)))) is same
+
+
+# -- topics ----------------------------------------------------------------------------------------------
+
+
+def changed(action: str, exist: int) -> list[int]:
+    game = Game(setup(1, topics=(0b0011, 0b1100), faults=("topic shrinks", "topic grows", "topic deleted")))
+    steps = game.steps(action, NOBODY, cluster=ClusterState(Parts(exist)))
+    assert all(step.after["budget"] == game.setup.budget - 1 for step in steps)
+    return [step.after["cluster"].parts for step in steps]
+
+
+def test_a_topic_loses_a_partition_but_not_its_last():
+    assert changed("topic shrinks", 0b1111) == [0b1110, 0b1101, 0b1011, 0b0111]
+    assert changed("topic shrinks", 0b0111) == [0b0110, 0b0101]
+    assert changed("topic shrinks", 0b0101) == []
+
+
+def test_a_topic_gets_what_it_can_have():
+    assert changed("topic grows", 0b0101) == [0b0111, 0b1101]
+    assert changed("topic grows", 0b1111) == []
+
+
+def test_a_topic_goes_with_all_its_partitions():
+    assert changed("topic deleted", 0b0111) == [0b0100, 0b0011]
+    assert changed("topic deleted", 0b0011) == [0]

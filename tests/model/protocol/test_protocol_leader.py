@@ -9,7 +9,7 @@ import pytest
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.switches import switched
-from rebalance.model.protocol.leader import Question, answers
+from rebalance.model.protocol.leader import Question, Refusal, answers, validated
 from rebalance.model.protocol.observations import Decided, Noted, Threw
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import (
@@ -204,6 +204,25 @@ def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, 
     steps = lead(game, claims(0b011, 2), claims(0b100, 3), member_A=view, **records)
     assert {bool(step.saw(Threw)) for step in steps} == {throws}
     assert throws or all(grants(step)[2] & 0b011 for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        ((0b001, 0b010), False),
+        ((0b001, 0b110), False),
+        ((0b011, 0), False),  # both claim t-1, and one of the two keeps it
+        ((0b010, 0b001), True),
+        ((0b101, 0b010), False),
+    ],
+)
+def test_what_is_added_may_not_be_claimed_by_somebody_who_loses_it(answer: tuple[int, ...], refused: bool):
+    metas = (meta(owned=Parts(0b011)), meta(owned=Parts(0b010)))
+    question = Question("cooperative-sticky", (), Parts(0b111), metas, (None, None), (None, None))
+    shares = tuple(map(Parts, answer))
+    found = validated(question, shares)
+    assert isinstance(found, Refusal) is refused
+    assert refused or found == shares
 
 
 def max_generation(name: str, switches: tuple[str, ...]) -> Assignor:

@@ -108,6 +108,12 @@ def test_version_1_has_no_label_and_version_0_no_owned_partitions():
         assert (request.meta.label, request.meta.owned) == (label, owned)
 
 
+@pytest.mark.parametrize(("assignor", "known"), [("sticky", 3), ("range", -1)])
+def test_sticky_tells_the_generation_of_what_it_has_revoked(assignor: str, known: int):
+    step = Game(setup(lists=((assignor,),))).step("join", member_A=stable(owned=0b11, rejoin=True))
+    assert (a(step).owned, a(step).own_gen, step.after["wire A"].meta.own_gen) == (0, known, known)
+
+
 def test_preparation_is_not_repeated_on_a_retry():
     again = stable(owned=0b01, state=PREPARING, rejoin=True, prepare=False, topics=Topics(2))
     assert calls(TWO_TOPICS.step("join", member_A=again)) == []
@@ -234,6 +240,7 @@ def test_only_eager_stops_reading_while_it_commits(kind: str, stopped: int):
         ("COOPERATIVE", 0, 0, [("assigned", 0)], False),
         ("EAGER", 0, 0b11, [("assigned", 0b11)], False),
         ("EAGER", 0, 0, [("assigned", 0)], False),
+        ("EAGER", 0b01, 0b10, [("revoked", 0b01), ("assigned", 0b10)], False),
     ],
 )
 def test_join_complete(kind: str, owned: int, assigned: int, expected: list[tuple[str, int]], rejoin: bool):
@@ -245,6 +252,19 @@ def test_join_complete(kind: str, owned: int, assigned: int, expected: list[tupl
     assert after.received is None
     assert after.own_gen == (4 if assigned else -1)
     assert all(call.current for call in step.saw(Callback))
+
+
+@pytest.mark.parametrize(
+    ("before", "assigned", "after"), [(0b10, 0b11, 0b10), (0b10, 0b01, 0), (0b01, 0b10, 0)]
+)
+def test_what_was_not_fetched_is_still_to_be_if_it_is_kept(before: int, assigned: int, after: int):
+    member = stable(4, 0b11, prepare=False, received=Parts(assigned), unfetched=Parts(before))
+    assert a(DYNAMIC.step("complete", member_A=member)).unfetched == after
+
+
+def test_what_is_new_is_fetched():
+    member = stable(4, 0b01, prepare=False, received=Parts(0b11), unfetched=Parts(0b11))
+    assert a(DYNAMIC.step("complete", member_A=member)).unfetched == 0b01
 
 
 def test_partitions_are_owned_while_they_are_revoked():
@@ -606,3 +626,19 @@ def test_lost_as_told_by_the_rest():
     step = DYNAMIC.step("join", member_A=stable(-1, 0b01, id=0, rejoin=True))
     (call,) = step.saw(Callback)
     assert (call.call, call.reset, call.believed, call.midway) == (Call.LOST, True, 0b01, False)
+
+
+def test_an_error_for_an_older_generation_is_a_rejoin_where_it_is_of_join_or_sync():
+    old = Refused("sync", Error.ILLEGAL_GENERATION, 1, Generation(2))
+    waiting = stable(state=COMPLETING, rejoin=False, owned=0b01)
+    after = a(DYNAMIC.step("receive", member_A=waiting, wire_A=old))
+    assert (after.rejoin, after.generation, after.owned) == (True, 3, 0b01)
+    late = Refused("commit", Error.ILLEGAL_GENERATION, 1, Generation(2))
+    assert not a(DYNAMIC.step("late answer", member_A=stable(owned=0b01), stray_A=late)).rejoin
+
+
+def test_a_commit_that_never_ends_never_ends():
+    game = Game(setup(decisions=("prepare_commit_never_done",)))
+    committing = stable(owned=0b01, rejoin=True, committing=True)
+    assert game.steps("commit done", member_A=committing) == []
+    assert game.steps("commit done", member_A=committing._replace(generation=Generation(-1)))
