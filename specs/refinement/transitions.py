@@ -39,7 +39,7 @@ class NumberedMachine:
         self.machine = machine
         self.values: list[Value] = []
         """Every value seen so far, by its number."""
-        self._numbers = Numbered()  # of (type, value): a SyncGroup equals its answer as a tuple
+        self._numbers = Numbered()  # of (type, value): what two components hold may be equal as tuples
         self._used: list[int] = []
         self._relabelled: dict[tuple[int, int], int] = {}
         self._permuted: list[dict[int, int]] = [{} for _ in machine.symmetries]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -18,19 +19,27 @@ from rebalance.model.machine import Machine, State
 from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import (
+    Error,
     Generation,
     Grant,
     Group,
     GroupState,
     Id,
     Join,
+    JoinOk,
+    JoinParked,
+    Late,
+    LeaveGroup,
     Member,
     MemberRecord,
     Metadata,
     Names,
     Parts,
+    Refused,
     Slot,
     Sync,
+    SyncOk,
+    SyncParked,
     Topics,
     generations,
     relabel,
@@ -422,3 +431,17 @@ def test_the_answer_that_brings_an_id_can_be_lost(steps: str):
         seen.update(front)
     records = [state[record] for state in seen]
     assert any(isinstance(one, tuple) and len(one) == 2 for one in records)
+
+
+def test_no_message_equals_one_of_another_kind():
+    """Engines take equal values for one. As tuples an empty SyncGroup and an answer of no bytes are."""
+    g = Generation(1)
+    messages = (
+        *(Join(1, meta()), JoinParked(1), JoinOk(1, g, "range"), Sync(1, g), SyncParked(1, g)),
+        *(SyncOk(1, g, None), Refused("sync", Error.ILLEGAL_GENERATION, 1, g), Late("commit", 1, g)),
+        LeaveGroup(2),
+    )
+    assert len(set(messages)) == len(messages)
+    assert [a for a, b in permutations(messages, 2) if a == b] == []
+    assert Sync(1, g) == Sync(1, g) != Sync(1, g, ())
+    assert SyncOk(1, g, Parts(0)) == SyncOk(1, g, Parts(0)) != SyncOk(1, g, None)

@@ -411,11 +411,12 @@ def test_how_large_a_universe_has_to_be():
 # -- values as numbers -----------------------------------------------------------------------------------
 
 
-def test_a_request_is_not_its_answer():
-    """As tuples they are equal."""
+def test_values_of_two_kinds_have_two_numbers():
+    """Also where they are equal as tuples."""
     numbered = NumberedMachine(machine(SMALL["alone"]))
-    assert state.Sync(1, 2) == state.SyncOk(1, 2, None)
-    assert numbered.number(state.Sync(1, 2)) != numbered.number(state.SyncOk(1, 2, None))
+    assert state.ClusterState(1) == state.JoinParked(1) == state.LeaveGroup(1)
+    numbers = [numbered.number(kind(1)) for kind in (state.ClusterState, state.JoinParked, state.LeaveGroup)]
+    assert len(set(numbers)) == 3
     assert numbered.number(state.Sync(1, 2)) == numbered.number(state.Sync(1, 2))
 
 
