@@ -201,7 +201,7 @@ def assign(
         group.state not in (GroupState.COMPLETING, GroupState.STABLE) or group.generation != wire.generation
     )
     if overtaken:
-        yield Outcome((after, Sync(wire.id, wire.generation, ())))
+        yield Outcome((after, Sync(wire.id, wire.generation)))
         return
     setup = me.setup
     everything = union([record.meta.topics for some in records for record in some if record.meta is not None])

@@ -141,7 +141,7 @@ def test_a_static_leader_that_returned_skips_the_assignment():
 )
 def test_a_leader_that_was_overtaken_sends_all_the_same(group: Group):
     (step,) = lead(TWO, claims(0), claims(0), group=group)
-    assert step.after["wire A"] == Sync(1, NOW, ())
+    assert step.after["wire A"] == Sync(1, NOW)
     refused = TWO.step("sync request", wire_A=step.after["wire A"], group=group, record_A=claims(0))
     assert refused.after["wire A"].api == "sync"
 
