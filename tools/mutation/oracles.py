@@ -80,8 +80,9 @@ def failing_test(mutant: Mutant | None) -> str:
 
     Only for a process that ends with it: what it imports is the mutant's.
     """
-    for name in [name for name in sys.modules if name.startswith("tests.model.protocol")]:
-        del sys.modules[name]  # it would know the model without the mutant
+    for name, module in list(sys.modules.items()):
+        if str(TESTS) in (getattr(module, "__file__", None) or ""):
+            del sys.modules[name]  # it knows the model without the mutant
     first = _FirstFailure()
     options = ["-x", "-q", "--assert=plain", "--capture=no", "-m", "not slow and not nightly"]
     without = [option for name in ("cacheprovider", "xdist", "warnings") for option in ("-p", f"no:{name}")]
