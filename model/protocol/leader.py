@@ -190,8 +190,8 @@ def assign(
     """onLeaderElected: the assignor's answers, each with the SyncGroup that carries it.
 
     If the group has moved on, the SyncGroup will be refused unread, and an empty one that decides nothing
-    stands for it. (Where a failover makes the coordinator count that generation a second time, and the request
-    was left behind, Kafka would believe it.)
+    stands for it. (Where a failover makes the coordinator count that generation a second time, and the
+    request was left behind, Kafka would believe it.)
     """
     if not isinstance(wire, JoinOk) or not wire.leader or not works(member):
         return
