@@ -184,6 +184,15 @@ def test_a_step_that_costs_what_it_should_not_is_noticed(faulty: bool, left: int
         list(second.run(2))
 
 
+def test_a_process_that_breaks_is_no_mutant_that_took_too_long(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object) -> None:
+        raise OSError("no more room")
+
+    monkeypatch.setattr("tools.mutation.trying.asked_all", broken)
+    with pytest.raises(RuntimeError, match="ended with 1"):
+        run(mutants()[:1], [])
+
+
 def test_what_never_makes_a_difference_is_not_tried(battery):
     mutant = next(mutant for mutant in mutants() if mutant.module == "environment")
     assert judge(mutant, battery).kind == "idle"  # no topic changes in these cases

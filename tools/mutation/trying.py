@@ -222,19 +222,21 @@ def asked_all(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) 
     """One mutant on everything, what is quick first: tests of single steps, small groups of the battery, the
     logic, large groups. Only for a process that ends with it."""
     began = time.process_time()
-    verdict = MutantVerdict("idle")
-    if test := failing_test(mutant):
-        verdict = MutantVerdict("test", test, same=False)
-    if verdict.kind not in STRONG:
-        verdict = judge(mutant, [pair for pair in battery if pair[1].distinct < SMALL])
-    if verdict.kind not in STRONG:
-        group, why = step_of_no_logic(mutant)
-        if group:
-            verdict = verdict._replace(kind="logic", by="refinement", where=group, detail=why[:120])
-    if verdict.kind not in STRONG:
-        later = judge(mutant, [pair for pair in battery if pair[1].distinct >= SMALL])
-        verdict = verdict if later.kind in ("survived", "idle") and verdict.kind != "idle" else later
+    verdict = _asked(mutant, battery)
     return verdict._replace(seconds=time.process_time() - began)
+
+
+def _asked(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
+    if test := failing_test(mutant):
+        return MutantVerdict("test", test, same=False)
+    soon = judge(mutant, [pair for pair in battery if pair[1].distinct < SMALL])
+    if soon.kind in STRONG:
+        return soon
+    group, why = step_of_no_logic(mutant)
+    if group:
+        return soon._replace(kind="logic", by="refinement", where=group, detail=why[:120])
+    later = judge(mutant, [pair for pair in battery if pair[1].distinct >= SMALL])
+    return soon if later.kind in ("survived", "idle") and soon.kind != "idle" else later
 
 
 def _child(pipe: Connection, mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> None:
@@ -268,7 +270,13 @@ def run(
             mutant, process = running.pop(pipe)
             try:
                 verdicts[mutant.key] = pipe.recv()
-            except EOFError:  # the limit of the processor's time ended it
+            except EOFError:
+                process.join()
+                if process.exitcode >= 0:
+                    raise RuntimeError(
+                        f"{mutant.key}: the process that asks ended with {process.exitcode}"
+                    ) from None
+                # a signal: the limit of the processor's time
                 verdicts[mutant.key] = MutantVerdict("timeout", same=False, seconds=CPU_SECONDS)
             pipe.close()
             process.join()
