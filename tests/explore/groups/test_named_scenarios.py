@@ -154,6 +154,10 @@ BREAK = {
 }
 
 
+def as_shipped(size: ScenarioSize) -> ScenarioSize:
+    return replace(size, profiles=("java-current",), broker="broker-current")
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("shipped", [False, True], ids=["corrected", "shipped"])
 @pytest.mark.parametrize(("name", "members", "partitions", "faults"), BROKEN_CONNECTIONS)
@@ -161,8 +165,7 @@ def test_on_connections_that_break(
     name: str, members: int, partitions: int, faults: int, shipped: bool
 ) -> None:
     size = ScenarioSize(members=members, partitions=partitions, budget=faults)
-    if shipped:
-        size = replace(size, profiles=("java-current",), broker="broker-current")
+    size = as_shipped(size) if shipped else size
     setup = SCENARIOS[name].setup(size)
     search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
     assert search.complete
@@ -182,10 +185,7 @@ def test_on_connections_that_break(
 )
 def test_as_shipped_something_breaks_soon(name: str, counts: tuple[int, ...], says: str) -> None:
     """The search ends with the first clause that breaks, at the depth at which it does."""
-    shipped = ScenarioSize(
-        members=2, partitions=2, budget=1, profiles=("java-current",), broker="broker-current"
-    )
-    setup = SCENARIOS[name].setup(shipped)
+    setup = SCENARIOS[name].setup(as_shipped(ScenarioSize(members=2, partitions=2, budget=1)))
     search = fast.explore(machine(setup), rules(setup), symmetry=True)
     assert (search.distinct, search.unreduced, search.generated, search.depth) == counts
     assert ", ".join(f"{breach.clause} {breach.depth}" for breach in search.breaches) == says
