@@ -25,8 +25,8 @@ PLENTY = 1 << 30
 PART = 10
 """Walks that a worker does before it tells."""
 
-SHORTEN = 20.0
-"""Seconds that making one run short may take."""
+SHORTEN = 400
+"""How often a run is played to be made short: counted, so that a busy machine comes to the same run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,13 +139,7 @@ def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
     with plan.cell() as cell:
         playing = plan.playing(cell, keeps=True)
         for at, finding in enumerate(result.findings):
-            result.findings[at] = shortened(playing, finding, _for(SHORTEN))
-
-
-def _for(seconds: float) -> Callable[[], bool]:
-    """Whether so many seconds have not passed yet."""
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() < end
+            result.findings[at] = shortened(playing, finding, SHORTEN)
 
 
 @contextlib.contextmanager
