@@ -163,7 +163,7 @@ def test_a_mutant_that_fails_a_test_of_single_steps_is_named_by_it(key: str, tes
     assert in_a_process(failing_test, key) == test
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_mutant_whose_step_is_none_of_the_logic_is_told_from_the_model():
     assert in_a_process(step_of_no_logic) == ("", "")
     group, why = in_a_process(step_of_no_logic, "application.leave | never | forgets")

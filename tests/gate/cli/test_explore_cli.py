@@ -294,7 +294,7 @@ def test_ctrl_c_saves_and_resume_gives_the_same_counts(rebalance, monkeypatch):
     assert counts(resumed.out) == whole
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ctrl_c_of_a_process(tmp_path):
     argv = ["explore", "eager", "--members", "3", "--partitions", "2", "--no-liveness", "--format", "json"]
     argv = command(*argv)

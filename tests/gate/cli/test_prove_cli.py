@@ -50,6 +50,7 @@ def toy(monkeypatch):
     return put
 
 
+@pytest.mark.slow
 def test_the_verdict_comes_first_and_last(rebalance, toy):
     toy()
     ran = rebalance("prove", "--jobs", 1)
@@ -327,6 +328,7 @@ def one_group(steps: int) -> tuple[ModelSample, ...]:
     return shares(model_samples(1, 0)[:1], steps)
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_model_are_counted(rebalance, toy):
     toy(samples=one_group(100))
     ran = rebalance("prove", "--jobs", 1)
@@ -344,6 +346,7 @@ def test_the_steps_of_the_model_are_counted(rebalance, toy):
     assert document["steps"] == group["steps"] >= 100
 
 
+@pytest.mark.slow
 def test_no_steps_of_the_model_is_not_hidden(rebalance, toy):
     toy()
     ran = rebalance("prove", "--jobs", 1, "--model-steps", 0)
@@ -353,6 +356,7 @@ def test_no_steps_of_the_model_is_not_hidden(rebalance, toy):
     assert document == {"seed": None, "steps": 0, "groups": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_model_that_the_logic_does_not_allow_is_not_proved(rebalance, toy, monkeypatch, breaks):
     """A claim that forgets what is owned: with time, two consumers own the same. A reset that does not run
@@ -421,8 +425,13 @@ print(next(one.deviation.failure for one in found if one.deviation))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param(edit, marks=pytest.mark.nightly if at else pytest.mark.slow)
+        for at, edit in enumerate(EDITS)
+    ],
+)
 def test_one_word_of_the_model_is_enough(tmp_path, edit):
     """In a copy of the sources, with the steps and the seed that a proof has by default."""
     argv = [sys.executable, "-c", SAMPLES]

@@ -395,7 +395,7 @@ def hostile_trace(number: int) -> Trace:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_hostile_counterexample_is_capped_and_costs_no_more_than_its_length():
     drawn = scenario_diagram.of_trace(hostile_trace(30_000))
     assert len(drawn.columns) == 24

@@ -95,6 +95,7 @@ def quality(call: AssignorCall) -> tuple[tuple[int, ...], int, int]:
     return tuple(loads), -matches(call), -kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racks", [False, True], ids=["no racks", "racks"])
 def test_optimum_is_the_best_of_all_placements(racks: bool):
     for seed in range(400):

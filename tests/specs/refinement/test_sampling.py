@@ -21,6 +21,7 @@ def taken(name: str, steps: int, seed: int = 0, members: int = 2, budget: int = 
     return sampled(ModelSample(group=name, setup=SCENARIOS[name].setup(size), seed=seed, steps=steps))
 
 
+@pytest.mark.slow
 def test_a_sample_is_of_the_logic_and_follows_from_its_seed():
     one, again, other = (taken("dynamic", 300, seed) for seed in (0, 0, 1))
     assert one.deviation is one.breach is other.deviation is None
@@ -65,6 +66,7 @@ def claims_of_the_last_generation(it: Member, config: ConsumerConfig) -> Metadat
     return real(it, config)._replace(label=it.generation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metadata", [claims_nothing, claims_of_the_last_generation])
 def test_a_wrong_claim_is_none_of_the_logic(monkeypatch, metadata):
     monkeypatch.setattr(member, "metadata", metadata)

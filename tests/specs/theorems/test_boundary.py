@@ -336,7 +336,7 @@ def verdicts(clause: str, *, without: str) -> set[ProofVerdict]:
     return {answer.verdict for answer in discharge(theorem().vocabulary, narrow, limit=2_000_000)}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("clause", "counterpart"),
     [

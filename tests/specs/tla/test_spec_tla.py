@@ -699,7 +699,13 @@ def test_the_protocol_is_tla(name):
 
 
 GROUP = {group.name: group for group in GROUPS}
-LARGE = ("MCConsumerGroup", "two_members_failing", "three_members", "broken_claims_always_empty")
+LARGE = (
+    "MCConsumerGroup",
+    "two_members",
+    "two_members_failing",
+    "three_members",
+    "broken_claims_always_empty",
+)
 TIERS = [
     pytest.param(name, marks=pytest.mark.nightly if name in LARGE else pytest.mark.slow) for name in GROUP
 ]
