@@ -214,7 +214,7 @@ def test_commands_print_what_the_document_shows(session: Session, tmp_path: Path
         for one in shared:
             write_files(tmp_path, one)
         printed = [run(command, tmp_path) for command in block.commands]
-        wrong += [said for one in shared if (said := compared(one, printed))]
+        wrong += [problem for one in shared if (problem := compared(one, printed))]
     if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)
 
@@ -257,8 +257,8 @@ DEEP = (
 )
 def test_what_it_has_found_is_found(command: str, tmp_path: Path) -> None:
     skip_without("needs: " + ("aiokafka" if "aiokafka" in command else "kafka"))
-    words = [sys.executable, "-m", "rebalance.gate.cli.main", *command.split(), "--fail-fast"]
-    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    argv = [sys.executable, "-m", "rebalance.gate.cli.main", *command.split(), "--fail-fast"]
+    found = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert found.returncode == 1, found.stdout + found.stderr
     assert "confirmed in a fresh process" in found.stdout
 

@@ -1,4 +1,4 @@
-"""Swarm walks through Kafka's own code, in parallel: each with its own mood, in the end left in peace."""
+"""Swarm walks through Kafka's own code, in parallel: each of its own config, in the end left in peace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from rebalance.explore.random.moods import FAULTS_IN, drawn_mood
+from rebalance.explore.random.swarm_config import FAULTS_IN, drawn_config
 from rebalance.live.code.cell import SECONDS, CellDied, KafkaCell
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
@@ -162,12 +162,12 @@ def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched
 def walk(playing: CodePlaying, random: Random, steps: int) -> PlayedOnCode:
     """A random run of at most ``steps`` steps that change anything, then left in peace. Raises CellDied."""
     playing.begin()
-    mood = drawn_mood(random, actions(playing.setup), FAULTS_IN)
+    config = drawn_config(random, actions(playing.setup), FAULTS_IN)
     left = playing.setup.budget
     for _ in range(steps):
         while options := [one for one in playing.choices() if left or not one.fault]:
             events = [(one.event, None) for one in options]
-            choice = options[mood.choose(random, events, [one.fault for one in options])]
+            choice = options[config.choose(random, events, [one.fault for one in options])]
             if playing.step(choice):
                 left -= choice.fault
                 break

@@ -87,11 +87,11 @@ def failing_test(mutant: Mutant | None) -> str:
     options = ["-x", "-q", "--assert=plain", "--capture=no", "-m", "not slow and not nightly"]
     without = [option for name in ("cacheprovider", "xdist", "warnings") for option in ("-p", f"no:{name}")]
     files = [str(TESTS / f"{name}.py") for name in IN_ORDER]
-    said = io.StringIO()
-    with loaded(mutant), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    printed = io.StringIO()
+    with loaded(mutant), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         code = pytest.main([*options, *without, *files], plugins=[first])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not first.name:
-        raise RuntimeError(f"pytest ends with {code!r}: {said.getvalue()[-500:]}")
+        raise RuntimeError(f"pytest ends with {code!r}: {printed.getvalue()[-500:]}")
     return first.name
 
 

@@ -222,11 +222,11 @@ def asked_all(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) 
     """One mutant on everything, what is quick first: tests of single steps, small groups of the battery, the
     logic, large groups. Only for a process that ends with it."""
     began = time.process_time()
-    verdict = _asked(mutant, battery)
+    verdict = _battery_verdict(mutant, battery)
     return verdict._replace(seconds=time.process_time() - began)
 
 
-def _asked(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
+def _battery_verdict(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
     if test := failing_test(mutant):
         return MutantVerdict("test", test, same=False)
     soon = judge(mutant, [pair for pair in battery if pair[1].distinct < SMALL])

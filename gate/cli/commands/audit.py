@@ -232,7 +232,7 @@ def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
     from rebalance.pipeline.audit.run import run_audit
     from rebalance.pipeline.session import SparkMissing
 
-    stage = _Stage()
+    stage = _StageProgress()
     try:
         with polled(options, stage.line):
             return run_audit(plan, stage.begin)
@@ -243,7 +243,7 @@ def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
         raise UsageError(f"the results cannot be written: {error}") from error
 
 
-class _Stage:
+class _StageProgress:
     """What is being done, and how many of Spark's tasks for it are."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from rebalance.model.protocol.state import (
     Sync,
 )
 
-from tests.model.protocol.small_groups import Game, meta, setup, stable
+from tests.model.protocol.small_groups import PlayedGroup, meta, setup, stable
 
 A1 = Id(Slot(0), 1)
 
@@ -201,7 +201,7 @@ def test_as_specified_the_older_of_two_is_overtaken_by_the_younger():
 def test_of_several_connections_any_may_be_next_and_the_others_stay():
     """The first request of each, so that the order within one is kept."""
     sync, later, leave = Sync(1, Generation(3)), Sync(1, Generation(4)), LeaveGroup(1)
-    game = Game(group())
+    game = PlayedGroup(group())
     behind = ((sync, leave), (later,), (leave,))
     settled = {"group": Group(GroupState.STABLE, Generation(4), A1, "cooperative-sticky")}
     mine = {"record_A": (MemberRecord(1, meta(), Parts(1), synced=True),)}
@@ -240,5 +240,5 @@ def test_only_joins_of_the_same_member_are_overtaken(join: Join, static: bool, s
 
 def test_a_leave_that_was_not_sent_is_not_left_behind():
     """A static member sends none, and who has no id has nobody to name."""
-    for game, member in ((Game(group(static=True)), stable()), (Game(group()), stable(id=0))):
+    for game, member in ((PlayedGroup(group(static=True)), stable()), (PlayedGroup(group()), stable(id=0))):
         assert game.steps("late leave", member_A=member) == []

@@ -29,7 +29,7 @@ from rebalance.model.protocol.state import (
 )
 from rebalance.model.values import GroupAssignment, GroupSubscription
 
-from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, PlayedGroup, Step, meta, setup, stable
 
 A1, B1 = Id(Slot(0), 1), Id(Slot(1), 1)
 NOW = Generation(4)
@@ -43,7 +43,9 @@ def claims(owned: int, generation: int = 3, **more: Any) -> tuple[MemberRecord, 
     return (MemberRecord(1, meta(owned=Parts(owned), own_gen=own, label=Generation(generation), **more)),)
 
 
-def lead(game: Game, a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], **more: Any) -> list[Step]:
+def lead(
+    game: PlayedGroup, a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], **more: Any
+) -> list[Step]:
     values = {"member_A": LEADER, "wire_A": ELECTED, "group": GROUP, "record_A": a, "record_B": b, **more}
     return game.steps("assign", **values)
 
@@ -60,7 +62,7 @@ def given(steps: list[Step]) -> set[tuple[int, ...]]:
     return {grants(step) for step in steps}
 
 
-TWO = Game(setup())
+TWO = PlayedGroup(setup())
 
 
 def test_the_leader_assigns_and_sends():
@@ -79,19 +81,19 @@ def test_a_partition_that_changes_hands_is_withheld_for_a_round():
 
 
 def test_without_the_adjustment_it_is_handed_over_at_once():
-    game = Game(setup(factory=lambda name, switches: switched(name, ("no_withhold",))))
+    game = PlayedGroup(setup(factory=lambda name, switches: switched(name, ("no_withhold",))))
     assert given(lead(game, claims(0b11), claims(0))) == {(0b01, 0b10), (0b10, 0b01)}
 
 
 def test_an_eager_leader_adjusts_too():
     """1.6: the adjustment is the assignor's, whoever runs it; section 4, second bounce."""
-    game = Game(setup(lists=(BOTH,)))
+    game = PlayedGroup(setup(lists=(BOTH,)))
     a = claims(0, assignors=BOTH)
     assert given(lead(game, a, claims(0b11))) == {(0, 0b01), (0, 0b10)}
 
 
 def test_range_knows_no_claims():
-    game = Game(setup(lists=(EAGER,)))
+    game = PlayedGroup(setup(lists=(EAGER,)))
     group = GROUP._replace(protocol="range")
     a, b = claims(0, assignors=EAGER), claims(0, assignors=EAGER)
     ok = ELECTED._replace(protocol="range")
@@ -116,14 +118,14 @@ def test_claims_on_what_the_leader_does_not_know_are_left_aside():
 
 def test_the_leader_watches_the_topics_of_all():
     for decisions, watched, watch in (((), 0b11, 0b11), (("leader_watches_own_topics",), 0b01, 0b01)):
-        game = Game(setup(topics=(0b01, 0b10), decisions=decisions))
+        game = PlayedGroup(setup(topics=(0b01, 0b10), decisions=decisions))
         own = LEADER._replace(topics=Topics(0b01), joined_topics=Topics(0b01))
         steps = lead(game, claims(0), claims(0, topics=Topics(0b10)), member_A=own)
         assert {(s.after["member A"].watched, s.after["member A"].watch) for s in steps} == {(watched, watch)}
 
 
 def test_a_static_leader_that_returned_skips_the_assignment():
-    game = Game(setup(static=True))
+    game = PlayedGroup(setup(static=True))
     (step,) = lead(game, claims(0), claims(0), wire_A=ELECTED._replace(skip=True),
                    group=GROUP._replace(state=GroupState.STABLE))  # fmt: skip
     assert step.after["wire A"] == Sync(1, NOW)
@@ -178,7 +180,7 @@ def throwing(name: str, switches: tuple[str, ...]) -> Assignor:
 
 def test_an_assignor_that_throws_sends_nothing():
     """1.6: poll throws; the leader joins again, the others wait for the pending-sync expiration."""
-    game = Game(setup(factory=throwing))
+    game = PlayedGroup(setup(factory=throwing))
     (step,) = lead(game, claims(0b11), claims(0))
     assert step.after["wire A"] is None
     assert [threw.error for threw in step.saw(Threw)] == ["IllegalStateError: no"]
@@ -198,7 +200,7 @@ def test_an_assignor_that_throws_sends_nothing():
 def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, ...], throws: bool):
     """J3: by the old rule the late claim of A does not count, so one of its two goes to C at once. To the
     validation that is added here and revoked there."""
-    game = Game(setup(3, 3, lists=(names,), decisions=decisions, factory=max_generation))
+    game = PlayedGroup(setup(3, 3, lists=(names,), decisions=decisions, factory=max_generation))
     records = {"record_C": claims(0)}
     view = LEADER._replace(view=Parts(0b111))
     steps = lead(game, claims(0b011, 2), claims(0b100, 3), member_A=view, **records)
@@ -247,7 +249,7 @@ def test_equal_claims_cancel():
 
 def test_a_member_that_owns_nothing_has_a_generation_all_the_same():
     """1.7, 2.8.1 to 3.4.0: the newest generation is that of all members, those that own nothing too."""
-    game = Game(setup(version=1))
+    game = PlayedGroup(setup(version=1))
     member = stable(4, 0b01, own_gen=3, prepare=False, received=Parts(0))
     after = game.step("complete", member_A=member).after["member A"]
     assert game.step("join", member_A=after).after["wire A"].meta.own_gen == 4

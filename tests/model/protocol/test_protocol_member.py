@@ -30,12 +30,12 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.protocol.small_groups import COOPERATIVE, EAGER, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import COOPERATIVE, EAGER, PlayedGroup, Step, meta, setup, stable
 
 G3, G4 = Generation(3), Generation(4)
-DYNAMIC, EAGERLY = Game(setup()), Game(setup(lists=(EAGER,)))
-STATIC = Game(setup(static=True))
-TWO_TOPICS = Game(setup(topics=(0b01, 0b10)))
+DYNAMIC, EAGERLY = PlayedGroup(setup()), PlayedGroup(setup(lists=(EAGER,)))
+STATIC = PlayedGroup(setup(static=True))
+TWO_TOPICS = PlayedGroup(setup(topics=(0b01, 0b10)))
 KINDS = {"EAGER": EAGERLY, "COOPERATIVE": DYNAMIC}
 PREPARING, COMPLETING, STABLE, UNJOINED = (
     MemberState.PREPARING,
@@ -96,21 +96,21 @@ def test_join_group_is_built_from_the_member_as_it_is():
 def test_the_label_is_the_generation_last_joined():
     """1.2, consequence for KIP-792: not that in which the owned partitions were assigned."""
     late = stable(owned=0b01, own_gen=2, state=COMPLETING, rejoin=True, prepare=False)
-    java = Game(setup(decisions=("keep_owned_on_sync_rip",)))
+    java = PlayedGroup(setup(decisions=("keep_owned_on_sync_rip",)))
     assert java.step("join", member_A=late).after["wire A"].meta.label == 3
     assert DYNAMIC.step("join", member_A=late).after["wire A"].meta.label == 2
 
 
 def test_version_1_has_no_label_and_version_0_no_owned_partitions():
     for version, label, owned in ((3, 3, 0b01), (1, -1, 0b01), (0, -1, 0)):
-        game = Game(setup(version=version))
+        game = PlayedGroup(setup(version=version))
         request = game.step("join", member_A=stable(owned=0b01, rejoin=True)).after["wire A"]
         assert (request.meta.label, request.meta.owned) == (label, owned)
 
 
 @pytest.mark.parametrize(("assignor", "known"), [("sticky", 3), ("range", -1)])
 def test_sticky_tells_the_generation_of_what_it_has_revoked(assignor: str, known: int):
-    step = Game(setup(lists=((assignor,),))).step("join", member_A=stable(owned=0b11, rejoin=True))
+    step = PlayedGroup(setup(lists=((assignor,),))).step("join", member_A=stable(owned=0b11, rejoin=True))
     assert (a(step).owned, a(step).own_gen, step.after["wire A"].meta.own_gen) == (0, known, known)
 
 
@@ -219,7 +219,7 @@ def test_partitions_of_a_deleted_topic_are_not_dropped_before_the_join():
 
 @pytest.mark.parametrize(("kind", "stopped"), [("EAGER", 0b11), ("COOPERATIVE", 0)])
 def test_only_eager_stops_reading_while_it_commits(kind: str, stopped: int):
-    game = Game(setup(lists=(EAGER if kind == "EAGER" else COOPERATIVE,), faults=("slow commit",)))
+    game = PlayedGroup(setup(lists=(EAGER if kind == "EAGER" else COOPERATIVE,), faults=("slow commit",)))
     step = game.step("slow commit", member_A=stable(owned=0b11, rejoin=True))
     assert (a(step).committing, a(step).unfetched, a(step).owned) == (True, stopped, 0b11)
     assert game.steps("join", member_A=a(step)) == []
@@ -289,7 +289,7 @@ def test_an_assignment_of_no_bytes_is_thrown():
 
 
 def test_a_listener_that_throws_skips_nothing():
-    game = Game(setup(faults=("listener throws",)))
+    game = PlayedGroup(setup(faults=("listener throws",)))
     member = stable(4, 0b01, prepare=False, received=Parts(0b10))
     step = game.step("listener throws", member_A=member)
     assert calls(step) == [("revoked", 0b01), ("assigned", 0b10)]
@@ -302,7 +302,7 @@ def test_a_listener_that_throws_skips_nothing():
     "that throws runs again at the next poll and no preparation precedes it (complete_throwing)"
 )
 def test_on_join_complete_runs_again_after_it_threw():
-    game = Game(setup(faults=("listener throws",)))
+    game = PlayedGroup(setup(faults=("listener throws",)))
     member = stable(4, 0b01, prepare=False, received=Parts(0b10))
     after = a(game.step("listener throws", member_A=member))
     assert not after.prepare
@@ -315,7 +315,7 @@ KEPT, HALF, FULL = (3, 1), (-1, 1), (-1, 0)
 """Generation and member id after an answer: as before; ILLEGAL_GENERATION; everything reset."""
 
 
-def answer(api: str, error: Error, member: Member, generation: int = 3, game: Game = DYNAMIC) -> Step:
+def answer(api: str, error: Error, member: Member, generation: int = 3, game: PlayedGroup = DYNAMIC) -> Step:
     """An error answer reaches ``member``."""
     refused = Refused(api, error, 1, Generation(generation))
     if api in ("join", "sync"):
@@ -455,7 +455,7 @@ def test_a_dynamic_member_that_gives_up_leaves():
 
 
 def test_a_late_commit_error_of_an_old_generation_resets_java_but_while_preparing():
-    java = Game(setup(decisions=("late_commit_resets",)))
+    java = PlayedGroup(setup(decisions=("late_commit_resets",)))
     for state, generation in ((STABLE, -1), (COMPLETING, -1), (PREPARING, 3)):
         step = answer("commit", Error.ILLEGAL_GENERATION, stable(owned=0b01, state=state), 2, java)
         assert a(step).generation == generation
@@ -489,7 +489,7 @@ def test_a_former_leader_watches_no_longer():
 
 
 def test_enforce_rebalance_is_a_flag():
-    game = Game(setup(faults=("enforce",)))
+    game = PlayedGroup(setup(faults=("enforce",)))
     step = game.step("enforce", member_A=stable(owned=0b01))
     assert (a(step).rejoin, a(step).owned, calls(step)) == (True, 0b01, [])
     assert calls(game.step("join", member_A=a(step))) == []
@@ -501,7 +501,7 @@ def test_enforce_rebalance_is_a_flag():
 def test_max_poll(state: MemberState, forgets: bool, static: bool):
     """Java forgets the id of a static member too (J21); as specified it keeps it."""
     decisions = ("static_forgets_id",) if forgets else ()
-    game = Game(setup(static=static, faults=("max poll",), decisions=decisions))
+    game = PlayedGroup(setup(static=static, faults=("max poll",), decisions=decisions))
     member = stable(owned=0b01, state=state)
     step = game.step("max poll", member_A=member, **IN_STABLE, **LISTED)
     left = bool(step.after["record A"])
@@ -514,7 +514,7 @@ def test_max_poll(state: MemberState, forgets: bool, static: bool):
 
 
 def test_max_poll_does_nothing_while_join_group_is_out():
-    game = Game(setup(faults=("max poll",)))
+    game = PlayedGroup(setup(faults=("max poll",)))
     assert game.steps("max poll", member_A=stable(state=PREPARING), **IN_STABLE, **LISTED) == []
 
 
@@ -534,7 +534,7 @@ def test_max_poll_does_nothing_while_join_group_is_out():
 def test_leaving(
     state: MemberState, membership: tuple[int, int], owned: int, expected: list[tuple[str, int]], action: str
 ):
-    game = Game(setup(faults=(action,)))
+    game = PlayedGroup(setup(faults=(action,)))
     generation, member_id = membership
     member = stable(generation, owned, state=state, id=member_id)
     step = game.step(action, member_A=member, **IN_STABLE, **LISTED)
@@ -549,7 +549,7 @@ def test_leaving(
 
 @pytest.mark.parametrize("action", ["unsubscribe", "close"])
 def test_static_members_never_send_leave_group(action: str):
-    game = Game(setup(static=True, faults=(action,)))
+    game = PlayedGroup(setup(static=True, faults=(action,)))
     step = game.step(action, member_A=stable(owned=0b01), **IN_STABLE, **LISTED)
     assert (calls(step), step.saw(Left)[0].sent) == ([("revoked", 0b01)], False)
     assert (step.after["record A"], step.after["group"]) == (LISTED["record_A"], IN_STABLE["group"])
@@ -557,7 +557,7 @@ def test_static_members_never_send_leave_group(action: str):
 
 def test_closing_with_a_pending_id_sends_leave_group():
     """1.5: MEMBER_ID_REQUIRED changes the generation only, so the state is still PREPARING."""
-    game = Game(setup(faults=("close",)))
+    game = PlayedGroup(setup(faults=("close",)))
     first = Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
     given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
     member = a(game.step("receive", member_A=first, wire_A=given))
@@ -594,20 +594,20 @@ def test_who_sends_heartbeats(life: Life, state: MemberState, beats: bool):
 
 @pytest.mark.parametrize("wire", [Join(1, meta()), Sync(1, G3)])
 def test_a_request_outlives_the_process_that_sent_it(wire: Join | Sync):
-    game = Game(setup(faults=("crash",)))
+    game = PlayedGroup(setup(faults=("crash",)))
     assert game.step("crash", member_A=stable(), wire_A=wire).after["wire A"] == wire
 
 
 @pytest.mark.parametrize("wire", [JoinParked(1), SyncParked(1, G3), SyncOk(1, G3, Parts(0))])
 def test_an_answer_does_not(wire: Any):
-    game = Game(setup(faults=("crash",)))
+    game = PlayedGroup(setup(faults=("crash",)))
     step = game.step("crash", member_A=stable(owned=0b01), wire_A=wire)
     assert step.after["wire A"] is None
     assert a(step) == Member()
 
 
 def test_a_late_answer_does_not_reach_the_next_process():
-    game = Game(setup(faults=("crash",), decisions=("no_sent_generation_check",)))
+    game = PlayedGroup(setup(faults=("crash",), decisions=("no_sent_generation_check",)))
     late = Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 1, Generation(2))
     crashed = game.step("crash", member_A=stable(), stray_A=late).after
     started = game.step("start", stray_A=crashed["stray A"]).after
@@ -615,7 +615,7 @@ def test_a_late_answer_does_not_reach_the_next_process():
 
 
 def test_the_sticky_assignor_remembers_over_an_unsubscribe():
-    game = Game(setup(lists=(("sticky",),), faults=("unsubscribe",)))
+    game = PlayedGroup(setup(lists=(("sticky",),), faults=("unsubscribe",)))
     member = stable(owned=0b01, last=Parts(0b01))
     after = a(game.step("unsubscribe", member_A=member, **IN_STABLE, **LISTED))
     assert (after.last, after.own_gen) == (0b01, 3)
@@ -638,7 +638,7 @@ def test_an_error_for_an_older_generation_is_a_rejoin_where_it_is_of_join_or_syn
 
 
 def test_a_commit_that_never_ends_never_ends():
-    game = Game(setup(decisions=("prepare_commit_never_done",)))
+    game = PlayedGroup(setup(decisions=("prepare_commit_never_done",)))
     committing = stable(owned=0b01, rejoin=True, committing=True)
     assert game.steps("commit done", member_A=committing) == []
     assert game.steps("commit done", member_A=committing._replace(generation=Generation(-1)))

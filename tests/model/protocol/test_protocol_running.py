@@ -24,13 +24,13 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.protocol.small_groups import EVERY_FAULT, Game, meta, setup, stable
+from tests.model.protocol.small_groups import EVERY_FAULT, PlayedGroup, meta, setup, stable
 
 COMPLETING, PREPARING = MemberState.COMPLETING, MemberState.PREPARING
 G3 = Generation(3)
-ONE = Game(setup(1, faults=EVERY_FAULT, budget=2))
+ONE = PlayedGroup(setup(1, faults=EVERY_FAULT, budget=2))
 CHOOSING = setup(1, topics=(0b01, 0b10), faults=("resubscribe",))
-TWO_TOPICS = Game(
+TWO_TOPICS = PlayedGroup(
     replace(CHOOSING, consumers=(replace(CHOOSING.consumers[0], subscriptions=(Topics(3), Topics(1))),))
 )
 RESTING, WANTING = stable(owned=0b01), stable(owned=0b01, rejoin=True)
@@ -119,9 +119,9 @@ def test_an_answer_without_an_error_is_none():
 
 
 def test_an_enforced_rebalance_asks_once():
-    asked = ONE.step("enforce", member_A=RESTING).after["member A"]
-    assert asked.rejoin
-    assert ONE.steps("enforce", member_A=asked) == []
+    rejoining = ONE.step("enforce", member_A=RESTING).after["member A"]
+    assert rejoining.rejoin
+    assert ONE.steps("enforce", member_A=rejoining) == []
     swallowed = ONE.step("enforce", member_A=SYNCING).after["member A"]
     assert swallowed.enforced
     assert ONE.steps("enforce", member_A=swallowed) == []

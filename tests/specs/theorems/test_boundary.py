@@ -139,7 +139,7 @@ def pictured(call: AssignorCall, *, again: bool = False) -> tuple[Stepper, Struc
     here = stepper(up(len(members), 4), up(len(parts), 8), up(len(since) + 1, 4))
     places = here.universe.places
     return here, tuple(
-        tuple(values[name].get(place, 0 if name == "claim" else False) for place in places[name])
+        tuple(values[name].get(arguments, 0 if name == "claim" else False) for arguments in places[name])
         for name in here.universe.positions
     )
 
@@ -288,9 +288,9 @@ def unsettled(record: PlayedHistory) -> set[str]:
 @pytest.mark.slow
 def test_a_second_round_that_revokes_is_what_the_clauses_of_convergence_forbid():
     seen: Counter[tuple[str, bool]] = Counter()
-    for name, asked in ASKED.items():
+    for name, question in ASKED.items():
         for seed in range(200):
-            record, history = played(asked(seed), drawn(seed))
+            record, history = played(question(seed), drawn(seed))
             call = second_round(history) if history else None
             if call is None:
                 continue

@@ -713,10 +713,10 @@ TIERS = [
 
 @pytest.mark.parametrize("name", GROUP)
 def test_every_configuration_asks_for_all_or_for_what_breaks(name):
-    asked = (SPECS / f"{name}.cfg").read_text().partition("INVARIANTS\n")[2].split()
+    invariants = (SPECS / f"{name}.cfg").read_text().partition("INVARIANTS\n")[2].split()
     group, spec = GROUP[name], safety.specification()
     every = [camel(one) for one in (*spec.properties, *spec.invariants)]
-    assert asked == ["TypeOK", *([camel(group.broken)] if group.broken else every)]
+    assert invariants == ["TypeOK", *([camel(group.broken)] if group.broken else every)]
 
 
 @needs_tlc
