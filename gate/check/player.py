@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance.gate.check.judgement import gates
-from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, drawn
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
 from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import Result
 from rebalance.gate.check.search import check, describe
@@ -32,7 +32,7 @@ from rebalance.pipeline.campaign.campaign import (
 )
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
-from rebalance.properties.assignors.generator import Seeded
+from rebalance.properties.assignors.generator import Seeded, drawn
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.verdict import Level
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from rebalance.gate.check.findings import IMPATIENT, PATIENCE, finding, unconfirmed
 from rebalance.gate.check.judgement import gates, judge
-from rebalance.gate.check.plan import CROWD, FLOORS, FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
+from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.progress import CheckProgress, ReportProgress, along_key, judged_keys
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.subject import Subject, TargetSession
@@ -25,7 +25,7 @@ from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Clause, Scope
-from rebalance.properties.assignors.generator import BY_NAME
+from rebalance.properties.assignors.generator import BY_NAME, CROWD, FLOORS
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 

@@ -12,11 +12,11 @@ from enum import Enum, auto
 from functools import cache
 from importlib import resources
 
-from rebalance.gate.check.plan import crowd
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.generator import crowd
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario, from_json
 from rebalance.properties.verdict import Level
