@@ -17,7 +17,8 @@ from rebalance.live.search.findings import CodeFinding, Searched, shortened
 from rebalance.live.search.group import GroupAssignor
 from rebalance.live.search.playing import ASKED, BROKEN, CodePlaying, PlayedOnCode
 from rebalance.model.protocol.setup import Setup
-from rebalance.properties.group.clauses import CONVERGES
+from rebalance.properties.group.clauses import CLAUSES, CONVERGES
+from rebalance.properties.verdict import Verdict
 
 PLENTY = 1 << 30
 """Faults that a walk may take."""
@@ -82,6 +83,18 @@ class CodeSearchResult:
     def interrupted(self) -> bool:
         """Whether it was Ctrl-C."""
         return self.stopped == "interrupted"
+
+    @property
+    def verdict(self) -> Verdict:
+        """A finding counts most, then that it ended early."""
+        if self.findings:
+            return Verdict.VIOLATION
+        return Verdict.INCONCLUSIVE if self.stopped else Verdict.CONFORMANT
+
+    @property
+    def not_asked(self) -> list[str]:
+        """The clauses of a group that the search does not ask."""
+        return [one for one in CLAUSES if one not in self.plan.clauses]
 
 
 def search_walks(

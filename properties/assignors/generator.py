@@ -386,7 +386,7 @@ def _name(index: int) -> str:
     return letter if index < 26 else f"{letter}{index // 26}"
 
 
-# -- which scenarios there are --------------------------------------------------------------------------------
+# -- which scenarios there are ----------------------------------------------------------------------
 
 PAIRS = (
     ("unequal", "membership"),

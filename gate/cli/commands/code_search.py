@@ -49,7 +49,7 @@ def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
     found = searched(plan, options, f"--on {options.on}")
     paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
     answer(options, lambda: data(found, paths), lambda: "\n".join(text(found, chosen.name, paths)))
-    return Exit.of(verdict(found), interrupted=found.interrupted)
+    return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
 def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> dict[tuple[str, str], str]:
@@ -109,20 +109,13 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     )  # fmt: skip
 
 
-def verdict(found: CodeSearchResult) -> Verdict:
-    """What the search says."""
-    if found.findings:
-        return Verdict.VIOLATION
-    return Verdict.INCONCLUSIVE if found.stopped else Verdict.CONFORMANT
-
-
 def data(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> dict[str, Any]:
     """The result as JSON values."""
     from rebalance.model.protocol.describe import event_text
 
     plan, seen = found.plan, found.searched
     return {
-        "verdict": verdict(found).value,
+        "verdict": found.verdict.value,
         "on": str(plan.releases),
         "walks": plan.walks if plan.depth is None else None,
         "depth": plan.steps if plan.depth is None else plan.depth,
@@ -133,7 +126,7 @@ def data(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> dict[str
         "taken": dict(sorted(seen.taken.items())),
         "endings": dict(sorted(seen.endings.items())),
         "asked": sorted(plan.clauses),
-        "not_asked": not_asked(plan),
+        "not_asked": found.not_asked,
         "findings": [
             {
                 "clause": one.breach.clause,
@@ -155,7 +148,7 @@ def run_in_group(options: argparse.Namespace, target: Target) -> int:
     found = searched(plan, options, "--in-group")
     paths = saved(found, {"assignor": target.spec, "seed": plan.seed}, None)
     print_out("\n".join(map(clean, text(found, target.spec, paths))))
-    return Exit.of(verdict(found), interrupted=found.interrupted)
+    return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
 def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
@@ -191,17 +184,10 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
     )
 
 
-def not_asked(plan: CodeSearchPlan) -> list[str]:
-    """The clauses of a group that the search does not ask."""
-    from rebalance.properties.group.clauses import CLAUSES
-
-    return [one for one in CLAUSES if one not in plan.clauses]
-
-
 def text(found: CodeSearchResult, scenario: str, paths: dict[tuple[str, str], str]) -> list[str]:
     """The result for people."""
     titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
-    word = titles.get(verdict(found), "INCONCLUSIVE")
+    word = titles.get(found.verdict, "INCONCLUSIVE")
     return [f"{word}  {scenario} on {found.plan.releases.sentence}", *_rows(found, paths)]
 
 
@@ -213,7 +199,7 @@ def _rows(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> Iterato
     rows = [
         ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
         ("at rest", f"the group {ends}" if ends else "not asked"),
-        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(not_asked(plan))),
+        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(found.not_asked)),
         *([("stopped", found.stopped)] if found.stopped else []),
     ]
     for name, sentence in rows:

@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.explore.groups.scenarios import ScenarioError, scenario
     from rebalance.gate.report.ci import ci_reports
     from rebalance.gate.report.html import exploration as html_exploration
-    from rebalance.gate.report.terminal.exploration import data, exit_code, render
+    from rebalance.gate.report.terminal.exploration import data, render
     from rebalance.gate.traces import itf
 
     if options.scenario is None and not options.on:
@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         print_err(
             f"interrupted; saved to {found.checkpoint}: the same command with --resume goes on from there"
         )
-    return int(exit_code(found))
+    return int(found.exit)
 
 
 # -- what is to be explored ----------------------------------------------------------------------------

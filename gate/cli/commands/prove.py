@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     reports.finish(lambda: ci_reports.proved(proof), own, noted=reports.unseen)
     if proof.interrupted:
         print_err("interrupted")
-    return int(report.exit_of(proof))
+    return int(proof.exit)
 
 
 def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
@@ -234,7 +234,7 @@ def _as_shipped(options: argparse.Namespace) -> int:
     is open, else 0."""
     from rebalance.gate.report.terminal import shipped as report
     from rebalance.live.processes.workers import spread
-    from rebalance.specs.necessity.repairs import examine_shipped
+    from rebalance.specs.necessity.repairs import ShippedProof, examine_shipped
     from rebalance.specs.necessity.shipped import released
 
     refuse(options, (*OF_CORRECTED, *REPORTS), "does not go with --release")
@@ -257,12 +257,12 @@ def _as_shipped(options: argparse.Namespace) -> int:
             ))  # fmt: skip
             if found[-1].interrupted:
                 break
-    written = report.ShippedReport(releases=tuple(names), findings=tuple(found), limit=options.solver_units)
+    written = ShippedProof(releases=tuple(names), findings=tuple(found), limit=options.solver_units)
     text = partial(report.render, written, verbose=options.verbose, color=color(options))
     answer(options, partial(report.data, written), text)
     if written.interrupted:
         print_err("interrupted")
-    return int(report.exit_of(written))
+    return int(written.exit)
 
 
 def _client_and_broker(names: Sequence[str]) -> tuple[str, str]:

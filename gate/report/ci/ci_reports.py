@@ -119,7 +119,7 @@ def _outcomes(finding: Finding) -> tuple[tuple[str, str], ...]:
 
 def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
     """A finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
-    from rebalance.gate.report.terminal.exploration import exit_code, headline, spelled
+    from rebalance.gate.report.terminal.exploration import headline, spelled
     from rebalance.properties.group.clauses import CLAUSES
 
     origin = dict(found.plan.origin)
@@ -132,7 +132,7 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
         subject=str(origin.get("scenario", "group")),
         headline=headline(found),
         verdict=found.verdict,
-        exit=exit_code(found),
+        exit=found.exit,
         cases=tuple(_explored(found, CLAUSES[clause], broken.get(clause), paths) for clause in clauses),
         tally=f"{len(broken)} of {count(len(clauses), 'clause')} broken, {states}",
         seconds=found.search.cpu if found.search is not None else 0.0,
@@ -305,7 +305,7 @@ def _unread(found: Audited) -> Iterator[str]:
 
 def proved(proof: Proof) -> CiReport:
     """A finished ``rebalance prove``: a case for each theorem."""
-    from rebalance.gate.report.terminal.proof import exit_of, headline
+    from rebalance.gate.report.terminal.proof import headline
 
     plan = proof.plan
     done = f"{len(proof.outcomes):,} of {count(proof.obligations, 'obligation')} tried"
@@ -318,7 +318,7 @@ def proved(proof: Proof) -> CiReport:
         subject="the protocol",
         headline=headline(proof),
         verdict=proof.judgement,
-        exit=exit_of(proof),
+        exit=proof.exit,
         cases=cases,
         tally=done,
         seconds=proof.seconds,

@@ -13,7 +13,6 @@ from rebalance.gate.report.diagram.run_diagram import of_run
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
 from rebalance.gate.report.terminal.exploration import (
-    exit_code,
     faults,
     figures,
     group,
@@ -60,7 +59,7 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
         page.section("broken", "What is broken", *blocks),
         page.section("searched", "What was searched", page.facts(figures(found)), _levels(found)),
         page.section("shown", "Situations shown", _witnesses(found)),
-        foot=f"{found.verdict.upper()}, exit {int(exit_code(found))}. "
+        foot=f"{found.verdict.upper()}, exit {int(found.exit)}. "
         f"rebalance {version('rebalance-verifier')}. "
         "This is a model of the group: the smallest groups in all that they can do.",
     )
