@@ -25,7 +25,6 @@ from rebalance.gate.check.plan import PROFILES, CheckPlan
 from rebalance.gate.check.result import ClauseResult, Finding, Status, TargetInfo
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
-from rebalance.gate.compare.probes import Probe, ProbeOutcome, probes
 from rebalance.gate.targets.java import JAVA, KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
@@ -37,6 +36,7 @@ from rebalance.model.bugs.switches import SWITCHES
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.histories import PlayedHistory
+from rebalance.properties.assignors.probes import Probe, ProbeOutcome, probes
 from rebalance.properties.assignors.scenarios import Scenario, to_json
 from rebalance.properties.verdict import Level
 
@@ -239,9 +239,10 @@ def _probe(
     """Play the probes of the catalogue for the clauses that are compared, left out those for another
     assignor and those of what the target does not promise. What they break, by clause-protocol id."""
     red: dict[str, TargetCell] = {}
-    concerned = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
-    for switch in dict.fromkeys(probe.switch for probe in concerned):
-        mine = [probe for probe in concerned if probe.switch == switch and _concerns(probe, info)]
+    compared = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
+    for switch in dict.fromkeys(probe.switch for probe in compared):
+        about = (info.name, info.protocols, info.promises)
+        mine = [probe for probe in compared if probe.switch == switch and probe.concerns(*about)]
         cells = [_probed(comparison, info, probe, subject) for probe in mine]
         for probe, cell in zip(mine, cells, strict=True):
             if cell.mark in (CellMark.BROKEN, CellMark.OTHERWISE):
@@ -269,14 +270,6 @@ def _probed(comparison: TargetComparison, info: TargetInfo, probe: Probe, subjec
         case shown:
             found = _red(comparison, info, probe.clause, record)
             return found if shown is ProbeOutcome.YES else replace(found, mark=CellMark.OTHERWISE)
-
-
-def _concerns(probe: Probe, info: TargetInfo) -> bool:
-    return (
-        info.name == probe.assignor
-        and probe.scenario.protocol in info.protocols
-        and probe.clause.promises <= frozenset(info.promises)
-    )
 
 
 def _play(comparison: TargetComparison, one: Judged, session: Session, corpus: Corpus) -> None:

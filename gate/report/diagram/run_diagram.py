@@ -48,7 +48,7 @@ Held = Mapping[tuple[str, str], OwnershipState]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moment:
+class _RunMoment:
     """One step as it is drawn. ``marks`` of nobody who has a line are the coordinator's if ``fault``."""
 
     what: str
@@ -126,7 +126,7 @@ def _chosen(total: int, loop: int | None) -> list[int]:
     return [*range(FIRST), *range(tail, tail + rest)]
 
 
-def _partitions(run: SavedRun, moments: Sequence[_Moment]) -> tuple[list[str], int, list[Held]]:
+def _partitions(run: SavedRun, moments: Sequence[_RunMoment]) -> tuple[list[str], int, list[Held]]:
     """The partitions to show, those with two owners first, of how many, and who holds them when; nobody those
     that in the end are nobody's for ever."""
     idle = moments[-1].unowned if moments and run.loop is not None else ()
@@ -139,7 +139,7 @@ def _partitions(run: SavedRun, moments: Sequence[_Moment]) -> tuple[list[str], i
     return found[:MOST_PARTITIONS], len(found), held
 
 
-def _columns(run: SavedRun, chosen: Sequence[int], moments: Sequence[_Moment]) -> Iterator[DiagramColumn]:
+def _columns(run: SavedRun, chosen: Sequence[int], moments: Sequence[_RunMoment]) -> Iterator[DiagramColumn]:
     before = -1
     for at, moment in zip(chosen, moments, strict=True):
         yield DiagramColumn(
@@ -153,7 +153,7 @@ def _columns(run: SavedRun, chosen: Sequence[int], moments: Sequence[_Moment]) -
         before = at
 
 
-def _marks(at: int, moment: _Moment, names: Sequence[str]) -> Iterator[EventMark]:
+def _marks(at: int, moment: _RunMoment, names: Sequence[str]) -> Iterator[EventMark]:
     """What shows at those who have a line; the first of a fault at the coordinator, if nobody has."""
     for number, one in enumerate(moment.marks):
         if one.member in (*names, "") or (number == 0 and moment.fault):
@@ -182,7 +182,7 @@ def _who(event: Event) -> str:
     return "" if event.who == NOBODY else letter(event.who)
 
 
-def _played(run: SavedRun, chosen: Sequence[int]) -> Iterator[_Moment]:
+def _played(run: SavedRun, chosen: Sequence[int]) -> Iterator[_RunMoment]:
     """Steps of the model, played again."""
     built, wanted = machine(run.setup), frozenset(chosen)
     before = built.initial[0]
@@ -190,7 +190,7 @@ def _played(run: SavedRun, chosen: Sequence[int]) -> Iterator[_Moment]:
         if at in wanted:
             now = step(built, at + 1, event, before, after, outcome.seen)
             details = built.describe.details(before, event, after, outcome.seen)
-            yield _Moment(
+            yield _RunMoment(
                 what=_sentence(now),
                 fault=now.fault,
                 generation=details.generation,
@@ -203,7 +203,7 @@ def _played(run: SavedRun, chosen: Sequence[int]) -> Iterator[_Moment]:
         before = after
 
 
-def _seen(step: Step) -> _Moment:
+def _seen(step: Step) -> _RunMoment:
     """A step of Kafka's code, as it was seen: who has an assignment and no generation was removed."""
     name, action, choice = _who(step.event), step.event.action, step.event.choice
     messages = []
@@ -212,7 +212,7 @@ def _seen(step: Step) -> _Moment:
     if name and action in ("assign", *ASKS):
         messages.append(StepMessage(member=name, api=ASKS.get(action, "SyncGroup")))
     noted = [text.partition(": ") for text in step.seen]
-    return _Moment(
+    return _RunMoment(
         what=_sentence(step),
         fault=step.fault,
         generation=max((one.generation or 0 for one in step.owners), default=0),
@@ -225,6 +225,6 @@ def _seen(step: Step) -> _Moment:
     )
 
 
-def _unplayed(event: Event) -> _Moment:
+def _unplayed(event: Event) -> _RunMoment:
     """A step of a run too large to play."""
-    return _Moment(what=event_text(event), marks=(StepMark(_who(event), event.action),))
+    return _RunMoment(what=event_text(event), marks=(StepMark(_who(event), event.action),))

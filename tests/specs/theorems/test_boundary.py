@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from rebalance.gate.compare.probes import probes
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.switches import switched
 from rebalance.model.values import (
@@ -26,6 +25,7 @@ from rebalance.properties.assignors.clause import Clause, History, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
 from rebalance.properties.assignors.generator import BY_NAME, Seeded, generate
 from rebalance.properties.assignors.histories import PlayedHistory, play
+from rebalance.properties.assignors.probes import probes
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.assignors.settling import hides
 from rebalance.properties.verdict import Level
