@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -96,3 +97,29 @@ def named(code: int) -> str:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
+
+
+# -- this process --------------------------------------------------------------------------------------
+
+
+class ended_after:  # noqa: N801  # a statement, quicker than a generator: it is around each call
+    """The process ends, wherever it hangs, if the block takes more than so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *error: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def limit_memory(mib: int) -> None:
+    """Let this process take no more than so much, as far as the system tells what it has (Linux)."""
+    with contextlib.suppress(OSError, ValueError):
+        pages = [int(number) for number in Path("/proc/self/statm").read_text().split()[:2]]
+        all_, used = (number * _PAGE for number in pages)
+        most = all_ + max(0, (mib << 20) - used)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))

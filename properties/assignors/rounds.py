@@ -4,8 +4,10 @@ groups seldom see."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Racks, RebalanceProtocol, TopicPartition
+from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -82,6 +84,37 @@ def followed(
             story, index = [], index + 1
     if index in window:
         yield index, _story_text(story, alike), {}, dict(topics)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedRound:
+    """A round as it was played, numbered from 1. ``story``: what happened before it and in it. ``call`` is
+    None where the target did not answer, or nobody wrote it down."""
+
+    number: int
+    story: str
+    call: AssignorCall | None
+    faults: Mapping[str, FaultKind]
+
+
+def played_rounds(
+    scenario: Scenario, calls: Sequence[AssignorCall], breaking: int, *, written: bool
+) -> tuple[list[PlayedRound], int]:
+    """The rounds to show, what led to the ``breaking`` one and a little of what follows, of how many.
+
+    ``written``: the calls are all that were answered.
+    """
+    total = max(len(calls), breaking, 0)
+    window = shown_rounds(total, breaking)
+    before = {index: (story, faults) for index, story, faults, _ in followed(scenario, window)}
+    found = []
+    for index in window:
+        story, faults = before.get(index, ("", {}))
+        call = calls[index] if index < len(calls) else None
+        if call is None and written:
+            story = "; ".join(filter(None, (story, "no answer")))
+        found.append(PlayedRound(index + 1, story or ALONE, call, faults))
+    return found, total
 
 
 def stories(scenario: Scenario, window: range) -> dict[int, str]:

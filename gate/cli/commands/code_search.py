@@ -153,8 +153,9 @@ def run_in_group(options: argparse.Namespace, target: Target) -> int:
 
 def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
     from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-    from rebalance.gate.targets.java import JAVA, class_path, parse
+    from rebalance.gate.targets.java import JAVA, parse
     from rebalance.live.code.releases import coordinators
+    from rebalance.live.processes.maven import class_path
     from rebalance.live.processes.tools import ToolError
     from rebalance.live.replay.code_group import CodeReleases
     from rebalance.live.search.assignor import OF_ASSIGNORS, without_clients
@@ -168,7 +169,7 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
         cooperative = RebalanceProtocol.COOPERATIVE in talk.hello.protocols
     with usage_errors(ToolError):
         java = parse(target.spec)
-        release, jars = without_clients(class_path(java))
+        release, jars = without_clients(class_path(java.where))
         newest = coordinators()[-1]
     size = ScenarioSize(members=3, partitions=4, budget=PLENTY)
     return CodeSearchPlan(

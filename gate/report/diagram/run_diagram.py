@@ -126,7 +126,7 @@ def _chosen(total: int, loop: int | None) -> list[int]:
     return [*range(FIRST), *range(tail, tail + rest)]
 
 
-def _partitions(run: SavedRun, moments: Sequence[_RunMoment]) -> tuple[list[str], int, list[Held]]:
+def _partitions(run: SavedRun, moments: Sequence[_RunMoment]) -> tuple[list[str], int, Sequence[Held]]:
     """The partitions to show, those with two owners first, of how many, and who holds them when; nobody those
     that in the end are nobody's for ever."""
     idle = moments[-1].unowned if moments and run.loop is not None else ()

@@ -8,8 +8,7 @@ one time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from rebalance.gate.check.result import Finding
@@ -34,23 +33,12 @@ from rebalance.model.values import (
     RebalanceProtocol,
     TopicPartition,
 )
-from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.rounds import ALONE, followed, shown_rounds
+from rebalance.properties.assignors.rounds import PlayedRound, played_rounds
 from rebalance.properties.assignors.scenarios import (
     FaultKind,
 )
 
 MOST_PARTITIONS = 8
-
-
-@dataclass(frozen=True)
-class _Round:
-    number: int
-    story: str
-    """What happened before it and in it."""
-    call: AssignorCall | None
-    """``None``: the target did not answer, or nobody wrote it down."""
-    faults: Mapping[str, FaultKind]
 
 
 def of_finding(finding: Finding) -> OwnershipDiagram:
@@ -59,7 +47,9 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
     At most 12 rounds up to shortly after the breaking one, 8 partitions (those of the breach first) and 6
     members a partition are shown.
     """
-    shown, total = _rounds(finding)
+    # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
+    written = bool(finding.calls) or finding.confirmed
+    shown, total = played_rounds(finding.scenario, finding.calls, finding.round, written=written)
     everything = _concerned(finding, shown)
     partitions = everything[:MOST_PARTITIONS]
     rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]
@@ -101,7 +91,7 @@ def of_trace(trace: Trace) -> OwnershipDiagram:
     return of_finding(recorded(trace))
 
 
-def _columns(shown: Sequence[_Round], breaking: int) -> Iterator[DiagramColumn]:
+def _columns(shown: Sequence[PlayedRound], breaking: int) -> Iterator[DiagramColumn]:
     for at, r in enumerate(shown):
         marked, skipped = r.number == breaking, 0 if at else r.number - 1
         yield DiagramColumn(
@@ -110,7 +100,7 @@ def _columns(shown: Sequence[_Round], breaking: int) -> Iterator[DiagramColumn]:
         yield DiagramColumn(label="SyncGroup", generation=r.number, marked=marked)
 
 
-def _arrows(column: int, r: _Round, members: Sequence[str]) -> Iterator[MessageArrow]:
+def _arrows(column: int, r: PlayedRound, members: Sequence[str]) -> Iterator[MessageArrow]:
     if r.call is None:
         return
     newest = max((claim.generation for claim in r.call.claims.values() if claim.partitions), default=0)
@@ -132,11 +122,11 @@ def _arrows(column: int, r: _Round, members: Sequence[str]) -> Iterator[MessageA
         )
 
 
-def _overlaps(partition: TopicPartition, shown: Sequence[_Round]) -> tuple[Overlap, ...]:
+def _overlaps(partition: TopicPartition, shown: Sequence[PlayedRound]) -> tuple[Overlap, ...]:
     """Two owners while SyncGroup delivers the assignment, and while those two join again with it."""
     found, before = [], dict[str, None]()
     for at, r in enumerate(shown):
-        owners = _at_once(partition, r.call) if r.call else ()
+        owners = r.call.owners_at_once(partition) if r.call else ()
         still = [m for m in r.call.holders.get(partition, ()) if m in before] if r.call else []
         if r.call and r.call.protocol is RebalanceProtocol.COOPERATIVE and len(still) > 1:
             found.append(
@@ -152,32 +142,7 @@ def _overlaps(partition: TopicPartition, shown: Sequence[_Round]) -> tuple[Overl
     return joined(found)
 
 
-def _at_once(partition: TopicPartition, call: AssignorCall) -> tuple[str, ...]:
-    """Who owns it at one time; nobody if that is no more than one, itself if it is given it twice."""
-    given = call.granted.get(partition, ())
-    held = call.holders.get(partition, ()) if call.protocol is RebalanceProtocol.COOPERATIVE else ()
-    owners = given if set(given) <= set(held) else (*given, *held)
-    return tuple(dict.fromkeys(owners)) if len(owners) > 1 else ()
-
-
-def _rounds(finding: Finding) -> tuple[list[_Round], int]:
-    """The rounds to show, what led to the breach and a little of what follows, and how many there are."""
-    total = max(len(finding.calls), finding.round, 0)
-    window = shown_rounds(total, finding.round)
-    # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
-    written = bool(finding.calls) or finding.confirmed
-    before = {index: (story, faults) for index, story, faults, _ in followed(finding.scenario, window)}
-    found = []
-    for index in window:
-        story, faults = before.get(index, ("", {}))
-        call = finding.calls[index] if index < len(finding.calls) else None
-        if call is None and written:
-            story = "; ".join(filter(None, (story, "no answer")))
-        found.append(_Round(index + 1, story or ALONE, call, faults))
-    return found, total
-
-
-def _concerned(finding: Finding, shown: Sequence[_Round]) -> Partitions:
+def _concerned(finding: Finding, shown: Sequence[PlayedRound]) -> Partitions:
     """All partitions of the rounds, in the order of interest: of the breach, moving, the others."""
     first = {p: position for position, p in enumerate(finding.breach.partitions)}
     everything, moving = set(first), set()
@@ -191,7 +156,7 @@ def _concerned(finding: Finding, shown: Sequence[_Round]) -> Partitions:
 
 
 def _rows(
-    partition: TopicPartition, shown: Sequence[_Round], breaking: int
+    partition: TopicPartition, shown: Sequence[PlayedRound], breaking: int
 ) -> list[tuple[TopicPartition, str]]:
     """(partition, member) for the members that claim or get it, those of the breaking round for sure."""
     members: dict[str, bool] = {}
@@ -208,7 +173,7 @@ def _rows(
 
 
 def _looks(
-    partition: TopicPartition, member: str, r: _Round
+    partition: TopicPartition, member: str, r: PlayedRound
 ) -> tuple[OwnershipState | None, OwnershipState | None]:
     """What a member has to do with a partition in the two halves of a round. The row of nobody has the
     member ``""``."""
