@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OF_MODEL = (
     "--release", "--broker", "--target", "--naming", "--switch", "--granularity", "--engine", "--master",
     "--symmetry", "--exact", "--states", "--memory", "--go-on", "--no-liveness", "--resume",
-    "--all-shortest", "--itf", "--report", "--report-dir", "--ci",
+    "--all-shortest", "--report", "--report-dir", "--ci",
 )  # fmt: skip
 """Options of ``explore`` that say nothing of Kafka's own code."""
 

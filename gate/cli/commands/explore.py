@@ -21,7 +21,6 @@ from rebalance.gate.cli.console.terminal import (
     json_text,
     print_err,
     usage_errors,
-    write,
 )
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
@@ -89,11 +88,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     shown.add_argument("--all-shortest", type=whole, default=1, metavar="N", help="up to N shortest traces")
     add_format(parser)
-    add_options(shown, "--out")
-    shown.add_argument(
-        "--itf", type=Path, metavar="FILE", help="the first trace in the Informal Trace Format"
-    )
-    add_options(shown, *REPORTS, "--no-progress", "--no-color")
+    add_options(shown, "--out", *REPORTS, "--no-progress", "--no-color")
     return parser
 
 
@@ -103,7 +98,6 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.gate.report.ci import ci_reports
     from rebalance.gate.report.html import exploration as html_exploration
     from rebalance.gate.report.terminal.exploration import data, render
-    from rebalance.gate.traces import itf
 
     if options.scenario is None and not options.on:
         raise UsageError("which SCENARIO? `rebalance list scenarios` describes them")
@@ -120,10 +114,6 @@ def run(options: argparse.Namespace) -> int:
     paths = traces.save_runs((one for violation in found.violations for one in violation.runs), out)
     document = partial(data, found, paths)
     answer(options, document, lambda: render(found, paths, color=color(options), page=reports.page))
-    if options.itf and found.violations:
-        write(options.itf, json_text(itf.of_run(found.violations[0].runs[0]), 1) + "\n", "--itf")
-    elif options.itf:
-        print_err("--itf: not written, there is no trace of a broken clause")
     own: Own = {
         "json": lambda: json_text(document()) + "\n",
         "html": partial(html_exploration.render, found, paths),
@@ -232,8 +222,6 @@ def _refuse(options: argparse.Namespace) -> None:
         raise UsageError("--symmetry needs --naming every: under given names nothing is symmetric")
     if options.swarm and options.states:
         raise UsageError("--states does not go with --swarm: say --walks")
-    if options.itf is not None and not options.itf.parent.is_dir():
-        raise UsageError(f"--itf: no directory {str(options.itf.parent)!r}")
     if options.master is not None and options.engine != "spark":
         raise UsageError("--master goes with --engine spark only")
     if options.master is not None and not options.master.startswith("local") and options.out is None:
