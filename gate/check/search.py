@@ -247,15 +247,7 @@ def check(
         findings.setdefault(key, unconfirmed(plan, *best))
     promises = tuple(Promise(p) for p in target.promises)
     rows = tuple(
-        _row(
-            clause,
-            protocol,
-            whole,
-            findings.get(f"{clause.id}-{protocol}"),
-            declared,
-            protocols,
-            promises,
-        )
+        _row(clause, protocol, whole, findings.get(f"{clause.id}-{protocol}"), declared, protocols, promises)
         for clause in plan.clauses
         for protocol in clause.protocols
     )
@@ -304,38 +296,25 @@ def _row(
     protocols: Sequence[RebalanceProtocol],
     promises: Sequence[Promise],
 ) -> ClauseResult:
+    row = partial(ClauseResult, clause=clause, protocol=protocol)
     key = f"{clause.id}-{protocol}"
-    judged, broken = progress.judged[key], progress.broken[key]
+    judged = progress.judged[key]
     if finding is not None:
-        return ClauseResult(
-            clause=clause,
-            protocol=protocol,
-            status=Status.VIOLATED,
-            scenarios=judged,
-            broken=broken,
-            finding=finding,
-        )
+        broken = progress.broken[key]
+        return row(status=Status.VIOLATED, scenarios=judged, broken=broken, finding=finding)
     if protocol not in declared:
-        return ClauseResult(
-            clause=clause,
-            protocol=protocol,
-            status=Status.UNSUPPORTED,
-            note=f"the target does not support {protocol}",
-        )
+        return row(status=Status.UNSUPPORTED, note=f"the target does not support {protocol}")
     if protocol not in protocols:
-        return ClauseResult(
-            clause=clause, protocol=protocol, status=Status.UNTESTED, note=f"{protocol} was not asked for"
-        )
+        return row(status=Status.UNTESTED, note=f"{protocol} was not asked for")
     if not clause.applies(protocol, promises):
         wanted = ", ".join(sorted(clause.promises - frozenset(promises)))
-        return ClauseResult(
-            clause=clause, protocol=protocol, status=Status.UNSUPPORTED, note=f"not promised: {wanted}"
-        )
-    if not judged:
-        declined = progress.skipped.most_common(1)
-        note = f"declined: {declined[0][0]}" if declined else "no scenario was played"
-        return ClauseResult(clause=clause, protocol=protocol, status=Status.UNTESTED, note=note)
-    return ClauseResult(clause=clause, protocol=protocol, status=Status.PASSED, scenarios=judged)
+        return row(status=Status.UNSUPPORTED, note=f"not promised: {wanted}")
+    if judged:
+        return row(status=Status.PASSED, scenarios=judged)
+    declined = progress.skipped.most_common(1)
+    return row(
+        status=Status.UNTESTED, note=f"declined: {declined[0][0]}" if declined else "no scenario was played"
+    )
 
 
 def _missed(

@@ -11,7 +11,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +123,58 @@ def limit_memory(mib: int) -> None:
         all_, used = (number * _PAGE for number in pages)
         most = all_ + max(0, (mib << 20) - used)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Ctrl-C and the like wait until the end of the block: z3's bindings would make another error of it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[Callable[[], None]]:
+    """Ctrl-C is noted, and raised by the function that this gives: elsewhere z3's bindings may swallow it."""
+    arrived: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def raise_it() -> None:
+        if arrived:
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    try:
+        yield raise_it
+    finally:
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def noticed(arrived: list[int]) -> Iterator[None]:
+    """Note the signals that arrive: Py4J may make an error of its own of their KeyboardInterrupt."""
+    before: dict[int, Callable[[int, Any], Any]] = {}
+
+    def note(number: int, frame: Any) -> None:
+        arrived.append(number)
+        before[number](number, frame)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        handler = signal.getsignal(number) if number else None
+        if number and callable(handler):
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(number, note)
+                before[number] = handler
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

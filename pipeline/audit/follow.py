@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame
+from rebalance.live.processes.supervision import noticed
 from rebalance.pipeline.audit import tables
 from rebalance.pipeline.audit.batches import Watch, follow
-from rebalance.pipeline.audit.failures import failure, noticed
+from rebalance.pipeline.audit.failures import failure
 from rebalance.pipeline.audit.records import LogFinding, Recording
 from rebalance.pipeline.audit.result import AuditPlan, InputError
 from rebalance.pipeline.audit.run import recording

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
 from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import natural
+from rebalance.live.processes.supervision import held_back, noted
 from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.limit import LIMIT
 
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         return _as_shipped(options)
     if options.necessity is not None:
         return _necessity(options)
-    with _unbroken():
+    with held_back():
         plan = _plan(options)
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")
@@ -151,38 +152,6 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
     )
 
 
-@contextlib.contextmanager
-def _unbroken() -> Iterator[None]:
-    """Ctrl-C waits until the end: z3's bindings would make another exception of it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def _noted() -> Iterator[Callable[[], None]]:
-    """Ctrl-C is noted, and raised by the function that this gives: elsewhere z3's bindings may swallow it."""
-    noted: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-
-    def raise_it() -> None:
-        if noted:
-            raise KeyboardInterrupt
-
-    with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
-    try:
-        yield raise_it
-    finally:
-        with contextlib.suppress(ValueError):
-            signal.signal(signal.SIGINT, before)
-
-
 # -- what each clause is for ---------------------------------------------------------------------------
 
 
@@ -205,8 +174,7 @@ def _necessity(options: argparse.Namespace) -> int:
             )
             findings.append(finding)
             if not as_json:
-                lines = in_full(finding) if names else (line for line in table([finding]))
-                print_out("\n".join(_aligned(line, name, width) for line in lines))
+                print_out("\n".join(in_full(finding) if names else table([finding], width)))
     except KeyboardInterrupt:
         print_out(f"interrupted after {len(findings)}")
         return Exit.INTERRUPTED
@@ -219,11 +187,6 @@ def _necessity(options: argparse.Namespace) -> int:
         counted = f"{needed} needed for safety, {without} not, {len(still_open)} open"
         print_out(f"\n{len(findings)} variations: {counted}")
     return Exit.INCONCLUSIVE if still_open else Exit.CONFORMANT
-
-
-def _aligned(line: str, name: str, width: int) -> str:
-    """A line of the table with the column that all names fit into."""
-    return f"{name:<{width}}{line[len(name) :]}" if line.startswith(f"{name}  ") else line
 
 
 # -- as shipped ----------------------------------------------------------------------------------------
@@ -245,7 +208,7 @@ def _as_shipped(options: argparse.Namespace) -> int:
     theorems(options.theorem, ())  # so that a wrong name is known at once
     began = time.monotonic()
     found: list[ShippedFindings] = []
-    with progress(options) as show, _noted() as raise_if_interrupted:
+    with progress(options) as show, noted() as raise_if_interrupted:
         for protocol in protocols:
 
             def line(done: int, of: str = protocol.members) -> None:
