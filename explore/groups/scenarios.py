@@ -6,7 +6,7 @@ caller. ``SCENARIOS`` is what ``rebalance list scenarios`` shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rebalance.model.assignors import reference
@@ -228,3 +228,29 @@ def scenario(name: str) -> NamedScenario:
     if name not in SCENARIOS:
         raise ScenarioError(f"no scenario {name!r}; there are: {', '.join(SCENARIOS)}")
     return SCENARIOS[name]
+
+
+SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
+    ("connections", 3, 2, 3, None),
+    ("failover", 2, 2, 4, None),
+    ("eager", 2, 2, 4, None),
+    ("mixed", 2, 2, 4, (*ALWAYS_POSSIBLE, "failover")),
+    ("static", 2, 2, 4, (*ALWAYS_POSSIBLE, "failover")),
+    ("static-connections", 2, 2, 4, None),
+    ("topics", 2, 2, 4, None),
+    ("crowded", 2, 1, 3, None),
+)
+"""Groups that a proof looks at, to see that it is about them: scenario, members, partitions, faults in one
+run, and their kinds, None for those of the scenario.
+
+Together they take every kind of fault, with dynamic and static members, EAGER and COOPERATIVE ones and both
+at once, with and without a failover, on connections that hold and on some that break."""
+
+
+def sampled_groups() -> Iterator[tuple[str, Setup]]:
+    """The groups of ``SAMPLED`` with their titles."""
+    for name, members, partitions, budget, faults in SAMPLED:
+        size = ScenarioSize(
+            members=members, partitions=partitions, budget=budget, faults=faults, naming="given"
+        )
+        yield f"{name}, {members} x {partitions}", SCENARIOS[name].setup(size)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.shared.model_samples import model_samples
+from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.model.machine import Action, Machine, Outcome, Value
 from rebalance.specs.refinement.sampling import ModelSample, sampled
 

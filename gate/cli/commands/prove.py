@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rebalance.specs.logic.specification import Theorem
     from rebalance.specs.necessity.repairs import ShippedFindings
     from rebalance.specs.proving import ProofPlan
+    from rebalance.specs.refinement.sampling import ModelSample
 
 
 MODEL_STEPS = 20_000
@@ -134,7 +135,6 @@ def _contract(without: Sequence[str]) -> dict[str, Any]:
 
 
 def _plan(options: argparse.Namespace) -> ProofPlan:
-    from rebalance.gate.cli.shared.model_samples import model_samples
     from rebalance.specs.necessity import vacuity
     from rebalance.specs.protocol.contract import LIVENESS
     from rebalance.specs.proving import ProofPlan
@@ -150,6 +150,15 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
         samples=model_samples(options.model_steps, options.seed),
         smt2=options.smt2,
     )
+
+
+def model_samples(steps: int, seed: int) -> tuple[ModelSample, ...]:
+    """Samples of so many steps of the model together, evenly; none of no steps."""
+    from rebalance.explore.groups.scenarios import sampled_groups
+    from rebalance.specs.refinement.sampling import ModelSample, shares
+
+    samples = (ModelSample(group=title, setup=s, seed=seed, steps=0) for title, s in sampled_groups())
+    return shares(tuple(samples), steps) if steps else ()
 
 
 # -- what each clause is for ---------------------------------------------------------------------------

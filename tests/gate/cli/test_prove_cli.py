@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.gate.cli.shared.model_samples import model_samples
+from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.gate.cli.shared.reports import Reports
 from rebalance.model.protocol import callbacks, errors, member
 from rebalance.model.protocol.setup import ConsumerConfig
@@ -37,14 +37,14 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def toy(monkeypatch):
     """The command on a toy in place of the protocol."""
-    from rebalance.gate.cli.shared import model_samples
+    from rebalance.gate.cli.commands import prove
     from rebalance.specs.necessity import vacuity
     from rebalance.specs.theorems import proof as module
     from rebalance.specs.theorems.theorems import theorems
 
     def put(checks=(), samples=(), **how):
         monkeypatch.setattr(module, "proof", lambda contract: theorems(locks(**how))[:3])
-        monkeypatch.setattr(model_samples, "model_samples", lambda steps, seed: samples)
+        monkeypatch.setattr(prove, "model_samples", lambda steps, seed: samples)
         monkeypatch.setattr(vacuity, "checks", lambda spec, contract: checks)
 
     return put
@@ -417,8 +417,7 @@ def edited(where: Path, edit: str) -> dict[str, str]:
 
 
 SAMPLES = """
-from rebalance.gate.cli.commands.prove import MODEL_STEPS
-from rebalance.gate.cli.shared.model_samples import model_samples
+from rebalance.gate.cli.commands.prove import MODEL_STEPS, model_samples
 from rebalance.specs.refinement.sampling import sampled
 found = map(sampled, model_samples(MODEL_STEPS, 0))
 print(next(one.deviation.failure for one in found if one.deviation))

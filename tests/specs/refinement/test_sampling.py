@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.shared.model_samples import GROUPS, model_samples
+from rebalance.explore.groups.scenarios import SAMPLED, SCENARIOS, ScenarioSize
+from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.model.protocol import callbacks, errors, member
 from rebalance.model.protocol.setup import ConsumerConfig
 from rebalance.model.protocol.state import NOTHING, Member, Metadata
@@ -42,7 +42,7 @@ def test_the_samples_of_a_proof_share_its_steps():
     samples = model_samples(1003, 7)
     assert [sample.steps for sample in samples] == [126] * 3 + [125] * 5
     assert {sample.seed for sample in samples} == {7}
-    assert len({sample.group for sample in samples}) == len(GROUPS)
+    assert len({sample.group for sample in samples}) == len(SAMPLED)
     assert model_samples(0, 7) == ()
     assert shares(samples[:2], 3)[1].steps == 1
 
