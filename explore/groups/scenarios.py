@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
@@ -122,6 +123,24 @@ class NamedScenario:
             steps=size.steps,
             factory=size.factory,
         )
+
+    def origin(self, size: ScenarioSize, setup: Setup) -> dict[str, Any]:
+        """Where the runs of a setup come from: what was chosen of ``size``, for a trace; an ``assignor`` of
+        somebody's own by the name that its factory knows it by."""
+        target = getattr(size.factory, "target", "")
+        return {
+            "scenario": self.name,
+            "members": len(setup.consumers),
+            "partitions": setup.exist.bit_count(),
+            "profiles": list(size.profiles),
+            "broker": size.broker,
+            **({"assignor": target} if target else {}),
+            **({"switches": list(size.switches)} if size.switches else {}),
+            **({"steps": setup.steps} if setup.steps != "atomic" else {}),
+            **({"naming": setup.naming} if setup.naming != "every" else {}),
+            "budget": setup.budget,
+            "faults": list(setup.faults),
+        }
 
     def _consumer(self, member: int, size: ScenarioSize, topics: int) -> Consumer:
         profile = size.profiles[member % len(size.profiles)]

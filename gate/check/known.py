@@ -182,7 +182,7 @@ def write(results: Iterable[ClauseResult], old: Sequence[KnownFailure] = (), tod
         if meant & left and meant <= broken.keys():
             lines.append((entry.pattern, _comment(entry, today)))
             left -= meant
-    wanted = []
+    wanted: list[str] = []
     for path in {_split(i)[0] for i in left}:
         there = {i for i in ids if _split(i)[0] == path}
         wanted += [path] if there <= broken.keys() else there & left

@@ -14,7 +14,7 @@ from importlib.metadata import version as distribution_version
 from typing import TypeVar
 
 from rebalance.gate.check.findings import IMPATIENT, PATIENCE, finding, unconfirmed
-from rebalance.gate.check.judgement import gates, judge
+from rebalance.gate.check.judgement import judge
 from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.progress import CheckProgress, ReportProgress, along_key, judged_keys
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
@@ -196,7 +196,8 @@ def _stopped(
 def _violates(plan: CheckPlan, part: CheckProgress) -> bool:
     """Whether ``part`` holds what a search stops at that is to fail fast."""
     return plan.fail_fast and any(
-        gates(found.clause, plan.level) and not plan.expected(key) for key, (_, found, _) in part.best.items()
+        found.clause.level.gates(plan.level) and not plan.expected(key)
+        for key, (_, found, _) in part.best.items()
     )
 
 

@@ -29,9 +29,7 @@ from rebalance.gate.targets.java import JAVA, KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.traces import codec, counterexamples, files
-from rebalance.model.bugs.catalogue import entries_of
-from rebalance.model.bugs.releases import parse
-from rebalance.model.bugs.releases import version as as_version
+from rebalance.model.bugs.catalogue import ships
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
@@ -318,14 +316,7 @@ def _traced(comparison: TargetComparison, info: TargetInfo, finding: Finding) ->
 def expectation(switch: str, spec: str, version: str) -> bool | None:
     """Whether the catalogue says that this release of Kafka's own assignor has the mistake; None where it
     says nothing, as of other projects and other targets."""
-    if not spec.startswith(KAFKAS):
-        return None
-    entries = entries_of(switch)
-    try:
-        release = as_version(version)
-    except ValueError:
-        return None
-    return any(parse(entry.shipped(switch)).includes("Java", release) for entry in entries)
+    return ships(switch, "Java", version) if spec.startswith(KAFKAS) else None
 
 
 # --- what others were caught by --------------------------------------------------------------------------

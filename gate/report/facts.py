@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rebalance.gate.check.judgement import gates
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.gate.cli.console.text import clean, count, cut
 from rebalance.properties.verdict import Level, Verdict
@@ -16,7 +15,7 @@ LEVELS = tuple(Level)
 
 def gating(result: Result, clause: ClauseResult) -> bool:
     """Whether a breach of this clause fails the run."""
-    return gates(clause.clause, Level(result.level))
+    return clause.clause.level.gates(Level(result.level))
 
 
 def broken(result: Result) -> list[ClauseResult]:

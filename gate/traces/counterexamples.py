@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rebalance.gate.check.result import ClauseResult, Finding, Result, TargetInfo
 from rebalance.gate.cli.console.text import clean, fold
 from rebalance.gate.traces import codec, files
-from rebalance.gate.traces.files import FAILURES, SUITE, TraceError, dump, make_root, write
+from rebalance.gate.traces.files import FAILURES, SUITE, TraceError, dump, make_root
 from rebalance.model.values import NO_GENERATION, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Clause
@@ -177,17 +177,7 @@ def _saved(row: ClauseResult, result: Result, directory: Path) -> ClauseResult:
 
 def save(trace: Trace, directory: Path) -> Path:
     """Write the trace as ``<id>.json``, replacing an equal one; never leaves half a file."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return write(directory / f"{trace.id}.json", to_text(trace))
-
-
-def load(path: Path) -> Trace:
-    """The trace in a file.
-
-    Raises ``NewerSchema`` for one of a newer suite and ``TraceError`` for everything else that is
-    wrong with it.
-    """
-    return files.load(path, FILE)
+    return files.save(directory, f"{trace.id}.json", to_text(trace))
 
 
 def _parse(data: dict[str, Any]) -> Trace:
@@ -199,6 +189,7 @@ def _parse(data: dict[str, Any]) -> Trace:
 
 
 FILE = files.FileKind("a trace", SCHEMA, _parse)
+load = FILE.load
 
 
 def _clause(name: Any) -> Clause:

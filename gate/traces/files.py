@@ -74,10 +74,9 @@ class FileKind(Generic[_T]):
     parse: Callable[[dict[str, Any]], _T]
     kind: str = ""
 
-
-def load(path: Path, kind: FileKind[_T]) -> _T:
-    """What is in a file; see ``parsed``."""
-    return parsed(path, read_json(path), kind)
+    def load(self, path: Path) -> _T:
+        """What is in a file. Raises as ``parsed`` does."""
+        return parsed(path, read_json(path), self)
 
 
 def parsed(path: Path, data: Any, kind: FileKind[_T]) -> _T:
@@ -123,6 +122,12 @@ def write(path: Path, text: str) -> Path:
     finally:
         draft.unlink(missing_ok=True)
     return path
+
+
+def save(directory: Path, name: str, text: str) -> Path:
+    """Write a file of this name into a directory, which is made if need be. Raises ``OSError``."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return write(directory / name, text)
 
 
 def make_root(root: Path) -> None:

@@ -19,7 +19,7 @@ from rebalance.explore.groups.runs import FOR_EVER, SavedRun
 from rebalance.gate.targets.plugged import Plugged, plugged
 from rebalance.gate.targets.resolve import TargetError
 from rebalance.gate.traces import codec, files
-from rebalance.gate.traces.files import SUITE, TraceError, dump, write
+from rebalance.gate.traces.files import SUITE, TraceError, dump
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.switches import SWITCHES
@@ -154,8 +154,7 @@ def run_id(run: SavedRun) -> str:
 
 def save(run: SavedRun, directory: Path) -> Path:
     """Write the run as ``<id>.json``, replacing an equal one. Raises OSError."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return write(directory / f"{run_id(run)}.json", to_text(run))
+    return files.save(directory, f"{run_id(run)}.json", to_text(run))
 
 
 def load(path: Path) -> SavedRun:

@@ -12,7 +12,7 @@ from typing import Any
 from rebalance.pipeline.audit.findings import CHECKS, AuditCheck, Thresholds
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
 from rebalance.pipeline.session import LOCAL
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 
 class InputError(ValueError):
@@ -60,7 +60,7 @@ class AuditPlan:
 
     def gates(self, level: str) -> bool:
         """Whether a finding of this level fails the run."""
-        return LEVELS.index(level) <= LEVELS.index(self.level)
+        return Level(level).gates(Level(self.level))
 
     def wants(self, found: LogFinding) -> bool:
         """Whether a finding is of a check and a group that are looked at."""

@@ -134,26 +134,14 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
     from rebalance.explore.groups.exploration import ExplorationPlan
     from rebalance.model.protocol.group import machine
 
-    setup = _setup(options, chosen)
+    chosen, size = _sized(options, chosen)
+    setup = chosen.setup(size)
     with usage_errors(ValueError):
         machine(setup)
-    origin = {
-        "scenario": chosen.name,
-        "members": len(setup.consumers),
-        "partitions": setup.exist.bit_count(),
-        "profiles": list(releases(options)),
-        "broker": options.broker,
-        **({"assignor": options.target} if options.target else {}),
-        **({"switches": options.switch} if options.switch else {}),
-        **({"steps": options.granularity} if options.granularity != "atomic" else {}),
-        **({"naming": setup.naming} if setup.naming != "every" else {}),
-        "budget": setup.budget,
-        "faults": list(setup.faults),
-    }
     walk = "depth" if options.dfs else "swarm"
     return ExplorationPlan(
         setup=setup,
-        origin=origin,
+        origin=chosen.origin(size, setup),
         engine=options.engine,
         symmetry=options.symmetry,
         exact=options.exact,
@@ -167,7 +155,8 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
     )
 
 
-def _setup(options: argparse.Namespace, chosen: NamedScenario) -> Any:
+def _sized(options: argparse.Namespace, chosen: NamedScenario) -> tuple[NamedScenario, Any]:
+    """The scenario with the assignor that is wanted, and its size. Raises UsageError."""
     from rebalance.explore.groups.scenarios import ScenarioSize
 
     kinds = faults(options.faults)
@@ -183,9 +172,7 @@ def _setup(options: argparse.Namespace, chosen: NamedScenario) -> Any:
         # One that is not sticky may go by names, and would never settle if they changed under it.
         naming=options.naming or ("given" if options.target else "every"),
     )
-    if options.target:
-        chosen, size = _with_assignor(options, chosen, size)
-    return chosen.setup(size)
+    return _with_assignor(options, chosen, size) if options.target else (chosen, size)
 
 
 def _with_assignor(

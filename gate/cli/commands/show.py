@@ -168,18 +168,9 @@ def _metrics(run: SavedRun) -> list[str]:
 
     cost = figures(run.setup, run.events)
     names = [*(letter(slot) for slot in run.setup.slots), "group"]
-    columns = [*cost.members, cost.group]
-    rows: dict[str, list[object]] = {
-        "rebalance-total": [m.rebalance_total for m in columns],
-        "failed-rebalance-total": [m.failed_rebalance_total for m in columns],
-        "rebalance-latency-avg": [f"{m.rebalance_latency_avg:.1f}" for m in columns],
-        "rebalance-latency-max": [m.rebalance_latency_max for m in columns],
-        "partition-revoked calls": [m.revoked.calls for m in columns],
-        "partition-assigned calls": [m.assigned.calls for m in columns],
-        "partition-lost calls": [m.lost.calls for m in columns],
-    }
+    columns = [one.named for one in (*cost.members, cost.group)]
     lines = [f"  {'':<26}" + "".join(f"{name:>8}" for name in names)]
-    lines += [f"  {title:<26}" + "".join(f"{v!s:>8}" for v in values) for title, values in rows.items()]
+    lines += [f"  {name:<26}" + "".join(f"{one[name]:>8}" for one in columns) for name in cost.group.named]
     spent = f"{cost.rebalancing} of {cost.steps} steps in {cost.rebalances} rebalances"
     unread = f"partitions x steps without a reader: {cost.paused} during them, {cost.idle} besides"
     return [*lines, f"  {spent}; {unread}"]

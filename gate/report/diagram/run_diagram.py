@@ -30,12 +30,12 @@ from rebalance.gate.report.diagram.diagram import (
     overlaps,
     stretches,
 )
-from rebalance.model.machine import NOBODY, Event, StepMark, StepMessage, StepOwner
+from rebalance.model.machine import NOBODY, Event, StepDetails, StepMark, StepMessage, StepOwner
 from rebalance.model.protocol.describe import ASKS, event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import each
-from rebalance.model.steps import Step, step
+from rebalance.model.steps import Step, walked
 
 FIRST = 4
 """Steps from the start that are shown of a run that is too long."""
@@ -71,8 +71,11 @@ def of_run(run: SavedRun) -> OwnershipDiagram:
     large = not run.on and total * size > MOST_PLAYED
     if run.on:
         moments = [_seen(run.recorded[at]) for at in chosen]
+    elif large:
+        moments = [_unplayed(run.events[at]) for at in chosen]
     else:
-        moments = [_unplayed(run.events[at]) for at in chosen] if large else list(_played(run, chosen))
+        wanted = {at + 1 for at in chosen}
+        moments = [_played(*one) for one in walked(machine(run.setup), run.events, wanted.__contains__)]
     shown, every, held = _partitions(run, moments)
     rows = [
         (p, who)
@@ -182,25 +185,18 @@ def _who(event: Event) -> str:
     return "" if event.who == NOBODY else letter(event.who)
 
 
-def _played(run: SavedRun, chosen: Sequence[int]) -> Iterator[_RunMoment]:
-    """Steps of the model, played again."""
-    built, wanted = machine(run.setup), frozenset(chosen)
-    before = built.initial[0]
-    for at, (event, (after, outcome)) in enumerate(zip(run.events, built.replay(run.events), strict=True)):
-        if at in wanted:
-            now = step(built, at + 1, event, before, after, outcome.seen)
-            details = built.describe.details(before, event, after, outcome.seen)
-            yield _RunMoment(
-                what=_sentence(now),
-                fault=now.fault,
-                generation=details.generation,
-                held=_held(now.owners, details.removed),
-                unowned=details.unowned,
-                away={one.name: one.life for one in now.owners},
-                messages=details.messages,
-                marks=(*_fault(now), *details.marks),
-            )
-        before = after
+def _played(step: Step, details: StepDetails) -> _RunMoment:
+    """A step of the model, played again."""
+    return _RunMoment(
+        what=_sentence(step),
+        fault=step.fault,
+        generation=details.generation,
+        held=_held(step.owners, details.removed),
+        unowned=details.unowned,
+        away={one.name: one.life for one in step.owners},
+        messages=details.messages,
+        marks=(*_fault(step), *details.marks),
+    )
 
 
 def _seen(step: Step) -> _RunMoment:
