@@ -51,6 +51,12 @@ def reached(result: Result) -> list[tuple[str, float]]:
     return [(name, number / max(result.scenarios, 1)) for name, number in found]
 
 
+def played(result: Result) -> str:
+    """How much was played, and in what time."""
+    whole = f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}"
+    return f"{whole}, {result.seconds:.1f} s" + (", interrupted" if result.interrupted else "")
+
+
 def label(target: TargetInfo) -> str:
     """The target in its own words, as far as it has any."""
     return cut(clean(" ".join(filter(None, (target.name, target.version))) or target.spec), 50)

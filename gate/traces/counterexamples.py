@@ -22,6 +22,7 @@ from rebalance.model.values import NO_GENERATION, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.assignors.scenarios import from_json as scenario_in
 from rebalance.properties.assignors.scenarios import to_json as scenario_out
@@ -83,6 +84,18 @@ class Trace:
     def id(self) -> str:
         """The id, which follows from clause, target and scenario: an edited trace is another one."""
         return trace_id(self.clause.id, self.target.spec, self.scenario)
+
+    def finding(self, found: Found, played: Scenario, calls: tuple[AssignorCall, ...]) -> Finding:
+        """What a play of it has ``found``, as far as the file says where it comes from."""
+        return replace(
+            Finding.of(found, played, calls),
+            seed=self.seed,
+            number=self.number,
+            found_size=self.found_size,
+            confirmed=True,
+            trace_id=self.id,
+            path=str(self.path or ""),
+        )
 
     @property
     def protocol(self) -> RebalanceProtocol:

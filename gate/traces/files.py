@@ -67,12 +67,12 @@ def dump(value: Any, indent: str = "") -> str:
 @dataclass(frozen=True)
 class FileKind(Generic[_T]):
     """A kind of file: ``name`` it is called by, the newest ``schema`` that is read, what ``parse`` makes of
-    its JSON object, and ``kind``, which is in its field of that name, if it has one."""
+    its JSON object, and ``kinds``, one of which is in its field ``kind``, if it has one."""
 
     name: str
     schema: int
     parse: Callable[[dict[str, Any]], _T]
-    kind: str = ""
+    kinds: tuple[str, ...] = ()
 
     def load(self, path: Path) -> _T:
         """What is in a file. Raises as ``parsed`` does."""
@@ -88,8 +88,8 @@ def parsed(path: Path, data: Any, kind: FileKind[_T]) -> _T:
     try:
         if not isinstance(data, dict) or "schema" not in data:
             raise TraceError(f"not {kind.name}: it has no field 'schema'")
-        if kind.kind and data.get("kind") != kind.kind:
-            raise TraceError(f"not {kind.name}: its field 'kind' is not {kind.kind!r}")
+        if kind.kinds and data.get("kind") not in kind.kinds:
+            raise TraceError(f"not {kind.name}: its field 'kind' is not {kind.kinds[0]!r}")
         found = data["schema"]
         if type(found) is not int or found < 1:
             raise TraceError(f"schema: expected a whole number from 1 on, found {json.dumps(found)[:60]}")

@@ -71,5 +71,5 @@ def _parse(data: dict[str, Any]) -> Recording:
     return read
 
 
-FILE = files.FileKind("a recording", SCHEMA, _parse, KIND)
+FILE = files.FileKind("a recording", SCHEMA, _parse, (KIND,))
 load = FILE.load

@@ -157,16 +157,6 @@ def save(run: SavedRun, directory: Path) -> Path:
     return files.save(directory, f"{run_id(run)}.json", to_text(run))
 
 
-def load(path: Path) -> SavedRun:
-    """The run in a file.
-
-    Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
-    """
-    data = files.read_json(path)
-    code = isinstance(data, dict) and data.get("kind") == CODE_KIND
-    return files.parsed(path, data, CODE_FILE if code else FILE)
-
-
 def _parse(data: dict[str, Any]) -> SavedRun:
     read = codec.from_json(_Saved, data)
     _known("clause", [read.clause], CLAUSES)
@@ -194,8 +184,8 @@ def _parse(data: dict[str, Any]) -> SavedRun:
     )
 
 
-FILE = files.FileKind("a run of the group", SCHEMA, _parse, KIND)
-CODE_FILE = files.FileKind("a run of Kafka's code", SCHEMA, _parse, CODE_KIND)
+FILE = files.FileKind("a run of the group", SCHEMA, _parse, (KIND, CODE_KIND))
+load = FILE.load
 
 
 def step_out(step: Step) -> dict[str, Any]:

@@ -36,6 +36,10 @@ KINDS = {
 """Kind of an event -> what it means."""
 
 
+NUMBERED = ("joined", "planned", "synced", "stable")
+"""Kinds that are told with the generation."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
     """One event of a log: a row of ``pipeline.audit.sources.events.EVENTS``, or a place of a finding."""
@@ -103,9 +107,7 @@ class LogFinding:
     @property
     def about(self) -> str:
         """The partition or topic as Kafka writes it; empty for what is about the whole group."""
-        if self.topic is None:
-            return ""
-        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        return _named(self.topic, self.partition)
 
     @property
     def file_name(self) -> str:
@@ -115,12 +117,31 @@ class LogFinding:
         return f"{hashlib.sha256(self.id.encode(errors='replace')).hexdigest()[:16]}.json"
 
 
+def _named(topic: str | None, partition: int | None) -> str:
+    return "" if topic is None else topic if partition is None else f"{topic}-{partition}"
+
+
 @dataclass(frozen=True)
 class LogMoment:
     """Something that happens to one consumer, or at the coordinator; ``others``: partitions besides."""
 
     event: LogEvent
     others: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """What happens, but to whom."""
+        event = self.event
+        text = KINDS.get(event.kind, event.kind)
+        if event.kind in NUMBERED and event.generation is not None:
+            text += f" {event.generation}" if event.kind == "stable" else f", generation {event.generation}"
+        if about := _named(event.topic, event.partition):
+            text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'somebody'}"
+        if self.others:
+            text += f" and {self.others} more"
+        if event.kind == "removed" and event.member:
+            text += f", {event.member}"
+        return f"{text}: {event.detail}" if event.detail else text
 
 
 @dataclass(frozen=True, kw_only=True)

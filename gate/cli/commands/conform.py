@@ -19,7 +19,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.console.text import clean, count
 from rebalance.gate.cli.shared.options import add_format, add_options, refuse
 from rebalance.gate.cli.shared.values import comma_separated, duration
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.live.conformance.ask import ConformanceAnswer
@@ -33,12 +33,6 @@ OF_LOG = (
 
 MOST = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
-
-VERDICTS = {
-    "explained": Verdict.CONFORMANT,
-    "mismatch": Verdict.VIOLATION,
-    "inconclusive": Verdict.INCONCLUSIVE,
-}
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -114,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         write(Path(options.out), document + "\n", "--out")
     print_out(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
-    return Exit.of(VERDICTS[answer.conformance.verdict])
+    return Exit.of(answer.conformance.judgement)
 
 
 def choices(options: argparse.Namespace) -> Choices:
@@ -153,7 +147,7 @@ def _named(given: str) -> tuple[str, str]:
 def data(answer: ConformanceAnswer) -> dict[str, Any]:
     """The answer as JSON values."""
     question, found = answer.question, answer.conformance
-    verdict = VERDICTS[found.verdict]
+    verdict = found.judgement
     mismatch: dict[str, Any] = {}
     if found.blamed is not None:
         mismatch = {
@@ -197,7 +191,7 @@ def data(answer: ConformanceAnswer) -> dict[str, Any]:
 def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
     """The answer for people."""
     question, found = answer.question, answer.conformance
-    verdict = VERDICTS[found.verdict]
+    verdict = found.judgement
     names = sorted({slot.profile for slot in question.slots})
     where = f"{', '.join(names)} on {question.broker}"
     head = f"{verdict}  {question.recorded.group}: {found.longest} of {found.events} events"

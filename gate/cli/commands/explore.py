@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -289,18 +290,11 @@ def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
 
 def _fingerprint(plan: ExplorationPlan) -> str:
     """Names the search and the code in what an unfinished search is saved to."""
-    import rebalance.explore
-    import rebalance.model
-    import rebalance.properties
     from rebalance.explore.engine.checkpoint import fingerprint
     from rebalance.gate.traces.runs import setup_out
 
-    packages = [rebalance.model, rebalance.properties, rebalance.explore]
-    if plan.engine == "spark":
-        import rebalance.pipeline
-
-        packages.append(rebalance.pipeline)
-    return fingerprint(str(setup_out(plan.setup)), packages)
+    names = ["model", "properties", "explore", *(["pipeline"] if plan.engine == "spark" else [])]
+    return fingerprint(str(setup_out(plan.setup)), [import_module(f"rebalance.{one}") for one in names])
 
 
 def _speed(show: Callable[[Line], None]) -> Callable[[Progress], None]:

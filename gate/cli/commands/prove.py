@@ -126,12 +126,10 @@ def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...
 
 
 def _contract(without: Sequence[str]) -> dict[str, Any]:
-    from rebalance.specs.protocol.contract import SAFETY
+    from rebalance.specs.protocol.contract import assumed
 
-    for name in without:
-        if name not in SAFETY:
-            raise UsageError(f"--without: no clause is called {name!r}; there are: {', '.join(SAFETY)}")
-    return {name: clause for name, clause in SAFETY.items() if name not in without}
+    with usage_errors(ValueError, option="--without"):
+        return assumed(without)
 
 
 def _plan(options: argparse.Namespace) -> ProofPlan:

@@ -97,7 +97,6 @@ def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
         message=breach.summary,
         id=finding.trace_id,
         path=finding.path,
-        source_location=None,
         because=breach.because,
         facts=tuple((name, text) for name, text in _outcomes(finding) if text),
         chart=lambda: draw(of_finding(finding)),
@@ -345,12 +344,7 @@ def _proved(proof: Proof, theorem: Theorem) -> CiCase:
         evidence = tuple(
             Evidence(message=f"refuted: {label(one)}", chart=partial(_group, one)) for one in refuted
         )
-        return CiCase(
-            rule=rule,
-            status=Status.VIOLATED,
-            evidence=evidence,
-            text=lambda: [one.message for one in evidence],
-        )
+        return CiCase(rule=rule, status=Status.VIOLATED, evidence=evidence)
     if proof.judged(theorem) is Proved.PROVED:
         return CiCase(rule=rule, status=Status.PASSED)
     missing = theorem.obligations - len(proof.of(theorem))
@@ -387,12 +381,7 @@ def _about_the_model(proof: Proof) -> Iterator[CiCase]:
             for row in proof.breaches
             if row.breach
         )
-        yield CiCase(
-            rule=rule,
-            status=Status.VIOLATED,
-            evidence=evidence,
-            text=lambda: [one.message for one in evidence],
-        )
+        yield CiCase(rule=rule, status=Status.VIOLATED, evidence=evidence)
         return
     whole = not proof.deviations and len(proof.model) == len(proof.plan.samples)
     yield CiCase(

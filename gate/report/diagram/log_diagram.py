@@ -6,7 +6,6 @@ What happens in a millisecond is as wide as what takes an hour.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.diagram.diagram import (
@@ -23,7 +22,6 @@ from rebalance.gate.report.diagram.diagram import (
 )
 from rebalance.pipeline.audit.records import (
     COORDINATOR,
-    KINDS,
     LogEvent,
     LogFinding,
     LogMoment,
@@ -37,9 +35,6 @@ MOST_EVENTS = 24
 
 _LOOKS = {True: OwnershipState.OWNED, False: OwnershipState.REMOVED}
 """Whether an owner is a member still -> how it owns."""
-
-_NUMBERED = ("joined", "planned", "synced", "stable")
-"""What is told with the generation."""
 
 
 def of_recording(recording: Recording) -> OwnershipDiagram:
@@ -65,7 +60,7 @@ def of_recording(recording: Recording) -> OwnershipDiagram:
         columns.append(
             DiagramColumn(
                 label=str(len(columns) + 1),
-                what=f"{event.who} {_described(moments[at], finding)} ({event.where})",
+                what=f"{event.who} {moments[at].sentence} ({event.where})",
                 when=event.at.strftime("%m-%d %H:%M:%S" if several_days else "%H:%M:%S.%f")[:12],
                 generation=numbers[at],
                 fault=event.kind in ("removed", "reset", "lost"),
@@ -153,18 +148,3 @@ def _chosen(finding: LogFinding, moments: Sequence[LogMoment], most: int) -> lis
         return (event.at, event.file, event.line) not in places, not concerned, far, at
 
     return sorted(sorted(range(len(moments)), key=interest)[:most])
-
-
-def _described(moment: LogMoment, finding: LogFinding) -> str:
-    event = moment.event
-    text = KINDS.get(event.kind, event.kind)
-    if event.kind in _NUMBERED and event.generation is not None:
-        text += f" {event.generation}" if event.kind == "stable" else f", generation {event.generation}"
-    about = replace(finding, topic=event.topic, partition=event.partition).about
-    if about:
-        text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'somebody'}"
-    if moment.others:
-        text += f" and {moment.others} more"
-    if event.kind == "removed" and event.member:
-        text += f", {event.member}"
-    return f"{text}: {event.detail}" if event.detail else text

@@ -8,8 +8,10 @@ one time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from rebalance.gate.check.result import Finding
 from rebalance.gate.report.diagram.diagram import (
@@ -26,17 +28,21 @@ from rebalance.gate.report.diagram.diagram import (
     left_of,
     more,
 )
-from rebalance.gate.report.diagram.recorded import recorded
-from rebalance.gate.traces.counterexamples import Trace
+from rebalance.gate.traces import codec
+from rebalance.gate.traces.counterexamples import RecordedCall, Trace
 from rebalance.model.values import (
+    Cluster,
     Partitions,
+    Racks,
     RebalanceProtocol,
+    Subscription,
     TopicPartition,
 )
-from rebalance.properties.assignors.rounds import PlayedRound, played_rounds
-from rebalance.properties.assignors.scenarios import (
-    FaultKind,
-)
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance.properties.assignors.clause import Breach, Scope
+from rebalance.properties.assignors.histories import Found
+from rebalance.properties.assignors.rounds import PlayedRound, followed, played_rounds, shown_rounds
+from rebalance.properties.assignors.scenarios import FaultKind
 
 MOST_PARTITIONS = 8
 
@@ -194,3 +200,44 @@ def _looks(
     left = has if holds else old if claims else without
     right = OwnershipState.OWNED if given else OwnershipState.LEAVING if holds else without
     return left, right
+
+
+# -- a saved counterexample --------------------------------------------------------------------------
+
+
+def recorded(trace: Trace) -> Finding:
+    """The finding that a trace was saved from, as far as the file tells: the target is not asked.
+
+    Only the rounds that a diagram shows are read. Raises TraceError that names what is wrong with them.
+    """
+    window = shown_rounds(max(len(trace.calls), trace.round, 0), trace.round)
+    topics = {index: known for index, _, _, known in followed(trace.scenario, window)}
+    nothing = AssignorCall(protocol=trace.protocol, cluster=Cluster(), group={}, claims={}, assignment={})
+    calls = tuple(
+        _call(trace.protocol, data, f"calls[{index}]", topics.get(index, trace.scenario.topics))
+        if index in window
+        else nothing
+        for index, data in enumerate(trace.calls)
+    )
+    breach = Breach(
+        summary=trace.summary, because=trace.because, expected=trace.expected, actual=trace.actual
+    )
+    if trace.clause.scope is Scope.CALL and 0 < trace.round <= len(calls):
+        breach = trace.clause.check(calls[trace.round - 1]) or breach  # for its partitions
+    found = Found(trace.clause, replace(breach, summary=trace.summary), trace.round)
+    finding = trace.finding(found, trace.scenario, calls)
+    return replace(finding, confirmed=trace.confirmed and bool(calls))
+
+
+def _call(
+    protocol: RebalanceProtocol, data: Any, where: str, topics: Mapping[str, tuple[Racks, ...]]
+) -> AssignorCall:
+    call = codec.from_json(RecordedCall, data, where)
+    members = call.members.items()
+    return AssignorCall(
+        protocol=protocol,
+        cluster=Cluster(topics),
+        group={name: Subscription(topics=member.topics) for name, member in members},
+        claims={name: StatedClaim(member.claims, member.generation) for name, member in members},
+        assignment=call.assignment,
+    )
