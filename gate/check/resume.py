@@ -11,6 +11,7 @@ from typing import Any
 from rebalance.gate.check.plan import CheckPlan, count
 from rebalance.gate.check.progress import COUNTERS, CheckProgress, CheckTally, Passing
 from rebalance.gate.check.result import TargetInfo
+from rebalance.live.processes.tools import write_whole
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES
@@ -43,9 +44,7 @@ def unfinished(progress: CheckProgress, plan: CheckPlan, target: TargetInfo) -> 
 def save(path: Path, progress: CheckProgress) -> None:
     """Write ``progress``; the file is complete or absent, never half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(_written(progress)), encoding="utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps(_written(progress)))
 
 
 def _written(progress: CheckProgress) -> dict[str, Any]:

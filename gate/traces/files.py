@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from rebalance.gate.cli.console.text import listed
+from rebalance.live.processes.tools import write_whole
 
 SUITE = "rebalance-verifier"
 
@@ -113,15 +114,7 @@ def read_json(path: Path) -> Any:
         raise TraceError(f"{path}: not JSON: {error}") from error
 
 
-def write(path: Path, text: str) -> Path:
-    """Write a file as a whole or not at all, also beside another process that writes the same one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
+write = write_whole
 
 
 def save(directory: Path, name: str, text: str) -> Path:

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
-from rebalance.live.processes.tools import ToolError, cache, key, run
+from rebalance.live.processes.tools import ToolError, cache, key, run, write_whole
 
 CLIENTS = "org.apache.kafka:kafka-clients"
 """The coordinates of the Java client, without a release."""
@@ -85,9 +85,7 @@ def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
     jars = _ask(coordinates)
     try:
         known.parent.mkdir(parents=True, exist_ok=True)
-        draft = known.with_name(f"{known.name}.{os.getpid()}")
-        draft.write_text("\n".join([" ".join(coordinates), *jars]) + "\n", encoding="utf-8")
-        draft.replace(known)
+        write_whole(known, "\n".join([" ".join(coordinates), *jars]) + "\n")
     except OSError as error:
         raise ToolError(f"the class path cannot be remembered in {known.parent}: {error.strerror}") from error
     return jars

@@ -36,6 +36,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
+from rebalance.live.processes.tools import write_whole
 from rebalance.live.processes.workers import CannotStart, isolated
 from rebalance.pipeline.session import DEFAULT_OPTIONS
 from rebalance.properties.verdict import Exit
@@ -216,9 +217,7 @@ def enlist(directory: Path, wanted: Campaign) -> Campaign:
         "suite_version": wanted.version,
     }
     try:
-        draft = directory / ".campaign.json"
-        draft.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        draft.replace(directory / "campaign.json")
+        write_whole(directory / "campaign.json", json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise CampaignError(f"{directory} cannot be written to: {error}") from error
     return wanted

@@ -199,13 +199,9 @@ def _with_assignor(
 
 def _refuse(options: argparse.Namespace) -> None:
     """Options that do not go together. Raises UsageError."""
-    given = {name for name, value in vars(options).items() if value}
-    given |= {options.engine} if options.engine != "fast" else set()
-    for kind, without in _NOT_WITH.items():
-        for name in without:
-            if {name, kind} <= given:
-                spelled = f"--engine {kind}" if kind == options.engine else f"--{kind}"
-                raise UsageError(f"--{name} does not go with {spelled}")
+    chosen = [f"--engine {options.engine}", *(f"--{one}" for one in ("dfs", "swarm") if vars(options)[one])]
+    for one in chosen:
+        refuse(options, _NOT_WITH.get(one, ()), f"does not go with {one}")
     if options.symmetry and (options.naming or ("given" if options.target else "every")) == "given":
         raise UsageError("--symmetry needs --naming every: under given names nothing is symmetric")
     if options.swarm and options.states:
@@ -220,8 +216,8 @@ def _refuse(options: argparse.Namespace) -> None:
 
 
 _NOT_WITH = {
-    **dict.fromkeys(("plain", "dfs", "swarm"), ("symmetry", "exact", "resume")),
-    "spark": ("exact", "memory", "dfs", "swarm"),
+    **dict.fromkeys(("--engine plain", "--dfs", "--swarm"), ("--symmetry", "--exact", "--resume")),
+    "--engine spark": ("--exact", "--memory", "--dfs", "--swarm"),
 }
 """Engine or order -> options that it does not take."""
 
