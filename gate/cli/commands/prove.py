@@ -205,12 +205,12 @@ def _as_shipped(options: argparse.Namespace) -> int:
     from rebalance.gate.report.terminal import shipped as report
     from rebalance.live.processes.workers import spread
     from rebalance.specs.necessity.repairs import ShippedProof, examine_shipped
-    from rebalance.specs.necessity.shipped import released
+    from rebalance.specs.necessity.shipped import client_and_broker, released
 
     refuse(options, (*OF_CORRECTED, *REPORTS), "does not go with --release")
     names = [name for several in options.release for name in several]
-    pair = _client_and_broker(names)
     with usage_errors(ValueError, option="--release"):
+        pair = client_and_broker(names)
         protocols = [released(*pair, dynamic=dynamic) for dynamic in (True, False)]
     theorems(options.theorem, ())  # so that a wrong name is known at once
     began = time.monotonic()
@@ -233,12 +233,3 @@ def _as_shipped(options: argparse.Namespace) -> int:
     if written.interrupted:
         print_err("interrupted")
     return int(written.exit)
-
-
-def _client_and_broker(names: Sequence[str]) -> tuple[str, str]:
-    """One of each, by the names of their profiles. Raises UsageError."""
-    clients = [name for name in names if not name.startswith("broker")]
-    brokers = [name for name in names if name.startswith("broker")]
-    if len(clients) != 1 or len(brokers) != 1:
-        raise UsageError("--release: name one client and one broker, such as java-current,broker-current")
-    return clients[0], brokers[0]

@@ -163,9 +163,7 @@ def _data(
     paths: dict[str, str],
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    from rebalance.gate.traces.runs import run_id, step_out
-    from rebalance.model.protocol.group import machine
-    from rebalance.model.steps import steps
+    from rebalance.gate.traces.runs import run_id, step_out, steps_of
 
     rows = []
     for outcome in outcomes:
@@ -183,7 +181,7 @@ def _data(
             row["clause"], row["what"] = found.clause, found.sentence
             name = run_id(found)
             row["trace"] = {"id": name, "path": paths.get(name, "")}
-            row["steps"] = [step_out(step) for step in steps(machine(found.setup), found.events)]
+            row["steps"] = [step_out(step) for step in steps_of(found)]
         rows.append(row)
     return {
         "schema": 1,

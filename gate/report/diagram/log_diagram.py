@@ -44,10 +44,7 @@ def of_recording(recording: Recording) -> OwnershipDiagram:
     shown = _chosen(finding, moments, MOST_EVENTS)
     names = _names(finding, moments)
     states = holders(finding, moments, shown)
-    held = [
-        {name: OwnershipState.OWNED if owns else OwnershipState.REMOVED for name, owns in states[at].items()}
-        for at in shown
-    ]
+    held = [{name: _LOOKS[inside] for name, inside in states[at].items()} for at in shown]
     owners = [name for name in names if any(name in now for now in held)]
     places = {(p.at, p.file, p.line) for p in finding.places}
     numbers = generations(moments)
