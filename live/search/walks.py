@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from rebalance.explore.random.swarm_config import FAULTS_IN, drawn_config
 from rebalance.live.code.cell import SECONDS, CellDied, KafkaCell
@@ -16,6 +17,7 @@ from rebalance.live.search.choices import actions
 from rebalance.live.search.findings import CodeFinding, Searched, shortened
 from rebalance.live.search.group import GroupAssignor
 from rebalance.live.search.playing import ASKED, BROKEN, CodePlaying, PlayedOnCode
+from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CLAUSES, CONVERGES
 from rebalance.properties.verdict import Verdict
@@ -95,6 +97,35 @@ class CodeSearchResult:
     def not_asked(self) -> list[str]:
         """The clauses of a group that the search does not ask."""
         return [one for one in CLAUSES if one not in self.plan.clauses]
+
+    def data(self, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+        """The result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
+        plan, seen = self.plan, self.searched
+        return {
+            "verdict": self.verdict.value,
+            "on": str(plan.releases),
+            "walks": plan.walks if plan.depth is None else None,
+            "depth": plan.steps if plan.depth is None else plan.depth,
+            "seed": plan.seed,
+            "stopped": self.stopped,
+            "runs": seen.runs,
+            "steps": seen.steps,
+            "taken": dict(sorted(seen.taken.items())),
+            "endings": dict(sorted(seen.endings.items())),
+            "asked": sorted(plan.clauses),
+            "not_asked": self.not_asked,
+            "findings": [
+                {
+                    "clause": one.breach.clause,
+                    "sentence": one.breach.sentence,
+                    "cause": one.breach.cause,
+                    "runs": one.times,
+                    "events": list(map(event_text, one.events)),
+                    "path": paths.get(one.cause),
+                }
+                for one in self.findings
+            ],
+        }
 
 
 def search_walks(

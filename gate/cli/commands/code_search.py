@@ -48,7 +48,7 @@ def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
     plan = _plan(options, chosen)
     found = searched(plan, options, f"--on {options.on}")
     paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
-    answer(options, lambda: data(found, paths), lambda: "\n".join(text(found, chosen.name, paths)))
+    answer(options, lambda: found.data(paths), lambda: "\n".join(text(found, chosen.name, paths)))
     return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
@@ -107,38 +107,6 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
         steps=100 if options.depth is None else options.depth, jobs=options.jobs,
         time_limit=options.time_limit,
     )  # fmt: skip
-
-
-def data(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> dict[str, Any]:
-    """The result as JSON values."""
-    from rebalance.model.protocol.describe import event_text
-
-    plan, seen = found.plan, found.searched
-    return {
-        "verdict": found.verdict.value,
-        "on": str(plan.releases),
-        "walks": plan.walks if plan.depth is None else None,
-        "depth": plan.steps if plan.depth is None else plan.depth,
-        "seed": plan.seed,
-        "stopped": found.stopped,
-        "runs": seen.runs,
-        "steps": seen.steps,
-        "taken": dict(sorted(seen.taken.items())),
-        "endings": dict(sorted(seen.endings.items())),
-        "asked": sorted(plan.clauses),
-        "not_asked": found.not_asked,
-        "findings": [
-            {
-                "clause": one.breach.clause,
-                "sentence": one.breach.sentence,
-                "cause": one.breach.cause,
-                "runs": one.times,
-                "events": list(map(event_text, one.events)),
-                "path": paths.get(one.cause),
-            }
-            for one in found.findings
-        ],
-    }
 
 
 def run_in_group(options: argparse.Namespace, target: Target) -> int:
