@@ -274,7 +274,6 @@ def test_making_a_run_short_is_bounded_in_plays(monkeypatch: pytest.MonkeyPatch)
     [
         (("--engine", "plain"), "--engine does not go with --on"),
         (("--release", "java-4.0.0"), "--release does not go with --on"),
-        (("--itf", "x.itf"), "--itf does not go with --on"),
         (("nothing",), "no scenario 'nothing'"),
         (("--faults", "rain"), "no fault 'rain'"),
     ],
