@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,19 @@ from rebalance.properties.verdict import Exit, Level, Verdict
 
 class InputError(ValueError):
     """Logs that cannot be read; the text says which and why."""
+
+
+def keep_apart(out: str | None, paths: Sequence[str]) -> None:
+    """Refuse results among the logs: the next audit would read them. Spark passes over hidden directories.
+
+    Raises InputError.
+    """
+    for path in paths if out is not None and "://" not in out else ():
+        results, logs = Path(str(out)).resolve(), Path(path).resolve()
+        if not logs.is_dir() or not results.is_relative_to(logs):
+            continue
+        if not any(part.startswith((".", "_")) for part in results.relative_to(logs).parts):
+            raise InputError(f"{out} is within {path}, which is read; name another directory")
 
 
 @dataclass(frozen=True, kw_only=True)
