@@ -25,7 +25,7 @@ SECONDS = 60.0
 """How long the commands of one line may take, unless the caller says otherwise."""
 
 
-_STATE: JsonLine = {"do": "state"}
+_STATE: JsonLine = {"do": "state", "changes": True}
 
 
 class CellDied(Exception):
@@ -95,6 +95,7 @@ class KafkaCell:
         command = releases.command(coordinators, consumers, *classpath)
         self._program = Program(command)
         self._over = ""  # why it cannot be used any more
+        self._shown: CellState | None = None  # what the answers to _STATE come to so far
         try:
             self._line(STARTS)
         except BaseException:
@@ -139,8 +140,8 @@ class KafkaCell:
         return events_of(self._checked({"do": do, **arguments}))
 
     def state(self) -> CellState:
-        """The state of every part. Raises CellBroken, CellDied."""
-        return state_of(self._checked(_STATE))
+        """The state of every part, the same object if none has changed. Raises CellBroken, CellDied."""
+        return self._stands(self._checked(_STATE))
 
     def step(self, *commands: JsonLine) -> tuple[tuple[CellEvent, ...], CellState]:
         """What happened in several commands, and the state afterwards.
@@ -151,7 +152,7 @@ class KafkaCell:
         found = [self._good(*one) for one in zip(self.batch(line, stop=True), line, strict=False)]
         if len(found) != len(line):
             raise self._dead("answers several commands with something else")
-        return tuple(one for answer in found[:-1] for one in events_of(answer)), state_of(found[-1])
+        return tuple(one for answer in found[:-1] for one in events_of(answer)), self._stands(found[-1])
 
     def batch(
         self, commands: Sequence[JsonLine], *, stop: bool = False, quiet: bool = False
@@ -171,6 +172,10 @@ class KafkaCell:
         """End the JVM. Idempotent."""
         self._over = self._over or "the cell was closed"
         self._program.close()
+
+    def _stands(self, answer: JsonLine) -> CellState:
+        self._shown = state_of(answer, self._shown)
+        return self._shown
 
     def _checked(self, message: JsonLine) -> JsonLine:
         return self._good(self._ask(message), message)
