@@ -281,10 +281,9 @@ class Machine:
 
     def outcomes_of(self, action: Action, state: State) -> Iterable[Outcome]:
         """What ``action`` does in ``state``, by each of its choices."""
-        values = self.read(state, action.reads)
-        if action.guard is not None and not action.guard(values[0]):
+        if action.guard is not None and not action.guard(state[self.position[action.reads[0]]]):
             return ()
-        return action.run(*values)
+        return action.run(*self.read(state, action.reads))
 
     def outcome(self, state: State, event: Event) -> Outcome | None:
         """What ``event`` does in ``state``; None when it is not enabled."""
@@ -349,6 +348,53 @@ class Machine:
         for index, value in enumerate(state):
             after[symmetry.columns[index]] = symmetry.rename(value)
         return tuple(after)
+
+
+class Options:
+    """What is possible in one state of a run after the other, as `Machine.outcomes` has it.
+
+    An action follows from what it reads, so it is asked again only where some of that has changed, and only
+    when somebody wants to know.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._state: State = ()
+        self._known: list[Sequence[tuple[Event, Outcome]] | None] = [None] * len(machine.actions)
+        numbers = range(len(machine.actions))
+        self._of_kind = {
+            fault: [n for n in numbers if machine.actions[n].fault is fault] for fault in (False, True)
+        }
+        self._numbers = {(action.name, action.who): n for n, action in enumerate(machine.actions)}
+        reads = [set(action.reads) for action in machine.actions]
+        self._readers = [[n for n in numbers if name in reads[n]] for name in machine.components]
+
+    def move(self, state: State) -> None:
+        """The run is in ``state`` now."""
+        for readers, old, new in zip(self._readers, self._state, state, strict=False):
+            if old is not new:
+                for number in readers:
+                    self._known[number] = None
+        self._state = state
+
+    def among(self, *, faults: bool) -> Iterator[tuple[Event, Outcome]]:
+        """The steps that are possible, all that are faults or all others, in the order of the actions."""
+        for number in self._of_kind[faults]:
+            yield from self._ask(number)
+
+    def can(self, name: str, who: int) -> bool:
+        """Whether an action is possible."""
+        number = self._numbers.get((name, who))
+        return number is not None and bool(self._ask(number))
+
+    def _ask(self, number: int) -> Sequence[tuple[Event, Outcome]]:
+        found = self._known[number]
+        if found is None:
+            action = self._machine.actions[number]
+            outcomes = self._machine.outcomes_of(action, self._state)
+            found = [(Event(action.name, action.who, one.choice), one) for one in outcomes]
+            self._known[number] = found
+        return found
 
 
 def chain(name: str, first: Action, *then: Action) -> Action:

@@ -28,7 +28,7 @@ from rebalance.live.lockstep.steps import LockSteps, can_enforce
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import CodeGroup, CodeReleases
 from rebalance.live.replay.replay_plan import ReplayStep
-from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
+from rebalance.model.machine import NOBODY, Event, Machine, Options, Outcome, State
 from rebalance.model.protocol.observations import Callback, Threw
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
@@ -114,6 +114,7 @@ class Lockstep:
         self.ids = IdNames()
         self.group = CodeGroup(cell, setup, releases, list(setup.slots), commits=False)
         self.code = LockSteps(self.group, self.ids)
+        self._options = Options(built)
         self.state: State = built.initial[0]
         self.memory = Memory()
         self.events: list[Event] = []
@@ -126,6 +127,11 @@ class Lockstep:
         except (CellRefused, CellBroken, CellDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
+
+    def possible(self) -> Options:
+        """What the model can do now."""
+        self._options.move(self.state)
+        return self._options
 
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
         """Take one step in both. Raises CannotForce before anything was done."""
@@ -166,23 +172,22 @@ class Lockstep:
 
     def in_vain(self) -> list[Event]:
         """What can be done to Kafka now although no step of the model is like it: nothing may come of it."""
-        possible = {(event.action, event.who) for event in self.built.enabled(self.state)}
+        can = self.possible().can
         up = [slot for slot in self.setup.slots if self._part(self.state, "member", slot).life is Life.UP]
         found = [
             Event(POLL, slot)
             for slot in up
-            if not any((name, slot) in possible for name in BY_POLL)
-            and not _cut(self._part(self.state, "wire", slot))
+            if not any(can(name, slot) for name in BY_POLL) and not _cut(self._part(self.state, "wire", slot))
         ]
         found += [
             Event(ENFORCE, slot)
             for slot in (up if "enforce" in self.setup.faults else ())
-            if ("enforce", slot) not in possible and can_enforce(self.group.releases, slot)
+            if not can("enforce", slot) and can_enforce(self.group.releases, slot)
         ]
         for real in (one.id for one in self.group.state.coordinator.members):
             slot, number = self.ids.number(real) or (NOBODY, NOBODY)
-            expiries = {("session expires", slot), ("session timeout", slot)}
-            if slot != NOBODY and not expiries & possible:
+            expires = can("session expires", slot) or can("session timeout", slot)
+            if slot != NOBODY and not expires:
                 found.append(Event(SESSION, slot, f"id {number}"))
         return found
 

@@ -89,6 +89,8 @@ def spelled(slot: int, incarnation: int) -> str:
 
 def differences(model: Observed, code: Observed) -> list[str]:
     """Where the two are not alike, as sentences in the order of the model's names."""
+    if model == code:
+        return []
     names = [*model, *(name for name in code if name not in model)]
     return [
         f"{name}: the model has {model.get(name, 'nothing')}, Kafka {code.get(name, 'nothing')}"

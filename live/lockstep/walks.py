@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from random import Random
 
 from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
 from rebalance.explore.random.dropping import left_out
-from rebalance.explore.random.swarm_config import FAULTS_IN, drawn_config
+from rebalance.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
 from rebalance.live.code.cell import CellDied, KafkaCell
 from rebalance.live.lockstep.both import NO_STEPS, Agreement, Disagreement, Lockstep
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
 from rebalance.model.bugs.releases import version
-from rebalance.model.machine import Event
+from rebalance.model.machine import Event, Options, Outcome
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
@@ -168,23 +168,21 @@ def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
     """At most ``steps`` random steps, up to the first disagreement."""
     if (failed := lockstep.begin()) is not None:
         return failed
-    built = lockstep.built
-    actions = ((action.name, action.who, action.fault) for action in built.actions)
+    actions = ((action.name, action.who, action.fault) for action in lockstep.built.actions)
     config = drawn_config(random, actions, FAULTS_IN)
     for _ in range(steps):
         if random.randrange(IN_VAIN) == 0 and (idle := lockstep.in_vain()):
             disagreement = lockstep.try_in_vain(idle[random.randrange(len(idle))])
             if disagreement is not None:
                 return disagreement
-        outcomes = [one for one in built.outcomes(lockstep.state) if one[0].action not in BY_ITSELF]
-        while outcomes:
-            faults = [built.by_name[event.action, event.who].fault for event, _ in outcomes]
-            event, outcome = chosen = outcomes[config.choose(random, outcomes, faults)]
+        unforced: set[Event] = set()
+        while chosen := _drawn(lockstep.possible(), config, random, unforced):
+            event, outcome = chosen
             try:
                 disagreement = lockstep.step(event, outcome)
             except CannotForce as why:
                 lockstep.seen.unforced[event.action, str(why)] += 1
-                outcomes.remove(chosen)
+                unforced.add(event)
                 continue
             if disagreement is not None:
                 return disagreement
@@ -192,6 +190,27 @@ def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
         else:
             return None
     return None
+
+
+def _drawn(
+    possible: Options, config: SwarmConfig, random: Random, unforced: Set[Event]
+) -> tuple[Event, Outcome] | None:
+    """One of the steps that are possible and are not known to be ``unforced``, None where there is none.
+
+    Which faults there are is asked when there is to be one.
+    """
+
+    def forced(*, faults: bool) -> Iterator[tuple[Event, Outcome]]:
+        return (
+            one
+            for one in possible.among(faults=faults)
+            if one[0] not in unforced and one[0].action not in BY_ITSELF
+        )
+
+    right = list(forced(faults=False))
+    wrong = any(True for _ in forced(faults=True))
+    pool = list(forced(faults=True)) if config.goes_wrong(random, wrong, bool(right)) else right
+    return pool[config.pick(random, [event for event, _ in pool])] if pool else None
 
 
 # -- the shortest ----------------------------------------------------------------------------------------

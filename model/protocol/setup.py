@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import permutations, product
 
 from rebalance.model.assignor import Assignor
@@ -144,7 +144,12 @@ class Setup:
         >>> Setup(consumers=(), topics=(Parts(0b11),), exist=Parts(0b11)).spell(0b11)
         't-0 t-1'
         """
-        return " ".join(str(self.partition(p)) for p in each(parts or 0)) or "-"
+        names = self._partition_names
+        return " ".join(names[p] for p in each(parts or 0)) or "-"
+
+    @cached_property
+    def _partition_names(self) -> Mapping[int, str]:
+        return {number: str(self.partition(number)) for parts in self.topics for number in each(parts)}
 
 
 def _orders(parts: Parts, kept: int) -> Iterator[tuple[int, ...]]:
@@ -181,6 +186,7 @@ class MemberContext:
         return Id(self.slot, incarnation)
 
 
+@cache
 def letter(slot: int) -> str:
     """A, B, C ... for slots.
 
