@@ -90,6 +90,7 @@ def test_the_matrix_runs_its_cells(rebalance):
             "mark": "fine",
             "expected": False,
             "agrees": True,
+            "observed": None,
         }
     ]
 
@@ -104,7 +105,7 @@ def test_the_matrix_as_a_grid(rebalance, monkeypatch):
     ran = rebalance("bugs", "--matrix")
     assert ran.code == 0
     assert "java-3.5\n" in ran.out
-    assert "| kafka-python\nQ2 leave_on_empty_assignment  . o\n" in ran.out
+    assert "|  kafka-python\nQ2 leave_on_empty_assignment  .  o\n" in ran.out
     assert "broker-3.0\nU3 persist_selected_protocol_only  X\n" in ran.out
     assert "3 cells, 0 differ from the catalogue" in ran.out
     table = rebalance("bugs", "--matrix", "--format", "md").out
@@ -117,7 +118,7 @@ def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
     monkeypatch.setattr(matrix, "cells", lambda switches, profiles: iter([wrong]))
     ran = rebalance("bugs", "Q2", "--matrix")
     assert ran.code == 1
-    assert "! leave_on_empty_assignment in java-3.5: the catalogue says that it does not have it" in ran.out
+    assert "leave_on_empty_assignment in java-3.5: the catalogue says that it does not have it" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,10 @@ def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
     [
         (("Z9",), "no bug and no switch is called 'Z9'; bugs: U1"),
         (("--release", "java-2.4"), "--release goes with --matrix"),
-        (("--matrix", "--release", "x"), "no release 'x'"),
+        (("--on", "code:4.4.0"), "--on goes with --matrix"),
+        (("--matrix", "--release", "x"), "unknown client profile 'x'"),
+        (("--matrix", "--on", "java:4.4.0"), "code:RELEASE[,RELEASE...]"),
+        (("--matrix", "--on", "code:4.x"), "--on: "),
         (("U2", "--matrix"), "nothing of that is shown on the model"),
         (("J1", "--format", "json"), "--format goes with the list"),
     ],
