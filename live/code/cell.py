@@ -7,10 +7,10 @@ every message and on every passing of time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from rebalance.live.code import releases
 from rebalance.live.code.answers import CellEvent, CellState, events_of, state_of
@@ -24,6 +24,8 @@ STARTS = 60.0
 SECONDS = 60.0
 """How long the commands of one line may take, unless the caller says otherwise."""
 
+
+T = TypeVar("T")
 
 _STATE: JsonLine = {"do": "state", "changes": True}
 
@@ -111,6 +113,11 @@ class KafkaCell:
         self.close()
 
     @property
+    def over(self) -> str:
+        """Why it cannot be used any more, "" while it can."""
+        return self._over
+
+    @property
     def pid(self) -> int:
         """The process id of the JVM."""
         return self._program.pid
@@ -137,7 +144,7 @@ class KafkaCell:
 
     def command(self, do: str, **arguments: Any) -> tuple[CellEvent, ...]:
         """What happened. Raises CellRefused, CellBroken, CellDied."""
-        return events_of(self._checked({"do": do, **arguments}))
+        return self._read(events_of, self._checked({"do": do, **arguments}))
 
     def state(self) -> CellState:
         """The state of every part, the same object if none has changed. Raises CellBroken, CellDied."""
@@ -152,7 +159,8 @@ class KafkaCell:
         found = [self._good(*one) for one in zip(self.batch(line, stop=True), line, strict=False)]
         if len(found) != len(line):
             raise self._dead("answers several commands with something else")
-        return tuple(one for answer in found[:-1] for one in events_of(answer)), self._stands(found[-1])
+        events = (one for answer in found[:-1] for one in self._read(events_of, answer))
+        return tuple(events), self._stands(found[-1])
 
     def batch(
         self, commands: Sequence[JsonLine], *, stop: bool = False, quiet: bool = False
@@ -174,7 +182,7 @@ class KafkaCell:
         self._program.close()
 
     def _stands(self, answer: JsonLine) -> CellState:
-        self._shown = state_of(answer, self._shown)
+        self._shown = self._read(lambda line: state_of(line, self._shown), answer)
         return self._shown
 
     def _checked(self, message: JsonLine) -> JsonLine:
@@ -188,9 +196,18 @@ class KafkaCell:
             raise CellBroken(f"{command}: {why}\n{self._program.stderr()}".strip(), why)
         return answer
 
+    def _read(self, read: Callable[[JsonLine], T], answer: JsonLine) -> T:
+        """An answer, if it is one: an assignor may write to the pipe too."""
+        try:
+            return read(answer)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise self._dead("answers with something else") from None
+
     def _ask(self, message: JsonLine) -> JsonLine:
         if self._over:
             raise CellDied(self._over)
+        if self._program.spoke():
+            raise self._dead("answers what was not asked")
         self._program.order(message)
         return self._line(self.seconds)
 

@@ -64,6 +64,7 @@ class LockstepResult:
     """What came of a plan. ``disagreement`` is that of the first walk that has one, made short.
 
     ``seen_again``: a cell of its own came to it too, so that it is not a JVM that somebody killed.
+    ``stopped``: why not all was walked, or "".
     """
 
     plan: LockstepPlan
@@ -71,6 +72,7 @@ class LockstepResult:
     disagreement: Disagreement | None = None
     seen_again: bool = False
     interrupted: bool = False
+    stopped: str = ""
 
     @property
     def never_taken(self) -> list[str]:
@@ -111,7 +113,8 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     try:
         for number, one in working:
             if one is None:
-                raise RuntimeError(f"the worker of the walks from {plan.first + number * PART} on died")
+                result.stopped = f"the worker of the walks from {plan.first + number * PART} on was killed"
+                break
             found[number] = one
             while so_far in found and result.disagreement is None:
                 agreement, result.disagreement = found.pop(so_far)
@@ -152,13 +155,18 @@ def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
             agreement = Agreement()
             for walk_number in range(number * PART, min(plan.walks, (number + 1) * PART)):
                 one = fresh()
-                disagreement = walk(one, Random(f"{plan.seed}/{plan.first + walk_number}"), plan.steps)
+                disagreement = walk(one, drawn(plan.seed, plan.first + walk_number), plan.steps)
                 agreement.add(one.seen)
                 if disagreement is not None:
                     return ((agreement, disagreement),)
             return ((agreement, None),)
 
         yield part
+
+
+def drawn(seed: int, number: int) -> Random:
+    """What walk ``number`` of those of ``seed`` draws from."""
+    return Random(f"{seed}/{number}")
 
 
 # -- one walk --------------------------------------------------------------------------------------------
