@@ -19,6 +19,10 @@ from rebalance.model.bugs.observed import (
     Observations,
 )
 
+BEFORE_240 = """\
+2.4.0 is the first consumer with incremental rebalancing, and the oldest that a cell runs: J11, J14 and J15 \
+were mended before it, or in no release, so they are absent in all."""
+
 BEFORE_380 = """\
 Before 3.8.0 the coordinator is another or Scala's, which no cell runs: of what was mended before, only that \
 can be seen. B1 to B8, B10 and the coordinator's half of J19 end there, so they are absent in all; where \
@@ -29,7 +33,7 @@ def page(found: Mapping[str, Observations]) -> str:
     """What stands below its head, as Markdown."""
     consumer, coordinator = found[CONSUMER], found[COORDINATOR]
     lines = [*_summary(found)]
-    about = f"With the coordinator of {consumer.other}."
+    about = f"With the coordinator of {consumer.other}. {BEFORE_240}"
     lines += ["", "## Java's consumer", "", about, "", *_part(consumer)]
     about = f"With the consumer of {coordinator.other}. {BEFORE_380}"
     lines += ["## The coordinator", "", about, "", *_part(coordinator)]
@@ -65,12 +69,12 @@ def _part(of: Observations) -> list[str]:
             stopped = of.found[switch, one.releases[0]].why
             notes += [f"  ({escaped(stopped)})"] if stopped else []
     lines = [*table(heads, rows), "Otherwise than the catalogue says:", "", *(notes or ["Nothing."]), ""]
-    mixed = [one for one in SPELLED if one.beside and one.shown.switch in of.switches]
+    mixed = [run for run in SPELLED if run.beside and run.shown.switch in of.switches]
     if mixed:
         lines += ["In some runs members of other releases are there besides the one that is asked:", ""]
-        for one in mixed:
-            others = ", ".join(f"{name} of {release}" for name, release in one.beside.items())
-            lines.append(f"- `{one.shown.switch}`, {others}: {one.why}")
+        for run in mixed:
+            others = ", ".join(f"{name} of {release}" for name, release in run.beside.items())
+            lines.append(f"- `{run.shown.switch}`, {others}: {run.why}")
         lines.append("")
     return lines
 

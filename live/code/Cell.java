@@ -266,6 +266,11 @@ public final class Cell {
                 case "enforce":
                     consumer.enforceRebalance();
                     break;
+                case "fetched":
+                    String read = (String) command.get("partition");
+                    int dash = read.lastIndexOf('-');
+                    consumer.fetched(read.substring(0, dash), Integer.parseInt(read.substring(dash + 1)));
+                    break;
                 case "commit":
                     consumer.commit(Boolean.TRUE.equals(command.get("sync")));
                     break;

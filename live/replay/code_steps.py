@@ -142,6 +142,16 @@ class CodeSteps:
         if "JoinGroup" not in member.open:
             raise WentAnotherWay(f"{step.name} sends no JoinGroup")
         self._claims(step, member.open["JoinGroup"])
+        self._reads(step, member)
+
+    def _reads(self, step: ReplayStep, member: CodeMember) -> None:
+        """What it owns is in another order at its next JoinGroup: that is what reading does to it."""
+        after = step.member(after=True)
+        stage = self.setup.consumers[member.slot].stages[after.stage]
+        now = self.group.state.members[member.slot]
+        if "unsorted_metadata" in stage.decisions and now is not None and now.owned:
+            owned = sorted(now.owned)
+            self.group.do("fetched", member=member.slot, partition=owned[0 if after.noise else -1])
 
     def _claims(self, step: ReplayStep, request: CellRequest) -> None:
         """Whether it claims as much as in the trace, and says so as old."""
@@ -265,6 +275,7 @@ class CodeSteps:
         if after is None or (after.state != "STABLE" and "JoinGroup" not in member.open):
             raise WentAnotherWay(f"{step.name} does not take its assignment")
         self.group.seen.append(taken(self.group, member, after))
+        self._reads(step, member)
 
     def _throws(self, step: ReplayStep) -> None:
         """The first callback throws."""

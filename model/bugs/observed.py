@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.model.bugs.releases import parse, ranges, version
@@ -23,7 +23,9 @@ PRODUCTS = {CONSUMER: "Java", COORDINATOR: "broker"}
 
 PROJECTS = {CONSUMER: "Kafka client", COORDINATOR: "Kafka broker"}
 
-SHOWN, ABSENT, OPEN = "shown", "absent", "open"
+SHOWN: Final = "shown"
+ABSENT: Final = "absent"
+OPEN: Final = "open"
 
 Seen = Literal["shown", "absent", "open"]
 """Shown: the clause that the run breaks in the model is broken. Absent: every step was forced and it is not,
@@ -192,9 +194,10 @@ def rows(found: Mapping[str, Observations]) -> dict[str, dict[str, object]]:
 def _row(of: Observations) -> dict[str, object]:
     switches = {}
     for switch in of.switches:
-        spans = {
-            seen: ranges(of.releases, [one in of.where(switch, seen) for one in of.releases]) for seen in SEEN
-        }
+        spans: dict[str, str] = {}
+        for seen in SEEN:
+            where = of.where(switch, seen)
+            spans[seen] = ranges(of.releases, [one in where for one in of.releases])
         why = next((of.found[switch, one].why for one in of.where(switch, OPEN)), "")
         switches[switch] = {**spans, "why": why}
     return {"releases": of.releases, "other": of.other, "switch": switches}

@@ -20,6 +20,7 @@ from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.gate.check.player import TargetPlayer
+    from rebalance.live.lockstep.walks import LockstepResult
     from rebalance.pipeline.campaign.campaign import Campaign
     from rebalance.pipeline.campaign.lockstep import LockstepPlayer
     from rebalance.pipeline.campaign.walks import WalkPlayer
@@ -134,7 +135,7 @@ def _campaign(options: argparse.Namespace) -> int:
             )
             return Exit.INTERRUPTED
     if isinstance(player, LockstepPlayer):
-        return _show_in_step(player, found, campaign, options)
+        return _show(campaign, directory, found, {}, options, _walked_again(player, found))
     paths = _shrink(player, found, campaign, options)
     return _show(campaign, directory, found, paths, options)
 
@@ -310,35 +311,24 @@ def _show(
     found: Mapping[str, Sequence[Any]],
     paths: Mapping[str, str],
     options: argparse.Namespace,
+    first: LockstepResult | None = None,
 ) -> int:
+    """``first``: of walks in step, the first that disagrees, made short."""
+    from rebalance.gate.cli.commands import lockstep
     from rebalance.gate.report.terminal.campaign import data, render
     from rebalance.pipeline.campaign.campaign import exit_of
 
     of = (campaign, directory, found, paths)
-    answer(options, lambda: data(*of), lambda: render(*of))
+    lines = [] if first is None else ["", *lockstep.text(first, campaign.identity["scenario"])]
+    in_step = {} if first is None else {"in_step": lockstep.data(first)}
+    answer(options, lambda: {**data(*of), **in_step}, lambda: "\n".join([render(*of), *lines]))
     return int(exit_of(campaign, found))
 
 
-def _show_in_step(
-    player: LockstepPlayer,
-    found: Mapping[str, Sequence[Any]],
-    campaign: Campaign,
-    options: argparse.Namespace,
-) -> int:
-    """The first walk that disagrees is walked again here, as ``conform --code`` does, and shown as there."""
-    from rebalance.gate.cli.commands import lockstep
-    from rebalance.gate.report.terminal.campaign import data, exit_of, render
+def _walked_again(player: LockstepPlayer, found: Mapping[str, Sequence[Any]]) -> LockstepResult | None:
+    """The first walk that disagrees, walked here as ``conform --code`` does. Raises UsageError."""
     from rebalance.live.processes.workers import CannotStart
 
     first = min((row.first for row in found["clauses"]), default=None)
     with usage_errors(CannotStart, option="--code"):
-        again = None if first is None else player.walked_again(first)
-    of = (campaign, Path(options.out), found, dict[str, str]())
-    answer(
-        options,
-        lambda: {**data(*of), "in_step": None if again is None else lockstep.data(again)},
-        lambda: "\n".join(
-            [render(*of), *(["", *lockstep.text(again, player.scenario)] if again is not None else [])]
-        ),
-    )
-    return int(exit_of(campaign, found))
+        return None if first is None else player.walked_again(first)

@@ -10,15 +10,15 @@ from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.frame import labelled, stairs
 from rebalance.gate.report.markup import table
 from rebalance.model.bugs.catalogue import entries_of
-from rebalance.model.bugs.observed import CLIENT, CONSUMER, COORDINATOR, Difference, Observations
+from rebalance.model.bugs.observed import CLIENT, CONSUMER, COORDINATOR, Difference, Observations, Seen
 
 Observed = Mapping[str, Observations]
 """By part, as ``rebalance.model.bugs.observed`` has it."""
 
-MARKS = {"shown": "X", "absent": ".", "open": "?"}
+MARKS: dict[Seen, str] = {"shown": "X", "absent": ".", "open": "?"}
 
 
-def observed_mark(cell: Cell, found: Observed) -> str | None:
+def observed_mark(cell: Cell, found: Observed) -> Seen | None:
     """What was seen of the cell's switch in the cell's release; None where that was not run."""
     release = ".".join(map(str, cell.profile.release))
     if cell.profile.kind == "broker":
@@ -103,7 +103,8 @@ def _name(switch: str) -> str:
 
 def _mark(cell: Cell, found: Observed) -> str:
     model = cell.mark.value if cell.agrees or cell.why else "!"
-    return model + MARKS.get(observed_mark(cell, found) or "", "")
+    seen = observed_mark(cell, found)
+    return model + ("" if seen is None else MARKS[seen])
 
 
 def _legend() -> Iterator[str]:

@@ -166,9 +166,8 @@ def test_assignor_switches_tell_the_same_releases() -> None:
         "minquota_still_unfilled",
         "assign_leader_topics_only",
     ]
-    # The check of raw claims is older than the releases in which it fails without two claimants; and the
-    # catalogue counts sarama's strategy among those that claim nothing.
-    assert wrong == ["validate_raw_claims", "claims_always_empty"]
+    # The catalogue counts sarama's strategy among those that claim nothing.
+    assert wrong == ["claims_always_empty"]
 
 
 FACTS = {
@@ -183,8 +182,8 @@ FACTS = {
     "trust_all_claims": ("2.5.1 2.6.0 2.7.2 2.8.0", "2.5.0 2.8.1 3.0.0"),
     # KAFKA-14639: 2.8.1 to 3.4.0; fixed in 3.4.1, 3.5.0.
     "max_generation_only": ("2.8.1 2.8.2 3.0.0 3.3.2 3.4.0", "2.8.0 3.4.1 3.5.0"),
-    # KAFKA-13406: the exemption is in 2.8.2, 3.0.1, 3.1.0.
-    "validate_raw_claims": ("2.4.1 2.8.0 2.8.1 3.0.0", "2.8.2 3.0.1 3.1.0 3.5.0"),
+    # KAFKA-13406: before 2.8.1 no claim is left aside; the exemption is in 2.8.2, 3.0.1, 3.1.0.
+    "validate_raw_claims": ("2.8.1 3.0.0", "2.4.1 2.8.0 2.8.2 3.0.1 3.1.0 3.5.0"),
     # KAFKA-13419: fixed in 3.2.0.
     "clear_member_id_on_illegal_generation": ("2.4.1 3.1.2", "3.2.0"),
     # KAFKA-13891 was shipped in 3.3.0 and 3.3.1 and taken back.

@@ -110,7 +110,7 @@ STEPS = {
     ),
     "java-2.8.1": (
         {"prepare_not_repeated_after_reset", "reset_on_retriable", "unsorted_metadata"},
-        set(),
+        {"validate_raw_claims"},
         ("max_generation_only", "third_round_general"),
     ),
     "java-3.0": (set(), set(), ("max_generation_only", "third_round_general")),
