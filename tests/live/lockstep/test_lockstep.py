@@ -15,7 +15,8 @@ import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.commands.lockstep import text, verdict
 from rebalance.live.code.cell import KafkaCell
-from rebalance.live.lockstep.both import Disagreement, Lockstep
+from rebalance.live.lockstep import walks
+from rebalance.live.lockstep.both import Agreement, Disagreement, Lockstep
 from rebalance.live.lockstep.deviations import NAMED
 from rebalance.live.lockstep.observed import IdNames, differences, of_model
 from rebalance.live.lockstep.walks import (
@@ -64,6 +65,14 @@ def test_differences_are_sentences() -> None:
         "D is: the model has STABLE, Kafka REBALANCING",
         "E: the model has nothing, Kafka up",
     ]
+
+
+def test_a_process_that_walks_and_is_killed_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([(0, (Agreement(walks=20, steps=9), None)), (1, None)])
+    monkeypatch.setattr(walks, "stream", lambda *given: (one for one in ends))
+    found = walked(setup(), 60)
+    assert (found.agreement.steps, verdict(found)) == (9, Verdict.INCONCLUSIVE)
+    assert "stopped   the worker of the walks from 20 on was killed" in "\n".join(text(found, "dynamic"))
 
 
 def test_ids_have_the_names_of_the_model() -> None:
