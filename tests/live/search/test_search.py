@@ -11,7 +11,6 @@ from typing import cast
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.commands import code_search
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.search import findings, walks
@@ -73,7 +72,7 @@ def test_a_process_that_plays_and_is_killed_is_no_pass(monkeypatch: pytest.Monke
     monkeypatch.setattr(walks, "stream", lambda *given: (one for one in ends))
     found = search_walks(CodeSearchPlan(setup=of(), releases=NOW, walks=60))
     assert (found.stopped, found.searched.runs) == ("a process that plays was killed", 3)
-    assert code_search.verdict(found) is Verdict.INCONCLUSIVE
+    assert found.verdict is Verdict.INCONCLUSIVE
 
 
 def test_a_cause_has_no_names() -> None:
