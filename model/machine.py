@@ -397,8 +397,10 @@ class Options:
         return found
 
 
-def chain(name: str, first: Action, *then: Action) -> Action:
+def chain(name: str, first: Action, *then: Action, whole: bool = False) -> Action:
     """One action that does ``first`` and at once each of ``then`` that is enabled after it, in order.
+
+    ``whole``: only where all of them are enabled.
 
     Its footprint is the union of theirs, ``first``'s guard is its guard, and it is a fault if ``first`` is.
     Sound where the parts commute with what others could do in between; that is for the caller to show.
@@ -413,7 +415,7 @@ def chain(name: str, first: Action, *then: Action) -> Action:
         action, later = rest[0], rest[1:]
         enabled = action.guard is None or action.guard(values[action.reads[0]])
         outcomes = list(action.run(*(values[name] for name in action.reads))) if enabled else []
-        if not outcomes and action is not first:
+        if not outcomes and action is not first and not whole:
             yield from go(values, later)
         for outcome in outcomes:
             for end in go({**values, **dict(zip(action.writes, outcome.values, strict=True))}, later):

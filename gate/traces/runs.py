@@ -35,7 +35,7 @@ SCHEMA = 1
 """Raised when older readers would misread the file."""
 
 
-_BRIEF = ("who", "choice", "upgrade_from", "instance", "rack", "racks", "assignor")
+_BRIEF = ("who", "choice", "upgrade_from", "leaves", "instance", "rack", "racks", "assignor")
 """Fields that are left out where they are at their default."""
 
 

@@ -19,9 +19,9 @@ from rebalance.model.bugs.releases import version
 from rebalance.model.machine import Event, Options, Outcome
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.setup import RARE_FAULTS, Setup
 
-NOT_PLAYED = ("slow network", "slow commit", "append fails", "group expires", "late leave")
+NOT_PLAYED = ("slow network", "slow commit", "append fails", "group expires", "late leave", *RARE_FAULTS)
 """Kinds of faults that lockstep does not have."""
 
 ALWAYS = ("session timeout", "slow member")

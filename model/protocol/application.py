@@ -74,7 +74,7 @@ def leave(
     """
     config = me.config(member.stage)
     known = member.state is not MemberState.UNJOINED and member.id != NO_ID
-    ought = known and not me.static
+    ought = known and not me.static and (config.leaves or not close)
     sends = ought and "no_leave_on_unsubscribe" not in config.decisions
     after, seen = leave_prepare(me, member)
     note = Left(me.slot, after.believed, sends, ought)
@@ -132,6 +132,18 @@ def close(
             return
         *after, seen = leave_at_once(me, member, wire, stray, group, records, close=True)
         yield Outcome((budget - 1, *after), seen=tuple(seen))
+
+
+def leave_lost(me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray) -> Iterator[Outcome]:
+    """A member leaves and its LeaveGroup is lost: its session has to end."""
+    if works(member) and member.topics:
+        for close in (False, True):
+            *after, request, seen = leave(me, member, wire, stray, close=close)
+            if request is not None:
+                yield Outcome((budget - 1, *after), "close" if close else "unsubscribe", tuple(seen))
+    if beats(member) and not me.static:
+        late, note = too_late(me, member)
+        yield Outcome((budget - 1, late, wire, stray), "max poll", note)
 
 
 def poll_interval(

@@ -31,6 +31,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
             yield chain("join", action, request, error)
             if "slow network" in kinds:
                 yield at_a_cost("join late", action, "budget")
+            if ("return not stored", who) in by_name:
+                paid, undone = at_a_cost("join", action, "budget"), _free(by_name["return not stored", who])
+                yield chain("join not stored", paid, undone, error, whole=True)
             if "left behind" in kinds:
                 left = _free(by_name["left behind", who])
                 yield chain("join left behind", at_a_cost("join", action, "budget"), left)

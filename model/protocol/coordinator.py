@@ -12,18 +12,26 @@ from typing import Any, cast
 
 from rebalance.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, When, fault, is_a
 from rebalance.model.protocol.errors import membership_error
-from rebalance.model.protocol.expiry import rebalance_timeout, session_expires, session_lost, too_slow
+from rebalance.model.protocol.expiry import (
+    member_removed,
+    rebalance_timeout,
+    session_expires,
+    session_lost,
+    too_slow,
+)
 from rebalance.model.protocol.join_group import (
     GONE,
     abandoned_join,
     append_fails,
     join_request,
     left_join_arrives,
+    prepare,
     select_protocol,
 )
 from rebalance.model.protocol.observations import Elected, Expelled, Noted, Replaced
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
+    NO_ID,
     NONE,
     NOTHING,
     Error,
@@ -216,6 +224,23 @@ def settled(
     return stable, *after, *wires, *log
 
 
+def sync_not_stored(
+    setup: Setup, slot: int, budget: int, wire: Wire, group: Group, *rest: Any
+) -> Iterator[Outcome]:
+    """The leader's SyncGroup arrives in time and the append to the log fails, or takes too long and is in the
+    log all the same: whoever waits is sent to look for the coordinator, and the group rebalances."""
+    if isinstance(wire, Sync) and in_time(MemberContext(Slot(slot), setup), wire, group):
+        size = len(setup.slots)
+        records, wires, logs = rest[:size], list(rest[size : 2 * size]), rest[2 * size :]
+        stored = settled(setup, slot, wire, group, records, wires)[1 + 2 * size :]
+        for s, parked in enumerate(wires):
+            waits = isinstance(parked, SyncParked) and parked.generation == group.generation
+            wires[s] = _cut(setup, parked, False) if s == slot or waits else parked
+        yield Outcome((budget - 1, prepare(group), *records, *wires, *logs))
+        if stored != logs:
+            yield Outcome((budget - 1, prepare(group), *records, *wires, *stored), "logged")
+
+
 def in_time(me: MemberContext, wire: Wire, group: Group) -> bool:
     """Whether a SyncGroup is the one that the group waits for."""
     if not isinstance(wire, Sync) or wire.grants is None or group.state is not GroupState.COMPLETING:
@@ -318,6 +343,27 @@ def persist_replacement(join: Run, me: MemberContext, at: int) -> Run:
     return run
 
 
+def return_not_stored(me: MemberContext, join: Action) -> Action:
+    """``join`` where a static member returns to a stable group and the append to the log fails, or takes too
+    long and is in the log all the same: the replacement is undone, and the member has to try again."""
+    wire = me.name("wire")
+    in_log = {"log", me.name("log")}
+
+    def run(budget: int, *values: Value) -> Iterator[Outcome]:
+        before = dict(zip(join.reads, values, strict=True))
+        undone = {**before, wire: Refused("join", Error.NOT_COORDINATOR, NO_ID)}
+        for outcome in join.run(*values) if isinstance(before[wire], Join) else ():
+            if any(isinstance(one, Replaced) and not one.rebalances for one in outcome.seen):
+                after = dict(zip(join.writes, outcome.values, strict=True))
+                logged = {name: after[name] if name in in_log else undone[name] for name in after}
+                for choice, values_ in {"": undone, "logged": logged}.items():
+                    if not choice or setup.keeps_log:
+                        yield Outcome((budget - 1, *(values_[name] for name in join.writes)), choice)
+
+    setup = me.setup
+    return fault("return not stored", me.slot, ("budget", *join.reads), ("budget", *join.writes), run)
+
+
 def actions(setup: Setup) -> tuple[Action, ...]:
     """All actions of the coordinator."""
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
@@ -341,7 +387,17 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             touched = ("budget", w, r)
             listed.append(fault("append fails", me.slot, touched, touched, partial(append_fails, me)))
         others = tuple(name for name in all_of["record"] if name != r) if setup.compares else ()
-        listed += _joins(me, others)
+        joins = list(_joins(me, others))
+        listed += joins
+        if "return not stored" in setup.faults and me.static:
+            listed.append(return_not_stored(me, joins[0]))
+        if "sync not stored" in setup.faults:
+            reads: Footprint = ("budget", w, *wide)
+            act = partial(sync_not_stored, setup, me.slot)
+            listed.append(fault("sync not stored", me.slot, reads, ("budget", *wide), act))
+        if "member removed" in setup.faults:
+            reads = ("budget", "group", r)
+            listed.append(fault("member removed", me.slot, reads, reads, partial(member_removed, me)))
         listed += [
             Action(name="sync request", who=me.slot, reads=(w, "group", r), writes=(w, r),
                    run=partial(sync_request, me), guard=is_a(Sync)),

@@ -12,7 +12,7 @@ from rebalance.model.protocol import coordinator, environment, leader, member
 from rebalance.model.protocol.atomic import atomic
 from rebalance.model.protocol.describe import description
 from rebalance.model.protocol.errors import answer_to
-from rebalance.model.protocol.setup import CONNECTION_FAULTS, MemberContext, Setup, letter
+from rebalance.model.protocol.setup import CONNECTION_FAULTS, RARE_FAULTS, MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     ClusterState,
     Group,
@@ -40,7 +40,7 @@ FAULTS = (
     "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
     "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
     "failover", "append fails", "group expires", "topic grows", "topic shrinks", "topic deleted",
-    *CONNECTION_FAULTS,
+    *CONNECTION_FAULTS, *RARE_FAULTS,
 )  # fmt: skip
 """Every kind of fault; each draws one on the common budget."""
 

@@ -16,6 +16,9 @@ from rebalance.model.values import RebalanceProtocol, TopicPartition
 CONNECTION_FAULTS = ("left behind", "late leave")
 """Kinds of faults by which a request outlives its connection."""
 
+RARE_FAULTS = ("leave lost", "member removed", "sync not stored", "return not stored")
+"""Kinds of faults that have scenarios of their own."""
+
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
 
@@ -28,6 +31,8 @@ class ConsumerConfig:
     ``model.bugs.switches`` (its assignor). ``version`` is the subscription version it writes; ``tells``
     whether CooperativeStickyAssignor's user data carries a generation. ``upgrade_from``: a Streams
     application with that setting is EAGER whatever its assignor can do (KIP-429, upgrade path for Streams).
+    ``leaves``: it sends LeaveGroup when it is closed; Streams turns that off
+    (``internal.leave.group.on.close``).
     """
 
     assignors: tuple[str, ...]
@@ -36,6 +41,7 @@ class ConsumerConfig:
     version: int = 3
     tells: bool = True
     upgrade_from: bool = False
+    leaves: bool = True
 
     @property
     def eager(self) -> bool:

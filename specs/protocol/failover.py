@@ -71,9 +71,13 @@ def failover(s: State, t: After) -> None:
 
 
 def turned_away(s: State, t: After, c: Term) -> None:
-    """NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again."""
-    t.when(Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW, s.wire(c) == SYNC))
-    refuse(s, t, c, If(s.wire(c) == SYNC, SYNC_REFUSED, JOIN_REFUSED), RETRIABLE)
+    """NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again.
+
+    So is who waits for a leader whose decision could not be stored.
+    """
+    joins = Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW)
+    t.when(Or(joins, s.wire(c) == SYNC, s.wire(c) == SYNC_PARKED))
+    refuse(s, t, c, If(joins, JOIN_REFUSED, SYNC_REFUSED), RETRIABLE)
 
 
 def sync_while_loading(s: State, t: After, c: Term) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import z3
 from rebalance.specs.logic.language import State, Term
 from rebalance.specs.logic.specification import Specification
-from rebalance.specs.protocol import connections, coordinator, failover, heartbeats, member, process
+from rebalance.specs.protocol import appends, connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import (
     AXIOMS,
@@ -69,7 +69,8 @@ COORDINATOR = (
 """What the coordinator does by itself."""
 
 COORDINATOR_FAULTS = (
-    coordinator.group_full, coordinator.append_fails, coordinator.session_lost,
+    coordinator.group_full, appends.append_fails, appends.sync_not_stored, appends.sync_stored_in_vain,
+    appends.return_stored_in_vain, coordinator.session_lost,
     coordinator.too_slow_to_join, coordinator.too_slow_to_sync, failover.failover,
     failover.turned_away, failover.sync_while_loading, failover.group_expires, process.topics_change,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from rebalance.model.protocol.observations import Call, Callback
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.logic.universe import Structure, Universe
-from rebalance.specs.refinement.correspondence import SpecStep
+from rebalance.specs.refinement.moves import SpecStep
 
 ENDS = (Call.REVOKED, Call.LOST)
 CALLS: dict[str, tuple[Call, ...]] = {

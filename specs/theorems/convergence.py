@@ -101,6 +101,14 @@ def calm(s: State) -> dict[str, Term]:
             wire_in(s, C, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED, SYNC, SYNC_PARKED, SYNC_OK),
             Exists([M], And(of(M) == C, s.names(M))),
         ),
+        "all is in the log": Implies(
+            s.group == SETTLED,
+            And(
+                s.member(M) == s.log_member(M),
+                s.assigned(M, P) == s.log_assigned(M, P),
+                s.claim(M, P) == s.log_claim(M, P),
+            ),
+        ),
         # A static member that came back too late for a join phase is silent until the next one ends.
         "nobody is given up": And(Not(s.given_up(M)), Implies(s.silent(M), s.group != COMPLETING)),
         "a refused JoinGroup": Implies(

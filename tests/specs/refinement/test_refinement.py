@@ -84,6 +84,8 @@ SMALL = {
     "one moves": group("topics", 1, 2, 1),
     "downgrade": group("downgrade", 2, 1, 0),
     "static, connections": group("static-connections", 1, 1, 2),
+    "static, appends": group("static-appends", 1, 1, 2),
+    "unsent leave": group("unsent-leave", 1, 1, 2),
 }
 COVERING = {
     "alone, two faults": group("dynamic", 1, 1, 2),
@@ -91,6 +93,8 @@ COVERING = {
     "static, three faults": group("static", 1, 1, 3, LATE),
     "connections": group("connections", 1, 1, 2, ("left behind", "crash", "late leave", "failover")),
     "connections of two": group("connections", 2, 1, 1, ("left behind", "late leave")),
+    "appends": group("appends", 2, 1, 1),
+    "leaving": group("leaving", 2, 1, 1),
     "topics": group("topics", 2, 2, 1),
     "throws": replace(group("dynamic", 1, 1, 0), factory=nonsense),
     "upgrade at once": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[-1], 2, 1),
