@@ -55,8 +55,8 @@ def resubscribe(me: MemberContext, budget: int, member: Member) -> Iterator[Outc
 
 def refresh(me: MemberContext, member: Member, cluster: ClusterState) -> Iterator[Outcome]:
     """The metadata of the member becomes that of the cluster."""
-    if member.life is Life.UP and member.view != cluster.parts:
-        yield Outcome((member._replace(view=cluster.parts),))
+    if member.life is Life.UP and (member.view, member.view_moved) != cluster:
+        yield Outcome((member._replace(view=cluster.parts, view_moved=cluster.moved),))
 
 
 def leave(
@@ -86,7 +86,15 @@ def leave(
     else:
         kept = NO_ID if forgets else member.id
         last_gen = member.own_gen if remembers(config) else NONE
-        after = Member(Life.UP, member.stage, id=kept, own_gen=last_gen, view=member.view, last=member.last)
+        after = Member(
+            Life.UP,
+            member.stage,
+            id=kept,
+            own_gen=last_gen,
+            view=member.view,
+            view_moved=member.view_moved,
+            last=member.last,
+        )
     return after, None, stray, LeaveGroup(member.id) if sends else None, (*seen, note)
 
 
@@ -114,6 +122,20 @@ def unsubscribe(
     if works(member) and member.topics:
         *after, seen = leave_at_once(me, member, wire, stray, group, records, close=False)
         yield Outcome((budget - 1, *after), seen=tuple(seen))
+
+
+def unsubscribe_midway(
+    me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
+) -> Iterator[Outcome]:
+    """``unsubscribe()`` while a join is under way: the future of the join survives that, and the next one
+    waits for the answer to the old. What has not reached the coordinator yet does so before LeaveGroup."""
+    waits = member.received is not None or not isinstance(wire, Join | Sync | None)
+    if works(member) and member.topics and waits:
+        after, _, late, group, records, seen = leave_at_once(
+            me, member, wire, stray, group, records, close=False
+        )
+        after = after._replace(received=member.received)
+        yield Outcome((budget - 1, after, wire, late, group, records), seen=seen)
 
 
 def subscribe(me: MemberContext, member: Member) -> Iterator[Outcome]:
@@ -186,7 +208,9 @@ def start(
     """
     if member.life in (Life.DOWN, Life.FAILED):
         topics = me.consumer.subscriptions[0]
-        fresh = Member(life=Life.UP, stage=member.stage, topics=topics, view=cluster.parts)
+        fresh = Member(
+            life=Life.UP, stage=member.stage, topics=topics, view=cluster.parts, view_moved=cluster.moved
+        )
         yield Outcome((fresh, None, None))
 
 

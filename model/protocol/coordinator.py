@@ -34,6 +34,7 @@ from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
     NOTHING,
+    Behind,
     Error,
     Generation,
     Group,
@@ -76,7 +77,7 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
     members = [(Id(Slot(slot), r.id), r) for slot in slots for r in kept[slot] if r.meta is not None]
     generation = Generation(group.generation + 1)
     if not members:
-        empty = Group(GroupState.EMPTY, generation)
+        empty = Group(GroupState.EMPTY, generation, limited=group.limited)
         log = (empty, *((),) * len(slots)) if setup.keeps_log else ()
         yield Outcome((empty, *kept, *wires, *log), seen=tuple(seen))
         return
@@ -92,7 +93,7 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
                 else wire
                 for slot, wire in enumerate(wires)
             ]
-            after = Group(GroupState.COMPLETING, generation, leader, protocol)
+            after = Group(GroupState.COMPLETING, generation, leader, protocol, limited=group.limited)
             elected = Elected(protocol, tuple(meta.assignors for meta in metas))
             choice = f"{protocol}, leader {_name(leader, awaiting)}"
             yield Outcome((after, *kept, *answers, *log), choice, (*seen, elected))
@@ -285,23 +286,43 @@ def failover(setup: Setup, budget: int, group: Group, log: Group, *rest: Any) ->
 
     Lost: the phase of a rebalance, parked requests, pending members, generations and removals since the
     last append, other protocols' metadata. Responses that were sent may still arrive. As specified the
-    removal of a static member's id is not lost, or the process that has a new one would be fenced.
+    removal of a static member's id is not lost, or the process that has a new one would be fenced; and what a
+    leader decided in a generation that is lost decides nothing once its number is given again.
+
+    A group with more members than the new broker allows rebalances.
     """
-    slots = setup.slots
-    wires, logs = rest[: len(slots)], list(rest[len(slots) : 2 * len(slots)])
-    loaded = log
+    slots, size = setup.slots, len(setup.slots)
+    wires, logs, behinds = rest[:size], list(rest[size : 2 * size]), rest[3 * size :]
+    loaded = log._replace(limited=setup.lowers)
     if setup.coordinator.isdisjoint({"static_removal_not_persisted", "static_replace_not_persisted"}):
-        for slot, records in zip(slots, rest[2 * len(slots) :], strict=True):
+        for slot, records in zip(slots, rest[2 * size : 3 * size], strict=True):
             known = [record.id for record in records]
             there = tuple(record for record in logs[slot] if record.id in known)
             if setup.consumers[slot].instance is not None and there != logs[slot]:
-                logs[slot], loaded = there, log._replace(state=GroupState.PREPARING)
+                logs[slot], loaded = there, loaded._replace(state=GroupState.PREPARING)
+    if setup.lowers and over_capacity(setup, logs):
+        loaded = loaded._replace(state=GroupState.PREPARING)
+    if "lost_generation_believed" not in setup.coordinator:
+        behinds = tuple(map(_undecided, behinds))
     loads = any(isinstance(wire, Sync) for wire in wires)
     between = group.state is GroupState.COMPLETING
     seen = (Noted("failover between join and sync"),) if between else (Noted("failover"),)
     for loading in (False, True) if loads else (False,):
         answers = tuple(_cut(setup, wire, loading) for wire in wires)
-        yield Outcome((budget - 1, loaded, *logs, *answers), "loading" if loading else "", seen)
+        yield Outcome((budget - 1, loaded, *logs, *answers, *behinds), "loading" if loading else "", seen)
+
+
+def over_capacity(setup: Setup, logs: Sequence[Records]) -> bool:
+    """Whether the members in the log are more than group.max.size."""
+    return sum(map(len, logs)) > (setup.max_size or 0)
+
+
+def _undecided(behind: Behind) -> Behind:
+    """What was left under way, without what it decides."""
+    return tuple(
+        tuple(Sync(one.id, one.generation) if isinstance(one, Sync) else one for one in connection)
+        for connection in behind
+    )
 
 
 def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
@@ -320,7 +341,7 @@ def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
 def expire_group(budget: int, group: Group) -> Iterator[Outcome]:
     """An empty group without offsets is deleted; the next one of that name starts at generation 0."""
     if group.state is GroupState.EMPTY:
-        yield Outcome((budget - 1, Group()))
+        yield Outcome((budget - 1, Group(limited=group.limited)))
 
 
 def persist_replacement(join: Run, me: MemberContext, at: int) -> Run:
@@ -420,8 +441,9 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             if name in setup.faults
         ]
     if setup.keeps_log:
-        reads = ("budget", "group", "log", *all_of["wire"], *all_of["log"], *all_of["record"])
-        writes = ("budget", "group", *all_of["record"], *all_of["wire"])
+        left = tuple(me.name("behind") for me in mes) if setup.breaks_connections else ()
+        reads = ("budget", "group", "log", *all_of["wire"], *all_of["log"], *all_of["record"], *left)
+        writes = ("budget", "group", *all_of["record"], *all_of["wire"], *left)
         listed.append(fault("failover", NOBODY, reads, writes, partial(failover, setup)))
     if "group expires" in setup.faults:
         both = ("budget", "group")

@@ -133,14 +133,15 @@ def held(me: Member, records: Records) -> Parts:
 def commits(me: MemberContext, m: Member, stray: Stray, group: Group, records: Records) -> Parts:
     """The partitions for which an offset commit would be accepted: sent now, or on its way and arriving now.
 
-    The client sends none unless it is STABLE; everything else is up to the coordinator.
+    The client sends none unless it is STABLE; everything else is up to the coordinator. Each may be one of a
+    transaction.
     """
     sent = [Late("commit", m.id, m.generation, m.owned)] if m.state is MemberState.STABLE else []
     late = [stray] if isinstance(stray, Late) and stray.api == "commit" else []
     accepted = [
         commit.parts
         for commit in (*sent, *late)
-        if answer_to(me, "commit", group, records, commit.id, commit.generation) is None
+        if answer_to(me, "transactional commit", group, records, commit.id, commit.generation) is None
     ]
     return union(accepted)
 

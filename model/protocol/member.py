@@ -26,6 +26,7 @@ from rebalance.model.protocol.application import (
     start,
     subscribe,
     unsubscribe,
+    unsubscribe_midway,
 )
 from rebalance.model.protocol.callbacks import (
     expelled,
@@ -37,6 +38,7 @@ from rebalance.model.protocol.callbacks import (
 )
 from rebalance.model.protocol.environment import start_after
 from rebalance.model.protocol.errors import (
+    FATAL,
     answer_to,
     beats,
     fail,
@@ -46,7 +48,7 @@ from rebalance.model.protocol.errors import (
     refused,
     send_late,
 )
-from rebalance.model.protocol.observations import Claimed, Noted, Seen
+from rebalance.model.protocol.observations import Claimed, Noted, Seen, Threw
 from rebalance.model.protocol.setup import ConsumerConfig, MemberContext
 from rebalance.model.protocol.state import (
     NONE,
@@ -72,7 +74,8 @@ def wants_to_join(me: MemberContext, member: Member) -> bool:
     """``rejoinNeededOrPending``: asked for, other subscription, or other metadata at the leader."""
     if not member.topics:
         return False
-    changed = member.watch is not None and member.watch != member.view & me.setup.parts(member.watched)
+    watched = (member.view & me.setup.parts(member.watched), member.view_moved)
+    changed = member.watch is not None and (member.watch, member.watch_moved) != watched
     return member.rejoin or member.joined_topics != member.topics or changed
 
 
@@ -220,11 +223,27 @@ def complete(me: MemberContext, member: Member) -> Iterator[Outcome]:
     yield _completed(me, member, member.received)
 
 
+def polls_on(me: MemberContext, budget: int, wire: Wire, member: Member) -> Iterator[Outcome]:
+    """An error that is not to be retried is thrown by poll, and the application, which should close the
+    consumer, polls on: state, generation, member id and what it owns are as they were."""
+    if works(member) and isinstance(wire, Refused) and wire.error in FATAL:
+        yield Outcome((budget - 1, None, member._replace(rejoin=True)), seen=(Threw(me.slot, wire.error),))
+
+
 def complete_throwing(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
     """The same with a listener that throws: the steps all run, then poll throws."""
     if works(member) and member.received is not None and member.state is MemberState.STABLE:
         completed = _completed(me, member, member.received, throws=True)
         yield completed._replace(values=(budget - 1, *completed.values))
+
+
+def complete_again(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
+    """The same as Java has it: the future of the join is forgotten once onJoinComplete has returned. So the
+    next poll completes it once more, and nothing is prepared before that."""
+    for outcome in complete_throwing(me, budget, member):
+        left, after = outcome.values
+        if any(isinstance(one, Threw) for one in outcome.seen):
+            yield Outcome((left, after._replace(received=member.received, prepare=False)), seen=outcome.seen)
 
 
 def _completed(me: MemberContext, member: Member, assigned: Parts, *, throws: bool = False) -> Outcome:
@@ -301,6 +320,9 @@ def actions(me: MemberContext) -> tuple[Action, ...]:
         ("late request", ("budget", m, s), ("budget", s), send_late),
         ("slow commit", ("budget", m, w), both, slow_commit),
         ("listener throws", both, both, complete_throwing),
+        ("completes again", both, both, complete_again),
+        ("polls on", ("budget", w, m), ("budget", w, m), polls_on),
+        ("unsubscribe midway", whole, whole, unsubscribe_midway),
     )
     steps = [
         Action(name=name, who=me.slot, reads=reads, writes=writes, run=partial(run, me), guard=guard)

@@ -16,7 +16,10 @@ from rebalance.model.values import RebalanceProtocol, TopicPartition
 CONNECTION_FAULTS = ("left behind", "late leave")
 """Kinds of faults by which a request outlives its connection."""
 
-RARE_FAULTS = ("leave lost", "member removed", "sync not stored", "return not stored")
+RARE_FAULTS = (
+    *("leave lost", "member removed", "sync not stored", "return not stored"),
+    *("polls on", "completes again", "unsubscribe midway", "racks change"),
+)
 """Kinds of faults that have scenarios of their own."""
 
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
@@ -79,7 +82,8 @@ class Setup:
     ``budget`` is how many faults may happen in all, of the kinds in ``faults``. ``naming``: "every" lets
     the leader's assignor see the members and partitions under every naming, since ids are random
     (sound for symmetry); "given" under one. ``steps``: "atomic" (``protocol.atomic``) or "fine".
-    ``racks[p]`` are the racks of partition ``p``.
+    ``max_size`` is group.max.size; where it ``lowers``, only of a broker that a failover moves the group to.
+    ``racks[p]`` are the racks of partition ``p``, as long as they do not change, and ``moved[p]`` afterwards.
     """
 
     consumers: tuple[Consumer, ...]
@@ -89,9 +93,11 @@ class Setup:
     budget: int = 0
     coordinator: frozenset[str] = frozenset()
     max_size: int | None = None
+    lowers: bool = False
     naming: str = "every"
     steps: str = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
+    moved: tuple[tuple[str, ...], ...] = ()
     factory: AssignorFactory = switched
 
     @property

@@ -12,11 +12,13 @@ from rebalance.specs.protocol.vocabulary import (
     JOIN_REFUSED,
     PREPARING,
     RETRIABLE,
+    SETTLED,
     SYNC,
     SYNC_PARKED,
     SYNC_REFUSED,
     A,
     C,
+    G,
     M,
     P,
     none,
@@ -50,13 +52,17 @@ def load(s: State, t: After) -> None:
 
 
 def _cut(s: State, t: After) -> None:
-    """What is parked at the old coordinator is answered by it: NOT_COORDINATOR."""
+    """What is parked at the old coordinator is answered by it: NOT_COORDINATOR.
+
+    As specified what a leader decided and left behind decides nothing when its generation comes again (U12).
+    """
     joins, syncs = s.wire(C) == JOIN_PARKED, s.wire(C) == SYNC_PARKED
     of_cut = Or(s.wire(of(M)) == JOIN_PARKED, s.wire(of(M)) == SYNC_PARKED)
     t.wire[C] = If(joins, JOIN_REFUSED, If(syncs, SYNC_REFUSED, s.wire(C)))
     t.error[C] = If(Or(joins, syncs), RETRIABLE, s.error(C))
     t.names[M] = And(s.names(M), Not(of_cut))
     t.wire_generation[C] = If(Or(joins, syncs), none, s.wire_generation(C))
+    t.left_decision[M, G] = False
 
 
 def failover(s: State, t: After) -> None:
@@ -68,6 +74,12 @@ def failover(s: State, t: After) -> None:
     """
     load(s, t)
     _cut(s, t)
+
+
+def over_capacity(s: State, t: After) -> None:
+    """A group that was loaded has more members than its broker allows, and rebalances."""
+    t.when(Or(s.group == SETTLED, s.group == PREPARING))
+    t.group = PREPARING
 
 
 def turned_away(s: State, t: After, c: Term) -> None:

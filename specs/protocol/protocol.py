@@ -47,6 +47,7 @@ MEMBER_FAULTS = (
     process.reconfigure, process.disconnect, process.stray_lost, connections.join_left_behind,
     connections.new_join_left_behind, connections.sync_left_behind, connections.left_lost,
     process.unsubscribe_unnoticed, process.close_unnoticed, process.poll_too_late_unnoticed,
+    member.polls_on, member.assigned_and_thrown, process.unsubscribe_midway,
 )  # fmt: skip
 """What the application, the operator and the network do to it."""
 
@@ -72,7 +73,8 @@ COORDINATOR_FAULTS = (
     coordinator.group_full, appends.append_fails, appends.sync_not_stored, appends.sync_stored_in_vain,
     appends.return_stored_in_vain, coordinator.session_lost,
     coordinator.too_slow_to_join, coordinator.too_slow_to_sync, failover.failover,
-    failover.turned_away, failover.sync_while_loading, failover.group_expires, process.topics_change,
+    failover.over_capacity, failover.turned_away, failover.sync_while_loading, failover.group_expires,
+    process.topics_change,
 )  # fmt: skip
 """What goes wrong there, and in the cluster."""
 

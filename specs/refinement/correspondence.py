@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from rebalance.model.protocol.coordinator import over_capacity
 from rebalance.model.protocol.errors import FATAL, RETRIABLE, answer_to
 from rebalance.model.protocol.join_group import connection_of
 from rebalance.model.protocol.state import (
@@ -120,6 +121,12 @@ def _complete(move: Move) -> Iterator[SpecStep]:
         if revoked := each(m.owned & ~assigned):
             yield "partitions_revoked", (c, revoked[0])
         yield "partitions_assigned", (c,)
+
+
+def _completes_again(move: Move) -> Iterator[SpecStep]:
+    *first, (_, parameters) = _complete(move)
+    yield from first
+    yield "assigned_and_thrown", parameters
 
 
 def _heartbeat(move: Move) -> Iterator[SpecStep]:
@@ -372,6 +379,8 @@ def _timeout(of_join: str, of_sync: str) -> Counterpart:
 def _failover(move: Move) -> Iterator[SpecStep]:
     """The coordinator moves, and every request that is in flight is turned away."""
     yield "failover", ()
+    if move.map.setup.lowers and over_capacity(move.map.setup, [old.log for old in move.before]):
+        yield "over_capacity", ()
     for old, new in zip(move.before, move.after, strict=True):
         match old.wire, new.wire:
             case Sync(), Refused(error=Error.REBALANCE_IN_PROGRESS):
@@ -390,6 +399,9 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "receive": of(_receive, consumer),
     "complete": _complete,
     "listener throws": _complete,
+    "completes again": _completes_again,
+    "polls on": of("polls_on", consumer),
+    "unsubscribe midway": of("unsubscribe_midway", consumer),
     "heartbeat": _heartbeat,
     "slow commit": _nothing,
     "commit done": _nothing,
@@ -439,6 +451,6 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "group expires": of("group_expires"),
     # -- the environment --
     "bounce": _bounce,
-    **dict.fromkeys(("topic grows", "topic shrinks", "topic deleted"), of("topics_change")),
+    **dict.fromkeys(("topic grows", "topic shrinks", "topic deleted", "racks change"), of("topics_change")),
 }
 """By the model's actions. As specified no JoinGroup is given up on, so none that is abandoned arrives."""

@@ -19,8 +19,9 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "partitions_lost": (Call.LOST,),
     "partitions_revoked_to_join": (Call.REVOKED,),
     "partitions_revoked": (Call.REVOKED,),
-    "partitions_assigned": (Call.ASSIGNED,),
+    **dict.fromkeys(("partitions_assigned", "assigned_and_thrown"), (Call.ASSIGNED,)),
     **dict.fromkeys(("unsubscribe", "close", "unsubscribe_unnoticed", "close_unnoticed"), ENDS),
+    "unsubscribe_midway": ENDS,
     **dict.fromkeys(("fails", "heartbeat_of_fenced", "late_answer_fails"), ENDS),
 }
 """The actions of the logic that call the listener, and how."""

@@ -186,6 +186,7 @@ def calm(s: State) -> dict[str, Term]:
         ),
         "got by subscribers": Implies(Or(s.got(C, P), s.granted(C, P)), s.subscribed(C, P)),
         "received is not prepared": Implies(s.received(C), Not(s.prepare(C))),
+        "received in EAGER owns nothing": Implies(And(s.received(C), s.eager(C)), Not(owns(s, C, P))),
         "JoinGroup claims what is owned": Implies(s.wire(C) == JOIN, s.sent(C, P) == s.since(C, P)),
         "got as in the log": Implies(
             And(s.member(M), s.id(M), s.received(c)), s.got(c, P) == s.log_assigned(M, P)

@@ -173,7 +173,10 @@ def invariants_of(s: State) -> dict[str, Term]:
         "prepared without membership owns nothing": Implies(
             And(Not(s.prepare(C)), owns(s, C, P)), s.generation(C) != none
         ),
-        "prepared in EAGER owns nothing": Implies(And(Not(s.prepare(C)), s.eager(C)), Not(owns(s, C, P))),
+        # What it has been assigned and threw at is completed once more before it prepares.
+        "prepared in EAGER owns nothing": Implies(
+            And(Not(s.prepare(C)), s.eager(C), Not(s.received(C))), Not(owns(s, C, P))
+        ),
         "EAGER by its list": Implies(And(s.lists(C, A), Not(cooperative(A))), s.eager(C)),
         "a received assignment": Implies(s.received(C), And(s.wire(C) == IDLE, s.state(C) != JOINING)),
         "received or nothing": Implies(s.got(C, P), s.received(C)),

@@ -33,6 +33,7 @@ EVERY_FAULT = (
     "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
     "failover", "append fails", "group expires", "topic grows", "topic shrinks", "topic deleted",
     "left behind", "late leave", "leave lost", "member removed", "sync not stored", "return not stored",
+    "polls on", "completes again", "unsubscribe midway", "racks change",
 )  # fmt: skip
 
 
