@@ -14,7 +14,7 @@ from rebalance.model.bugs.switches import NOT_EXPRESSED as NO_SWITCH
 from rebalance.model.bugs.switches import SWITCHES
 
 LISTED = """
-    U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11
+    U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11 U12
     J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 J13 J14 J15 J16 J17 J18 J19 J20 J21 J22 J23 J24 J25 J28 J29 J30
     B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B12
     L4 L5 L6 L7 L8 L9
@@ -39,7 +39,7 @@ def test_all_entries_once() -> None:
 
 
 def test_all_decisions_once() -> None:
-    assert len(DECISIONS) == 58
+    assert len(DECISIONS) == 59
     sentences = [d.sentence for d in DECISIONS.values()] + [s.sentence for s in SWITCHES.values()]
     shared = [id_ for id_ in DECISIONS if id_ in SWITCHES]
     assert shared == ["claims_always_empty", "validate_raw_claims"]

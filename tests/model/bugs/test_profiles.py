@@ -32,6 +32,7 @@ FAITHFUL = {
         "static_forgets_id",
     },
     "broker": {
+        "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",
         "sync_load_error_raw",
@@ -144,6 +145,7 @@ def test_java_release_by_release() -> None:
 
 def test_brokers() -> None:
     both = {
+        "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",
         "silent_static_claims_stale",

@@ -86,6 +86,8 @@ SMALL = {
     "static, connections": group("static-connections", 1, 1, 2),
     "static, appends": group("static-appends", 1, 1, 2),
     "unsent leave": group("unsent-leave", 1, 1, 2),
+    "midway": group("midway", 1, 1, 2),
+    "racks": group("racks", 1, 1, 2),
 }
 COVERING = {
     "alone, two faults": group("dynamic", 1, 1, 2),
@@ -95,6 +97,8 @@ COVERING = {
     "connections of two": group("connections", 2, 1, 1, ("left behind", "late leave")),
     "appends": group("appends", 2, 1, 1),
     "leaving": group("leaving", 2, 1, 1),
+    "careless": group("careless", 2, 1, 1),
+    "shrinking": group("shrinking", 2, 1, 1),
     "topics": group("topics", 2, 2, 1),
     "throws": replace(group("dynamic", 1, 1, 0), factory=nonsense),
     "upgrade at once": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[-1], 2, 1),
