@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import z3
-from rebalance.specs.logic.language import State, Term
+from rebalance.specs.logic.language import SpecAction, State, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol import appends, connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
@@ -96,10 +97,28 @@ def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) 
     faults = {effect.__name__ for effect in (*MEMBER_FAULTS, *COORDINATOR_FAULTS)}
     return Specification(
         vocabulary=VOCABULARY,
-        axioms={name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()},
-        initial=initial(VOCABULARY.state()),
-        actions=tuple(VOCABULARY.action(effect, fault=name in faults) for name, effect in effects.items()),
+        axioms=dict(_axioms()),
+        initial=_initial(),
+        actions=tuple(_action(effect, name in faults) for name, effect in effects.items()),
     )
+
+
+# Formulas are long to build and the same in every specification.
+
+
+@cache
+def _action(effect: Effect, fault: bool) -> SpecAction:
+    return VOCABULARY.action(effect, fault=fault)
+
+
+@cache
+def _axioms() -> Mapping[str, Term]:
+    return {name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()}
+
+
+@cache
+def _initial() -> Term:
+    return initial(VOCABULARY.state())
 
 
 def initial(s: State) -> Term:

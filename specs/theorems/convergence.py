@@ -10,7 +10,8 @@ Three things are proved, and together they are it.
    two callbacks, nobody has anything to give back.
 
 A group that has not started is calm, and so it is whenever a consumer starts or calls enforceRebalance. That
-one becomes calm after faults is not proved but searched for, in small groups
+one becomes calm after faults is proved in part: what is late, paused or out of date ends (``leftovers``).
+That members and coordinator then come to agree is searched for, in small groups
 (tests/specs/theorems/test_calm.py).
 
 Fairness is thereby no more than: a step that is possible is taken some time. Assumed of the assignor are

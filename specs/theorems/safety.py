@@ -350,21 +350,15 @@ PROPERTIES: Mapping[str, Term] = _properties(VOCABULARY.state())
 
 def specification(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
     """The protocol, see there, with what is to be proved of it."""
-    return (
-        _stated(protocol(*instead, contract=contract)) if instead or contract is not SAFETY else _specified()
-    )
+    bare = protocol(*instead, contract=contract)
+    return replace(bare, invariants=dict(_closed()), properties=dict(_closed_properties()))
 
 
 @cache
-def _specified() -> Specification:
-    """As specified, which every theorem begins with."""
-    return _stated(protocol(contract=SAFETY))
+def _closed() -> Mapping[str, Term]:
+    return {name: VOCABULARY.close(formula) for name, formula in INVARIANTS.items()}
 
 
-def _stated(bare: Specification) -> Specification:
-    close = bare.vocabulary.close
-    return replace(
-        bare,
-        invariants={name: close(formula) for name, formula in INVARIANTS.items()},
-        properties={name: close(formula) for name, formula in PROPERTIES.items()},
-    )
+@cache
+def _closed_properties() -> Mapping[str, Term]:
+    return {name: VOCABULARY.close(formula) for name, formula in PROPERTIES.items()}
