@@ -242,6 +242,7 @@ def complete_again(me: MemberContext, budget: int, member: Member) -> Iterator[O
     next poll completes it once more, and nothing is prepared before that."""
     for outcome in complete_throwing(me, budget, member):
         left, after = outcome.values
+        assert isinstance(after, Member)
         if any(isinstance(one, Threw) for one in outcome.seen):
             yield Outcome((left, after._replace(received=member.received, prepare=False)), seen=outcome.seen)
 
