@@ -36,7 +36,7 @@ from rebalance.model.protocol.state import (
     SyncParked,
 )
 
-from tests.model.protocol.small_groups import SUBSCRIBED, Game, meta, setup, stable
+from tests.model.protocol.small_groups import SUBSCRIBED, PlayedGroup, meta, setup, stable
 
 RARE = ("leave lost", "member removed", "sync not stored", "return not stored")
 G4 = Generation(4)
@@ -45,9 +45,9 @@ SETTLED: dict[str, Any] = {
     "group": Group(GroupState.STABLE, G4, A1, "cooperative-sticky"),
     "record_A": (MemberRecord(1, meta(), Parts(0b01), synced=True),),
 }
-DYNAMIC = Game(setup(faults=(*RARE, "close", "unsubscribe")))
-STATIC = Game(setup(faults=RARE, static=True))
-LOGGED = Game(setup(faults=(*RARE, "failover"), static=True))
+DYNAMIC = PlayedGroup(setup(faults=(*RARE, "close", "unsubscribe")))
+STATIC = PlayedGroup(setup(faults=RARE, static=True))
+LOGGED = PlayedGroup(setup(faults=(*RARE, "failover"), static=True))
 
 
 # -- LeaveGroup ----------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def test_who_leaves_nothing_on_close_is_in_the_group_until_its_session_ends():
     """As Streams has it; unsubscribe sends LeaveGroup all the same."""
     [alike] = {*DYNAMIC.setup.consumers}
     quiet = replace(alike, stages=(replace(alike.stages[0], leaves=False),))
-    game = Game(replace(DYNAMIC.setup, consumers=(quiet, quiet)))
+    game = PlayedGroup(replace(DYNAMIC.setup, consumers=(quiet, quiet)))
     closed = game.step("close", member_A=stable(4, 0b01), **SETTLED)
     assert closed.after["record A"] == SETTLED["record_A"]
     assert [(one.sent, one.ought) for one in closed.saw(Left)] == [(False, False)]
@@ -88,7 +88,7 @@ def test_who_leaves_nothing_on_close_is_in_the_group_until_its_session_ends():
 
 
 @pytest.mark.parametrize("game", [DYNAMIC, STATIC], ids=["dynamic", "static"])
-def test_a_member_is_removed_whatever_it_does(game: Game):
+def test_a_member_is_removed_whatever_it_does(game: PlayedGroup):
     """Also one that waits in the purgatory, whose session would not end there."""
     parked = {"record_A": (MemberRecord(1, meta(), joined=True),), "wire_A": JoinParked(1)}
     joining = {"group": Group(GroupState.PREPARING, G4, A1), **parked}
@@ -173,7 +173,7 @@ def test_only_a_return_that_starts_no_rebalance_is_stored():
 
 
 def test_in_larger_steps_the_member_hears_of_it_at_once():
-    game = Game(setup(faults=RARE, static=True, steps="atomic"))
+    game = PlayedGroup(setup(faults=RARE, static=True, steps="atomic"))
     member = Member(Life.UP, topics=SUBSCRIBED)
     step = game.step("join not stored", member_A=member, **SETTLED)
     assert (step.after["wire A"], step.after["record A"]) == (None, SETTLED["record_A"])
@@ -183,7 +183,7 @@ def test_in_larger_steps_the_member_hears_of_it_at_once():
 
 # -- applications --------------------------------------------------------------------------------------
 
-CARELESS = Game(setup(faults=("polls on", "unsubscribe midway")))
+CARELESS = PlayedGroup(setup(faults=("polls on", "unsubscribe midway")))
 FULL = Refused("join", Error.GROUP_MAX_SIZE_REACHED, 1)
 
 
@@ -231,7 +231,7 @@ def test_what_is_still_to_arrive_arrives_first():
 
 # -- a lower group.max.size ------------------------------------------------------------------------------
 
-SMALLER = Game(setup(faults=("failover",), max_size=1, lowers=True))
+SMALLER = PlayedGroup(setup(faults=("failover",), max_size=1, lowers=True))
 LOG: dict[str, Any] = {
     "log": SETTLED["group"],
     "log_A": SETTLED["record_A"],
@@ -257,7 +257,7 @@ def test_one_that_fits_is_as_it_was():
 
 
 def test_the_limit_stays_when_the_generation_rises_and_when_the_group_is_gone():
-    game = Game(setup(faults=("failover", "group expires"), max_size=1, lowers=True))
+    game = PlayedGroup(setup(faults=("failover", "group expires"), max_size=1, lowers=True))
     group = Group(GroupState.PREPARING, G4, limited=True)
     [empty] = game.steps("join phase ends", NOBODY, group=group)
     assert empty.after["group"] == Group(GroupState.EMPTY, Generation(5), limited=True)
@@ -273,7 +273,7 @@ def test_the_limit_stays_when_the_generation_rises_and_when_the_group_is_gone():
 @pytest.mark.parametrize("believed", [False, True])
 def test_what_a_leader_decided_before_a_failover_decides_nothing_after_it(believed: bool):
     decisions = ("lost_generation_believed",) if believed else ()
-    game = Game(setup(faults=("failover", "left behind"), coordinator=decisions))
+    game = PlayedGroup(setup(faults=("failover", "left behind"), coordinator=decisions))
     left = ((Join(1, meta()),), (Sync(1, G4, GRANTS), LeaveGroup(1)))
     [step] = game.steps("failover", NOBODY, behind_A=left, **SETTLED, **LOG)
     [joins, [sync, leave]] = step.after["behind A"]
@@ -310,7 +310,7 @@ def test_a_late_commit_counts_as_one_of_a_transaction():
 
 
 def test_a_leader_that_sees_that_replicas_have_moved_rejoins():
-    game = Game(setup(faults=("racks change",)))
+    game = PlayedGroup(setup(faults=("racks change",)))
     [moved] = game.steps("racks change", NOBODY)
     assert moved.after["cluster"].moved
     leader = stable(4, 0b01, watch=Parts(0b11), watched=SUBSCRIBED)
