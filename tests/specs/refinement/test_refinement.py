@@ -78,6 +78,7 @@ def failed(setup: Setup, spec: Specification | None = None) -> RefinementFailure
 LATE = ("late request", "crash", "max poll", "unsubscribe", "session timeout", "failover")
 SMALL = {
     "dynamic": group("dynamic", 2, 2, 0),
+    "one fault": group("dynamic", 2, 1, 1, ("crash", "disconnect", "pause")),
     "alone": group("dynamic", 1, 1, 1),
     "static alone": group("static", 1, 1, 2),
     "crowded": group("crowded", 2, 1, 0),
