@@ -13,7 +13,7 @@ from typing import TextIO
 
 from tools.mutation.mutants import Mutant, mutants
 from tools.mutation.page import report, stale, unexplained
-from tools.mutation.trying import MutantVerdict, measured, run
+from tools.mutation.trying import STRONG, MutantVerdict, asked_all, asked_tests, measured, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     parser.add_argument("--log", type=Path, help="one line of JSON per mutant, as they end")
     parser.add_argument("--again", type=Path, help="take the verdicts from such a log, run what it has not")
+    parser.add_argument("--tests", action="store_true", help="ask the tests of single steps alone; no table")
     parser.add_argument("--known", action="store_true", help="with --again: only make the table of those")
     given = parser.parse_args(arguments)
     chosen = [mutant for mutant in mutants() if given.only in mutant.key]
@@ -40,13 +41,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = [mutant for mutant in chosen if mutant.key not in known]
     verdicts = dict(known)
     if todo:
-        battery = measured()
-        seconds = sum(seen.seconds for _, seen in battery)
-        print(f"{len(todo)} mutants, {len(battery)} cases, at most {seconds:.0f} s each", file=sys.stderr)
+        battery = measured(given.tests)
+        seconds = sum(seen.seconds for _, seen in battery.cases)
+        print(
+            f"{len(todo)} mutants, {len(battery.cases)} cases of {seconds:.0f} s", file=sys.stderr, flush=True
+        )
         log = given.log.open("a", encoding="utf-8") if given.log else None
-        verdicts |= run(todo, battery, given.jobs, report_verdict=partial(_write, log))
+        verdicts |= run(
+            todo,
+            partial(asked_tests if given.tests else asked_all, battery=battery),
+            given.jobs,
+            partial(_write, log, given.tests),
+        )
     chosen.sort()
     verdicts = {mutant.key: verdicts[mutant.key] for mutant in chosen}
+    if given.tests:
+        for mutant in chosen:
+            if verdicts[mutant.key].kind not in STRONG:
+                print(f"{mutant.module}.py:{mutant.line} {mutant.key}  ->  {mutant.now}")
+        return 0
     whole = not (given.only or given.sample)
     text = report(chosen, verdicts, len(mutants()))
     if whole:
@@ -58,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def _write(log: TextIO | None, mutant: Mutant, verdict: MutantVerdict) -> None:
-    if log is not None:
+def _write(log: TextIO | None, tests: bool, mutant: Mutant, verdict: MutantVerdict) -> None:
+    if log is not None and (verdict.kind in STRONG or not tests):
         print(json.dumps([mutant.key, *verdict]), file=log, flush=True)
 
 

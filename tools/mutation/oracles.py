@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from rebalance.gate.cli.shared.model_samples import model_samples
 from rebalance.model.machine import Action, Machine, Outcome, Value
 from rebalance.specs.refinement.sampling import ModelSample, sampled
 
-from tools.mutation.loading import loaded
+from tools.mutation.loading import Differing, loaded
 from tools.mutation.mutants import Mutant
 
 STEPS = 9_000
@@ -31,9 +32,14 @@ TESTS = Path(__file__).parents[2] / "tests" / "model" / "protocol"
 
 IN_ORDER = (
     *("test_protocol_member", "test_protocol_coordinator", "test_protocol_leader"),
+    *("test_protocol_views", "test_protocol_upgrades", "test_protocol_atomic"),
     *("test_protocol_connections", "test_protocol_prepare", "test_protocol_running"),
 )
 """Those of single steps; test_protocol_group.py is about the machine as a whole."""
+
+
+NOT_NEEDED = ("cacheprovider", "xdist", "warnings", "unraisableexception", "threadexception")
+"""Plugins of pytest; the last two search the whole memory once a run."""
 
 
 class CostError(Exception):
@@ -61,38 +67,92 @@ def _costing(action: Action) -> Action:
     return action._replace(run=run)
 
 
-class _FirstFailure:
-    """A plugin of pytest that keeps the name of the first test that fails."""
+class _TestRun:
+    """A plugin of pytest: of those collected it runs the tests ``among`` these, and keeps the name of
+    the first that fails, and for each what made a difference while it ran, or as the tests were collected."""
 
-    name = ""
+    def __init__(self, among: Collection[str] | None, compare: Differing | None) -> None:
+        self.among, self.compare, self.failed = among, compare, ""
+        self.differ: dict[str, frozenset[int]] = {}
+        self.collected: frozenset[int] = frozenset()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if self.among is None or item.nodeid in self.among]
+        if self.compare is not None:
+            self.collected = frozenset(self.compare.numbers)
+
+    def pytest_runtest_setup(self) -> None:
+        if self.compare is not None:
+            self.compare.numbers.clear()
+            _forget()
+
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        if self.compare is not None:
+            self.differ[item.nodeid] = self.collected | self.compare.numbers
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.name:
-            self.name = report.nodeid.rpartition("::")[2].partition("[")[0]
+        if report.failed and not self.failed:
+            self.failed = report.nodeid.rpartition("::")[2].partition("[")[0]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed and not self.name:
-            self.name = "the tests cannot be collected"
+        if report.failed and not self.failed:
+            self.failed = "the tests cannot be collected"
 
 
-def failing_test(mutant: Mutant | None) -> str:
-    """The first test of single steps that fails on a mutant; "" where none does. None is the model itself.
+def _forget() -> None:
+    """What the model and the tests keep of earlier calls, which hides that they would differ."""
+    for module in _modules("rebalance.model.protocol", str(TESTS)):
+        for kept in vars(module).values():
+            getattr(kept, "cache_clear", bool)()
 
-    Only for a process that ends with it: what it imports is the mutant's.
-    """
+
+def _modules(package: str, folder: str) -> list[ModuleType]:
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith(package) or folder in (getattr(module, "__file__", None) or "")
+    ]
+
+
+def _tests(
+    mutant: Mutant | None, among: Collection[str] | None, compare: Differing | None = None
+) -> _TestRun:
     for name, module in list(sys.modules.items()):
         if str(TESTS) in (getattr(module, "__file__", None) or ""):
             del sys.modules[name]  # it knows the model without the mutant
-    first = _FirstFailure()
+    run = _TestRun(among, compare)
     options = ["-x", "-q", "--assert=plain", "--capture=no", "-m", "not slow and not nightly"]
-    without = [option for name in ("cacheprovider", "xdist", "warnings") for option in ("-p", f"no:{name}")]
-    files = [str(TESTS / f"{name}.py") for name in IN_ORDER]
+    without = [option for name in NOT_NEEDED for option in ("-p", f"no:{name}")]
+    names = IN_ORDER if among is None else [name for name in IN_ORDER if any(f"{name}." in t for t in among)]
+    files = [str(TESTS / f"{name}.py") for name in names]
     said = io.StringIO()
-    with loaded(mutant), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        code = pytest.main([*options, *without, *files], plugins=[first])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not first.name:
+    with loaded(mutant, compare), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = pytest.main([*options, *without, *files], plugins=[run])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not run.failed:
         raise RuntimeError(f"pytest ends with {code!r}: {said.getvalue()[-500:]}")
-    return first.name
+    return run
+
+
+def failing_test(mutant: Mutant | None, among: Collection[str] | None = None) -> str:
+    """The first test of single steps that fails on a mutant; "" where none does. None is the model itself.
+
+    Only for a process that ends with it: what it imports is the mutant's. ``among``: of these tests, by id.
+    """
+    return "" if among is not None and not among else _tests(mutant, among).failed
+
+
+def telling_tests() -> Mapping[int, Sequence[str]]:
+    """By the number of a mutant the tests in which it changes any value; no other can tell it from the model.
+
+    Raises AssertionError where the model itself fails a test.
+    """
+    run = _tests(None, None, Differing())
+    assert not run.failed, f"the model itself fails {run.failed}"
+    found: dict[int, list[str]] = {}
+    for test, numbers in run.differ.items():
+        for number in numbers:
+            found.setdefault(number, []).append(test)
+    return found
 
 
 def groups() -> tuple[ModelSample, ...]:
@@ -108,11 +168,29 @@ def groups() -> tuple[ModelSample, ...]:
     return (*model_samples(STEPS - more.steps, 0), more)
 
 
-def step_of_no_logic(mutant: Mutant | None) -> tuple[str, str]:
+def telling_groups() -> Mapping[str, frozenset[int]]:
+    """By group the numbers of the mutants that change any value in its sample."""
+    found = {}
+    for sample in groups():
+        compare = Differing()
+        with loaded(compare=compare) as names:
+            sampled(sample, build=names["group"].machine)
+        found[sample.group] = frozenset(compare.numbers)
+    return found
+
+
+def step_of_no_logic(
+    mutant: Mutant | None, telling: Mapping[str, frozenset[int]] | None = None
+) -> tuple[str, str]:
     """The group in which a mutant takes a step, or comes to a state, that the logic does not allow, and what
-    that is; empty where none was seen. Only for a process that ends with it."""
+    that is; empty where none was seen. Only for a process that ends with it.
+
+    ``telling``: as of `telling_groups`.
+    """
     with loaded(mutant) as names:
         for sample in groups():
+            if mutant is not None and telling is not None and mutant.number not in telling[sample.group]:
+                continue
             found = sampled(sample, build=names["group"].machine)
             if found.deviation is not None:
                 return sample.group, str(found.deviation.failure)
