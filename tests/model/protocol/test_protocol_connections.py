@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rebalance.model.machine import Event, Machine, State
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.join_group import not_overtaken
+from rebalance.model.protocol.join_group import connection_of, not_overtaken, which
 from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     Error,
@@ -19,6 +19,7 @@ from rebalance.model.protocol.state import (
     JoinParked,
     LeaveGroup,
     Life,
+    Member,
     MemberRecord,
     Parts,
     Refused,
@@ -236,6 +237,41 @@ def test_only_joins_of_the_same_member_are_overtaken(join: Join, static: bool, s
     kept = not_overtaken(me, behind, join, JoinParked(1))
     assert kept == tuple((left[name],) for name in stays.split())
     assert not_overtaken(me, behind, join, Refused("join", Error.UNKNOWN_MEMBER_ID, 1)) == behind
+
+
+def test_of_those_without_an_id_nobody_can_say_whose_they_are():
+    me, behind = MemberContext(Slot(0), group()), ((Join(0, meta(noise=1)),),)
+    assert not_overtaken(me, behind, Join(0, meta()), JoinParked(1)) == behind
+
+
+@pytest.mark.parametrize("wire", [Join(1, meta()), Sync(1, Generation(3)), JoinParked(1), None])
+@pytest.mark.parametrize("life", [Life.DOWN, Life.FAILED])
+def test_what_a_process_had_under_way_stays_so_when_the_next_one_starts(life: Life, wire: Any):
+    step = Game(group()).step("start", member_A=Member(life=life), wire_A=wire)
+    kept = ((wire,),) if isinstance(wire, Join | Sync) else ()
+    assert (step.after["wire A"], step.after["behind A"]) == (None, kept)
+    assert step.after["member A"].life is Life.UP
+    assert Game(group()).steps("left behind", member_A=Member(life=life), wire_A=wire) == []
+
+
+def test_a_sync_group_without_a_decision_decides_nothing_when_it_arrives_late():
+    leads = {"group": Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")}
+    mine = {"record_A": (MemberRecord(1, meta()),)}
+    game, empty = Game(group()), ((Sync(1, Generation(3)),),)
+    assert game.steps("left decision arrives", behind_A=empty, **leads, **mine) == []
+    assert game.step("left sync arrives", behind_A=empty, **leads, **mine).after["record A"][0].synced
+
+
+def test_faults_of_connections_are_those_that_the_group_has():
+    for name, other in (("left behind", "late leave"), ("late leave", "left behind")):
+        names = {action.name for action in machine(setup(1, 1, faults=(name,))).actions}
+        assert name in names
+        assert other not in names
+
+
+def test_connections_are_numbered():
+    assert [connection_of(text) for text in ("", "connection 1", "connection 3")] == [0, 0, 2]
+    assert which((), 0) == "connection 1"
 
 
 def test_a_leave_that_was_not_sent_is_not_left_behind():
