@@ -12,11 +12,13 @@ from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     Error,
     Generation,
+    Grant,
     Group,
     GroupState,
     Id,
     Join,
     JoinParked,
+    Late,
     LeaveGroup,
     Life,
     Member,
@@ -267,6 +269,41 @@ def test_faults_of_connections_are_those_that_the_group_has():
         names = {action.name for action in machine(setup(1, 1, faults=(name,))).actions}
         assert name in names
         assert other not in names
+
+
+@pytest.mark.parametrize(("wire", "api"), [(Join(1, meta()), "join"), (Sync(1, Generation(3)), "sync")])
+def test_the_sender_is_told_what_was_left_behind(wire: Join | Sync, api: str):
+    game = Game(group())
+    step = game.step("left behind", member_A=stable(), wire_A=wire)
+    assert step.after["wire A"] == Refused(api, Error.DISCONNECT, 1, Generation(3))
+    assert (step.after["behind A"], step.after["budget"]) == (((wire,),), 3)
+    assert game.steps("left behind", member_A=stable(), wire_A=JoinParked(1)) == []
+
+
+def test_who_leaves_late_is_gone_and_its_request_is_not():
+    game = Game(group())
+    steps = {step.choice: step.after for step in game.steps("late leave", member_A=stable())}
+    assert sorted(steps) == ["close", "max poll", "unsubscribe"]
+    lives = {
+        choice: (after["member A"].life, after["member A"].generation) for choice, after in steps.items()
+    }
+    assert lives == {"close": (Life.DOWN, -1), "max poll": (Life.UP, -1), "unsubscribe": (Life.UP, -1)}
+    assert {(after["behind A"], after["budget"]) for after in steps.values()} == {(((LeaveGroup(1),),), 3)}
+    hung = game.steps("late leave", member_A=stable(life=Life.HUNG))
+    assert [step.choice for step in hung] == ["max poll"]
+    late = Late("heartbeat", 1, Generation(3))
+    for step in game.steps("late leave", member_A=stable(), stray_A=late):
+        assert step.after["stray A"] == (None if step.choice == "close" else late)
+
+
+def test_in_a_group_that_keeps_a_log_a_decision_that_was_left_behind_is_written():
+    game = Game(setup(1, 1, faults=("left behind", "failover")))
+    decision = Sync(1, Generation(3), (Grant(A1, Parts(1)),))
+    leads = Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")
+    record = (MemberRecord(1, meta()),)
+    step = game.step("left decision arrives", behind_A=((decision,),), group=leads, record_A=record)
+    assert [kept.assigned for kept in step.after["log A"]] == [1]
+    assert step.after["log"].state is GroupState.STABLE
 
 
 def test_connections_are_numbered():

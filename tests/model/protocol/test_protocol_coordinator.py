@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rebalance.model.protocol.join_group import select_protocol, written
-from rebalance.model.protocol.observations import Admitted, Expelled, Repeated, Replaced
+from rebalance.model.protocol.observations import Admitted, Expelled, Noted, Repeated, Replaced
 from rebalance.model.protocol.state import (
     ClusterState,
     Error,
@@ -1037,3 +1037,98 @@ def test_who_is_slow_is_given_up_or_removed(state: GroupState, after: list[bool]
     assert [seen.able for seen in step.saw(Expelled)] == [True] * removed
     assert (step.after["group"].state, step.after["budget"]) == (PREPARING, 0)
     assert game.steps("rebalance timeout", **values) == []
+
+
+# -- who is removed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("records", "leader", "gone", "left", "then"),
+    [
+        ((MINE[0], MINE[0]._replace(id=2)), B1, "id 1", [2], PREPARING),
+        ((MINE[0], MINE[0]._replace(id=2)), A1, "id 2", [1], PREPARING),
+        ((MINE[0], MemberRecord(2, None)), A1, "id 1", [2], PREPARING),
+        ((MINE[0], MemberRecord(2, None)), A1, "id 2", [1], STABLE),
+    ],
+)
+def test_one_is_removed_and_leads_no_more(
+    records: tuple[MemberRecord, ...], leader: Id, gone: str, left: list[int], then: GroupState
+):
+    values = {"member_A": Member(), "group": group(STABLE, leader), "record_A": records}
+    [step] = [step for step in DYNAMIC.steps("session expires", **values) if step.choice == gone]
+    assert [record.id for record in step.after["record A"]] == left
+    assert step.after["group"].state is then
+    assert step.after["group"].leader == (None if leader == A1 and gone == "id 1" else leader)
+
+
+def test_who_is_given_up_is_so_once():
+    values = {"member_A": AWAY, "group": group(PREPARING)}
+    [step] = DYNAMIC.steps("rebalance timeout", record_A=MISSING, **values)
+    assert step.after["record A"] == GIVEN_UP
+    assert DYNAMIC.steps("rebalance timeout", record_A=GIVEN_UP, **values) == []
+    assert DYNAMIC.steps("rebalance timeout", record_A=CAME, **values) == []
+
+
+def test_a_dynamic_member_is_never_fenced():
+    """Another id of its process is another member."""
+    late = Late("heartbeat", 1, Generation(3))
+    values = {"stray_A": late, "group": group(STABLE), "record_A": (MemberRecord(2, meta()),)}
+    step = DYNAMIC.step("late request arrives", **values)
+    assert step.after["stray A"].error is Error.UNKNOWN_MEMBER_ID
+
+
+def test_what_the_end_of_a_join_phase_is_seen_to_do():
+    (step,) = phase(DYNAMIC, CAME, GIVEN_UP)
+    assert [(seen.cause, seen.able, seen.away) for seen in step.saw(Expelled)] == [
+        ("rebalance", False, False)
+    ]
+    assert step.saw(Noted) == []
+    (step,) = phase(STATIC, CAME, GIVEN_UP)
+    assert (step.saw(Expelled), step.saw(Noted)) == ([], [Noted("silent static member")])
+
+
+def test_a_pending_id_outlives_the_join_phase():
+    (step,) = phase(DYNAMIC, (*CAME, MemberRecord(2, None)), CAME, first=True)
+    assert step.after["record A"] == (MISSING[0], MemberRecord(2, None))
+
+
+def test_the_log_is_not_written_when_the_join_phase_ends():
+    """Only what the leader decided is: the generation that a failover forgets."""
+    (step,) = phase(FAILS, CAME, CAME, log=group(STABLE), log_A=LOGGED, log_B=LOGGED)
+    assert (step.after["log"], step.after["log A"], step.after["log B"]) == (group(STABLE), LOGGED, LOGGED)
+
+
+@pytest.mark.parametrize(
+    ("state", "seen"), [(COMPLETING, "failover between join and sync"), (STABLE, "failover")]
+)
+def test_a_failover_is_of_note(state: GroupState, seen: str):
+    step = FAILS.step("failover", NOBODY, group=group(state), log=group(STABLE))
+    assert step.saw(Noted) == [Noted(seen)]
+
+
+@pytest.mark.parametrize(
+    ("known", "there", "state"), [(LOGGED, LOGGED, STABLE), ((), LOGGED, PREPARING), (LOGGED, (), STABLE)]
+)
+def test_a_failover_rebalances_only_for_what_the_log_does_not_know(
+    known: tuple[MemberRecord, ...], there: tuple[MemberRecord, ...], state: GroupState
+):
+    game = Game(setup(static=True, faults=("failover",)))
+    step = game.step("failover", NOBODY, group=group(STABLE), log=group(STABLE), log_A=there, record_A=known)
+    assert (step.after["group"].state, step.after["record A"]) == (state, there if known else ())
+
+
+def test_only_static_members_are_written_when_they_join():
+    """The reads of the action say what it may write: no log of a dynamic member."""
+    for static in (False, True):
+        game = Game(setup(static=static, faults=("failover",)))
+        assert ("log A" in game.machine.by_name["join request", 0].writes) is static
+
+
+def test_a_static_member_that_selects_another_protocol_changes_something():
+    game = Game(setup(members=1, static=True, lists=EITHER))
+    for topics, changed in ((1, False), (2, True)):
+        step = game.step(
+            "join request", wire_A=Join(0, meta(topics=Topics(topics))), group=group(STABLE, A1),
+            record_A=(MemberRecord(1, meta(), Parts(0), synced=True),),
+        )  # fmt: skip
+        assert [seen.changed for seen in step.saw(Replaced)] == [changed]

@@ -297,8 +297,8 @@ def test_partitions_that_there_are_not_are_left_aside():
 
 
 def test_a_topic_without_partitions_is_none():
-    game = Game(setup(topics=(0b01, 0b10), naming="given", factory=lambda *_: assignor))
     assignor = Recording()
+    game = Game(setup(topics=(0b01, 0b10), naming="given", factory=lambda *_: assignor))
     lead(game, claims(0), claims(0), member_A=LEADER._replace(view=Parts(0b01)))
     assert list(assignor.clusters[0].topics) == ["t0"]
 
@@ -390,6 +390,29 @@ def test_an_answer_that_there_is_not_is_not_validated():
     game = Game(setup(factory=throwing, decisions=("validate_raw_claims",)))
     (step,) = lead(game, claims(0b11), claims(0))
     assert [threw.error for threw in step.saw(Threw)] == ["IllegalStateError: no"]
+
+
+@pytest.mark.parametrize(("protocol", "passed"), [("cooperative-sticky", ("no_withhold",)), ("range", ())])
+def test_switches_are_of_the_assignor_that_they_are_about(protocol: str, passed: tuple[str, ...]):
+    found: list[tuple[str, ...]] = []
+
+    def factory(name: str, switches: tuple[str, ...]) -> Assignor:
+        found.append(switches)
+        return reference(name)
+
+    of = setup(2, lists=(BOTH,), factory=factory)
+    stage = replace(of.consumers[0].stages[0], switches=("no_withhold",))
+    game = Game(replace(of, consumers=tuple(replace(c, stages=(stage,)) for c in of.consumers)))
+    lead(game, claims(0), claims(0), group=GROUP._replace(protocol=protocol))
+    assert set(found) == {passed}
+
+
+def test_only_the_order_of_generations_is_asked_about():
+    """The oldest is 0, and no generation stays none."""
+    records = (claims(0b01, 7), claims(0, 9))
+    assignor, _ = recorded(records=records)
+    assert [member.generation_id for member in assignor.groups[0].values()] == [0, 1]
+    assert [member.user_data for member in assignor.groups[0].values()] == [b"(['t0-0'], 0)", b"([], -1)"]
 
 
 @pytest.mark.parametrize(("silent", "shares"), [(True, (0b01, 0)), (False, (0b11, 0))])

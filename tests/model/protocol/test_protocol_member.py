@@ -200,6 +200,7 @@ def test_join_prepare(
     member = stable(generation, owned, id=member_id, rejoin=True)
     step = KINDS[kind].step("join", member_A=member)
     assert calls(step) == expected
+    assert all(call.reset is (membership != INTACT) for call in step.saw(Callback))
     assert (a(step).owned, a(step).believed, step.after["wire A"].meta.owned) == (left, left, left)
     assert not a(step).prepare
 
@@ -250,6 +251,8 @@ def test_join_complete(kind: str, owned: int, assigned: int, expected: list[tupl
     step = KINDS[kind].step("complete", member_A=member)
     after = a(step)
     assert calls(step) == expected
+    assert step.saw(Threw) == []
+    assert step.saw(Noted) == ([Noted("follow-up rebalance")] if rejoin else [])
     assert (after.owned, after.believed, after.rejoin, after.prepare) == (assigned, assigned, rejoin, True)
     assert after.received is None
     assert after.own_gen == (4 if assigned else -1)
@@ -374,6 +377,7 @@ def test_error_table(
     assert step.saw(Threw) == []
     assert calls(step) == []
     assert (after.generation, after.id) == membership
+    assert all(seen.reset is (membership != KEPT) for seen in step.saw(Answered))
     assert (after.owned, after.rejoin) == (0b11, rejoin)
     if membership != KEPT:
         assert (after.state, after.prepare) == (UNJOINED, True)
@@ -393,6 +397,7 @@ def test_an_answer_for_a_membership_that_is_gone_resets_nothing_more(api: str):
     member = stable(-1, 0b01, own_gen=3, state=UNJOINED, rejoin=True)
     step = answer(api, Error.UNKNOWN_MEMBER_ID, member)
     assert (a(step).id, a(step).owned, a(step).rejoin) == (1, 0b01, True)
+    assert [seen.reset for seen in step.saw(Answered)] == [False]
 
 
 def test_member_id_required():
@@ -548,6 +553,7 @@ def test_leaving(
     assert bool(step.after["record A"]) is not sends
     after = a(step)
     assert (after.generation, after.id, after.owned, after.state) == (-1, 0, 0, UNJOINED)
+    assert (after.own_gen, step.after["budget"]) == (-1, 0)
 
 
 @pytest.mark.parametrize("action", ["unsubscribe", "close"])
@@ -675,9 +681,10 @@ def test_a_callback_takes_a_generation_and_a_rebalance_that_is_over(changed: dic
     assert "state" not in changed or throwing.steps("listener throws", member_A=between) == []
 
 
-def test_what_was_not_fetched_and_is_revoked_is_not_to_be_fetched():
-    member = stable(owned=0b11, topics=Topics(0b01), joined_topics=Topics(0b11), unfetched=Parts(0b11))
-    assert a(TWO_TOPICS.step("join", member_A=member)).unfetched == 0b01
+@pytest.mark.parametrize(("before", "after"), [(0b11, 0b01), (0b10, 0), (0b01, 0b01)])
+def test_what_was_not_fetched_and_is_revoked_is_not_to_be_fetched(before: int, after: int):
+    member = stable(owned=0b11, topics=Topics(0b01), joined_topics=Topics(0b11), unfetched=Parts(before))
+    assert a(TWO_TOPICS.step("join", member_A=member)).unfetched == after
 
 
 def test_a_rebalance_that_began_before_the_callback_is_not_forgotten():
