@@ -18,7 +18,7 @@ from rebalance.model.protocol.group import machine
 from tests.model.protocol.small_groups import setup
 from tools.mutation.battery import CLEAN
 from tools.mutation.loading import applied, loaded
-from tools.mutation.mutants import Mutant, mutants, mutants_of
+from tools.mutation.mutants import MODULES, Mutant, mutants, mutants_of, sources
 from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic
 from tools.mutation.page import REASONS, stale, unexplained
 from tools.mutation.trying import asked_all, attempt, baseline, judge, measured, run
@@ -94,6 +94,15 @@ def test_keys_are_unique_and_numbers_are_places():
     listed = mutants()
     assert len({mutant.key for mutant in listed}) == len(listed) > 1000
     assert [mutant.number for mutant in listed] == list(range(len(listed)))
+
+
+def test_a_module_comes_after_those_that_it_imports():
+    """Or it would have what it imports without the mutant."""
+    for number, module in enumerate(MODULES):
+        for node in ast.walk(ast.parse(sources()[module])):
+            if isinstance(node, ast.ImportFrom) and "model.protocol" in str(node.module):
+                names = {str(node.module).rpartition(".")[2], *(alias.name for alias in node.names)}
+                assert names.isdisjoint(MODULES[number:]), f"{module} imports {names}"
 
 
 def test_reasons_are_for_mutants_that_exist():

@@ -101,6 +101,10 @@ KINDS = {
     "coverage": "an action of the model is never taken in a case in which it was",
     "test": "a test of single steps fails (tests/model/protocol)",
     "logic": "a step or a state is none that the logic allows (specs/refinement)",
+    "theorem": "a theorem does not hold of the steps that are added",
+    "implied": "the guard follows from the others and the invariants, so no step is added",
+    "superfluous": "steps are added, and all theorems hold of them",
+    "unknown": "the solver does not find out",
     "survived": "nothing of these",
     "idle": "no value is ever another one than in the model, wherever the battery comes",
 }
@@ -115,6 +119,7 @@ STRONG = (
     "coverage",
     "test",
     "logic",
+    "theorem",
 )
 """After one of these the battery ends; after the others it goes on, and the first of them stands."""
 
