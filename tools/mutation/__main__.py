@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from tools.mutation.guards import asked_guard, guard_mutants
+from tools.mutation.guards import asked_guard, guard_mutants, prepared
 from tools.mutation.mutants import mutants
 from tools.mutation.page import report, stale, unexplained
 from tools.mutation.trying import (
@@ -80,6 +80,7 @@ def _chosen(given: argparse.Namespace, kind: str, known: dict[str, MutantVerdict
 def _ask(kind: str, tests: bool) -> Callable[[Any], MutantVerdict]:
     """What a mutant of that kind is asked, once all is measured that it takes."""
     if kind == "specs":
+        prepared()
         return asked_guard
     return partial(asked_tests if tests else asked_all, battery=measured(tests))
 

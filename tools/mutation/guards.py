@@ -9,9 +9,9 @@ stands there because Kafka has it. The step that shows it is one of a group in w
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import z3
@@ -19,12 +19,9 @@ from rebalance.specs.logic.counterexample import Counterexample, counterexample
 from rebalance.specs.logic.language import SpecAction, Term
 from rebalance.specs.logic.limit import LIMIT, Budget
 from rebalance.specs.logic.prover import ProofVerdict, discharge, shows
-from rebalance.specs.logic.specification import PROGRESS, ProofCase, Specification, Theorem
-from rebalance.specs.protocol.contract import SAFETY, ContractClause
-from rebalance.specs.protocol.protocol import Effect
+from rebalance.specs.logic.specification import PROGRESS, ProofCase, Theorem
 from rebalance.specs.theorems.proof import proof
 from rebalance.specs.theorems.safety import specification
-from rebalance.specs.theorems.theorems import theorems
 
 from tools.mutation.trying import MutantVerdict
 
@@ -53,11 +50,14 @@ def guards_of(action: SpecAction) -> list[Term]:
     return found
 
 
+_specification = cache(specification)
+
+
 @cache
 def guard_mutants() -> tuple[GuardMutant, ...]:
     """All of them, in the order of the actions."""
     found = []
-    for action in specification().actions:
+    for action in _specification().actions:
         for index, guard in enumerate(guards_of(action)):
             text = " ".join(str(guard).split())
             found.append(
@@ -73,26 +73,20 @@ def added(action: SpecAction, index: int) -> SpecAction:
     return replace(action, guard=z3.And(*guards))
 
 
-def cases_of(mutant: GuardMutant) -> Iterator[tuple[Theorem, ProofCase]]:
-    """Of each theorem the cases about the steps that are added, what fails most first."""
-
-    def build(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
-        spec = specification(*instead, contract=contract)
-        actions = (added(a, mutant.number) if a.name == mutant.action else a for a in spec.actions)
-        return replace(spec, actions=tuple(actions))
-
-    first = theorems(build())
-    known = {theorem.name for theorem in first}
-    yield from _about(mutant, first)
-    yield from _about(mutant, (theorem for theorem in proof(build=build) if theorem.name not in known))
-
-
-def _about(mutant: GuardMutant, among: Iterable[Theorem]) -> Iterator[tuple[Theorem, ProofCase]]:
-    for theorem in among:
+@cache
+def _cases() -> Mapping[str, Sequence[tuple[Theorem, ProofCase]]]:
+    """By action the cases of each theorem about it. Only what is known of a step speaks of guards."""
+    found: dict[str, list[tuple[Theorem, ProofCase]]] = {}
+    for theorem in proof():
         for case in theorem.cases:
-            about = case.action is not None and case.action.name == mutant.action
-            if about and not case.possible and case.kind != PROGRESS:
-                yield theorem, case
+            if case.action is not None and not case.possible and case.kind != PROGRESS:
+                found.setdefault(case.action.name, []).append((theorem, case))
+    return found
+
+
+def prepared() -> None:
+    """What all mutants share is made: once, before they go to processes of their own."""
+    _cases()
 
 
 def asked_guard(mutant: GuardMutant) -> MutantVerdict:
@@ -103,14 +97,15 @@ def asked_guard(mutant: GuardMutant) -> MutantVerdict:
 
 
 def _asked(mutant: GuardMutant) -> MutantVerdict:
-    spec = specification()
+    spec = _specification()
     action = added(spec.action(mutant.action), mutant.number)
     hypotheses = {**spec.facts(action), **spec.invariants}
     if shows(hypotheses, z3.BoolVal(False), Budget(QUICKLY)) is ProofVerdict.PROVED:
         return MutantVerdict("implied")
     unknown = ""
-    for theorem, case in cases_of(mutant):
-        for answer in discharge(theorem.vocabulary, case, QUICKLY):
+    for theorem, case in _cases()[mutant.action]:
+        besides = replace(case, facts=partial(_facts, case, action))
+        for answer in discharge(theorem.vocabulary, besides, QUICKLY):
             if answer.verdict is ProofVerdict.REFUTED:
                 return MutantVerdict("theorem", theorem.name, answer.goal, same=False)
             if answer.verdict is ProofVerdict.UNKNOWN:
@@ -121,6 +116,10 @@ def _asked(mutant: GuardMutant) -> MutantVerdict:
         spec.vocabulary, hypotheses.values(), "no step", z3.BoolVal(False), action, Budget(LIMIT)
     )
     return MutantVerdict("superfluous", detail=_told(shown), same=False)
+
+
+def _facts(case: ProofCase, action: SpecAction) -> Mapping[str, Term]:
+    return {**case.facts(), "guard": action.guard}
 
 
 def _told(shown: Counterexample | None) -> str:
