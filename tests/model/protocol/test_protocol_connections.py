@@ -289,6 +289,11 @@ def test_who_leaves_late_is_gone_and_its_request_is_not():
     }
     assert lives == {"close": (Life.DOWN, -1), "max poll": (Life.UP, -1), "unsubscribe": (Life.UP, -1)}
     assert {(after["behind A"], after["budget"]) for after in steps.values()} == {(((LeaveGroup(1),),), 3)}
+    join = Join(1, meta())
+    for step in game.steps("late leave", member_A=stable(), wire_A=join):
+        behind = ((LeaveGroup(1),),) if step.choice == "max poll" else ((join, LeaveGroup(1)),)
+        wire = join if step.choice == "max poll" else None
+        assert (step.after["behind A"], step.after["wire A"]) == (behind, wire)
     hung = game.steps("late leave", member_A=stable(life=Life.HUNG))
     assert [step.choice for step in hung] == ["max poll"]
     late = Late("heartbeat", 1, Generation(3))

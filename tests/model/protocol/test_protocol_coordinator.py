@@ -105,13 +105,13 @@ def test_a_static_id_that_was_replaced_is_fenced():
     assert step.after["wire A"].error is Error.FENCED_INSTANCE_ID
 
 
-@pytest.mark.parametrize("state", [EMPTY, PREPARING, COMPLETING, STABLE])
+@pytest.mark.parametrize("state", [DEAD, EMPTY, PREPARING, COMPLETING, STABLE])
 def test_a_pending_id_is_admitted(state: GroupState):
     step = here(DYNAMIC, Join(1, meta()), state, (MemberRecord(1, None),))
     assert step.after["wire A"] == JoinParked(1)
     (record,) = step.after["record A"]
     assert (record.meta, record.joined) == (meta(), True)
-    assert (step.after["group"].state, step.after["group"].first) == (PREPARING, state is EMPTY)
+    assert (step.after["group"].state, step.after["group"].first) == (PREPARING, state in (DEAD, EMPTY))
 
 
 @pytest.mark.parametrize(
@@ -756,6 +756,8 @@ def test_sync_may_reach_a_coordinator_that_loads(raw: bool, error: str):
     game = Game(setup(faults=("failover",), coordinator=("sync_load_error_raw",) if raw else ()))
     steps = game.steps("failover", NOBODY, wire_A=Sync(1, Generation(3)), group=group(STABLE))
     assert [step.after["wire A"].error.value for step in steps] == ["NOT_COORDINATOR", error]
+    assert [step.choice for step in steps] == ["", "loading"]
+    assert {(step.after["wire A"].api, step.after["wire A"].generation) for step in steps} == {("sync", 3)}
 
 
 @pytest.mark.parametrize(("decision", "names"), [("", BOTH), ("persist_selected_protocol_only", EAGER)])
@@ -767,6 +769,7 @@ def test_the_log_keeps_the_selected_protocol(decision: str, names: tuple[str, ..
     )  # fmt: skip
     (kept,) = step.after["log A"]
     assert (kept.meta.assignors, kept.assigned, kept.id) == (names, 0b01, 1)
+    assert kept.synced  # who is loaded from the log is not waited for
     assert step.after["log"] == group(STABLE, A1, "range")
 
 
@@ -1132,3 +1135,81 @@ def test_a_static_member_that_selects_another_protocol_changes_something():
             record_A=(MemberRecord(1, meta(), Parts(0), synced=True),),
         )  # fmt: skip
         assert [seen.changed for seen in step.saw(Replaced)] == [changed]
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_who_is_removed_for_a_sync_that_never_came_was_not_away(static: bool):
+    game = STATIC if static else DYNAMIC
+    values = {"member_A": AWAY, "group": group(STABLE), "record_A": (MemberRecord(1, meta()),)}
+    step = game.step("rebalance timeout", **values)
+    assert step.saw(Expelled) == [Expelled(Slot(0), "pending sync", False, False)]
+
+
+def test_who_leaves_and_is_gone_already_disturbs_nobody():
+    game = Game(setup(faults=("close",)))
+    assert game.step("close", member_A=stable(), group=group(STABLE)).after["group"] == group(STABLE)
+
+
+# -- ids and first rebalances ----------------------------------------------------------------------------
+
+
+def test_the_initial_delay_goes_on_when_another_member_comes():
+    first = group(PREPARING)._replace(first=True)
+    assert here(DYNAMIC, Join(1, meta()), PREPARING, PENDING, group=first).after["group"] == first
+
+
+@pytest.mark.parametrize(
+    ("kept", "more", "given"),
+    [
+        ((), {"stray_A": Late("heartbeat", 4, Generation(3))}, 5),
+        ((), {"stray_A": Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 4)}, 5),
+        (("failover",), {"log_A": (MemberRecord(4, meta()),)}, 5),
+        (("failover",), {}, 1),
+    ],
+)
+def test_an_id_that_something_late_or_the_log_names_is_not_given_again(
+    kept: tuple[str, ...], more: dict[str, Any], given: int
+):
+    game = Game(setup(faults=kept))
+    assert here(game, Join(0, meta()), STABLE, (), **more).after["wire A"].given == given
+
+
+@pytest.mark.parametrize(
+    ("values", "given"),
+    [
+        ({}, 1),
+        ({"member_A": stable(id=4)}, 5),
+        ({"wire_A": JoinOk(6, Generation(3), "range")}, 7),
+        ({"wire_A": Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=8)}, 9),
+    ],
+)
+def test_nor_one_that_its_sender_has_or_hears_of(values: dict[str, Any], given: int):
+    step = DYNAMIC.step("abandoned join", stray_A=Join(0, meta()), group=group(STABLE), **values)
+    assert [record.id for record in step.after["record A"]] == [given]
+    assert (step.after["stray A"], step.after["wire A"]) == (None, values.get("wire_A"))
+
+
+def test_who_was_removed_is_not_answered_with_the_others():
+    (step,) = phase(DYNAMIC, CAME, CAME, wire_A=JoinParked(7))
+    assert step.after["wire A"] == JoinParked(7)
+    assert isinstance(step.after["wire B"], JoinOk)
+
+
+@pytest.mark.parametrize(("a", "first"), [(PENDING, True), (GIVEN_UP, False)])
+def test_a_group_that_nobody_came_to_is_empty(a: tuple[MemberRecord, ...], first: bool):
+    (step,) = phase(DYNAMIC, a, GIVEN_UP, first=first)
+    assert step.after["group"].state is EMPTY
+    assert (step.after["record A"], step.after["record B"]) == (PENDING if a == PENDING else (), ())
+
+
+@pytest.mark.parametrize("assigned", [None, Parts(0)])
+def test_who_was_assigned_nothing_since_is_represented_as_it_was(assigned: Parts | None):
+    sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(2))
+    away = (MemberRecord(1, sent, assigned, synced=True, given_up=True),)
+    (step,) = phase(STATIC, CAME, away)
+    assert step.after["record B"][0].meta == sent
+
+
+def test_of_three_partitions_two_exist():
+    game = Game(setup(1, topics=(0b111,), exist=0b011, faults=("topic shrinks",)))
+    assert [step.after["cluster"].parts for step in game.steps("topic shrinks", NOBODY)] == [0b010, 0b001]

@@ -109,6 +109,7 @@ def test_the_leader_uses_the_metadata_that_it_has():
         cluster=ClusterState(Parts(0b11)),
     )
     assert given(step) == {(0b01, 0), (0, 0b01)}
+    assert {one.after["member A"].watch for one in step} == {0b01}
 
 
 def test_claims_on_what_the_leader_does_not_know_are_left_aside():
@@ -144,6 +145,8 @@ def test_a_static_leader_that_returned_skips_the_assignment():
 def test_a_leader_that_was_overtaken_sends_all_the_same(group: Group):
     (step,) = lead(TWO, claims(0), claims(0), group=group)
     assert step.after["wire A"] == Sync(1, NOW)
+    after = step.after["member A"]
+    assert (after.state, after.generation, after.watch) == (MemberState.COMPLETING, NOW, None)
     refused = TWO.step("sync request", wire_A=step.after["wire A"], group=group, record_A=claims(0))
     assert refused.after["wire A"].api == "sync"
 
@@ -216,6 +219,8 @@ def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, 
         ((0b011, 0), False),  # both claim t-1, and one of the two keeps it
         ((0b010, 0b001), True),
         ((0b101, 0b010), False),
+        ((0b010, 0b010), False),  # what is revoked is added nowhere
+        ((0b011, 0b011), False),  # what is added is revoked nowhere
     ],
 )
 def test_what_is_added_may_not_be_claimed_by_somebody_who_loses_it(answer: tuple[int, ...], refused: bool):
@@ -301,6 +306,19 @@ def test_a_topic_without_partitions_is_none():
     game = Game(setup(topics=(0b01, 0b10), naming="given", factory=lambda *_: assignor))
     lead(game, claims(0), claims(0), member_A=LEADER._replace(view=Parts(0b01)))
     assert list(assignor.clusters[0].topics) == ["t0"]
+
+
+@pytest.mark.parametrize(
+    ("view", "owned", "name"),
+    [(0b111, 0b001, "t0-0"), (0b111, 0b010, "t1-0"), (0b111, 0b100, "t1-1"), (0b100, 0b100, "t1-0"),
+     (0b100, 0b010, "t1-1"), (0b110, 0b001, "t0-0")],
+)  # fmt: skip
+def test_partitions_are_named_by_their_topic_those_that_are_known_first(view: int, owned: int, name: str):
+    assignor = Recording()
+    game = Game(setup(topics=(0b001, 0b110), naming="given", factory=lambda *_: assignor))
+    steps = lead(game, claims(owned), claims(0), member_A=LEADER._replace(view=Parts(view)))
+    assert [str(partition) for partition in assignor.groups[0]["m0"].owned_partitions] == [name]
+    assert given(steps) == {(view, 0)}
 
 
 def test_racks_of_partitions_and_members_are_passed_on():
@@ -418,7 +436,7 @@ def test_only_the_order_of_generations_is_asked_about():
 @pytest.mark.parametrize(("silent", "shares"), [(True, (0b01, 0)), (False, (0b11, 0))])
 def test_what_a_silent_member_may_still_hold_goes_to_nobody_else(silent: bool, shares: tuple[int, ...]):
     other = tuple(record._replace(silent=silent) for record in claims(0b10))
-    _, steps = recorded(records=(claims(0), other), static=True)
+    _, steps = recorded(records=(claims(0b01), other), static=True)
     assert given(steps) == {shares}
 
 

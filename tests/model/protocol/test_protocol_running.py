@@ -13,6 +13,8 @@ from rebalance.model.protocol.state import (
     Group,
     GroupState,
     Id,
+    JoinOk,
+    JoinParked,
     Late,
     Life,
     Member,
@@ -107,7 +109,28 @@ EFFECTS: tuple[tuple[str, Member, dict[str, Any], dict[str, Any]], ...] = (
 @pytest.mark.parametrize(("action", "member", "more", "then"), EFFECTS)
 def test_what_it_changes(action: str, member: Member, more: dict[str, Any], then: dict[str, Any]):
     """And nothing else of the member."""
-    assert ONE.step(action, member_A=member, **more).after["member A"] == member._replace(**then)
+    after = ONE.step(action, member_A=member, **more).after
+    assert after["member A"] == member._replace(**then)
+    assert after["budget"] == ONE.setup.budget - (action in ONE.setup.faults)
+
+
+def test_what_changes_nothing_is_no_step():
+    assert ONE.steps("refresh", member_A=RESTING) == []
+    for wants in (RESTING, WANTING._replace(topics=Topics(0)), WANTING._replace(received=Parts(0))):
+        assert ONE.steps("join", member_A=wants) == []
+    assert ONE.steps("join", member_A=WANTING, wire_A=JoinParked(1)) == []
+    again = SYNCING._replace(prepare=True)
+    assert ONE.steps("prepare", member_A=again) == []
+    joined = {"wire_A": JoinOk(1, G3, "range")}
+    assert ONE.steps("prepare", member_A=again._replace(state=MemberState.UNJOINED), **joined) == []
+    assert ONE.steps("prepare", member_A=again, **joined)
+
+
+def test_a_process_that_starts_waits_for_nothing():
+    game, late = Game(setup(1)), Late("heartbeat", 1, G3)
+    after = game.step("start", member_A=Member(), wire_A=JoinParked(1), stray_A=late).after
+    assert (after["wire A"], after["stray A"]) == (None, None)
+    assert (after["member A"].topics, after["member A"].view) == (1, 0b11)
 
 
 def test_another_subscription_is_one_of_those_that_there_are():

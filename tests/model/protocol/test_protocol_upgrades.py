@@ -97,6 +97,11 @@ def test_a_list_that_stays_holds_up_nothing(lists: tuple[tuple[str, ...], ...]):
     assert bounced(game, stage, stage, record_A=knows(EAGER), record_B=knows(EAGER))
 
 
+def test_before_its_first_bounce_a_member_has_left_no_list():
+    game = Game(setup(lists=(EAGER, BOTH, BOTH), static=True))
+    assert bounced(game, 0, 1, record_B=knows(BOTH))
+
+
 # -- the stage that a process is of --------------------------------------------------------------------
 
 
