@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from tools.mutation.clauses import asked_clause, clause_mutants
 from tools.mutation.guards import asked_guard, guard_mutants, prepared
 from tools.mutation.mutants import mutants
 from tools.mutation.page import report, stale, unexplained
@@ -24,7 +25,11 @@ from tools.mutation.trying import (
     run,
 )
 
-KINDS: dict[str, Callable[[], Sequence[Keyed]]] = {"model": mutants, "specs": guard_mutants}
+KINDS: dict[str, Callable[[], Sequence[Keyed]]] = {
+    "model": mutants,
+    "clauses": clause_mutants,
+    "specs": guard_mutants,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,6 +87,8 @@ def _ask(kind: str, tests: bool) -> Callable[[Any], MutantVerdict]:
     if kind == "specs":
         prepared()
         return asked_guard
+    if kind == "clauses":
+        return asked_clause
     return partial(asked_tests if tests else asked_all, battery=measured(tests))
 
 

@@ -7,16 +7,11 @@ A fault that does not cost one of the budget is seen in any exploration. Then th
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.shared.model_samples import model_samples
 from rebalance.model.machine import Action, Machine, Outcome, Value
@@ -24,6 +19,7 @@ from rebalance.specs.refinement.sampling import ModelSample, sampled
 
 from tools.mutation.loading import Differing, loaded
 from tools.mutation.mutants import Mutant
+from tools.mutation.testing import run_tests
 
 STEPS = 9_000
 """Steps of a mutant that are held against the logic, in all groups together."""
@@ -36,10 +32,6 @@ IN_ORDER = (
     *("test_protocol_connections", "test_protocol_prepare", "test_protocol_running"),
 )
 """Those of single steps; test_protocol_group.py is about the machine as a whole."""
-
-
-NOT_NEEDED = ("cacheprovider", "xdist", "warnings", "unraisableexception", "threadexception")
-"""Plugins of pytest; the last two search the whole memory once a run."""
 
 
 class CostError(Exception):
@@ -67,78 +59,16 @@ def _costing(action: Action) -> Action:
     return action._replace(run=run)
 
 
-class _TestRun:
-    """A plugin of pytest: of those collected it runs the tests ``among`` these, and keeps the name of
-    the first that fails, and for each what made a difference while it ran, or as the tests were collected."""
-
-    def __init__(self, among: Collection[str] | None, compare: Differing | None) -> None:
-        self.among, self.compare, self.failed = among, compare, ""
-        self.differ: dict[str, frozenset[int]] = {}
-        self.collected: frozenset[int] = frozenset()
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if self.among is None or item.nodeid in self.among]
-        if self.compare is not None:
-            self.collected = frozenset(self.compare.numbers)
-
-    def pytest_runtest_setup(self) -> None:
-        if self.compare is not None:
-            self.compare.numbers.clear()
-            _forget()
-
-    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        if self.compare is not None:
-            self.differ[item.nodeid] = self.collected | self.compare.numbers
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.failed:
-            self.failed = report.nodeid.rpartition("::")[2].partition("[")[0]
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed and not self.failed:
-            self.failed = "the tests cannot be collected"
-
-
-def _forget() -> None:
-    """What the model and the tests keep of earlier calls, which hides that they would differ."""
-    for module in _modules("rebalance.model.protocol", str(TESTS)):
-        for kept in vars(module).values():
-            getattr(kept, "cache_clear", bool)()
-
-
-def _modules(package: str, folder: str) -> list[ModuleType]:
-    return [
-        module
-        for name, module in list(sys.modules.items())
-        if name.startswith(package) or folder in (getattr(module, "__file__", None) or "")
-    ]
-
-
-def _tests(
-    mutant: Mutant | None, among: Collection[str] | None, compare: Differing | None = None
-) -> _TestRun:
-    for name, module in list(sys.modules.items()):
-        if str(TESTS) in (getattr(module, "__file__", None) or ""):
-            del sys.modules[name]  # it knows the model without the mutant
-    run = _TestRun(among, compare)
-    options = ["-x", "-q", "--assert=plain", "--capture=no", "-m", "not slow and not nightly"]
-    without = [option for name in NOT_NEEDED for option in ("-p", f"no:{name}")]
-    names = IN_ORDER if among is None else [name for name in IN_ORDER if any(f"{name}." in t for t in among)]
-    files = [str(TESTS / f"{name}.py") for name in names]
-    said = io.StringIO()
-    with loaded(mutant, compare), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        code = pytest.main([*options, *without, *files], plugins=[run])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not run.failed:
-        raise RuntimeError(f"pytest ends with {code!r}: {said.getvalue()[-500:]}")
-    return run
-
-
 def failing_test(mutant: Mutant | None, among: Collection[str] | None = None) -> str:
     """The first test of single steps that fails on a mutant; "" where none does. None is the model itself.
 
     Only for a process that ends with it: what it imports is the mutant's. ``among``: of these tests, by id.
     """
-    return "" if among is not None and not among else _tests(mutant, among).failed
+    if among is not None and not among:
+        return ""
+    names = IN_ORDER if among is None else [name for name in IN_ORDER if any(f"{name}." in t for t in among)]
+    with loaded(mutant):
+        return run_tests([TESTS / f"{name}.py" for name in names], among).failed
 
 
 def telling_tests() -> Mapping[int, Sequence[str]]:
@@ -146,7 +76,9 @@ def telling_tests() -> Mapping[int, Sequence[str]]:
 
     Raises AssertionError where the model itself fails a test.
     """
-    run = _tests(None, None, Differing())
+    compare = Differing()
+    with loaded(compare=compare):
+        run = run_tests([TESTS / f"{name}.py" for name in IN_ORDER], compare=compare)
     assert not run.failed, f"the model itself fails {run.failed}"
     found: dict[int, list[str]] = {}
     for test, numbers in run.differ.items():

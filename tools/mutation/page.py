@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from tools.mutation.clauses import clause_mutants
 from tools.mutation.guards import GuardMutant, guard_mutants
 from tools.mutation.mutants import MODULES, Mutant, mutants
 from tools.mutation.trying import KINDS, STRONG, MutantVerdict
@@ -94,6 +95,14 @@ found any more; then a step that is none of the logic. What only makes the space
 not as killed.
 """
 
+CLAUSES = """
+## The clauses
+
+The same changes of the clauses of a group, each asked the tests of single clauses. {tried} of {all} mutants
+were tried: {killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent,
+{open} are open.
+"""
+
 LOGIC = """
 ## The logic
 
@@ -109,8 +118,12 @@ listed with such a step and what is not plain before it. {unknown} are open.
 def report(verdicts: Mapping[str, MutantVerdict]) -> str:
     """tools/mutation/mutation.md."""
     tried = [mutant for mutant in mutants() if mutant.key in verdicts]
+    clauses = [mutant for mutant in clause_mutants() if mutant.key in verdicts]
     dropped = [mutant for mutant in guard_mutants() if mutant.key in verdicts]
-    return "\n".join([*_of_model(tried, verdicts), *(_of_logic(dropped, verdicts) if dropped else ())]) + "\n"
+    lines = list(_of_model(tried, verdicts))
+    lines += _of_clauses(clauses, verdicts) if clauses else ()
+    lines += _of_logic(dropped, verdicts) if dropped else ()
+    return "\n".join(lines) + "\n"
 
 
 def _of_model(tried: Sequence[Mutant], verdicts: Mapping[str, MutantVerdict]) -> Iterator[str]:
@@ -153,6 +166,19 @@ def _of_model(tried: Sequence[Mutant], verdicts: Mapping[str, MutantVerdict]) ->
         for mutant in still:
             end = of[mutant.key]
             yield f"| {_row(mutant)} | {end.kind} {end.by} | {end.where} | {end.same} |"
+
+
+def _of_clauses(tried: Sequence[Mutant], verdicts: Mapping[str, MutantVerdict]) -> Iterator[str]:
+    live = [mutant for mutant in tried if verdicts[mutant.key].kind not in STRONG]
+    reasoned = [mutant for mutant in live if mutant.key in REASONS]
+    killed, left = len(tried) - len(live), len(tried) - len(reasoned)
+    yield CLAUSES.format(
+        tried=len(tried), all=len(clause_mutants()), killed=killed, score=100 * killed / max(1, left),
+        equivalent=len(reasoned), open=len(live) - len(reasoned),
+    ).rstrip("\n")  # fmt: skip
+    if live:
+        yield from ("", "| mutant | reason |", "|---|---|")
+        yield from (f"| {_row(mutant)} | {REASONS.get(mutant.key, 'open')} |" for mutant in live)
 
 
 OF_LOGIC = ("theorem", "implied", "superfluous", "unknown")

@@ -101,6 +101,8 @@ STEPS: tuple[tuple[tuple[Any, ...], list[str]], ...] = (
     ((decided(((0b01, 3), (0b10, 2)), (0b01, 0b10)),), []),
     ((decided(((0b11, 3), (0, -1)), (0b01, 0b10)),), ["leader/withhold"]),
     ((decided(((0b11, 3), (0, -1)), (0b01, 0)),), []),
+    ((decided(((0b01, 3), (0b10, 2)), (0, 0b01)),), ["leader/withhold"]),  # it never claimed that one
+    ((decided(((0b01, 3), (0b11, 2)), (0b01, 0b10)),), []),
     ((decided(((0b01, 3), (0b01, 3)), (0b01, 0)),), ["leader/withhold"]),
     ((decided(((0b01, 3), (0b01, 3)), (0, 0)),), []),
     ((decided(((0, -1), (0, -1)), (0b011, 0b100)),), []),
@@ -264,9 +266,12 @@ LEADS, FOLLOWS = (0b001, 0b111, 0b111, 0b111, False), (0b110, 0b111, 0, 0, False
         (0b111, GroupState.DEAD, ("", ""), (NOBODY, NOBODY), True),
         (0b111, GroupState.STABLE, ("", ""), (LEADS, NOBODY), False),  # nobody has the rest
         (0b011, GroupState.STABLE, ("", ""), (LEADS, FOLLOWS), False),  # one does not exist any more
+        (0b011, GroupState.STABLE, ("", ""), ((0b001, 0b111, 0b011, 0b111, False), FOLLOWS), False),
         (0b001, GroupState.STABLE, ("", ""), ((1, 1, 1, 1, False), (0b110, 0, 0, 0, False)), True),
         (0b111, GroupState.STABLE, ("", ""), (FOLLOWS, (0b001, 0b111, 0, 0, False)), False),  # nobody watches
         (0b111, GroupState.STABLE, ("", ""), (FOLLOWS, (0b001, 0b111, 0, 0, True)), True),  # who would, hangs
+        (0b111, GroupState.STABLE, ("", ""), ((0b001, 0b111, 0, 0, True), FOLLOWS), True),
+        (0b111, GroupState.STABLE, ("", ""), ((0b001, 0b111, 0b111, 0b011, False), FOLLOWS), False),
         (0b111, GroupState.STABLE, ("", ""), ((0b001, 0b111, 0b011, 0b111, False), FOLLOWS), False),
         (0b111, GroupState.STABLE, ("", ""), ((0b001, 0b111, 0b011, 0b011, False), FOLLOWS), False),
         (0b111, GroupState.STABLE, ("", ""), ((0b001, 0b001, 0b001, 0b001, False), NOBODY), True),
@@ -316,7 +321,24 @@ def test_a_witness_is_shown_by_what_is_noted_and_by_nothing_else(name: str):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (checks.owner(GROUP, "A", "B", 0b11, 0b10), "t-1 is owned by A and by B"),
+        (checks.owner(GROUP, "A", "B", 0b011, 0b110), "t-1 is owned by A and by B"),
+        (checks.commit(GROUP, "A", "B", 0b011, 0b110), "A can commit for t-1, which B owns"),
+        (
+            checks.lost(GROUP, call(REVOKED, 1, reset=True)),
+            "A has no membership and is told revoked, not lost",
+        ),
+        (
+            checks.lost(GROUP, call(REVOKED, 1, midway=True)),
+            "A leaves in the middle of a rebalance and is told revoked, not lost",
+        ),
+        (
+            checks.assigned(GROUP, (call(Call.ASSIGNED, 0b011, believed=Parts(0b110)),)),
+            "A is assigned t-1 a second time",
+        ),
+        (
+            checks.vote(GROUP, Elected("sticky", (("range", "sticky"), ("range",)))),
+            "sticky is selected, which not every member supports",
+        ),
         (
             checks.withhold(GROUP, decided(((0b01, 3), (0b01, 3)), (0b01, 0))),
             "t-0 goes to A while B holds it",
@@ -325,10 +347,10 @@ def test_a_witness_is_shown_by_what_is_noted_and_by_nothing_else(name: str):
             checks.stale(GROUP, decided(((0b01, 3), (0b01, 2)), (0, 0b01))),
             "B claims t-0 from generation 2 and gets it, A has it from generation 3",
         ),
-        (checks.grant(GROUP, decided(((0, -1), (0, -1)), (0b01, 0b01))), "t-0 is granted twice"),
+        (checks.grant(GROUP, decided(((0, -1), (0, -1)), (0b011, 0b110))), "t-1 is granted twice"),
         (
-            checks.grant(GROUP, decided(((0, -1),), (0b11,), wanted=0b01)),
-            "A gets t-1 without subscribing to it",
+            checks.grant(GROUP, decided(((0, -1),), (0b001,), wanted=0b100)),
+            "A gets t-0 without subscribing to it",
         ),
         (
             checks.revoked(GROUP, call(REVOKED, 0b11, believed=Parts(0b01))),
