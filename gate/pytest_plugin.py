@@ -236,7 +236,6 @@ def _settle_search(result: Result) -> None:
 
 def _settle(row: ClauseResult, result: Result, item: pytest.Item) -> None:
     """Turn one row of the clause matrix into what pytest says of its test."""
-    from rebalance.gate.check.judgement import gates
     from rebalance.gate.check.result import Status
     from rebalance.gate.report.terminal.check import block
     from rebalance.properties.verdict import Level
@@ -253,7 +252,7 @@ def _settle(row: ClauseResult, result: Result, item: pytest.Item) -> None:
         case Status.KNOWN | Status.FLAKY if finding is not None:
             pytest.xfail(f"known: {finding.breach.summary}")
         case Status.VIOLATED if finding is not None:
-            if not gates(row.clause, Level(result.level)):
+            if not row.clause.level.gates(Level(result.level)):
                 pytest.xfail(f"{row.clause.level}, informational: {finding.breach.summary}")
             first, *rest = block("VIOLATION", row)
             item.stash[_story] = "\n".join(rest)

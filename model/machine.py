@@ -143,6 +143,45 @@ class StepOwner:
     owns: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMessage:
+    """A message between a member and the coordinator, as far as the member sees it. ``api``: JoinGroup ...
+
+    ``answer``: from the coordinator. ``text`` says what it carries, or the error. ``lost``: it never arrives.
+    """
+
+    member: str
+    api: str
+    answer: bool = False
+    generation: int | None = None
+    text: str = ""
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepMark:
+    """What shows at a member (at the coordinator: ``""``) in a step: a callback, a removal."""
+
+    member: str
+    text: str
+    fault: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDetails:
+    """What a drawing shows of a step: its messages and marks, and what is so afterwards.
+
+    ``removed``: who is no member (any more), whatever it owns; ``unowned``: partitions that exist and that
+    nobody owns, once there is a ``generation``.
+    """
+
+    generation: int | None = None
+    removed: frozenset[str] = frozenset()
+    unowned: tuple[str, ...] = ()
+    messages: tuple[StepMessage, ...] = ()
+    marks: tuple[StepMark, ...] = ()
+
+
 def _plain_event(event: Event) -> str:
     who = "" if event.who == NOBODY else f" {event.who}"
     return f"{event.action}{who}{f' ({event.choice})' if event.choice else ''}"
@@ -161,6 +200,7 @@ class Description:
     ``event`` as in a trace file. ``state``: a caption of a few lines; ``owners``: who owns what in it.
     ``observation``: one item of ``Outcome.seen``. ``step``, of the state before, the event, the state after
     and what was seen: what happens as one sentence, and what of the observations it does not say already.
+    ``details``, of the same: what a drawing shows of it.
     """
 
     event: Callable[[Event], str] = _plain_event
@@ -168,6 +208,7 @@ class Description:
     owners: Callable[[State], tuple[StepOwner, ...]] = lambda state: ()
     observation: Callable[[Hashable], str] = str
     step: Callable[[State, Event, State, tuple[Hashable, ...]], tuple[str, tuple[str, ...]]] = _plain_step
+    details: Callable[[State, Event, State, tuple[Hashable, ...]], StepDetails] = lambda *step: StepDetails()
 
 
 class CannotHappenError(ValueError):

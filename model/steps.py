@@ -5,10 +5,10 @@ The run is replayed without renaming anything, so the generations of a group are
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rebalance.model.machine import Event, Machine, State, StepOwner
+from rebalance.model.machine import Event, Machine, StepDetails, StepOwner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +26,26 @@ class Step:
     owners: tuple[StepOwner, ...]
 
 
-def step(
-    built: Machine, number: int, event: Event, before: State, after: State, seen: tuple[Hashable, ...]
-) -> Step:
-    """Step ``number`` of a run, from 1; ``seen`` is what its outcome showed."""
-    what, shown = built.describe.step(before, event, after, seen)
-    fault, owners = built.by_name[event.action, event.who].fault, built.describe.owners(after)
-    return Step(number=number, event=event, fault=fault, what=what, seen=shown, owners=owners)
+def walked(
+    built: Machine, events: Sequence[Event], wanted: Callable[[int], bool] = lambda number: True
+) -> Iterator[tuple[Step, StepDetails]]:
+    """The steps of a run whose number, from 1, is wanted, and what a drawing shows of each.
+
+    Raises CannotHappenError when it comes to an event that is not enabled.
+    """
+    before = built.initial[0]
+    for number, (event, (after, outcome)) in enumerate(zip(events, built.replay(events), strict=True), 1):
+        if wanted(number):
+            scene = before, event, after, outcome.seen
+            what, seen = built.describe.step(*scene)
+            fault, owners = built.by_name[event.action, event.who].fault, built.describe.owners(after)
+            yield (
+                Step(number=number, event=event, fault=fault, what=what, seen=seen, owners=owners),
+                built.describe.details(*scene),
+            )
+        before = after
 
 
 def steps(built: Machine, events: Sequence[Event]) -> tuple[Step, ...]:
     """The run of ``events`` from the start. Raises CannotHappenError."""
-    before, found = built.initial[0], []
-    for number, (event, (after, outcome)) in enumerate(zip(events, built.replay(events), strict=True), 1):
-        found.append(step(built, number, event, before, after, outcome.seen))
-        before = after
-    return tuple(found)
+    return tuple(one for one, _ in walked(built, events))

@@ -35,3 +35,8 @@ class Level(StrEnum):
     SAFETY = "safety"
     LIVENESS = "liveness"
     QUALITY = "quality"
+
+    def gates(self, level: Level) -> bool:
+        """Whether a breach of this level fails a run of that ``level``, its weakest that does."""
+        order = list(Level)
+        return order.index(self) <= order.index(level)

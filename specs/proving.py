@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance.properties.verdict import Verdict
+from rebalance.properties.verdict import Exit, Verdict
 from rebalance.specs.logic.limit import LIMIT
 from rebalance.specs.logic.prover import (
     ProofOutcome,
@@ -29,13 +29,6 @@ from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampl
 
 ReportProgress = Callable[[int, int], None]
 """Gets how many obligations and checks of how many are done."""
-
-JUDGED = {
-    ProofVerdict.PROVED: Verdict.CONFORMANT,
-    ProofVerdict.REFUTED: Verdict.VIOLATION,
-    ProofVerdict.UNKNOWN: Verdict.INCONCLUSIVE,
-}
-"""What a verdict of the prover is among those of all commands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +118,12 @@ class Proof:
     @property
     def judgement(self) -> Verdict:
         """The verdict in the words that all commands share."""
-        return JUDGED[self.verdict]
+        return self.verdict.judgement
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code."""
+        return Exit.of(self.judgement, interrupted=self.interrupted)
 
 
 def run_proof(

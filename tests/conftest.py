@@ -62,8 +62,8 @@ def dealt(items, workers):
     """The items, of which each worker begins with an equal stretch (xdist's worksteal).
 
     A stretch begins with whole files of slow tests, so that what they share is made once and no long test is
-    left alone at the end; the rest fills it up. Those of Spark are for half of the workers: each that has one
-    starts a JVM, which takes most of a minute until it is warm.
+    left alone at the end; the rest fills it up. Those of Spark are for one worker: each that has one starts a
+    JVM, which takes most of a minute until it is warm.
     """
     slow: dict[Path, list[pytest.Item]] = {}
     fast: list[pytest.Item] = []
@@ -71,12 +71,14 @@ def dealt(items, workers):
         is_fast = item.get_closest_marker("slow") is None
         (fast if is_fast else slow.setdefault(item.path, [])).append(item)
     stretches: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    half = (workers + 1) // 2
-    with_spark = [path for path in slow if path.relative_to(HERE).as_posix().startswith(SPARK)]
-    for number, path in enumerate(with_spark):
-        stretches[number % half] += slow[path]
-    for number, path in enumerate(path for path in slow if path not in with_spark):
-        stretches[-1 - number % (workers - half or 1)] += slow[path]
+    others = stretches[1:] or stretches
+    number = 0
+    for path, of_file in slow.items():
+        if path.relative_to(HERE).as_posix().startswith(SPARK):
+            stretches[0] += of_file
+        else:
+            others[number % len(others)] += of_file
+            number += 1
     for stretch in stretches:
         room = max(0, len(items) // workers - len(stretch))
         stretch += fast[:room]

@@ -211,7 +211,7 @@ def test_failed_installation_ends_in_one_clear_line(clone: Path, machine: Path) 
     code, _, err = run(clone, machine, "make", "gate", PIP_NO_INDEX="1", CI="true")
     assert code != 0
     *pip, line, make = err
-    assert any("ERROR: " in said for said in pip)
+    assert any("ERROR: " in line for line in pip)
     assert line.startswith("installation failed, pip says why above")
     assert make.startswith("make: *** ")
     assert not (clone / ".venv" / ".installed").exists()

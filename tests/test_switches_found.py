@@ -43,6 +43,9 @@ NAMED_BY = {
 SLOW = {"quadratic_general", "is_balanced_off_by_one"}
 """They have to run into the time limit of a call, and only the last scenario of the profile makes them."""
 
+DEEP = {"third_round_general"}
+"""Found by one of some thousand scenarios."""
+
 CROWD = replace(PROFILES["ci"], each=0, mixed=0, large=0)
 """That scenario; those before it are played for the other switches."""
 
@@ -53,7 +56,7 @@ def test_every_switch_is_here():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.nightly if n in SLOW else ()) for n in NAMED_BY]
+    "name", [pytest.param(n, marks=pytest.mark.nightly if n in SLOW | DEEP else ()) for n in NAMED_BY]
 )
 def test_found_in_profile_ci(name):
     clause = CLAUSES[NAMED_BY[name]]

@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.cli.commands.conform import data as answer_out
 from rebalance.live.conformance.ask import ask
 from rebalance.live.conformance.clients.table import DEVIATIONS, DIAGNOSES, diagnosis
 from rebalance.live.conformance.clients.traits import Diagnosis, FindingContext
@@ -200,7 +199,7 @@ def answers(runs: Sequence[HourRun], seconds: float, kept: Path) -> dict[str, di
         if not file.exists():
             choices = Choices(seconds=seconds)
             try:
-                answer = answer_out(ask(build_question(read(run.path), choices), choices))
+                answer = ask(build_question(read(run.path), choices), choices).data()
             except LogError as error:
                 answer = {"verdict": "inconclusive", "why": str(error), "events": 0, "findings": {}}
             answer.pop("witness", None)

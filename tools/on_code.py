@@ -1,6 +1,6 @@
 """``make code``: what the catalogue says of Kafka's consumer and coordinator, asked of every release.
 
-``python -m tools.on_code`` forces the runs that show a switch (``explore.groups.released``) on Kafka's own
+``python -m tools.on_code`` forces the runs that show a switch (``tools.released``) on Kafka's own
 code, as ``rebalance replay RUN --on code`` does: on every release of the consumer with the newest
 coordinator, and on every release of the coordinator with the newest consumer. What came of it is written to
 docs/results/released.md, beside what the catalogue says and, with --model, the model of its release profiles.
@@ -16,7 +16,6 @@ from pathlib import Path
 
 from rebalance.explore.groups.bugs import SHOWN
 from rebalance.explore.groups.matrix import cells
-from rebalance.explore.groups.released import runs_for_code
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.cli.console.terminal import print_err
 from rebalance.gate.traces import files
@@ -28,6 +27,7 @@ from rebalance.live.replay.verdict import Replayed
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 
 from tools.on_code_page import CLIENT, CONSUMER, COORDINATOR, Observation, Observations, concerns, page, wrong
+from tools.released import runs_for_code
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "released.md"
 

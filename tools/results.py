@@ -22,7 +22,7 @@ from rebalance.gate.report.terminal import comparison as report
 from rebalance.gate.traces import counterexamples, files
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
+from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.verdict import Exit, Level
 
 UNUSUAL = "°"

@@ -24,7 +24,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
 from rebalance.properties.group.rules import Rules
-from rebalance.properties.verdict import Verdict
+from rebalance.properties.verdict import Exit, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +108,11 @@ class Explored:
             return Verdict.VIOLATION
         complete = self.search is not None and self.search.complete
         return Verdict.CONFORMANT if complete and not self.missed else Verdict.INCONCLUSIVE
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code."""
+        return Exit.of(self.verdict, interrupted=self.interrupted)
 
     @property
     def clause_count(self) -> int:

@@ -6,8 +6,9 @@ caller. ``SCENARIOS`` is what ``rebalance list scenarios`` shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
@@ -123,6 +124,24 @@ class NamedScenario:
             factory=size.factory,
         )
 
+    def origin(self, size: ScenarioSize, setup: Setup) -> dict[str, Any]:
+        """Where the runs of a setup come from: what was chosen of ``size``, for a trace; an ``assignor`` of
+        somebody's own by the name that its factory knows it by."""
+        target = getattr(size.factory, "target", "")
+        return {
+            "scenario": self.name,
+            "members": len(setup.consumers),
+            "partitions": setup.exist.bit_count(),
+            "profiles": list(size.profiles),
+            "broker": size.broker,
+            **({"assignor": target} if target else {}),
+            **({"switches": list(size.switches)} if size.switches else {}),
+            **({"steps": setup.steps} if setup.steps != "atomic" else {}),
+            **({"naming": setup.naming} if setup.naming != "every" else {}),
+            "budget": setup.budget,
+            "faults": list(setup.faults),
+        }
+
     def _consumer(self, member: int, size: ScenarioSize, topics: int) -> Consumer:
         profile = size.profiles[member % len(size.profiles)]
         lists = self.lists[min(member, len(self.lists) - 1)]
@@ -228,3 +247,29 @@ def scenario(name: str) -> NamedScenario:
     if name not in SCENARIOS:
         raise ScenarioError(f"no scenario {name!r}; there are: {', '.join(SCENARIOS)}")
     return SCENARIOS[name]
+
+
+SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
+    ("connections", 3, 2, 3, None),
+    ("failover", 2, 2, 4, None),
+    ("eager", 2, 2, 4, None),
+    ("mixed", 2, 2, 4, (*ALWAYS_POSSIBLE, "failover")),
+    ("static", 2, 2, 4, (*ALWAYS_POSSIBLE, "failover")),
+    ("static-connections", 2, 2, 4, None),
+    ("topics", 2, 2, 4, None),
+    ("crowded", 2, 1, 3, None),
+)
+"""Groups that a proof looks at, to see that it is about them: scenario, members, partitions, faults in one
+run, and their kinds, None for those of the scenario.
+
+Together they take every kind of fault, with dynamic and static members, EAGER and COOPERATIVE ones and both
+at once, with and without a failover, on connections that hold and on some that break."""
+
+
+def sampled_groups() -> Iterator[tuple[str, Setup]]:
+    """The groups of ``SAMPLED`` with their titles."""
+    for name, members, partitions, budget, faults in SAMPLED:
+        size = ScenarioSize(
+            members=members, partitions=partitions, budget=budget, faults=faults, naming="given"
+        )
+        yield f"{name}, {members} x {partitions}", SCENARIOS[name].setup(size)

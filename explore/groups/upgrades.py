@@ -7,11 +7,15 @@ finished. The verdict comes from that search, not from the path's reputation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Exploration, Limits, ModelTrace
+from rebalance.explore.groups.exploration import saved_run
+from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.groups.scenarios import BOTH, COOPERATIVE, ScenarioError, runs
 from rebalance.explore.liveness import liveness
 from rebalance.explore.liveness.lasso import Lasso
@@ -67,6 +71,13 @@ class UpgradeOutcome:
     trace: ModelTrace | Lasso | None = None
     rebalances: int = 0
     pauses: int = 0
+
+    def run(self, origin: Mapping[str, Any]) -> SavedRun | None:
+        """The counterexample as a run that can be saved."""
+        if self.trace is None or self.clause is None:
+            return None
+        found = saved_run(self.setup, origin, self.clause, self.trace)
+        return replace(found, sentence=found.sentence or self.sentence)
 
 
 def _list(name: str) -> tuple[str, ...]:
@@ -164,7 +175,12 @@ def setup(
     budget: int = 0,
     broker_profile: str = AS_SPECIFIED,
 ) -> Setup:
-    """The group that goes along ``path``: one topic, dynamic members."""
+    """The group that goes along ``path``: one topic, dynamic members.
+
+    Raises ScenarioError for more than can be explored.
+    """
+    if members > 6 or partitions > 12:
+        raise ScenarioError(f"{members} members x {partitions} partitions: at most 6 x 12 can be explored")
     consumer = Consumer(path.stages, (Topics(1),))
     topic = Parts((1 << partitions) - 1)
     return Setup(

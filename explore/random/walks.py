@@ -2,7 +2,7 @@
 
 For machines too large for breadth-first search. What they find is a long trace;
 ``rebalance.explore.random.minimise`` makes it short. A walk follows from its seed alone.
-Swarm: each walk has its own mood (``rebalance.explore.random.moods``).
+Swarm: each walk has a config of its own (``rebalance.explore.random.swarm_config``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rebalance.explore.engine.search import Coverage, ModelTrace, Taken, merge
 from rebalance.explore.random.judge import Broken, Judge, quiet
-from rebalance.explore.random.moods import Mood, drawn_mood
+from rebalance.explore.random.swarm_config import SwarmConfig, drawn_config
 from rebalance.model.machine import Event, Machine, Outcome, State
 from rebalance.properties.group.rules import Rules
 
@@ -121,7 +121,7 @@ def _onward(
 def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, swarm: bool) -> Walk:
     random = Random(seed)
     actions = ((action.name, action.who, action.fault) for action in machine.actions)
-    mood = drawn_mood(random, actions) if swarm else Mood()
+    config = drawn_config(random, actions) if swarm else SwarmConfig()
     first = machine.initial[random.randrange(len(machine.initial))]
     state, events, known = machine.normal(first), list[Event](), set[State]()
     sight = _Sight(machine, rules)
@@ -134,7 +134,7 @@ def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, s
         broken = tuple(judge.rest(state, outcomes))
         if broken or len(events) == steps or not outcomes:
             break
-        event, outcome = outcomes[mood.choose(random, outcomes)]
+        event, outcome = outcomes[config.choose(random, outcomes)]
         sight.step(event, outcome)
         events.append(event)
         state = machine.normal(machine.apply(state, event, outcome))

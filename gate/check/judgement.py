@@ -9,22 +9,14 @@ from datetime import date
 from rebalance.gate.check.known import KnownFailure, match, unmatched
 from rebalance.gate.check.result import ClauseResult, Result, Status, TargetInfo
 from rebalance.model.assignor import Promise
-from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.verdict import Exit, Level, Verdict
-
-_WORST_FIRST = (Level.SAFETY, Level.LIVENESS, Level.QUALITY)
-
-
-def gates(clause: Clause, level: Level) -> bool:
-    """Whether a breach of ``clause`` fails a run of this level."""
-    return _WORST_FIRST.index(clause.level) <= _WORST_FIRST.index(level)
 
 
 def judge(result: Result) -> Result:
     """The verdict and exit code that follow from the rows of ``result``."""
     rows = result.clauses
-    violated = any(r.status is Status.VIOLATED and gates(r.clause, Level(result.level)) for r in rows)
+    violated = any(r.status is Status.VIOLATED and r.clause.level.gates(Level(result.level)) for r in rows)
     stale = bool(result.stale_known) or any(r.status is Status.FIXED for r in rows)
     if violated:
         verdict, code = Verdict.VIOLATION, Exit.VIOLATION

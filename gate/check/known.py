@@ -162,13 +162,13 @@ def unmatched(entries: Iterable[KnownFailure], clause_ids: Iterable[str]) -> tup
 
 
 def write(results: Iterable[ClauseResult], old: Sequence[KnownFailure] = (), today: date = date.min) -> str:
-    """The text of a list that allows exactly what is broken in ``results``, in the fewest lines.
+    """The text of a list that allows exactly what is broken in ``results``, a clause a line.
 
     Lines of ``old`` that are still exact stay as they are, in their order. Of a line that meant too
-    much, the narrower ones inherit the comment. A pattern stands for more than one id only if all of
-    them that the target supports were run and broken. An ``until`` before ``today`` is dropped:
-    writing the list is accepting the failure again. New lines say what is broken, for an issue link to
-    replace.
+    much, the narrower ones inherit the comment. No new line has a ``*``, which would allow clauses that
+    do not exist yet; it is for both protocols only if the clause was run and broken under all that the
+    target supports. An ``until`` before ``today`` is dropped: writing the list is accepting the failure
+    again. New lines say what is broken, for an issue link to replace.
     """
     from rebalance.gate.check.result import Status
 
@@ -182,7 +182,11 @@ def write(results: Iterable[ClauseResult], old: Sequence[KnownFailure] = (), tod
         if meant & left and meant <= broken.keys():
             lines.append((entry.pattern, _comment(entry, today)))
             left -= meant
-    for pattern in sorted(_cover((), ids, left, frozenset(broken))):
+    wanted: list[str] = []
+    for path in {_split(i)[0] for i in left}:
+        there = {i for i in ids if _split(i)[0] == path}
+        wanted += [path] if there <= broken.keys() else there & left
+    for pattern in sorted(wanted):
         news = sorted(i for i in left if KnownFailure(pattern=pattern).matches(i))
         heir = next((e for e in old if all(e.matches(i) for i in news)), None)
         lines.append((pattern, _comment(heir, today) if heir else _summary([broken[i] for i in news])))
@@ -203,37 +207,3 @@ def _summary(results: Sequence[ClauseResult]) -> str:
     more = f" (and {others} more)" if others else ""
     # Names of members come from outside; none of them shall set a date.
     return f"no issue yet: {cut(clean(first), 80).replace('until=', 'until =')}{more}"
-
-
-def _cover(
-    path: tuple[str, ...], ids: frozenset[str], left: frozenset[str], broken: frozenset[str]
-) -> list[str]:
-    """The fewest patterns at or below ``path`` that mean all of ``left`` and, of ``ids``, only ``broken``.
-
-    Of equally few the most specific ones.
-    """
-    below = frozenset(i for i in ids if _path(i)[: len(path)] == path)
-    wanted = left & below
-    if not wanted:
-        return []
-    leaf = any(_path(i) == path for i in below)
-    best: list[str] | None = None
-    if not leaf:
-        parts = sorted({_path(i)[: len(path) + 1] for i in wanted})
-        best = [p for part in parts for p in _cover(part, below, wanted, broken)]
-        if not path:
-            return best  # nobody wants a line that allows everything
-    stem = "/".join(path) + ("" if leaf else "/**")
-    if wanted == below <= broken and (best is None or len(best) > 1):
-        return [stem]
-    for suffix in _SUFFIXES:
-        meant = frozenset(i for i in below if i.endswith(suffix))
-        if meant & wanted and meant <= broken:
-            found = [stem + suffix, *_cover(path, ids, left - meant, broken)]
-            best = found if best is None or len(found) < len(best) else best
-    assert best is not None  # at a leaf, what is left is broken, so a suffix was found
-    return best
-
-
-def _path(clause_id: str) -> tuple[str, ...]:
-    return tuple(_split(clause_id)[0].split("/"))

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rebalance.gate.check.judgement import gates
-from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, drawn
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
 from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import Result
 from rebalance.gate.check.search import check, describe
@@ -32,7 +31,7 @@ from rebalance.pipeline.campaign.campaign import (
 )
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
-from rebalance.properties.assignors.generator import Seeded
+from rebalance.properties.assignors.generator import Seeded, drawn
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.verdict import Level
 
@@ -93,7 +92,7 @@ class TargetPlayer:
     def _outcome(self, record: PlayedHistory) -> SliceOutcome:
         scenario = record.scenario
         members, partitions, _, _ = scenario.size
-        broken = any(gates(found.clause, self.level) for found in record.found)
+        broken = any(found.clause.level.gates(self.level) for found in record.found)
         return SliceOutcome(
             DECLINED if record.skipped is not None else VIOLATION if broken else CONFORMANT,
             tuple(f"{found.clause.id}-{scenario.protocol}" for found in record.found),

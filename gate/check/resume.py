@@ -11,21 +11,15 @@ from typing import Any
 from rebalance.gate.check.plan import CheckPlan, count
 from rebalance.gate.check.progress import COUNTERS, CheckProgress, CheckTally, Passing
 from rebalance.gate.check.result import TargetInfo
+from rebalance.live.processes.tools import write_whole
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import from_json, to_json
 
-NUMBERS = {
-    "first": "first",
-    "done": "done",
-    "asked": "questions",
-    "claims": "claims",
-    "moved": "moved",
-    "seconds": "seconds",
-}
-"""Key in the file -> field of ``CheckProgress``."""
+NUMBERS = ("first", "done", "questions", "claims", "moved", "seconds")
+"""The fields of ``CheckProgress`` that are numbers."""
 
 
 def key(target: TargetInfo, plan: CheckPlan) -> str:
@@ -50,22 +44,13 @@ def unfinished(progress: CheckProgress, plan: CheckPlan, target: TargetInfo) -> 
 def save(path: Path, progress: CheckProgress) -> None:
     """Write ``progress``; the file is complete or absent, never half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(_written(progress)), encoding="utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps(_written(progress)))
 
 
 def _written(progress: CheckProgress) -> dict[str, Any]:
-    data: dict[str, Any] = {key: getattr(progress, name) for key, name in NUMBERS.items()}
-    data |= {name: dict(getattr(progress, name)) for name in COUNTERS}
+    data: dict[str, Any] = {name: getattr(progress, name) for name in (*NUMBERS, *COUNTERS)}
     data["best"] = {
-        key: {
-            "clause": found.clause.id,
-            "summary": found.breach.summary,
-            "round": found.round,
-            "number": number,
-            "scenario": to_json(scenario),
-        }
+        key: [found.clause.id, found.breach.summary, found.round, to_json(scenario), number]
         for key, (scenario, found, number) in progress.best.items()
     }
     data["along"] = {
@@ -93,13 +78,12 @@ def load(path: Path) -> CheckProgress:
 
 
 def _parse(data: dict[str, Any]) -> CheckProgress:
-    data = {"first": 0, "hung": {}, "ahead": [], **data}  # as versions before jobs wrote it
-    progress = CheckProgress(**{name: data[key] for key, name in NUMBERS.items()})
+    progress = CheckProgress(**{name: data[name] for name in NUMBERS})
     for name in COUNTERS:
         setattr(progress, name, Counter(data[name]))
-    for key, best in data["best"].items():
-        found = Found(CLAUSES[best["clause"]], Breach(summary=best["summary"]), best["round"])
-        progress.best[key] = (from_json(best["scenario"]), found, best["number"])
+    for key, (clause, summary, round_, scenario, number) in data["best"].items():
+        found = Found(CLAUSES[clause], Breach(summary=summary), round_)
+        progress.best[key] = (from_json(scenario), found, number)
     for key, (scenarios, broken, witnesses) in data["along"].items():
         progress.along[key] = CheckTally(scenarios, Counter(broken), Counter(witnesses))
     for key, (scenario, number, worth) in data["samples"].items():

@@ -14,8 +14,8 @@ from importlib.metadata import version as distribution_version
 from typing import TypeVar
 
 from rebalance.gate.check.findings import IMPATIENT, PATIENCE, finding, unconfirmed
-from rebalance.gate.check.judgement import gates, judge
-from rebalance.gate.check.plan import CROWD, FLOORS, FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
+from rebalance.gate.check.judgement import judge
+from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.progress import CheckProgress, ReportProgress, along_key, judged_keys
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.subject import Subject, TargetSession
@@ -25,7 +25,7 @@ from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Clause, Scope
-from rebalance.properties.assignors.generator import BY_NAME
+from rebalance.properties.assignors.generator import BY_NAME, CROWD, FLOORS
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
@@ -196,7 +196,8 @@ def _stopped(
 def _violates(plan: CheckPlan, part: CheckProgress) -> bool:
     """Whether ``part`` holds what a search stops at that is to fail fast."""
     return plan.fail_fast and any(
-        gates(found.clause, plan.level) and not plan.expected(key) for key, (_, found, _) in part.best.items()
+        found.clause.level.gates(plan.level) and not plan.expected(key)
+        for key, (_, found, _) in part.best.items()
     )
 
 
@@ -247,15 +248,7 @@ def check(
         findings.setdefault(key, unconfirmed(plan, *best))
     promises = tuple(Promise(p) for p in target.promises)
     rows = tuple(
-        _row(
-            clause,
-            protocol,
-            whole,
-            findings.get(f"{clause.id}-{protocol}"),
-            declared,
-            protocols,
-            promises,
-        )
+        _row(clause, protocol, whole, findings.get(f"{clause.id}-{protocol}"), declared, protocols, promises)
         for clause in plan.clauses
         for protocol in clause.protocols
     )
@@ -304,38 +297,25 @@ def _row(
     protocols: Sequence[RebalanceProtocol],
     promises: Sequence[Promise],
 ) -> ClauseResult:
+    row = partial(ClauseResult, clause=clause, protocol=protocol)
     key = f"{clause.id}-{protocol}"
-    judged, broken = progress.judged[key], progress.broken[key]
+    judged = progress.judged[key]
     if finding is not None:
-        return ClauseResult(
-            clause=clause,
-            protocol=protocol,
-            status=Status.VIOLATED,
-            scenarios=judged,
-            broken=broken,
-            finding=finding,
-        )
+        broken = progress.broken[key]
+        return row(status=Status.VIOLATED, scenarios=judged, broken=broken, finding=finding)
     if protocol not in declared:
-        return ClauseResult(
-            clause=clause,
-            protocol=protocol,
-            status=Status.UNSUPPORTED,
-            note=f"the target does not support {protocol}",
-        )
+        return row(status=Status.UNSUPPORTED, note=f"the target does not support {protocol}")
     if protocol not in protocols:
-        return ClauseResult(
-            clause=clause, protocol=protocol, status=Status.UNTESTED, note=f"{protocol} was not asked for"
-        )
+        return row(status=Status.UNTESTED, note=f"{protocol} was not asked for")
     if not clause.applies(protocol, promises):
         wanted = ", ".join(sorted(clause.promises - frozenset(promises)))
-        return ClauseResult(
-            clause=clause, protocol=protocol, status=Status.UNSUPPORTED, note=f"not promised: {wanted}"
-        )
-    if not judged:
-        declined = progress.skipped.most_common(1)
-        note = f"declined: {declined[0][0]}" if declined else "no scenario was played"
-        return ClauseResult(clause=clause, protocol=protocol, status=Status.UNTESTED, note=note)
-    return ClauseResult(clause=clause, protocol=protocol, status=Status.PASSED, scenarios=judged)
+        return row(status=Status.UNSUPPORTED, note=f"not promised: {wanted}")
+    if judged:
+        return row(status=Status.PASSED, scenarios=judged)
+    declined = progress.skipped.most_common(1)
+    return row(
+        status=Status.UNTESTED, note=f"declined: {declined[0][0]}" if declined else "no scenario was played"
+    )
 
 
 def _missed(

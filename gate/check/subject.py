@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
 
-from rebalance.gate.targets.messages import Hello
+from rebalance.gate.targets.inside import InProcess
+from rebalance.gate.targets.session import Session
 from rebalance.model.assignor import Promise
-from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol
-from rebalance.properties.assignors.calls import Failure, Reply, UserDataQuestion
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.histories import PlayedHistory, Writer, play
 from rebalance.properties.assignors.scenarios import Scenario
 
-
-class TargetSession(Protocol):
-    """What the check needs of a target: ``rebalance.gate.targets.session.Session`` or ``InProcess``."""
-
-    call_seconds: float
-    history: int
-
-    def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
-    def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
-    def user_data_of(self, questions: Sequence[UserDataQuestion]) -> Sequence[bytes | Failure | None]: ...
-    def renew(self) -> None: ...
-    def forked(self) -> AbstractContextManager[TargetSession]: ...
-    def entered(self) -> AbstractContextManager[TargetSession]: ...
-    @property
-    def can_be_entered(self) -> bool: ...
-    @property
-    def hello(self) -> Hello: ...
+TargetSession = Session | InProcess
+"""Whatever answers for a target."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ def build_parser() -> argparse.ArgumentParser:
     for module in COMMANDS:
         added = module.add(commands)
         takes_command = module in (check, campaign)
-        added.set_defaults(run=module.run, takes_command=takes_command, usual=added.get_default)
+        added.set_defaults(run=module.run, takes_command=takes_command, default_of=added.get_default)
     return parser
 
 

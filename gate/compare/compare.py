@@ -25,18 +25,16 @@ from rebalance.gate.check.plan import PROFILES, CheckPlan
 from rebalance.gate.check.result import ClauseResult, Finding, Status, TargetInfo
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
-from rebalance.gate.compare.probes import Probe, ProbeOutcome, probes
 from rebalance.gate.targets.java import JAVA, KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.traces import codec, counterexamples, files
-from rebalance.model.bugs.catalogue import entries_of
-from rebalance.model.bugs.releases import parse
-from rebalance.model.bugs.releases import version as as_version
+from rebalance.model.bugs.catalogue import ships
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.histories import PlayedHistory
+from rebalance.properties.assignors.probes import Probe, ProbeOutcome, probes
 from rebalance.properties.assignors.scenarios import Scenario, to_json
 from rebalance.properties.verdict import Level
 
@@ -239,9 +237,10 @@ def _probe(
     """Play the probes of the catalogue for the clauses that are compared, left out those for another
     assignor and those of what the target does not promise. What they break, by clause-protocol id."""
     red: dict[str, TargetCell] = {}
-    concerned = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
-    for switch in dict.fromkeys(probe.switch for probe in concerned):
-        mine = [probe for probe in concerned if probe.switch == switch and _concerns(probe, info)]
+    compared = [probe for probe in probes() if probe.clause in comparison.plan.clauses]
+    for switch in dict.fromkeys(probe.switch for probe in compared):
+        about = (info.name, info.protocols, info.promises)
+        mine = [probe for probe in compared if probe.switch == switch and probe.concerns(*about)]
         cells = [_probed(comparison, info, probe, subject) for probe in mine]
         for probe, cell in zip(mine, cells, strict=True):
             if cell.mark in (CellMark.BROKEN, CellMark.OTHERWISE):
@@ -269,14 +268,6 @@ def _probed(comparison: TargetComparison, info: TargetInfo, probe: Probe, subjec
         case shown:
             found = _red(comparison, info, probe.clause, record)
             return found if shown is ProbeOutcome.YES else replace(found, mark=CellMark.OTHERWISE)
-
-
-def _concerns(probe: Probe, info: TargetInfo) -> bool:
-    return (
-        info.name == probe.assignor
-        and probe.scenario.protocol in info.protocols
-        and probe.clause.promises <= frozenset(info.promises)
-    )
 
 
 def _play(comparison: TargetComparison, one: Judged, session: Session, corpus: Corpus) -> None:
@@ -325,14 +316,7 @@ def _traced(comparison: TargetComparison, info: TargetInfo, finding: Finding) ->
 def expectation(switch: str, spec: str, version: str) -> bool | None:
     """Whether the catalogue says that this release of Kafka's own assignor has the mistake; None where it
     says nothing, as of other projects and other targets."""
-    if not spec.startswith(KAFKAS):
-        return None
-    entries = entries_of(switch)
-    try:
-        release = as_version(version)
-    except ValueError:
-        return None
-    return any(parse(entry.shipped(switch)).includes("Java", release) for entry in entries)
+    return ships(switch, "Java", version) if spec.startswith(KAFKAS) else None
 
 
 # --- what others were caught by --------------------------------------------------------------------------

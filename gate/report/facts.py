@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rebalance.gate.check.judgement import gates
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.gate.cli.console.text import clean, count, cut
 from rebalance.properties.verdict import Level, Verdict
@@ -16,7 +15,7 @@ LEVELS = tuple(Level)
 
 def gating(result: Result, clause: ClauseResult) -> bool:
     """Whether a breach of this clause fails the run."""
-    return gates(clause.clause, Level(result.level))
+    return clause.clause.level.gates(Level(result.level))
 
 
 def broken(result: Result) -> list[ClauseResult]:
@@ -50,6 +49,12 @@ def reached(result: Result) -> list[tuple[str, float]]:
     """Situations and the share of the scenarios that reached them, most frequent first."""
     found = sorted(result.witnesses.items(), key=lambda item: (-item[1], item[0]))
     return [(name, number / max(result.scenarios, 1)) for name, number in found]
+
+
+def played(result: Result) -> str:
+    """How much was played, and in what time."""
+    whole = f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}"
+    return f"{whole}, {result.seconds:.1f} s" + (", interrupted" if result.interrupted else "")
 
 
 def label(target: TargetInfo) -> str:

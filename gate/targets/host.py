@@ -19,7 +19,6 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from rebalance.gate.targets.lines import Garbage, Json, show, to_line, to_text
 from rebalance.gate.targets.messages import (
     VERSION,
     Skipped,
@@ -32,6 +31,7 @@ from rebalance.gate.targets.messages import (
     to_partition,
 )
 from rebalance.gate.targets.resolve import TargetError, describe, load
+from rebalance.live.processes.lines import Garbage, Json, show, to_line, to_text
 from rebalance.model.values import (
     Cluster,
     GroupSubscription,

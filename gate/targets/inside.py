@@ -5,20 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import resource
-import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import starmap
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from rebalance.gate.targets.host import ask, ask_user_data, name_of, trace_of
-from rebalance.gate.targets.lines import Garbage
 from rebalance.gate.targets.messages import Skipped
 from rebalance.gate.targets.resolve import adopt, describe, load
+from rebalance.live.processes.lines import Garbage
+from rebalance.live.processes.supervision import ended_after
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
 
@@ -101,14 +99,14 @@ class Entered(InProcess):
     """
 
     def __init__(self, spec: str, session: Conversation, start_seconds: float) -> None:
-        with _ended_after(start_seconds):
+        with ended_after(start_seconds):
             super().__init__(load(spec))
         self._session = session
         self.call_seconds, self.history = session.call_seconds, session.history
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask for one assignment."""
-        with _ended_after(self.call_seconds):
+        with ended_after(self.call_seconds):
             reply = super().assign(protocol, cluster, group)
         if isinstance(reply, Failure) and reply.message.startswith(MemoryError.__name__):
             os._exit(1)
@@ -122,31 +120,8 @@ class Entered(InProcess):
 
     def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
         """What these members write, in order, up to the first Failure."""
-        with _ended_after(self.call_seconds):
+        with ended_after(self.call_seconds):
             return super().user_data_of(questions)
-
-
-class _ended_after:  # noqa: N801  # a statement, quicker than a generator: it is around each call
-    """The process ends, wherever it hangs, if the block takes more than so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def __exit__(self, *error: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def limit_memory(mib: int) -> None:
-    """Let this process take no more than so much, as far as the system tells what it has (Linux)."""
-    with contextlib.suppress(OSError, ValueError):
-        pages = [int(number) for number in Path("/proc/self/statm").read_text().split()[:2]]
-        all_, used = (number * os.sysconf("SC_PAGE_SIZE") for number in pages)
-        most = all_ + max(0, (mib << 20) - used)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _attempt(action: Callable[[], _T]) -> _T | Failure:

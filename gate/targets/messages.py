@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any, NamedTuple, TypeVar, cast
 
-from rebalance.gate.targets.lines import (
+from rebalance.live.processes.lines import (
     Garbage,
     Json,
     encode,

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rebalance.gate.targets import HASH_SEED
-from rebalance.gate.targets.inside import Entered, limit_memory, until_failure
-from rebalance.gate.targets.lines import Garbage, Json, from_line, show
+from rebalance.gate.targets.inside import Entered, until_failure
 from rebalance.gate.targets.messages import (
     HELLO_SEQ,
     Hello,
@@ -33,6 +32,8 @@ from rebalance.gate.targets.messages import (
 )
 from rebalance.gate.targets.resolve import Target, TargetError
 from rebalance.live.processes.child import Child, Gone
+from rebalance.live.processes.lines import Garbage, Json, from_line, show
+from rebalance.live.processes.supervision import limit_memory
 from rebalance.live.processes.workers import quiet
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from rebalance.gate.check.result import ClauseResult, Finding, Result, TargetInfo
 from rebalance.gate.cli.console.text import clean, fold
 from rebalance.gate.traces import codec, files
-from rebalance.gate.traces.files import FAILURES, SUITE, TraceError, dump, make_root, write
+from rebalance.gate.traces.files import FAILURES, SUITE, TraceError, dump, make_root
 from rebalance.model.values import NO_GENERATION, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.assignors.scenarios import from_json as scenario_in
 from rebalance.properties.assignors.scenarios import to_json as scenario_out
@@ -83,6 +84,18 @@ class Trace:
     def id(self) -> str:
         """The id, which follows from clause, target and scenario: an edited trace is another one."""
         return trace_id(self.clause.id, self.target.spec, self.scenario)
+
+    def finding(self, found: Found, played: Scenario, calls: tuple[AssignorCall, ...]) -> Finding:
+        """What a play of it has ``found``, as far as the file says where it comes from."""
+        return replace(
+            Finding.of(found, played, calls),
+            seed=self.seed,
+            number=self.number,
+            found_size=self.found_size,
+            confirmed=True,
+            trace_id=self.id,
+            path=str(self.path or ""),
+        )
 
     @property
     def protocol(self) -> RebalanceProtocol:
@@ -177,17 +190,7 @@ def _saved(row: ClauseResult, result: Result, directory: Path) -> ClauseResult:
 
 def save(trace: Trace, directory: Path) -> Path:
     """Write the trace as ``<id>.json``, replacing an equal one; never leaves half a file."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return write(directory / f"{trace.id}.json", to_text(trace))
-
-
-def load(path: Path) -> Trace:
-    """The trace in a file.
-
-    Raises ``NewerSchema`` for one of a newer suite and ``TraceError`` for everything else that is
-    wrong with it.
-    """
-    return files.load(path, FILE)
+    return files.save(directory, f"{trace.id}.json", to_text(trace))
 
 
 def _parse(data: dict[str, Any]) -> Trace:
@@ -199,6 +202,7 @@ def _parse(data: dict[str, Any]) -> Trace:
 
 
 FILE = files.FileKind("a trace", SCHEMA, _parse)
+load = FILE.load
 
 
 def _clause(name: Any) -> Clause:

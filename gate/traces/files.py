@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from rebalance.gate.cli.console.text import listed
+from rebalance.live.processes.tools import write_whole
 
 SUITE = "rebalance-verifier"
 
@@ -67,17 +68,16 @@ def dump(value: Any, indent: str = "") -> str:
 @dataclass(frozen=True)
 class FileKind(Generic[_T]):
     """A kind of file: ``name`` it is called by, the newest ``schema`` that is read, what ``parse`` makes of
-    its JSON object, and ``kind``, which is in its field of that name, if it has one."""
+    its JSON object, and ``kinds``, one of which is in its field ``kind``, if it has one."""
 
     name: str
     schema: int
     parse: Callable[[dict[str, Any]], _T]
-    kind: str = ""
+    kinds: tuple[str, ...] = ()
 
-
-def load(path: Path, kind: FileKind[_T]) -> _T:
-    """What is in a file; see ``parsed``."""
-    return parsed(path, read_json(path), kind)
+    def load(self, path: Path) -> _T:
+        """What is in a file. Raises as ``parsed`` does."""
+        return parsed(path, read_json(path), self)
 
 
 def parsed(path: Path, data: Any, kind: FileKind[_T]) -> _T:
@@ -89,8 +89,8 @@ def parsed(path: Path, data: Any, kind: FileKind[_T]) -> _T:
     try:
         if not isinstance(data, dict) or "schema" not in data:
             raise TraceError(f"not {kind.name}: it has no field 'schema'")
-        if kind.kind and data.get("kind") != kind.kind:
-            raise TraceError(f"not {kind.name}: its field 'kind' is not {kind.kind!r}")
+        if kind.kinds and data.get("kind") not in kind.kinds:
+            raise TraceError(f"not {kind.name}: its field 'kind' is not {kind.kinds[0]!r}")
         found = data["schema"]
         if type(found) is not int or found < 1:
             raise TraceError(f"schema: expected a whole number from 1 on, found {json.dumps(found)[:60]}")
@@ -114,15 +114,13 @@ def read_json(path: Path) -> Any:
         raise TraceError(f"{path}: not JSON: {error}") from error
 
 
-def write(path: Path, text: str) -> Path:
-    """Write a file as a whole or not at all, also beside another process that writes the same one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
+write = write_whole
+
+
+def save(directory: Path, name: str, text: str) -> Path:
+    """Write a file of this name into a directory, which is made if need be. Raises ``OSError``."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return write(directory / name, text)
 
 
 def make_root(root: Path) -> None:

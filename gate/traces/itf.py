@@ -14,9 +14,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from rebalance.explore.engine.search import ModelTrace
 from rebalance.explore.groups.runs import SavedRun
-from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.machine import NOBODY, Event, Machine, State
 from rebalance.model.protocol.group import machine
 
@@ -29,49 +27,49 @@ def of_run(run: SavedRun) -> dict[str, Any]:
     built = machine(run.setup)
     for _ in built.replay(run.events):
         pass  # which says what is wrong with a run that cannot happen
-    start, loop = built.initial[0], run.loop
-    events = ModelTrace(start, run.events)
-    whole = events if loop is None else Lasso(start, run.events[:loop], run.events[loop:])
     names = {name: name.replace(" ", "_") for name in built.components}
-    return trace(built, whole, names, description=run.sentence, source=run.clause)
+    about = {"description": run.sentence, "source": run.clause}
+    return trace(built, built.initial[0], run.events, run.loop, names, **about)
 
 
 def trace(
-    built: Machine, run: ModelTrace | Lasso, names: Mapping[str, str] = NO_NAMES, **meta: str
+    built: Machine,
+    initial: State,
+    events: tuple[Event, ...],
+    loop: int | None = None,
+    names: Mapping[str, str] = NO_NAMES,
+    **meta: str,
 ) -> dict[str, Any]:
-    """``run`` as an ITF object, for ``json.dumps``.
+    """A run as an ITF object, for ``json.dumps``.
 
     ``names``: component -> name of the variable, its own name where there is none. ``meta`` goes into the
     object's ``#meta`` (``description``, ``source``). ``#meta`` of each state but the first says which event
-    led there. A lasso has the field ``loop``: the step after the last state leads to that state; its
-    states are normal forms, since only as such do they come again. The empty cycle loops on the last state.
+    led there. ``loop``: after so many events those begin that come again and again. Then the object has the
+    field ``loop``: the step after the last state leads to that state; its states are normal forms, since only
+    as such do they come again. Without events in it the loop is of the last state.
 
     Raises ValueError when an event cannot happen, or two variables would have one name.
     """
     variables = [names.get(component, component) for component in built.components]
     if len(set(variables)) < len(variables):
         raise ValueError(f"two components of one name among {variables}")
-    if isinstance(run, Lasso):
-        events = run.stem + run.cycle
-        states = [built.normal(state) for state in _states(built, run.initial, events)]
-        # The cycle's last event leads back to the first state of the loop, which is there already.
-        states = states[: len(states) - bool(run.cycle)]
-    else:
-        events = run.events
-        states = _states(built, run.initial, events)
+    states, closed = _states(built, initial, events), loop is not None and loop < len(events)
+    if loop is not None:
+        states = [built.normal(state) for state in states]
     result: dict[str, Any] = {
         "#meta": {"format": "ITF", "format-description": ABOUT, **meta},
         "vars": variables,
         "states": [
             {"#meta": {"index": index} | (_described(events[index - 1]) if index else {})}
             | {name: value(one) for name, one in zip(variables, state, strict=True)}
-            for index, state in enumerate(states)
+            # The last event of a loop leads back to the first state of it, which is there already.
+            for index, state in enumerate(states[: len(states) - closed])
         ],
     }
-    if isinstance(run, Lasso):
-        result["loop"] = len(run.stem)
-        if run.cycle:
-            result["#meta"]["closed-by"] = _described(run.cycle[-1])
+    if loop is not None:
+        result["loop"] = loop
+    if closed:
+        result["#meta"]["closed-by"] = _described(events[-1])
     return result
 
 

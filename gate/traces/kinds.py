@@ -19,6 +19,6 @@ def load(path: Path) -> Trace | SavedRun | Recording:
     """
     data = files.read_json(path)
     written = data.get("kind") if isinstance(data, dict) else None
-    of_groups: tuple[FileKind[Any], ...] = (runs.FILE, runs.CODE_FILE, recordings.FILE)
-    kind: FileKind[Any] = next((one for one in of_groups if one.kind == written), counterexamples.FILE)
+    of_groups: tuple[FileKind[Any], ...] = (runs.FILE, recordings.FILE)
+    kind: FileKind[Any] = next((one for one in of_groups if written in one.kinds), counterexamples.FILE)
     return files.parsed(path, data, kind)  # type: ignore[no-any-return]

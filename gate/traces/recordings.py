@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.traces import codec, files
-from rebalance.gate.traces.files import SUITE, dump, write
+from rebalance.gate.traces.files import SUITE, dump
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
 
 KIND = "recording"
@@ -56,16 +56,7 @@ def to_text(recording: Recording) -> str:
 
 def save(recording: Recording, directory: Path) -> Path:
     """Write the recording, replacing one of the same finding. Raises OSError."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return write(directory / recording.finding.file_name, to_text(recording))
-
-
-def load(path: Path) -> Recording:
-    """The recording in a file.
-
-    Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
-    """
-    return files.load(path, FILE)
+    return files.save(directory, recording.finding.file_name, to_text(recording))
 
 
 def _parse(data: dict[str, Any]) -> Recording:
@@ -80,4 +71,5 @@ def _parse(data: dict[str, Any]) -> Recording:
     return read
 
 
-FILE = files.FileKind("a recording", SCHEMA, _parse, KIND)
+FILE = files.FileKind("a recording", SCHEMA, _parse, (KIND,))
+load = FILE.load

@@ -19,7 +19,7 @@ from rebalance.explore.groups.runs import FOR_EVER, SavedRun
 from rebalance.gate.targets.plugged import Plugged, plugged
 from rebalance.gate.targets.resolve import TargetError
 from rebalance.gate.traces import codec, files
-from rebalance.gate.traces.files import SUITE, TraceError, dump, write
+from rebalance.gate.traces.files import SUITE, TraceError, dump
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.switches import SWITCHES
@@ -154,18 +154,7 @@ def run_id(run: SavedRun) -> str:
 
 def save(run: SavedRun, directory: Path) -> Path:
     """Write the run as ``<id>.json``, replacing an equal one. Raises OSError."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return write(directory / f"{run_id(run)}.json", to_text(run))
-
-
-def load(path: Path) -> SavedRun:
-    """The run in a file.
-
-    Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
-    """
-    data = files.read_json(path)
-    code = isinstance(data, dict) and data.get("kind") == CODE_KIND
-    return files.parsed(path, data, CODE_FILE if code else FILE)
+    return files.save(directory, f"{run_id(run)}.json", to_text(run))
 
 
 def _parse(data: dict[str, Any]) -> SavedRun:
@@ -195,8 +184,8 @@ def _parse(data: dict[str, Any]) -> SavedRun:
     )
 
 
-FILE = files.FileKind("a run of the group", SCHEMA, _parse, KIND)
-CODE_FILE = files.FileKind("a run of Kafka's code", SCHEMA, _parse, CODE_KIND)
+FILE = files.FileKind("a run of the group", SCHEMA, _parse, (KIND, CODE_KIND))
+load = FILE.load
 
 
 def step_out(step: Step) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rebalance.live.conformance.clients.table import BY_ID
 from rebalance.live.conformance.mock import ENDS_UNHEARD
 from rebalance.live.conformance.question import Choices, ConformanceQuestion
 from rebalance.live.conformance.search import Conformance, Progress, conforms
 from rebalance.live.conformance.space import AGAINST
+from rebalance.properties.verdict import Exit
 
 HIDDEN = ("disconnect", "slow network", "late request", "slow commit", "session timeout", "slow member")
 """Kinds of faults that nobody writes down, for ``budget``."""
@@ -42,6 +44,51 @@ class ConformanceAnswer:
             if name:
                 taken[name] = taken.get(name, 0) + 1
         return taken
+
+    def data(self) -> dict[str, Any]:
+        """The answer as JSON values."""
+        question, found = self.question, self.conformance
+        verdict = found.judgement
+        mismatch: dict[str, Any] = {}
+        if found.blamed is not None:
+            mismatch = {
+                "line": question.lines[found.blamed].number,
+                "event": str(question.lines[found.blamed]),
+                "pending": [question.lines[position].number for position in found.pending],
+                "allowed": [
+                    {"shows": question.spelled(text), "states": count} for text, count in found.allowed
+                ],
+            }
+        return {
+            "verdict": verdict,
+            "exit": Exit.of(verdict),
+            "explained": found.verdict == "explained",
+            "log": str(question.recorded.path),
+            "group": question.recorded.group,
+            "consumers": [
+                {"name": slot.consumer, "profile": slot.profile, "assignors": list(slot.assignors)}
+                for slot in question.slots
+            ],
+            "broker": question.broker,
+            "topics": dict(question.topics),
+            "events": found.events,
+            "longest": found.longest,
+            "hidden_faults": self.faults,
+            "findings": self.findings,
+            "free": [f"{name} of {question.name(slot)}" for name, slot in question.search.unlogged_actions],
+            "searched": found.searched,
+            "why": found.why,
+            **({"mismatch": mismatch} if mismatch else {}),
+            "witness": [
+                {
+                    "action": step.event.action if step.event else "",
+                    **({"who": question.name(step.event.who)} if step.event and step.event.who >= 0 else {}),
+                    **({"choice": step.event.choice} if step.event and step.event.choice else {}),
+                    "lines": [question.lines[position].number for position in step.shows],
+                }
+                for step in found.witness
+            ],
+        }
 
 
 def ask(

@@ -55,6 +55,7 @@ from rebalance.model.protocol.group import FAULTS
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import NONE, JoinOk, Member, Parts, SyncOk, Topics
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
+from rebalance.properties.verdict import Verdict
 
 _FAULT_OF = {
     **dict.fromkeys(("join lost", "join unanswered", "sync lost"), "disconnect"),
@@ -93,6 +94,12 @@ class Conformance:
     pending: tuple[int, ...] = ()
     allowed: tuple[tuple[str, int], ...] = ()
     why: str = ""
+
+    @property
+    def judgement(self) -> Verdict:
+        """The verdict among those that all commands share."""
+        known = {"explained": Verdict.CONFORMANT, "mismatch": Verdict.VIOLATION}
+        return known.get(self.verdict, Verdict.INCONCLUSIVE)
 
 
 class _PlaceholderAssignor:

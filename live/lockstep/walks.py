@@ -9,7 +9,7 @@ from random import Random
 
 from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
 from rebalance.explore.random.dropping import left_out
-from rebalance.explore.random.moods import FAULTS_IN, drawn_mood
+from rebalance.explore.random.swarm_config import FAULTS_IN, drawn_config
 from rebalance.live.code.cell import CellDied, KafkaCell
 from rebalance.live.lockstep.both import NO_STEPS, Agreement, Disagreement, Lockstep
 from rebalance.live.processes.workers import stream
@@ -170,7 +170,7 @@ def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
         return failed
     built = lockstep.built
     actions = ((action.name, action.who, action.fault) for action in built.actions)
-    mood = drawn_mood(random, actions, FAULTS_IN)
+    config = drawn_config(random, actions, FAULTS_IN)
     for _ in range(steps):
         if random.randrange(IN_VAIN) == 0 and (idle := lockstep.in_vain()):
             disagreement = lockstep.try_in_vain(idle[random.randrange(len(idle))])
@@ -179,7 +179,7 @@ def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
         outcomes = [one for one in built.outcomes(lockstep.state) if one[0].action not in BY_ITSELF]
         while outcomes:
             faults = [built.by_name[event.action, event.who].fault for event, _ in outcomes]
-            event, outcome = chosen = outcomes[mood.choose(random, outcomes, faults)]
+            event, outcome = chosen = outcomes[config.choose(random, outcomes, faults)]
             try:
                 disagreement = lockstep.step(event, outcome)
             except CannotForce as why:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
-from rebalance.live.processes.tools import ToolError, cache, key, run
+from rebalance.live.processes.tools import ToolError, cache, key, run, write_whole
 
 CLIENTS = "org.apache.kafka:kafka-clients"
 """The coordinates of the Java client, without a release."""
@@ -31,6 +32,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+_COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+(:[\w.-]+){0,2}\Z")
 _MOVES = re.compile(r"(-SNAPSHOT|:LATEST|:RELEASE)\Z")
 _MISSING = re.compile(r"(?:Could not find artifact|Failed to resolve version for) (\S*[^\s:])")
 _STALE = re.compile("Could not transfer metadata")
@@ -39,6 +41,29 @@ _NO_NETWORK = re.compile(
     r"Unknown host|Connection refused|Network is unreachable|No route to host|[Cc]onnect timed out"
     r"|Temporary failure in name resolution|Connection reset|offline mode"
 )
+
+
+def class_path(where: Sequence[str]) -> list[str]:
+    """The jars and directories that coordinates and paths name, found by Maven or there. Raises ToolError."""
+    coordinates = tuple(filter(is_coordinates, where))
+    paths = [one for one in where if not is_coordinates(one)]
+    return [*checked(paths), *(classpath(coordinates) if coordinates else ())]
+
+
+def checked(paths: Iterable[str]) -> list[str]:
+    """``paths`` as a class path, ``DIR/*`` as its jars. Raises ToolError for what is not there."""
+    found: list[str] = []
+    for path in paths:
+        expanded = sorted(glob.glob(f"{glob.escape(path[:-1])}*.jar")) if path.endswith("*") else [path]
+        if not expanded or not all(map(os.path.exists, expanded)):
+            raise ToolError(f"there is no {path!r}, which should be a part of the class path")
+        found += expanded
+    return found
+
+
+def is_coordinates(where: str) -> bool:
+    """Whether a part of a class path is Maven coordinates rather than a path."""
+    return _COORDINATES.match(where) is not None
 
 
 def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
@@ -60,9 +85,7 @@ def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
     jars = _ask(coordinates)
     try:
         known.parent.mkdir(parents=True, exist_ok=True)
-        draft = known.with_name(f"{known.name}.{os.getpid()}")
-        draft.write_text("\n".join([" ".join(coordinates), *jars]) + "\n", encoding="utf-8")
-        draft.replace(known)
+        write_whole(known, "\n".join([" ".join(coordinates), *jars]) + "\n")
     except OSError as error:
         raise ToolError(f"the class path cannot be remembered in {known.parent}: {error.strerror}") from error
     return jars

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rebalance.live.processes.child import Child, Gone
+from rebalance.live.processes.lines import to_line
 from rebalance.live.processes.tools import ToolError
 from rebalance.properties.assignors.calls import FailureKind
 
@@ -43,7 +44,7 @@ class Program(Child):
 
     def order(self, message: JsonLine) -> None:
         """Write a line; nothing happens when it does not listen any more."""
-        self.send(json.dumps(message).encode() + b"\n")
+        self.send(to_line(message))
 
     def message(self, deadline: float) -> JsonLine:
         """The next line that is a JSON object: a library may print others. Raises Gone."""

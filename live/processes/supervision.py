@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,84 @@ def named(code: int) -> str:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
+
+
+# -- this process --------------------------------------------------------------------------------------
+
+
+class ended_after:  # noqa: N801  # a statement, quicker than a generator: it is around each call
+    """The process ends, wherever it hangs, if the block takes more than so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *error: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def limit_memory(mib: int) -> None:
+    """Let this process take no more than so much, as far as the system tells what it has (Linux)."""
+    with contextlib.suppress(OSError, ValueError):
+        pages = [int(number) for number in Path("/proc/self/statm").read_text().split()[:2]]
+        all_, used = (number * _PAGE for number in pages)
+        most = all_ + max(0, (mib << 20) - used)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Ctrl-C and the like wait until the end of the block: z3's bindings would make another error of it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[Callable[[], None]]:
+    """Ctrl-C is noted, and raised by the function that this gives: elsewhere z3's bindings may swallow it."""
+    arrived: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def raise_it() -> None:
+        if arrived:
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    try:
+        yield raise_it
+    finally:
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def noticed(arrived: list[int]) -> Iterator[None]:
+    """Note the signals that arrive: Py4J may make an error of its own of their KeyboardInterrupt."""
+    before: dict[int, Callable[[int, Any], Any]] = {}
+
+    def note(number: int, frame: Any) -> None:
+        arrived.append(number)
+        before[number](number, frame)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        handler = signal.getsignal(number) if number else None
+        if number and callable(handler):
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(number, note)
+                before[number] = handler
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,5 @@
-"""Tools of the user's machine - Maven, javac, pip - run to their end, and the cache of what they made."""
+"""Tools of the user's machine - Maven, javac, pip - run to their end, the cache of what they made, and files
+that are written whole."""
 
 from __future__ import annotations
 
@@ -56,3 +57,14 @@ def cache() -> Path:
 def key(*parts: str) -> str:
     """A file name that stands for ``parts``."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def write_whole(path: Path, text: str) -> Path:
+    """Write a file as a whole or not at all, also beside another process that writes the same one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path

@@ -162,7 +162,7 @@ def stream(
 
     def ready(worker: Worker) -> Worker:
         try:
-            kind, error = _said(worker.pipe, silence)
+            kind, error = _heard(worker.pipe, silence)
         except (EOFError, OSError):
             raise CannotStart("the process ended before it was ready") from None
         if kind == _RAISED:
@@ -193,7 +193,7 @@ def stream(
                 assert isinstance(pipe, Connection)
                 worker, number = busy[pipe]
                 try:
-                    kind, item = _said(pipe, 0)
+                    kind, item = _heard(pipe, 0)
                 except (EOFError, OSError):  # the latter within an answer
                     del busy[pipe]
                     worker.kill()
@@ -211,7 +211,7 @@ def stream(
             worker.kill()
 
 
-def _said(pipe: Connection, seconds: float | None) -> tuple[int, Any]:
+def _heard(pipe: Connection, seconds: float | None) -> tuple[int, Any]:
     """What a worker says within so many seconds. Raises EOFError for silence as for its end."""
     if not pipe.poll(seconds):
         raise EOFError

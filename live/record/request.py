@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from rebalance.live.clusters.cluster import LiveCluster
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
+from rebalance.live.clusters.kafka import KafkaCluster
+from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.conformance.clients.table import BY_RECORDER
 from rebalance.live.consumers.member import ClientProfile
 from rebalance.live.record.scenarios import RecordingStep, step
@@ -63,6 +68,10 @@ class Request:
     def kinds(self) -> set[str]:
         """Names of the profiles."""
         return {profile.name for profile, _ in self.clients}
+
+    def start(self, logs: Path) -> AbstractContextManager[LiveCluster]:
+        """The cluster that is asked for, which runs in the block; brokers of ours write to ``logs``."""
+        return MockCluster() if self.cluster == "mock" else KafkaCluster(self.kafka, self.nodes, logs=logs)
 
     def problem(self) -> str:
         """Why this cannot be recorded, "" if it can."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance.live.processes.program import JsonLine
+from rebalance.properties.verdict import Exit
 
 OBSERVABLE_CLAUSES = frozenset({
     "group/owner", "callback/told", "callback/revoked", "callback/lost", "callback/assigned",
@@ -73,6 +74,24 @@ class Replayed:
         if self.unforced or self.stopped or not self.observable:
             return "inconclusive"
         return "none"
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code; of several the gravest counts, 1 before 3."""
+        if self.broken:
+            return Exit.VIOLATION
+        return Exit.CONFORMANT if self.verdict == "none" else Exit.INCONCLUSIVE
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        return {
+            "same": "breaks the same clause",
+            "another": f"breaks {', '.join(dict.fromkeys(one.clause for one in self.broken))} instead",
+            "none": "breaks nothing; every step of the trace was forced",
+            "inconclusive": "breaks nothing that was asked, and not all of the trace could be forced or "
+            "asked",
+        }[self.verdict]
 
     @property
     def parted(self) -> bool:

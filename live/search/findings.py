@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rebalance.explore.random.dropping import left_out
@@ -85,13 +85,16 @@ def found_in(run: PlayedOnCode) -> list[CodeFinding]:
     ]
 
 
-def shortened(
-    playing: CodePlaying, finding: CodeFinding, may_go_on: Callable[[], bool] = lambda: True
-) -> CodeFinding:
-    """The finding with as few events as leaving out parts of it comes to: all of a member, all of a kind,
-    then chunks. ``playing`` keeps steps. Raises CellDied."""
+def shortened(playing: CodePlaying, finding: CodeFinding, plays: int = 1 << 30) -> CodeFinding:
+    """The finding with as few events as leaving out parts of it comes to, in so many ``plays``: all of a
+    member, all of a kind, then chunks. ``playing`` keeps steps. Raises CellDied."""
+
+    def may_go_on() -> bool:
+        return plays > 0
 
     def again(events: Sequence[Event]) -> CodeFinding | None:
+        nonlocal plays
+        plays -= 1
         run = played(playing, events, peace=finding.in_peace)
         return next((one for one in found_in(run) if one.cause == finding.cause), None)
 

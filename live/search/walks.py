@@ -1,14 +1,15 @@
-"""Swarm walks through Kafka's own code, in parallel: each with its own mood, in the end left in peace."""
+"""Swarm walks through Kafka's own code, in parallel: each of its own config, in the end left in peace."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from rebalance.explore.random.moods import FAULTS_IN, drawn_mood
+from rebalance.explore.random.swarm_config import FAULTS_IN, drawn_config
 from rebalance.live.code.cell import SECONDS, CellDied, KafkaCell
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
@@ -16,8 +17,10 @@ from rebalance.live.search.choices import actions
 from rebalance.live.search.findings import CodeFinding, Searched, shortened
 from rebalance.live.search.group import GroupAssignor
 from rebalance.live.search.playing import ASKED, BROKEN, CodePlaying, PlayedOnCode
+from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.setup import Setup
-from rebalance.properties.group.clauses import CONVERGES
+from rebalance.properties.group.clauses import CLAUSES, CONVERGES
+from rebalance.properties.verdict import Verdict
 
 PLENTY = 1 << 30
 """Faults that a walk may take."""
@@ -25,8 +28,8 @@ PLENTY = 1 << 30
 PART = 10
 """Walks that a worker does before it tells."""
 
-SHORTEN = 20.0
-"""Seconds that making one run short may take."""
+SHORTEN = 400
+"""How often a run is played to be made short: counted, so that a busy machine comes to the same run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,47 @@ class CodeSearchResult:
     def interrupted(self) -> bool:
         """Whether it was Ctrl-C."""
         return self.stopped == "interrupted"
+
+    @property
+    def verdict(self) -> Verdict:
+        """A finding counts most, then that it ended early."""
+        if self.findings:
+            return Verdict.VIOLATION
+        return Verdict.INCONCLUSIVE if self.stopped else Verdict.CONFORMANT
+
+    @property
+    def not_asked(self) -> list[str]:
+        """The clauses of a group that the search does not ask."""
+        return [one for one in CLAUSES if one not in self.plan.clauses]
+
+    def data(self, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+        """The result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
+        plan, seen = self.plan, self.searched
+        return {
+            "verdict": self.verdict.value,
+            "on": str(plan.releases),
+            "walks": plan.walks if plan.depth is None else None,
+            "depth": plan.steps if plan.depth is None else plan.depth,
+            "seed": plan.seed,
+            "stopped": self.stopped,
+            "runs": seen.runs,
+            "steps": seen.steps,
+            "taken": dict(sorted(seen.taken.items())),
+            "endings": dict(sorted(seen.endings.items())),
+            "asked": sorted(plan.clauses),
+            "not_asked": self.not_asked,
+            "findings": [
+                {
+                    "clause": one.breach.clause,
+                    "sentence": one.breach.sentence,
+                    "cause": one.breach.cause,
+                    "runs": one.times,
+                    "events": list(map(event_text, one.events)),
+                    "path": paths.get(one.cause),
+                }
+                for one in self.findings
+            ],
+        }
 
 
 def search_walks(
@@ -139,13 +183,7 @@ def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
     with plan.cell() as cell:
         playing = plan.playing(cell, keeps=True)
         for at, finding in enumerate(result.findings):
-            result.findings[at] = shortened(playing, finding, _for(SHORTEN))
-
-
-def _for(seconds: float) -> Callable[[], bool]:
-    """Whether so many seconds have not passed yet."""
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() < end
+            result.findings[at] = shortened(playing, finding, SHORTEN)
 
 
 @contextlib.contextmanager
@@ -168,12 +206,12 @@ def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched
 def walk(playing: CodePlaying, random: Random, steps: int) -> PlayedOnCode:
     """A random run of at most ``steps`` steps that change anything, then left in peace. Raises CellDied."""
     playing.begin()
-    mood = drawn_mood(random, actions(playing.setup), FAULTS_IN)
+    config = drawn_config(random, actions(playing.setup), FAULTS_IN)
     left = playing.setup.budget
     for _ in range(steps):
         while options := [one for one in playing.choices() if left or not one.fault]:
             events = [(one.event, None) for one in options]
-            choice = options[mood.choose(random, events, [one.fault for one in options])]
+            choice = options[config.choose(random, events, [one.fault for one in options])]
             if playing.step(choice):
                 left -= choice.fault
                 break

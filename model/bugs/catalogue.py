@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rebalance.model.bugs.releases import Releases, parse
+from rebalance.model.bugs.releases import Releases, parse, version
 from rebalance.model.data import table
 
 Level = Literal["A", "P", "A+P"]
@@ -78,3 +78,12 @@ def shipped(switch: str) -> str:
     """The releases that have ``switch``, over all its entries; ``never`` if it has none."""
     texts = [entry.shipped(switch) for entry in entries_of(switch)]
     return ", ".join(text for text in texts if text != "never") or "never"
+
+
+def ships(switch: str, project: str, release: str) -> bool | None:
+    """Whether a release of a project has ``switch``; None for what is no release."""
+    try:
+        number = version(release)
+    except ValueError:
+        return None
+    return any(parse(entry.shipped(switch)).includes(project, number) for entry in entries_of(switch))

@@ -14,7 +14,6 @@ from rebalance.model.assignors import reference, shipped
 from rebalance.model.assignors.design import Design, withhold_nothing
 
 STICKY = ("cooperative-sticky", "sticky")
-ALL = ("cooperative-sticky", "sticky", "range", "roundrobin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

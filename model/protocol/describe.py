@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from rebalance.model.machine import NOBODY, Description, Event, State, StepOwner
+from rebalance.model.machine import (
+    NOBODY,
+    Description,
+    Event,
+    State,
+    StepDetails,
+    StepMark,
+    StepMessage,
+    StepOwner,
+)
 from rebalance.model.protocol.observations import (
     Answered,
     Call,
@@ -26,7 +35,9 @@ from rebalance.model.protocol.observations import (
 )
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import (
+    NO_ID,
     NONE,
+    ClusterState,
     Group,
     Join,
     JoinOk,
@@ -37,8 +48,12 @@ from rebalance.model.protocol.state import (
     Parts,
     Records,
     Refused,
+    Sync,
     SyncOk,
+    SyncParked,
     Wire,
+    participates,
+    union,
 )
 
 
@@ -46,9 +61,12 @@ def description(setup: Setup, components: tuple[str, ...]) -> Description:
     """How the group of ``setup`` is described; ``components`` names the values of a state, in order."""
     position = {name: index for index, name in enumerate(components)}
 
+    def scene(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> _Scene:
+        return _Scene(setup=setup, position=position, event=event, before=before, after=after, seen=seen)
+
     def step(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> tuple[str, tuple[str, ...]]:
-        scene = _Scene(setup=setup, position=position, event=event, before=before, after=after, seen=seen)
-        return scene.what(), tuple(observation_text(setup, one) for one in seen if _adds(one))
+        what = scene(before, event, after, seen).what()
+        return what, tuple(observation_text(setup, one) for one in seen if _adds(one))
 
     return Description(
         event=event_text,
@@ -56,6 +74,7 @@ def description(setup: Setup, components: tuple[str, ...]) -> Description:
         owners=lambda state: tuple(_owners(setup, position, state)),
         observation=partial(observation_text, setup),
         step=step,
+        details=lambda *step: scene(*step).details(),
     )
 
 
@@ -270,6 +289,66 @@ class _Scene:
         then = f"[{', '.join(stages[stage].assignors)}]" if self.setup.mixed else f"configuration {stage + 1}"
         return f"{self.name} is stopped, to start again with {then}"
 
+    # -- what is drawn ---------------------------------------------------------------------------------
+
+    def details(self) -> StepDetails:
+        """What a drawing shows of it."""
+        parts = {name: self.after[at] for name, at in self.position.items()}
+        members = {letter(slot): cast(Member, parts[f"member {letter(slot)}"]) for slot in self.setup.slots}
+        inside = {n for n, me in members.items() if participates(me, cast(Records, parts[f"record {n}"]))}
+        exist = cast(ClusterState, parts["cluster"]).parts
+        unowned = exist & ~union([me.owned for me in members.values()]) if self._group.generation else 0
+        return StepDetails(
+            generation=int(self._group.generation),
+            removed=frozenset(members.keys() - inside),
+            unowned=tuple(self.setup.spell(unowned).split()) if unowned else (),
+            messages=tuple(self._messages()),
+            marks=tuple(self._marks()),
+        )
+
+    def _messages(self) -> Iterator[StepMessage]:
+        """What its member receives, then what it sends; last the errors that anybody hears."""
+        name, action = self.name, self.event.action
+        if name:
+            before, after = self._wire(self.before), self._wire(self.after)
+            match before:
+                case JoinOk(generation=generation) if after is not before:
+                    yield StepMessage(member=name, api="JoinGroup", answer=True, generation=int(generation))
+                    lost = action == "sync lost"
+                    if lost or isinstance(after, Sync | SyncParked) or action == "assign":
+                        yield StepMessage(member=name, api="SyncGroup", text=self.event.choice, lost=lost)
+                case SyncOk(generation=generation) if after is not before:
+                    yield StepMessage(member=name, api="SyncGroup", answer=True, generation=int(generation))
+                case _ if api := ASKS.get(action):
+                    yield StepMessage(member=name, api=api, lost=action == "join lost")
+            was, given = self._me(self.before).id, self._me(self.after).id
+            if action.startswith("join") and after is None and given not in (was, NO_ID):
+                yield StepMessage(member=name, api="JoinGroup", answer=True, text="member id")
+        for one in self.seen:
+            if isinstance(one, Answered):
+                api, error = _API.get(one.api, one.api), str(one.error)
+                yield StepMessage(member=letter(one.who), api=api, answer=True, text=error)
+
+    def _marks(self) -> Iterator[StepMark]:
+        """What the coordinator does, a member that goes on, callbacks."""
+        if text := _AT_COORDINATOR.get(self.event.action):
+            yield StepMark("", f"{text} {self.name}")
+        elif self.event.action == "leader sync":
+            yield StepMark("", "stable")
+        elif self.event.action == "resume":
+            yield StepMark(self.name, "goes on")
+        for one in self.seen:
+            match one:
+                case Callback(call=call, who=who, parts=parts):
+                    what = _CALLBACK[call].removeprefix("onPartitions").lower()
+                    yield StepMark(letter(who), f"{what} {self.setup.spell(parts)}")
+                case Threw(who=who):
+                    yield StepMark(letter(who), "poll() throws", fault=True)
+                case Expelled(who=who):
+                    yield StepMark("", f"removes {letter(who)}")
+                case Replaced(who=who):
+                    yield StepMark("", f"replaces {letter(who)}")
+
 
 # -- what shows on the way -----------------------------------------------------------------------------
 
@@ -321,6 +400,18 @@ def _adds(one: Any) -> bool:
     return isinstance(one, Callback | Threw | Answered | Expelled | Replaced)
 
 
+ASKS = {
+    **dict.fromkeys(("join", "join late", "join lost", "join unanswered"), "JoinGroup"),
+    "heartbeat": "Heartbeat",
+}
+"""Action -> the request that its member sends, where that follows from the action."""
+
+_AT_COORDINATOR = {
+    "rebalance timeout": "rebalance timeout of",
+    "session expires": "session expires:",
+    "sync refused": "refuses SyncGroup of",
+    "join refused": "refuses JoinGroup of",
+}
 _API = {"join": "JoinGroup", "sync": "SyncGroup", "heartbeat": "Heartbeat", "commit": "OffsetCommit"}
 _CALLBACK = {
     Call.REVOKED: "onPartitionsRevoked",

@@ -14,8 +14,6 @@ from rebalance.model.protocol.describe import description
 from rebalance.model.protocol.errors import answer_to
 from rebalance.model.protocol.setup import CONNECTION_FAULTS, MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
-    NO_ID,
-    NONE,
     ClusterState,
     Group,
     GroupState,
@@ -32,6 +30,7 @@ from rebalance.model.protocol.state import (
     admitted,
     each,
     generations,
+    participates,
     relabel,
     rename,
     union,
@@ -124,12 +123,6 @@ def _initial(setup: Setup, name: str) -> Value:
 
 
 # -- views ---------------------------------------------------------------------------------------------
-
-
-def participates(me: Member, records: Records) -> bool:
-    """A member of the group that has not been reset. One that was removed and has not noticed is a zombie."""
-    inside = any(record.id == me.id and record.meta is not None for record in records)
-    return me.generation != NONE and me.id != NO_ID and inside
 
 
 def held(me: Member, records: Records) -> Parts:

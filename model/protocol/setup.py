@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations, product
@@ -188,8 +188,3 @@ def letter(slot: int) -> str:
     ('C', 'B1')
     """
     return chr(ord("A") + slot % 26) + (str(slot // 26) if slot >= 26 else "")
-
-
-def letters(slots: Sequence[int]) -> str:
-    """Several slots as text."""
-    return ", ".join(letter(slot) for slot in slots)

@@ -383,6 +383,12 @@ def relabel(value: Any, names: Mapping[int, int]) -> Any:
     return rename(value, Names(lambda p: p, names.__getitem__, lambda s: s))
 
 
+def participates(me: Member, records: Records) -> bool:
+    """A member of the group that has not been reset. One that was removed and has not noticed is a zombie."""
+    inside = any(record.id == me.id and record.meta is not None for record in records)
+    return me.generation != NONE and me.id != NO_ID and inside
+
+
 def each(parts: int) -> list[int]:
     """The numbers in a bit mask, ascending.
 

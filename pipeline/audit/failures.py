@@ -1,13 +1,9 @@
-"""What Spark says when it gives up, and the signals that arrive meanwhile."""
+"""What Spark says when it gives up."""
 
 from __future__ import annotations
 
 import builtins
-import contextlib
 import re
-import signal
-from collections.abc import Callable, Iterator
-from typing import Any
 
 
 def spark_message(error: Exception) -> str:
@@ -15,29 +11,6 @@ def spark_message(error: Exception) -> str:
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip(": ")]
     messages = [line for line in lines if not line.startswith("An error occurred while calling")]
     return messages[0] if messages else type(error).__name__
-
-
-@contextlib.contextmanager
-def noticed(arrived: list[int]) -> Iterator[None]:
-    """Note the signals that arrive: Py4J may make an error of its own of their KeyboardInterrupt."""
-    before: dict[int, Callable[[int, Any], Any]] = {}
-
-    def note(number: int, frame: Any) -> None:
-        arrived.append(number)
-        before[number](number, frame)
-
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        handler = signal.getsignal(number) if number else None
-        if number and callable(handler):
-            with contextlib.suppress(ValueError):  # not in the main thread
-                signal.signal(number, note)
-                before[number] = handler
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def of_spark(error: Exception) -> bool:

@@ -11,9 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame
+from rebalance.live.processes.supervision import noticed
+from rebalance.live.processes.tools import write_whole
 from rebalance.pipeline.audit import tables
 from rebalance.pipeline.audit.batches import Watch, follow
-from rebalance.pipeline.audit.failures import failure, noticed
+from rebalance.pipeline.audit.failures import failure
 from rebalance.pipeline.audit.records import LogFinding, Recording
 from rebalance.pipeline.audit.result import AuditPlan, InputError
 from rebalance.pipeline.audit.run import recording
@@ -104,9 +106,7 @@ def _settle(plan: AuditPlan, path: str) -> None:
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        draft = file.with_suffix(".draft")
-        draft.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-        draft.replace(file)
+        write_whole(file, json.dumps(settings, indent=2) + "\n")
         return
     except ValueError as error:
         raise InputError(f"{file}: {error}; remove {plan.out} to begin anew") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,32 @@ from typing import Any
 
 LEVELS = ("safety", "liveness", "quality")
 """The gravest first."""
+
+COORDINATOR = "coordinator"
+
+KINDS = {
+    "started": "starts",
+    "subscribed": "subscribes",
+    "joining": "sends JoinGroup",
+    "joined": "joined",
+    "planned": "as leader assigns",
+    "synced": "synced",
+    "assigned": "assigned",
+    "revoked": "revoked",
+    "lost": "lost",
+    "reset": "learns that its membership is over",
+    "leaving": "leaves",
+    "closed": "ends",
+    "preparing": "begins a rebalance",
+    "stable": "begins generation",
+    "removed": "removes a member",
+    "empty": "has no members left",
+}
+"""Kind of an event -> what it means."""
+
+
+NUMBERED = ("joined", "planned", "synced", "stable")
+"""Kinds that are told with the generation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +60,11 @@ class LogEvent:
     def where(self) -> str:
         """``FILE:LINE``."""
         return f"{self.file}:{self.line}"
+
+    @property
+    def who(self) -> str:
+        """Whom it happens to."""
+        return self.consumer or COORDINATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +107,7 @@ class LogFinding:
     @property
     def about(self) -> str:
         """The partition or topic as Kafka writes it; empty for what is about the whole group."""
-        if self.topic is None:
-            return ""
-        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        return _named(self.topic, self.partition)
 
     @property
     def file_name(self) -> str:
@@ -86,6 +115,33 @@ class LogFinding:
         if re.fullmatch(r"[0-9a-f]{8,64}", self.id):
             return f"{self.id}.json"
         return f"{hashlib.sha256(self.id.encode(errors='replace')).hexdigest()[:16]}.json"
+
+
+def _named(topic: str | None, partition: int | None) -> str:
+    return "" if topic is None else topic if partition is None else f"{topic}-{partition}"
+
+
+@dataclass(frozen=True)
+class LogMoment:
+    """Something that happens to one consumer, or at the coordinator; ``others``: partitions besides."""
+
+    event: LogEvent
+    others: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """What happens, but to whom."""
+        event = self.event
+        text = KINDS.get(event.kind, event.kind)
+        if event.kind in NUMBERED and event.generation is not None:
+            text += f" {event.generation}" if event.kind == "stable" else f", generation {event.generation}"
+        if about := _named(event.topic, event.partition):
+            text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'somebody'}"
+        if self.others:
+            text += f" and {self.others} more"
+        if event.kind == "removed" and event.member:
+            text += f", {event.member}"
+        return f"{text}: {event.detail}" if event.detail else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,3 +158,66 @@ class Recording:
     origin: Mapping[str, Any] = field(default_factory=dict)
     suite_version: str = ""
     path: Path | None = None
+
+    def moments(self) -> list[LogMoment]:
+        """Events in order, those of one log line about several partitions as one."""
+        finding = self.finding
+        found: dict[object, LogMoment] = {}
+        for event in self.events:
+            key = (event.at, event.kind, event.consumer, event.file, event.line)
+            mine = (event.topic, event.partition) == (finding.topic, finding.partition)
+            known = found.get(key)
+            if known is None:
+                found[key] = LogMoment(event)
+            else:
+                found[key] = LogMoment(event if mine else known.event, known.others + 1)
+        return sorted(found.values(), key=lambda m: (m.event.at, m.event.file, m.event.line))
+
+
+def generations(moments: Sequence[LogMoment]) -> list[int | None]:
+    """The generation of the group after each moment, as far as the log tells."""
+    found: list[int | None] = []
+    last: int | None = None
+    for moment in moments:
+        event = moment.event
+        if event.generation is not None:
+            if event.kind == "stable":
+                last = event.generation
+            elif event.kind in ("joined", "planned", "synced", "assigned"):
+                last = max(last or 0, event.generation)
+        found.append(last)
+    return found
+
+
+def holders(
+    finding: LogFinding, moments: Sequence[LogMoment], wanted: Sequence[int]
+) -> dict[int, dict[str, bool]]:
+    """Who owns the partition of a finding after each of the wanted moments, and whether still as a member."""
+    chosen = frozenset(wanted)
+    known = {owner.member: owner.consumer for owner in finding.owners if owner.member and owner.consumer}
+    holds: dict[str, bool] = {}
+    found: dict[int, dict[str, bool]] = {}
+    for at, moment in enumerate(moments):
+        event, who = moment.event, moment.event.who
+        if event.member and event.consumer:
+            known[event.member] = event.consumer
+        mine = finding.partition is not None and (event.topic, event.partition) == (
+            finding.topic,
+            finding.partition,
+        )
+        match event.kind:
+            case "assigned" if mine:
+                holds[who] = True
+            case "revoked" | "lost" if mine:
+                holds.pop(who, None)
+            case "started" | "closed":
+                holds.pop(who, None)
+            case "reset" if who in holds:
+                holds[who] = False
+            case "removed" if known.get(event.member or "") in holds:
+                holds[str(known[event.member or ""])] = False
+            case _:
+                pass
+        if at in chosen:
+            found[at] = dict(holds)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,24 @@ from typing import Any
 from rebalance.pipeline.audit.findings import CHECKS, AuditCheck, Thresholds
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
 from rebalance.pipeline.session import LOCAL
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 
 class InputError(ValueError):
     """Logs that cannot be read; the text says which and why."""
+
+
+def keep_apart(out: str | None, paths: Sequence[str]) -> None:
+    """Refuse results among the logs: the next audit would read them. Spark passes over hidden directories.
+
+    Raises InputError.
+    """
+    for path in paths if out is not None and "://" not in out else ():
+        results, logs = Path(str(out)).resolve(), Path(path).resolve()
+        if not logs.is_dir() or not results.is_relative_to(logs):
+            continue
+        if not any(part.startswith((".", "_")) for part in results.relative_to(logs).parts):
+            raise InputError(f"{out} is within {path}, which is read; name another directory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +73,7 @@ class AuditPlan:
 
     def gates(self, level: str) -> bool:
         """Whether a finding of this level fails the run."""
-        return LEVELS.index(level) <= LEVELS.index(self.level)
+        return Level(level).gates(Level(self.level))
 
     def wants(self, found: LogFinding) -> bool:
         """Whether a finding is of a check and a group that are looked at."""

@@ -15,9 +15,10 @@ from importlib.metadata import version
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from rebalance.live.processes.supervision import noticed
 from rebalance.pipeline.audit import sources
 from rebalance.pipeline.audit.audit import audit as judge
-from rebalance.pipeline.audit.failures import noticed, of_spark, spark_message
+from rebalance.pipeline.audit.failures import of_spark, spark_message
 from rebalance.pipeline.audit.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.result import (

@@ -36,8 +36,10 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
+from rebalance.live.processes.tools import write_whole
 from rebalance.live.processes.workers import CannotStart, isolated
 from rebalance.pipeline.session import DEFAULT_OPTIONS
+from rebalance.properties.verdict import Exit
 
 SCHEMA = 1
 """Of campaign.json; raised when older readers would misread it."""
@@ -215,9 +217,7 @@ def enlist(directory: Path, wanted: Campaign) -> Campaign:
         "suite_version": wanted.version,
     }
     try:
-        draft = directory / ".campaign.json"
-        draft.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        draft.replace(directory / "campaign.json")
+        write_whole(directory / "campaign.json", json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise CampaignError(f"{directory} cannot be written to: {error}") from error
     return wanted
@@ -399,7 +399,20 @@ QUERIES: Mapping[str, str] = {
 """The tables of a campaign, each a query over ``VERDICTS``; all of them are small."""
 
 
+Tables = Mapping[str, Sequence[Any]]
+"""Name of a query -> its rows."""
+
+
 def tables(rows: DataFrame) -> dict[str, list[Row]]:
     """The answers to ``QUERIES``."""
     spark = rows.sparkSession
     return {name: spark.sql(query, verdicts=rows).collect() for name, query in QUERIES.items()}
+
+
+def exit_of(campaign: Campaign, found: Tables) -> Exit:
+    """Violations first; then whether all was played, to its end, by a target that took part."""
+    known = {row.verdict: row.scenarios for row in found["verdicts"]}
+    if known.get(VIOLATION):
+        return Exit.VIOLATION
+    whole = sum(known.values()) == campaign.scenarios and not found["quarantine"]
+    return Exit.CONFORMANT if whole and known.get(CONFORMANT) else Exit.INCONCLUSIVE

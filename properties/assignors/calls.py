@@ -175,6 +175,14 @@ class AssignorCall:
         granted = self.granted
         return sum([member in granted.get(partition, ()) for partition, member in self.valid.items()])
 
+    def owners_at_once(self, partition: TopicPartition) -> tuple[str, ...]:
+        """Who owns it while SyncGroup delivers the assignment: nobody if that is no more than one,
+        one alone if it is given it twice."""
+        given = self.granted.get(partition, ())
+        held = self.holders.get(partition, ()) if self.protocol is RebalanceProtocol.COOPERATIVE else ()
+        owners = given if set(given) <= set(held) else (*given, *held)
+        return tuple(dict.fromkeys(owners)) if len(owners) > 1 else ()
+
     @cached_property
     def equal_subscriptions(self) -> bool:
         """Whether all members subscribe to the same of the topics that the leader knows."""

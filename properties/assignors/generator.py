@@ -25,6 +25,7 @@ from rebalance.properties.assignors.scenarios import (
     SetTopic,
     Subscribe,
     UserData,
+    uniform,
 )
 
 T = TypeVar("T")
@@ -383,3 +384,85 @@ def _name(index: int) -> str:
     """A, B, ... Z, A1, B1 ...: readable ids whose sorted order is not that of creation for long."""
     letter = chr(ord("A") + index % 26)
     return letter if index < 26 else f"{letter}{index // 26}"
+
+
+# -- which scenarios there are ----------------------------------------------------------------------
+
+PAIRS = (
+    ("unequal", "membership"),
+    ("unequal", "claims"),
+    ("unequal", "faults"),
+    ("racks", "membership"),
+)
+"""Dimensions that do most together: moving partitions is hard only where not everybody may have them."""
+
+ONE_IN_LARGE = 100
+"""How many of the scenarios of a campaign there are for one of the large size."""
+
+CROWD = "crowd"
+"""The dimension of the one scenario that only an efficient assignor survives."""
+
+# Situations that a full search along all dimensions must reach, by protocol: if the target never
+# got there, "no violation" would mean little.
+FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
+    RebalanceProtocol.COOPERATIVE: (
+        "follow-up rebalance",
+        "partition withheld",
+        "stale claim",
+        "tied claims",
+        "claim listed twice",
+        "claim to unknown partition",
+        "claim to unsubscribed topic",
+        "topic without metadata",
+        "mixed versions",
+        "unequal subscriptions",
+        "racks",
+        "claims beside none",
+        "missed-sync with claims",
+        "lost-join with claims",
+        "ghost with claims",
+        "removed member returns",
+        "silent static member",
+    ),
+    RebalanceProtocol.EAGER: (
+        "unequal subscriptions",
+        "topic without metadata",
+        "mixed versions",
+        "racks",
+        "missed-sync",
+        "lost-join",
+        "removed member returns",
+        "silent static member",
+    ),
+}
+
+
+def along(protocol: RebalanceProtocol) -> list[tuple[str, ...]]:
+    """What is searched systematically: nothing special, every single dimension, and some pairs."""
+    single = [(d.name,) for d in DIMENSIONS if protocol in d.protocols]
+    return [(), *single, *PAIRS]
+
+
+def some(draw: Draw) -> tuple[str, ...]:
+    """A random combination of dimensions. Swarm: few at once now, many then."""
+    one_in = draw.integer(2, 6)
+    return tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1)
+
+
+def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> Scenario:
+    """A scenario that follows from ``draw`` alone: half along what is systematic, half along combinations."""
+    protocol = protocols[draw.integer(0, len(protocols) - 1)]
+    ways = along(protocol)
+    names = ways[draw.integer(0, len(ways) - 1)] if draw.integer(0, 1) else some(draw)
+    return generate(draw, protocol, names, LARGE if draw.integer(1, ONE_IN_LARGE) == 1 else SMALL)
+
+
+def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:
+    """As many partitions as members, and one member more: what took minutes before KAFKA-9987."""
+    topics = uniform({f"t{i}": members // 10 for i in range(10)})
+    ids = [f"member-{i:05}" for i in range(members)]
+    joiner = AddMember(ScenarioMember(id=f"member-{members:05}", topics=tuple(topics)))
+    everybody = tuple(ScenarioMember(id=i, topics=tuple(topics)) for i in ids)
+    return Scenario(
+        protocol=protocol, topics=topics, members=everybody, rounds=((), (joiner,)), dimensions=(CROWD,)
+    )

@@ -1,10 +1,13 @@
-"""What happens to the members of a scenario, round by round, and which rounds a diagram shows."""
+"""What happens to the members of a scenario, round by round, and which rounds a diagram shows; what in it
+groups seldom see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Racks
+from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Racks, RebalanceProtocol, TopicPartition
+from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -83,6 +86,37 @@ def followed(
         yield index, _story_text(story, alike), {}, dict(topics)
 
 
+@dataclass(frozen=True, slots=True)
+class PlayedRound:
+    """A round as it was played, numbered from 1. ``story``: what happened before it and in it. ``call`` is
+    None where the target did not answer, or nobody wrote it down."""
+
+    number: int
+    story: str
+    call: AssignorCall | None
+    faults: Mapping[str, FaultKind]
+
+
+def played_rounds(
+    scenario: Scenario, calls: Sequence[AssignorCall], breaking: int, *, written: bool
+) -> tuple[list[PlayedRound], int]:
+    """The rounds to show, what led to the ``breaking`` one and a little of what follows, of how many.
+
+    ``written``: the calls are all that were answered.
+    """
+    total = max(len(calls), breaking, 0)
+    window = shown_rounds(total, breaking)
+    before = {index: (story, faults) for index, story, faults, _ in followed(scenario, window)}
+    found = []
+    for index in window:
+        story, faults = before.get(index, ("", {}))
+        call = calls[index] if index < len(calls) else None
+        if call is None and written:
+            story = "; ".join(filter(None, (story, "no answer")))
+        found.append(PlayedRound(index + 1, story or ALONE, call, faults))
+    return found, total
+
+
 def stories(scenario: Scenario, window: range) -> dict[int, str]:
     """What happens before each of the rebalances in ``window`` (numbered from 0) in which anything does."""
     texts = {index: story for index, story, _, _ in followed(scenario, window)}
@@ -151,3 +185,72 @@ _FAULTS = {
     FaultKind.LOST_JOIN: "loses the JoinGroup response",
     FaultKind.MISSED_SYNC: "misses the SyncGroup response",
 }
+
+
+# -- so that nobody takes a finding for more than it is ----------------------------------------------
+
+
+def unusual_preconditions(scenario: Scenario) -> list[str]:
+    """Half a sentence for each.
+
+    In EAGER the claims are what an assignor remembers in its user data: that those are old is no news, and
+    neither is a claim to a topic that the member has dropped.
+    """
+    found = [*_gone(scenario), *_repeated(scenario), *_shared(scenario)]
+    found += [*_shrunk(scenario), *_ancient(scenario)]
+    if scenario.protocol is RebalanceProtocol.COOPERATIVE:
+        found += [*_dropped(scenario), *_returning(scenario)]
+    return found
+
+
+def _gone(scenario: Scenario) -> Iterator[str]:
+    claimed = sorted({p for member in scenario.members for p in member.owned})
+    gone = [p for p in claimed if p.partition >= len(scenario.topics.get(p.topic, ()))]
+    if gone:
+        yield f"{listed(gone)} is claimed and does not exist: the topic was deleted, or made again smaller"
+
+
+def _repeated(scenario: Scenario) -> Iterator[str]:
+    for member in scenario.members:
+        if len(set(member.owned)) < len(member.owned):
+            yield f"{member.id} claims a partition twice"
+
+
+def _shrunk(scenario: Scenario) -> Iterator[str]:
+    sizes = {topic: len(partitions) for topic, partitions in scenario.topics.items()}
+    for event in (event for events in scenario.rounds for event in events):
+        if isinstance(event, SetTopic):
+            size = len(event.partitions or ())
+            if event.partitions is not None and size < sizes.get(event.topic, 0):
+                yield f"{event.topic} is deleted and made again with fewer partitions"
+            sizes[event.topic] = max(size, sizes.get(event.topic, 0))
+
+
+def _ancient(scenario: Scenario) -> Iterator[str]:
+    for member in scenario.members:
+        if member.user_data is UserData.STICKY_V0:
+            yield f"{member.id} has user data of a sticky assignor before KIP-341, without a generation"
+
+
+def _shared(scenario: Scenario) -> Iterator[str]:
+    claimants: dict[tuple[TopicPartition, int], list[str]] = {}
+    eager = scenario.protocol is RebalanceProtocol.EAGER
+    for member in scenario.members:
+        for partition in dict.fromkeys(member.owned):
+            claimants.setdefault((partition, member.generation if eager else 0), []).append(member.id)
+    for (partition, _), members in sorted(claimants.items()):
+        if len(members) > 1:
+            yield f"{partition} is claimed by {listed(members)} at once"
+
+
+def _dropped(scenario: Scenario) -> Iterator[str]:
+    for member in scenario.members:
+        if foreign := sorted({p for p in member.owned if p.topic not in member.topics}):
+            yield f"{member.id} claims {listed(foreign)} and does not subscribe to it"
+
+
+def _returning(scenario: Scenario) -> Iterator[str]:
+    events = [event for events in scenario.rounds for event in events]
+    ghosts = sorted({e.id for e in events if isinstance(e, Fault) and e.kind is FaultKind.GHOST})
+    if ghosts:
+        yield f"{listed(ghosts)} keeps its claims when it is removed, as Java members did before KAFKA-12983"

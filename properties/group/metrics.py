@@ -73,6 +73,19 @@ class Metrics:
         """
         return self.rebalance_latency_total / self.rebalance_total if self.rebalance_total else 0.0
 
+    @property
+    def named(self) -> dict[str, str]:
+        """Each under the name that Kafka has for it."""
+        return {
+            "rebalance-total": f"{self.rebalance_total}",
+            "failed-rebalance-total": f"{self.failed_rebalance_total}",
+            "rebalance-latency-avg": f"{self.rebalance_latency_avg:.1f}",
+            "rebalance-latency-max": f"{self.rebalance_latency_max}",
+            "partition-revoked calls": f"{self.revoked.calls}",
+            "partition-assigned calls": f"{self.assigned.calls}",
+            "partition-lost calls": f"{self.lost.calls}",
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:

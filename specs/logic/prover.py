@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import z3
+from rebalance.properties.verdict import Verdict
 from rebalance.specs.logic.counterexample import MOST, SIZES, Counterexample, counterexample
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Term, Vocabulary
@@ -55,6 +56,12 @@ class ProofVerdict(StrEnum):
     PROVED = "proved"
     REFUTED = "refuted"
     UNKNOWN = "unknown"
+
+    @property
+    def judgement(self) -> Verdict:
+        """What it is among the verdicts that all commands share."""
+        known = {"proved": Verdict.CONFORMANT, "refuted": Verdict.VIOLATION}
+        return known.get(self.value, Verdict.INCONCLUSIVE)
 
 
 @dataclass(frozen=True, kw_only=True)

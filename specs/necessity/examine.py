@@ -276,9 +276,13 @@ def examine(
 # -- as text -------------------------------------------------------------------------------------------
 
 
-def table(findings: Sequence[VariationFinding]) -> Iterator[str]:
-    """One line for each finding: what breaks and after how many steps, or what it is kept for."""
-    width = max((len(finding.variation.name) for finding in findings), default=0)
+def table(findings: Sequence[VariationFinding], width: int = 0) -> Iterator[str]:
+    """One line for each finding: what breaks and after how many steps, or what it is kept for.
+
+    ``width``: of the names at least.
+    """
+    widest = max((len(finding.variation.name) for finding in findings), default=0)
+    width = max(width, widest)
     for finding in findings:
         variation = finding.variation
         result = f"for safety; kept for {variation.kept.partition(':')[0]}"

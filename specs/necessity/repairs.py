@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.bounded import SpecRun
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.limit import LIMIT
-from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, in_turn, prove
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, in_turn, prove, worst
 from rebalance.specs.logic.specification import ProofCase, Theorem
 from rebalance.specs.necessity.examine import Variation, counterexample, replay_of
 from rebalance.specs.necessity.replay import Besides, Replay, ReplayError
@@ -78,6 +79,36 @@ class ShippedFindings:
     theorems: tuple[ShippedTheorem, ...]
     idle: tuple[str, ...]
     interrupted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedProof:
+    """What was found of some releases, in each kind of group that was tried: one at least."""
+
+    releases: tuple[str, ...]
+    findings: tuple[ShippedFindings, ...]
+    limit: int
+
+    @property
+    def groups(self) -> tuple[tuple[str, ShippedFindings], ...]:
+        """The kinds of groups by the name of their members."""
+        return tuple((one.protocol.members, one) for one in self.findings)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether not all of it is there."""
+        return any(one.interrupted for one in self.findings)
+
+    @property
+    def verdict(self) -> ProofVerdict:
+        """Of all theorems in both kinds of groups."""
+        found = [one.verdict for findings in self.findings for one in findings.theorems]
+        return worst([*found, *([ProofVerdict.UNKNOWN] if self.interrupted else [])])
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code."""
+        return Exit.of(self.verdict.judgement, interrupted=self.interrupted)
 
 
 def examine_shipped(

@@ -97,7 +97,7 @@ class Replay:
         return sum(event.action in ("join request", "sync request", "leader sync") for event in self.events)
 
 
-class Script:
+class PrescribedAssignor:
     """An assignor that answers what is ``prescribed``, always the same to the same question.
 
     While nothing is, it leaves other questions to the reference assignor.
@@ -127,7 +127,9 @@ class Script:
         return None
 
 
-def setup_of(run: SpecRun, script: Script, switches: Sequence[str], faults: Sequence[str]) -> Setup:
+def setup_of(
+    run: SpecRun, assignor: PrescribedAssignor, switches: Sequence[str], faults: Sequence[str]
+) -> Setup:
     """The group of a run: its consumers, in one topic that has all partitions."""
     universe = run.universe
     states = [run.initial, *(after for _, _, after in run.steps)]
@@ -157,7 +159,7 @@ def setup_of(run: SpecRun, script: Script, switches: Sequence[str], faults: Sequ
         coordinator=frozenset(switches),
         naming="given",
         steps="fine",
-        factory=lambda name, stages: script,
+        factory=lambda name, stages: assignor,
     )
 
 
@@ -200,15 +202,15 @@ def play(
     """
     besides = besides or Besides()
     due = turns(run, whose, {**EVENTS, **(also or {})})
-    script, faults = Script(), [turn.name for turn in due if turn.name in FAULTS]
-    setup = setup_of(run, script, (*switches, *besides.switches), faults)
+    assignor, faults = PrescribedAssignor(), [turn.name for turn in due if turn.name in FAULTS]
+    setup = setup_of(run, assignor, (*switches, *besides.switches), faults)
     built = besides(machine(setup))
     built = altered(built) if altered else built
     judged = _Judged(built, rules(setup), clause)
-    events = _follow(run, setup, script, judged, due)
+    events = _follow(run, setup, assignor, judged, due)
     sentence = judged.breach(events)
     if switches or altered:
-        right = setup_of(run, script, besides.switches, faults)
+        right = setup_of(run, assignor, besides.switches, faults)
         without = _Judged(besides(machine(right)), rules(right), clause).holds(events)
         owes = not any(event.choice.startswith(EAGER) for event in events)
         if owes and (noticed := judged.noticed(events)):
@@ -219,7 +221,7 @@ def play(
 
 
 def _follow(
-    run: SpecRun, setup: Setup, script: Script, judged: _Judged, due: Sequence[Turn]
+    run: SpecRun, setup: Setup, assignor: PrescribedAssignor, judged: _Judged, due: Sequence[Turn]
 ) -> tuple[Event, ...]:
     """The events that are due; where one has several outcomes, those by which the run ends in a breach."""
     built, far = judged.built, 0
@@ -229,9 +231,9 @@ def _follow(
         far = max(far, len(events))
         turn = due[len(events)]
         prescribed = _answer(run, setup, built, state, turn) if turn.name == "assign" else None
-        script.prescribed = prescribed
+        assignor.prescribed = prescribed
         outcomes = list(_outcomes(built, state, turn.name, turn.who))
-        script.prescribed = None
+        assignor.prescribed = None
         for event, outcome in outcomes:
             further = built.apply(state, event, outcome)
             if not _alike(run, turn, event, built, further, prescribed):

@@ -7,7 +7,7 @@ is to leave it out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -117,6 +117,15 @@ class ShippedProtocol:
         gone = {switch for one in self.variations if one.name in names for switch in one.switches}
         switches = tuple(switch for switch in self.switches if switch not in gone)
         return replace(self, switches=switches, variations=kept)
+
+
+def client_and_broker(names: Sequence[str]) -> tuple[str, str]:
+    """One of each, by the names of their profiles. Raises ValueError."""
+    brokers = [name for name in names if name.startswith("broker")]
+    clients = [name for name in names if name not in brokers]
+    if len(clients) != 1 or len(brokers) != 1:
+        raise ValueError("name one client and one broker, such as java-current,broker-current")
+    return clients[0], brokers[0]
 
 
 def released(member: str, coordinator: str, *, dynamic: bool = False) -> ShippedProtocol:

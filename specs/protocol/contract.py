@@ -7,7 +7,7 @@ that the gate checks on real assignors (``rebalance.properties.assignors.clauses
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from rebalance.specs.logic.language import State, Term
 from rebalance.specs.protocol.vocabulary import A, M, N, P, Q, cooperative, lt, none
@@ -87,3 +87,11 @@ def same_members(s: State) -> Term:
 
 LIVENESS: Mapping[str, ContractClause] = {"subscribers": subscribers, "complete": complete, "stays": stays}
 """What convergence needs besides."""
+
+
+def assumed(without: Collection[str] = ()) -> dict[str, ContractClause]:
+    """The clauses of ``SAFETY`` but for some. Raises ValueError for one that there is not."""
+    for name in without:
+        if name not in SAFETY:
+            raise ValueError(f"no clause is called {name!r}; there are: {', '.join(SAFETY)}")
+    return {name: clause for name, clause in SAFETY.items() if name not in without}

@@ -2,7 +2,7 @@
 
 That makes the proof speak of the model. ``abstraction`` maps states, ``correspondence`` says which actions of
 the logic a step of the model stands for; here it is checked that each of them is allowed, and that the last
-one ends where the map says. A step that the picture does not show stands for none, and may change nothing.
+one ends where the map says. A step that the appearance does not show stands for none, and may change nothing.
 The listeners have to be told the same on the way (``listeners``).
 
 The model runs with fine steps; an atomic one does several of these at once.
@@ -85,7 +85,7 @@ class Report:
     failure: RefinementFailure | None = None
 
 
-Picture = tuple[int, ...]
+Appearance = tuple[int, ...]
 """A structure: the number of what all share, and of what each slot has."""
 
 
@@ -133,10 +133,10 @@ class Refinement:
         self._entries: list[Entries] = []
         self._numbers: dict[object, int] = {}
         self._parts: dict[tuple[int, Numbers], int] = {}
-        self._seen: set[tuple[Picture, tuple[SpecStep, ...], Picture, tuple[ListenerCall, ...] | None]] = (
-            set()
-        )
-        self._judged: set[Picture] = set()
+        self._seen: set[
+            tuple[Appearance, tuple[SpecStep, ...], Appearance, tuple[ListenerCall, ...] | None]
+        ] = set()
+        self._judged: set[Appearance] = set()
         blank, positions = self.map.blank(), self.map.universe.positions
         self._log = {name: blank[positions[name]] for name in LOG}
         self._structure = lru_cache(maxsize=256)(self._built)
@@ -159,7 +159,7 @@ class Refinement:
         """Check the initial states."""
         for state in self.numbered.initial:
             self.fit(state)
-            if not self._stepper.holds(self.spec.initial, self._structure(self._picture(state))):
+            if not self._stepper.holds(self.spec.initial, self._structure(self._appearance(state))):
                 return RefinementFailure(
                     "at first", "initial", "the formula does not hold of the initial state"
                 )
@@ -171,7 +171,7 @@ class Refinement:
         self.fit((*before, *after))
         self.report.transitions += 1
         try:
-            one, other = self._picture(before), self._picture(after)
+            one, other = self._appearance(before), self._appearance(after)
             path = tuple(steps(self._move(transition)))
         except NoCounterpartError as reason:
             return RefinementFailure(event_text(event), "", str(reason))
@@ -190,13 +190,13 @@ class Refinement:
         """The first invariant or property that does not hold in ``state``."""
         self.fit(state)
         try:
-            picture = self._picture(state)
+            appearance = self._appearance(state)
         except NoCounterpartError as reason:
             return RefinementFailure(event, "", str(reason))
-        if picture in self._judged:
+        if appearance in self._judged:
             return None
-        self._judged.add(picture)
-        structure = self._structure(picture)
+        self._judged.add(appearance)
+        structure = self._structure(appearance)
         if self._stepper.holds(self._together, structure):
             return None
         return self._broken(self._formulas, structure, event)
@@ -205,7 +205,7 @@ class Refinement:
         """The first property that does not hold in ``state``; None also where nothing shows it."""
         self.fit(state)
         try:
-            structure = self._structure(self._picture(state))
+            structure = self._structure(self._appearance(state))
         except NoCounterpartError:
             return None
         properties = {name: f for name, f in self._formulas.items() if name in self.spec.properties}
@@ -283,7 +283,7 @@ class Refinement:
                     self._resize(size)
                 self._fits.add(number)
 
-    def _picture(self, state: Numbers) -> Picture:
+    def _appearance(self, state: Numbers) -> Appearance:
         shared = self._part(-1, tuple([state[position] for position in self._shared]))
         parts = [
             self._part(slot, tuple([state[position] for position in places]))
@@ -331,8 +331,8 @@ class Refinement:
             self._locals[slot, numbers] = known
         return known
 
-    def _built(self, picture: Picture) -> Structure:
-        shared, *slots = [self._entries[number] for number in picture]
+    def _built(self, appearance: Appearance) -> Structure:
+        shared, *slots = [self._entries[number] for number in appearance]
         return self.map.structure(shared, slots)
 
     def _move(self, transition: Transition) -> Move:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from rebalance.specs.logic.language import State, Term
@@ -340,7 +341,18 @@ PROPERTIES: Mapping[str, Term] = _properties(VOCABULARY.state())
 
 def specification(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
     """The protocol, see there, with what is to be proved of it."""
-    bare = protocol(*instead, contract=contract)
+    return (
+        _stated(protocol(*instead, contract=contract)) if instead or contract is not SAFETY else _specified()
+    )
+
+
+@cache
+def _specified() -> Specification:
+    """As specified, which every theorem begins with."""
+    return _stated(protocol(contract=SAFETY))
+
+
+def _stated(bare: Specification) -> Specification:
     close = bare.vocabulary.close
     return replace(
         bare,

@@ -60,11 +60,11 @@ class FiniteGroup:
     def specification(self) -> Specification:
         """The protocol with these faults only, with the decision made otherwise."""
         spec = NECESSITY[self.variation].specification if self.variation else specification()
-        kept = tuple(one for one in spec.actions if not one.fault or self._happens(one.name))
+        kept = tuple(one for one in spec.actions if not one.fault or self._is_possible(one.name))
         start = z3.And(spec.initial, spec.vocabulary.close(COOPERATIVE)) if self.cooperative else spec.initial
         return replace(spec, actions=kept, initial=start)
 
-    def _happens(self, fault: str) -> bool:
+    def _is_possible(self, fault: str) -> bool:
         return self.faults is None or fault in self.faults
 
     @property

@@ -149,12 +149,12 @@ def test_the_model_itself_lives(battery):
 # -- what else is asked ----------------------------------------------------------------------------------
 
 
-def in_a_process(asked: Callable[[Mutant | None], Any], key: str = "") -> Any:
-    """What ``asked`` says of a mutant, or of the model itself: what it imports must not stay."""
+def in_a_process(question: Callable[[Mutant | None], Any], key: str = "") -> Any:
+    """What ``question`` says of a mutant, or of the model itself: what it imports must not stay."""
     mutant = next(mutant for mutant in mutants() if mutant.key == key) if key else None
     context = multiprocessing.get_context("fork")
     mine, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: theirs.send(asked(mutant)))
+    process = context.Process(target=lambda: theirs.send(question(mutant)))
     process.start()
     theirs.close()
     try:
@@ -173,7 +173,7 @@ def test_a_mutant_that_fails_a_test_of_single_steps_is_named_by_it(key: str, tes
     assert in_a_process(failing_test, key) == test
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_mutant_whose_step_is_none_of_the_logic_is_told_from_the_model():
     assert in_a_process(step_of_no_logic) == ("", "")
     group, why = in_a_process(step_of_no_logic, "application.leave | never | forgets")
@@ -183,14 +183,14 @@ def test_a_mutant_whose_step_is_none_of_the_logic_is_told_from_the_model():
 
 
 @pytest.mark.parametrize(
-    ("faulty", "left", "said"), [(True, 2, "2 of 2"), (True, 0, "0 of 2"), (False, 1, "1 of 2")]
+    ("faulty", "left", "left_over"), [(True, 2, "2 of 2"), (True, 0, "0 of 2"), (False, 1, "1 of 2")]
 )
-def test_a_step_that_costs_what_it_should_not_is_noticed(faulty: bool, left: int, said: str):
+def test_a_step_that_costs_what_it_should_not_is_noticed(faulty: bool, left: int, left_over: str):
     right = fault("crash", 0, ("budget",), ("budget",), lambda budget: [Outcome((budget - 1,))])
     wrong = right._replace(fault=faulty, run=lambda budget: [Outcome((left,))])
     first, second = costing(replace(machine(setup()), actions=(right, wrong))).actions
     assert [outcome.values for outcome in first.run(2)] == [(1,)]
-    with pytest.raises(CostError, match=f"crash leaves {said}"):
+    with pytest.raises(CostError, match=f"crash leaves {left_over}"):
         list(second.run(2))
 
 

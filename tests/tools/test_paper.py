@@ -173,31 +173,35 @@ def rows(part: str) -> list[str]:
 
 NEEDED = [name for name, one in NECESSITY.items() if one.refutation]
 
-SIZES = {
-    "theorems": 13 + 1,
-    "contract": len(SAFETY) + len(LIVENESS),
-    "current": len(tables.shipped_now()),
-    "shipped": (ROOT / "docs/results/shipped.md").read_text().count("\n| `"),
-    "tlc": len(GROUPS),
-    "walked": 6,
-    "explored": (ROOT / "tools/benchmarks/explore.md").read_text().count("atomic |") + 1,
-    "broken": (ROOT / "tools/benchmarks/explore.md").read_text().count("connections |"),
-    "related": len(tomllib.loads(tables.RELATED.read_text())["work"]),
-    "figures": len(tables.counted()),
-    "invariants": len(INVARIANTS),
-    "needed": len(NEEDED),
-    "kept": len(NECESSITY) - len(NEEDED),
-    "catalogue": len(CATALOGUE),
-}
+
+@cache
+def sizes() -> dict[str, int]:
+    """Rows by part: counted where the tables are not made."""
+    return {
+        "theorems": 13 + 1,
+        "contract": len(SAFETY) + len(LIVENESS),
+        "current": len(tables.shipped_now()),
+        "shipped": (ROOT / "docs/results/shipped.md").read_text().count("\n| `"),
+        "tlc": len(GROUPS),
+        "walked": 6,
+        "explored": (ROOT / "tools/benchmarks/explore.md").read_text().count("atomic |") + 1,
+        "broken": (ROOT / "tools/benchmarks/explore.md").read_text().count("connections |"),
+        "related": len(tomllib.loads(tables.RELATED.read_text())["work"]),
+        "figures": len(tables.counted()),
+        "invariants": len(INVARIANTS),
+        "needed": len(NEEDED),
+        "kept": len(NECESSITY) - len(NEEDED),
+        "catalogue": len(CATALOGUE),
+    }
 
 
 def test_every_part_has_a_size():
-    assert SIZES.keys() == PARTS.keys()
+    assert sizes().keys() == PARTS.keys()
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_table_has_a_row_for_each_thing(part: str):
-    assert len(rows(part)) == SIZES[part] > 0
+    assert len(rows(part)) == sizes()[part] > 0
 
 
 def test_the_needed_decisions_say_what_fails_and_after_how_many_steps():

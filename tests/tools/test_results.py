@@ -11,9 +11,9 @@ import pytest
 from rebalance.gate.cli.commands import compare as compare_cli
 from rebalance.gate.compare import clients, compare
 from rebalance.gate.compare.compare import CellMark
-from rebalance.gate.compare.probes import probes
 from rebalance.gate.traces import counterexamples
 from rebalance.model.bugs.releases import version as as_version
+from rebalance.properties.assignors.probes import probes
 
 from tests.gate.compare.judged import ABOUT, ROWS, other
 from tools import results

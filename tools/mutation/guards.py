@@ -92,11 +92,11 @@ def prepared() -> None:
 def asked_guard(mutant: GuardMutant) -> MutantVerdict:
     """What becomes of the theorems without that guard."""
     began = time.process_time()
-    verdict = _asked(mutant)
+    verdict = _theorem_verdict(mutant)
     return verdict._replace(seconds=time.process_time() - began)
 
 
-def _asked(mutant: GuardMutant) -> MutantVerdict:
+def _theorem_verdict(mutant: GuardMutant) -> MutantVerdict:
     spec = _specification()
     action = added(spec.action(mutant.action), mutant.number)
     hypotheses = {**spec.facts(action), **spec.invariants}
@@ -115,14 +115,14 @@ def _asked(mutant: GuardMutant) -> MutantVerdict:
     shown = counterexample(
         spec.vocabulary, hypotheses.values(), "no step", z3.BoolVal(False), action, Budget(LIMIT)
     )
-    return MutantVerdict("superfluous", detail=_told(shown), same=False)
+    return MutantVerdict("superfluous", detail=_described(shown), same=False)
 
 
 def _facts(case: ProofCase, action: SpecAction) -> Mapping[str, Term]:
     return {**case.facts(), "guard": action.guard}
 
 
-def _told(shown: Counterexample | None) -> str:
+def _described(shown: Counterexample | None) -> str:
     """The step and what is not plain before it, in one line."""
     if shown is None:
         return ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.shared.model_samples import model_samples
+from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.model.machine import Action, Machine, Outcome, Value
 from rebalance.specs.refinement.sampling import ModelSample, sampled
 

@@ -61,7 +61,7 @@ REASONS: dict[str, str] = {key: reason for reason, keys in EQUIVALENT for key in
 
 
 def unexplained(verdicts: Mapping[str, MutantVerdict]) -> list[str]:
-    """The mutants that nothing was said about, by clause or by reason."""
+    """The mutants that nothing was needed about, by clause or by reason."""
     weak = [key for key, verdict in verdicts.items() if verdict.kind not in (*STRONG, *SETTLED)]
     return [key for key in weak if key not in REASONS]
 
@@ -193,12 +193,12 @@ def _of_logic(dropped: Sequence[GuardMutant], verdicts: Mapping[str, MutantVerdi
     ).rstrip("\n")  # fmt: skip
     for mutant in dropped:
         end = verdicts[mutant.key]
-        said = {
+        needed = {
             "theorem": f"{end.by}: {end.where}",
             "implied": "the other guards and the invariants",
             "superfluous": f"nothing, as of {end.detail}" if end.detail else "nothing",
         }.get(end.kind, f"open: {end.kind} {end.detail}".rstrip())
-        yield f"| `{mutant.action}` {mutant.was} | {said} |".replace("\n", " ")
+        yield f"| `{mutant.action}` {mutant.was} | {needed} |".replace("\n", " ")
 
 
 def _most(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:

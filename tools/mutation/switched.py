@@ -60,8 +60,8 @@ class Switched(ast.NodeTransformer):
 
     @staticmethod
     def _on(numbers: Sequence[int]) -> ast.expr:
-        asked = ast.Attribute(ast.Name("SWITCH", ast.Load()), "is_on", ast.Load())
-        return ast.Call(asked, [ast.Constant(number) for number in numbers], [])
+        is_on = ast.Attribute(ast.Name("SWITCH", ast.Load()), "is_on", ast.Load())
+        return ast.Call(is_on, [ast.Constant(number) for number in numbers], [])
 
 
 def _code(module: str) -> CodeType:

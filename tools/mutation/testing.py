@@ -77,9 +77,9 @@ def run_tests(
     run = run or TestRun(among, compare)
     options = ["-x", "-q", "--assert=plain", "--capture=no", "-m", "not slow and not nightly"]
     without = [option for name in NOT_NEEDED for option in ("-p", f"no:{name}")]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         code = pytest.main([*options, *without, *map(str, files)], plugins=[run])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not run.failed:
-        raise RuntimeError(f"pytest ends with {code!r}: {said.getvalue()[-500:]}")
+        raise RuntimeError(f"pytest ends with {code!r}: {printed.getvalue()[-500:]}")
     return run

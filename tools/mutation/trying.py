@@ -259,11 +259,11 @@ def asked_all(mutant: Mutant, battery: Battery) -> MutantVerdict:
     began = time.process_time()
     verdict = asked_tests(mutant, battery)
     if verdict.kind not in STRONG:
-        verdict = _asked(mutant, battery)
+        verdict = _battery_verdict(mutant, battery)
     return verdict._replace(seconds=time.process_time() - began)
 
 
-def _asked(mutant: Mutant, battery: Battery) -> MutantVerdict:
+def _battery_verdict(mutant: Mutant, battery: Battery) -> MutantVerdict:
     soon = judge(mutant, [pair for pair in battery.cases if pair[1].distinct < SMALL])
     if soon.kind in STRONG:
         return soon

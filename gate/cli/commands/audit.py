@@ -141,12 +141,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> AuditPlan:
     from rebalance.pipeline.audit.findings import CHECKS
-    from rebalance.pipeline.audit.result import AuditPlan
+    from rebalance.pipeline.audit.result import AuditPlan, InputError, keep_apart
     from rebalance.pipeline.session import LOCAL
 
     if unknown := [name for name in options.check if name not in CHECKS]:
         raise UsageError(f"--check: no check is called {unknown[0]!r}; there are: {', '.join(CHECKS)}")
-    _apart(options.out, options.paths)
+    with usage_errors(InputError, option="--out"):
+        keep_apart(options.out, options.paths)
     out, data = _directory_to_follow(options) if options.follow else _directory(options.out)
     return AuditPlan(
         paths=tuple(options.paths),
@@ -171,16 +172,6 @@ def _thresholds(options: argparse.Namespace) -> Thresholds:
     chosen = {**vars(options), "storm": storm, "storm_within": within}
     names = [one.name for one in fields(Thresholds)]
     return Thresholds(**{name: chosen[name] for name in names if chosen[name] is not None})
-
-
-def _apart(out: str | None, paths: Sequence[str]) -> None:
-    """Refuse results among the logs: the next audit would read them. Spark passes over hidden directories."""
-    for path in paths if out is not None and "://" not in out else ():
-        results, logs = Path(str(out)).resolve(), Path(path).resolve()
-        if not logs.is_dir() or not results.is_relative_to(logs):
-            continue
-        if not any(part.startswith((".", "_")) for part in results.relative_to(logs).parts):
-            raise UsageError(f"--out: {out} is within {path}, which is read; name another directory")
 
 
 def _directory(out: str | None) -> tuple[Path, str]:
@@ -232,7 +223,7 @@ def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
     from rebalance.pipeline.audit.run import run_audit
     from rebalance.pipeline.session import SparkMissing
 
-    stage = _Stage()
+    stage = _StageProgress()
     try:
         with polled(options, stage.line):
             return run_audit(plan, stage.begin)
@@ -243,7 +234,7 @@ def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
         raise UsageError(f"the results cannot be written: {error}") from error
 
 
-class _Stage:
+class _StageProgress:
     """What is being done, and how many of Spark's tasks for it are."""
 
     def __init__(self) -> None:

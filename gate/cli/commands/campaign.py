@@ -272,8 +272,9 @@ def _show(
     paths: Mapping[str, str],
     options: argparse.Namespace,
 ) -> int:
-    from rebalance.gate.report.terminal.campaign import data, exit_code, render
+    from rebalance.gate.report.terminal.campaign import data, render
+    from rebalance.pipeline.campaign.campaign import exit_of
 
     of = (campaign, directory, found, paths)
     answer(options, lambda: data(*of), lambda: render(*of))
-    return int(exit_code(campaign, found))
+    return int(exit_of(campaign, found))

@@ -153,7 +153,6 @@ def _keep(saved: Path, progress: CheckProgress, result: Result, unfinished: bool
 
 def _write_known(result: Result, old: Sequence[KnownFailure], path: Path) -> None:
     from rebalance.gate.check import known
-    from rebalance.gate.check.judgement import gates
     from rebalance.gate.check.result import Status
     from rebalance.properties.verdict import Level
 
@@ -162,7 +161,7 @@ def _write_known(result: Result, old: Sequence[KnownFailure], path: Path) -> Non
         return
     # What only informs passes without being on the list.
     level = Level(result.level)
-    rows = [r for r in result.clauses if r.status is not Status.VIOLATED or gates(r.clause, level)]
+    rows = [r for r in result.clauses if r.status is not Status.VIOLATED or r.clause.level.gates(level)]
     write(path, known.write(rows, old, date.today()), "--write-known")
     print_err(f"known failures written to {path}")
 

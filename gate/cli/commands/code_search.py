@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OF_MODEL = (
     "--release", "--broker", "--target", "--naming", "--switch", "--granularity", "--engine", "--master",
     "--symmetry", "--exact", "--states", "--memory", "--go-on", "--no-liveness", "--resume",
-    "--all-shortest", "--itf", "--report", "--report-dir", "--ci",
+    "--all-shortest", "--report", "--report-dir", "--ci",
 )  # fmt: skip
 """Options of ``explore`` that say nothing of Kafka's own code."""
 
@@ -48,8 +48,8 @@ def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
     plan = _plan(options, chosen)
     found = searched(plan, options, f"--on {options.on}")
     paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
-    answer(options, lambda: data(found, paths), lambda: "\n".join(text(found, chosen.name, paths)))
-    return Exit.of(verdict(found), interrupted=found.interrupted)
+    answer(options, lambda: found.data(paths), lambda: "\n".join(text(found, chosen.name, paths)))
+    return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
 def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> dict[tuple[str, str], str]:
@@ -109,45 +109,6 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     )  # fmt: skip
 
 
-def verdict(found: CodeSearchResult) -> Verdict:
-    """What the search says."""
-    if found.findings:
-        return Verdict.VIOLATION
-    return Verdict.INCONCLUSIVE if found.stopped else Verdict.CONFORMANT
-
-
-def data(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> dict[str, Any]:
-    """The result as JSON values."""
-    from rebalance.model.protocol.describe import event_text
-
-    plan, seen = found.plan, found.searched
-    return {
-        "verdict": verdict(found).value,
-        "on": str(plan.releases),
-        "walks": plan.walks if plan.depth is None else None,
-        "depth": plan.steps if plan.depth is None else plan.depth,
-        "seed": plan.seed,
-        "stopped": found.stopped,
-        "runs": seen.runs,
-        "steps": seen.steps,
-        "taken": dict(sorted(seen.taken.items())),
-        "endings": dict(sorted(seen.endings.items())),
-        "asked": sorted(plan.clauses),
-        "not_asked": not_asked(plan),
-        "findings": [
-            {
-                "clause": one.breach.clause,
-                "sentence": one.breach.sentence,
-                "cause": one.breach.cause,
-                "runs": one.times,
-                "events": list(map(event_text, one.events)),
-                "path": paths.get(one.cause),
-            }
-            for one in found.findings
-        ],
-    }
-
-
 def run_in_group(options: argparse.Namespace, target: Target) -> int:
     """Play, and say what came of it. Raises UsageError."""
     refuse(options, OF_ASSIGNOR, "does not go with --in-group")
@@ -155,13 +116,14 @@ def run_in_group(options: argparse.Namespace, target: Target) -> int:
     found = searched(plan, options, "--in-group")
     paths = saved(found, {"assignor": target.spec, "seed": plan.seed}, None)
     print_out("\n".join(map(clean, text(found, target.spec, paths))))
-    return Exit.of(verdict(found), interrupted=found.interrupted)
+    return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
 def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
     from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-    from rebalance.gate.targets.java import JAVA, class_path, parse
+    from rebalance.gate.targets.java import JAVA, parse
     from rebalance.live.code.releases import coordinators
+    from rebalance.live.processes.maven import class_path
     from rebalance.live.processes.tools import ToolError
     from rebalance.live.replay.code_group import CodeReleases
     from rebalance.live.search.assignor import OF_ASSIGNORS, without_clients
@@ -175,7 +137,7 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
         cooperative = RebalanceProtocol.COOPERATIVE in talk.hello.protocols
     with usage_errors(ToolError):
         java = parse(target.spec)
-        release, jars = without_clients(class_path(java))
+        release, jars = without_clients(class_path(java.where))
         newest = coordinators()[-1]
     size = ScenarioSize(members=3, partitions=4, budget=PLENTY)
     return CodeSearchPlan(
@@ -191,17 +153,10 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
     )
 
 
-def not_asked(plan: CodeSearchPlan) -> list[str]:
-    """The clauses of a group that the search does not ask."""
-    from rebalance.properties.group.clauses import CLAUSES
-
-    return [one for one in CLAUSES if one not in plan.clauses]
-
-
 def text(found: CodeSearchResult, scenario: str, paths: dict[tuple[str, str], str]) -> list[str]:
     """The result for people."""
     titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
-    word = titles.get(verdict(found), "INCONCLUSIVE")
+    word = titles.get(found.verdict, "INCONCLUSIVE")
     return [f"{word}  {scenario} on {found.plan.releases.sentence}", *_rows(found, paths)]
 
 
@@ -213,7 +168,7 @@ def _rows(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> Iterato
     rows = [
         ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
         ("at rest", f"the group {ends}" if ends else "not asked"),
-        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(not_asked(plan))),
+        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(found.not_asked)),
         *([("stopped", found.stopped)] if found.stopped else []),
     ]
     for name, sentence in rows:

@@ -19,7 +19,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.console.text import clean, count
 from rebalance.gate.cli.shared.options import add_format, add_options, refuse
 from rebalance.gate.cli.shared.values import comma_separated, duration
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.live.conformance.ask import ConformanceAnswer
@@ -33,12 +33,6 @@ OF_LOG = (
 
 MOST = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
-
-VERDICTS = {
-    "explained": Verdict.CONFORMANT,
-    "mismatch": Verdict.VIOLATION,
-    "inconclusive": Verdict.INCONCLUSIVE,
-}
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -110,11 +104,11 @@ def run(options: argparse.Namespace) -> int:
                 lambda: f"{explained} of {events} events, {states:,} states"
             ),
         )
-    document = json_text(data(answer))
+    document = json_text(answer.data())
     if options.out is not None:
         write(Path(options.out), document + "\n", "--out")
     print_out(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
-    return Exit.of(VERDICTS[answer.conformance.verdict])
+    return Exit.of(answer.conformance.judgement)
 
 
 def choices(options: argparse.Namespace) -> Choices:
@@ -150,54 +144,10 @@ def _named(given: str) -> tuple[str, str]:
 # -- what is said --------------------------------------------------------------------------------------
 
 
-def data(answer: ConformanceAnswer) -> dict[str, Any]:
-    """The answer as JSON values."""
-    question, found = answer.question, answer.conformance
-    verdict = VERDICTS[found.verdict]
-    mismatch: dict[str, Any] = {}
-    if found.blamed is not None:
-        mismatch = {
-            "line": question.lines[found.blamed].number,
-            "event": str(question.lines[found.blamed]),
-            "pending": [question.lines[position].number for position in found.pending],
-            "allowed": [{"shows": question.spelled(text), "states": count} for text, count in found.allowed],
-        }
-    return {
-        "verdict": verdict,
-        "exit": Exit.of(verdict),
-        "explained": found.verdict == "explained",
-        "log": str(question.recorded.path),
-        "group": question.recorded.group,
-        "consumers": [
-            {"name": slot.consumer, "profile": slot.profile, "assignors": list(slot.assignors)}
-            for slot in question.slots
-        ],
-        "broker": question.broker,
-        "topics": dict(question.topics),
-        "events": found.events,
-        "longest": found.longest,
-        "hidden_faults": answer.faults,
-        "findings": answer.findings,
-        "free": [f"{name} of {question.name(slot)}" for name, slot in question.search.unlogged_actions],
-        "searched": found.searched,
-        "why": found.why,
-        **({"mismatch": mismatch} if mismatch else {}),
-        "witness": [
-            {
-                "action": step.event.action if step.event else "",
-                **({"who": question.name(step.event.who)} if step.event and step.event.who >= 0 else {}),
-                **({"choice": step.event.choice} if step.event and step.event.choice else {}),
-                "lines": [question.lines[position].number for position in step.shows],
-            }
-            for step in found.witness
-        ],
-    }
-
-
 def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
     """The answer for people."""
     question, found = answer.question, answer.conformance
-    verdict = VERDICTS[found.verdict]
+    verdict = found.judgement
     names = sorted({slot.profile for slot in question.slots})
     where = f"{', '.join(names)} on {question.broker}"
     head = f"{verdict}  {question.recorded.group}: {found.longest} of {found.events} events"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from rebalance.gate.cli.console.terminal import (
     json_text,
     print_err,
     usage_errors,
-    write,
 )
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
@@ -89,11 +89,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     shown.add_argument("--all-shortest", type=whole, default=1, metavar="N", help="up to N shortest traces")
     add_format(parser)
-    add_options(shown, "--out")
-    shown.add_argument(
-        "--itf", type=Path, metavar="FILE", help="the first trace in the Informal Trace Format"
-    )
-    add_options(shown, *REPORTS, "--no-progress", "--no-color")
+    add_options(shown, "--out", *REPORTS, "--no-progress", "--no-color")
     return parser
 
 
@@ -102,8 +98,7 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.explore.groups.scenarios import ScenarioError, scenario
     from rebalance.gate.report.ci import ci_reports
     from rebalance.gate.report.html import exploration as html_exploration
-    from rebalance.gate.report.terminal.exploration import data, exit_code, render
-    from rebalance.gate.traces import itf
+    from rebalance.gate.report.terminal.exploration import data, render
 
     if options.scenario is None and not options.on:
         raise UsageError("which SCENARIO? `rebalance list scenarios` describes them")
@@ -120,10 +115,6 @@ def run(options: argparse.Namespace) -> int:
     paths = traces.save_runs((one for violation in found.violations for one in violation.runs), out)
     document = partial(data, found, paths)
     answer(options, document, lambda: render(found, paths, color=color(options), page=reports.page))
-    if options.itf and found.violations:
-        write(options.itf, json_text(itf.of_run(found.violations[0].runs[0]), 1) + "\n", "--itf")
-    elif options.itf:
-        print_err("--itf: not written, there is no trace of a broken clause")
     own: Own = {
         "json": lambda: json_text(document()) + "\n",
         "html": partial(html_exploration.render, found, paths),
@@ -133,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
         print_err(
             f"interrupted; saved to {found.checkpoint}: the same command with --resume goes on from there"
         )
-    return int(exit_code(found))
+    return int(found.exit)
 
 
 # -- what is to be explored ----------------------------------------------------------------------------
@@ -144,26 +135,14 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
     from rebalance.explore.groups.exploration import ExplorationPlan
     from rebalance.model.protocol.group import machine
 
-    setup = _setup(options, chosen)
+    chosen, size = _sized(options, chosen)
+    setup = chosen.setup(size)
     with usage_errors(ValueError):
         machine(setup)
-    origin = {
-        "scenario": chosen.name,
-        "members": len(setup.consumers),
-        "partitions": setup.exist.bit_count(),
-        "profiles": list(releases(options)),
-        "broker": options.broker,
-        **({"assignor": options.target} if options.target else {}),
-        **({"switches": options.switch} if options.switch else {}),
-        **({"steps": options.granularity} if options.granularity != "atomic" else {}),
-        **({"naming": setup.naming} if setup.naming != "every" else {}),
-        "budget": setup.budget,
-        "faults": list(setup.faults),
-    }
     walk = "depth" if options.dfs else "swarm"
     return ExplorationPlan(
         setup=setup,
-        origin=origin,
+        origin=chosen.origin(size, setup),
         engine=options.engine,
         symmetry=options.symmetry,
         exact=options.exact,
@@ -177,7 +156,8 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
     )
 
 
-def _setup(options: argparse.Namespace, chosen: NamedScenario) -> Any:
+def _sized(options: argparse.Namespace, chosen: NamedScenario) -> tuple[NamedScenario, Any]:
+    """The scenario with the assignor that is wanted, and its size. Raises UsageError."""
     from rebalance.explore.groups.scenarios import ScenarioSize
 
     kinds = faults(options.faults)
@@ -193,9 +173,7 @@ def _setup(options: argparse.Namespace, chosen: NamedScenario) -> Any:
         # One that is not sticky may go by names, and would never settle if they changed under it.
         naming=options.naming or ("given" if options.target else "every"),
     )
-    if options.target:
-        chosen, size = _with_assignor(options, chosen, size)
-    return chosen.setup(size)
+    return _with_assignor(options, chosen, size) if options.target else (chosen, size)
 
 
 def _with_assignor(
@@ -221,19 +199,13 @@ def _with_assignor(
 
 def _refuse(options: argparse.Namespace) -> None:
     """Options that do not go together. Raises UsageError."""
-    given = {name for name, value in vars(options).items() if value}
-    given |= {options.engine} if options.engine != "fast" else set()
-    for kind, without in _NOT_WITH.items():
-        for name in without:
-            if {name, kind} <= given:
-                spelled = f"--engine {kind}" if kind == options.engine else f"--{kind}"
-                raise UsageError(f"--{name} does not go with {spelled}")
+    chosen = [f"--engine {options.engine}", *(f"--{one}" for one in ("dfs", "swarm") if vars(options)[one])]
+    for one in chosen:
+        refuse(options, _NOT_WITH.get(one, ()), f"does not go with {one}")
     if options.symmetry and (options.naming or ("given" if options.target else "every")) == "given":
         raise UsageError("--symmetry needs --naming every: under given names nothing is symmetric")
     if options.swarm and options.states:
         raise UsageError("--states does not go with --swarm: say --walks")
-    if options.itf is not None and not options.itf.parent.is_dir():
-        raise UsageError(f"--itf: no directory {str(options.itf.parent)!r}")
     if options.master is not None and options.engine != "spark":
         raise UsageError("--master goes with --engine spark only")
     if options.master is not None and not options.master.startswith("local") and options.out is None:
@@ -244,8 +216,8 @@ def _refuse(options: argparse.Namespace) -> None:
 
 
 _NOT_WITH = {
-    **dict.fromkeys(("plain", "dfs", "swarm"), ("symmetry", "exact", "resume")),
-    "spark": ("exact", "memory", "dfs", "swarm"),
+    **dict.fromkeys(("--engine plain", "--dfs", "--swarm"), ("--symmetry", "--exact", "--resume")),
+    "--engine spark": ("--exact", "--memory", "--dfs", "--swarm"),
 }
 """Engine or order -> options that it does not take."""
 
@@ -314,18 +286,11 @@ def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
 
 def _fingerprint(plan: ExplorationPlan) -> str:
     """Names the search and the code in what an unfinished search is saved to."""
-    import rebalance.explore
-    import rebalance.model
-    import rebalance.properties
     from rebalance.explore.engine.checkpoint import fingerprint
     from rebalance.gate.traces.runs import setup_out
 
-    packages = [rebalance.model, rebalance.properties, rebalance.explore]
-    if plan.engine == "spark":
-        import rebalance.pipeline
-
-        packages.append(rebalance.pipeline)
-    return fingerprint(str(setup_out(plan.setup)), packages)
+    names = ["model", "properties", "explore", *(["pipeline"] if plan.engine == "spark" else [])]
+    return fingerprint(str(setup_out(plan.setup)), [import_module(f"rebalance.{one}") for one in names])
 
 
 def _speed(show: Callable[[Line], None]) -> Callable[[Progress], None]:

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
 from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import natural
+from rebalance.live.processes.supervision import held_back, noted
 from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.limit import LIMIT
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rebalance.specs.logic.specification import Theorem
     from rebalance.specs.necessity.repairs import ShippedFindings
     from rebalance.specs.proving import ProofPlan
+    from rebalance.specs.refinement.sampling import ModelSample
 
 
 MODEL_STEPS = 20_000
@@ -83,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         return _as_shipped(options)
     if options.necessity is not None:
         return _necessity(options)
-    with _unbroken():
+    with held_back():
         plan = _plan(options)
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")
@@ -110,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     reports.finish(lambda: ci_reports.proved(proof), own, noted=reports.unseen)
     if proof.interrupted:
         print_err("interrupted")
-    return int(report.exit_of(proof))
+    return int(proof.exit)
 
 
 def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
@@ -124,16 +126,13 @@ def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...
 
 
 def _contract(without: Sequence[str]) -> dict[str, Any]:
-    from rebalance.specs.protocol.contract import SAFETY
+    from rebalance.specs.protocol.contract import assumed
 
-    for name in without:
-        if name not in SAFETY:
-            raise UsageError(f"--without: no clause is called {name!r}; there are: {', '.join(SAFETY)}")
-    return {name: clause for name, clause in SAFETY.items() if name not in without}
+    with usage_errors(ValueError, option="--without"):
+        return assumed(without)
 
 
 def _plan(options: argparse.Namespace) -> ProofPlan:
-    from rebalance.gate.cli.shared.model_samples import model_samples
     from rebalance.specs.necessity import vacuity
     from rebalance.specs.protocol.contract import LIVENESS
     from rebalance.specs.proving import ProofPlan
@@ -151,36 +150,13 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
     )
 
 
-@contextlib.contextmanager
-def _unbroken() -> Iterator[None]:
-    """Ctrl-C waits until the end: z3's bindings would make another exception of it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def model_samples(steps: int, seed: int) -> tuple[ModelSample, ...]:
+    """Samples of so many steps of the model together, evenly; none of no steps."""
+    from rebalance.explore.groups.scenarios import sampled_groups
+    from rebalance.specs.refinement.sampling import ModelSample, shares
 
-
-@contextlib.contextmanager
-def _noted() -> Iterator[Callable[[], None]]:
-    """Ctrl-C is noted, and raised by the function that this gives: elsewhere z3's bindings may swallow it."""
-    noted: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-
-    def raise_it() -> None:
-        if noted:
-            raise KeyboardInterrupt
-
-    with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
-    try:
-        yield raise_it
-    finally:
-        with contextlib.suppress(ValueError):
-            signal.signal(signal.SIGINT, before)
+    samples = (ModelSample(group=title, setup=s, seed=seed, steps=0) for title, s in sampled_groups())
+    return shares(tuple(samples), steps) if steps else ()
 
 
 # -- what each clause is for ---------------------------------------------------------------------------
@@ -205,8 +181,7 @@ def _necessity(options: argparse.Namespace) -> int:
             )
             findings.append(finding)
             if not as_json:
-                lines = in_full(finding) if names else (line for line in table([finding]))
-                print_out("\n".join(_aligned(line, name, width) for line in lines))
+                print_out("\n".join(in_full(finding) if names else table([finding], width)))
     except KeyboardInterrupt:
         print_out(f"interrupted after {len(findings)}")
         return Exit.INTERRUPTED
@@ -221,11 +196,6 @@ def _necessity(options: argparse.Namespace) -> int:
     return Exit.INCONCLUSIVE if still_open else Exit.CONFORMANT
 
 
-def _aligned(line: str, name: str, width: int) -> str:
-    """A line of the table with the column that all names fit into."""
-    return f"{name:<{width}}{line[len(name) :]}" if line.startswith(f"{name}  ") else line
-
-
 # -- as shipped ----------------------------------------------------------------------------------------
 
 
@@ -234,18 +204,18 @@ def _as_shipped(options: argparse.Namespace) -> int:
     is open, else 0."""
     from rebalance.gate.report.terminal import shipped as report
     from rebalance.live.processes.workers import spread
-    from rebalance.specs.necessity.repairs import examine_shipped
-    from rebalance.specs.necessity.shipped import released
+    from rebalance.specs.necessity.repairs import ShippedProof, examine_shipped
+    from rebalance.specs.necessity.shipped import client_and_broker, released
 
     refuse(options, (*OF_CORRECTED, *REPORTS), "does not go with --release")
     names = [name for several in options.release for name in several]
-    pair = _client_and_broker(names)
     with usage_errors(ValueError, option="--release"):
+        pair = client_and_broker(names)
         protocols = [released(*pair, dynamic=dynamic) for dynamic in (True, False)]
     theorems(options.theorem, ())  # so that a wrong name is known at once
     began = time.monotonic()
     found: list[ShippedFindings] = []
-    with progress(options) as show, _noted() as raise_if_interrupted:
+    with progress(options) as show, noted() as raise_if_interrupted:
         for protocol in protocols:
 
             def line(done: int, of: str = protocol.members) -> None:
@@ -257,18 +227,9 @@ def _as_shipped(options: argparse.Namespace) -> int:
             ))  # fmt: skip
             if found[-1].interrupted:
                 break
-    written = report.ShippedReport(releases=tuple(names), findings=tuple(found), limit=options.solver_units)
+    written = ShippedProof(releases=tuple(names), findings=tuple(found), limit=options.solver_units)
     text = partial(report.render, written, verbose=options.verbose, color=color(options))
     answer(options, partial(report.data, written), text)
     if written.interrupted:
         print_err("interrupted")
-    return int(report.exit_of(written))
-
-
-def _client_and_broker(names: Sequence[str]) -> tuple[str, str]:
-    """One of each, by the names of their profiles. Raises UsageError."""
-    clients = [name for name in names if not name.startswith("broker")]
-    brokers = [name for name in names if name.startswith("broker")]
-    if len(clients) != 1 or len(brokers) != 1:
-        raise UsageError("--release: name one client and one broker, such as java-current,broker-current")
-    return clients[0], brokers[0]
+    return int(written.exit)

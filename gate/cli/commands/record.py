@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 
 if TYPE_CHECKING:
-    from rebalance.live.clusters.cluster import LiveCluster
     from rebalance.live.record.record import Recorded
     from rebalance.live.record.request import Request
 
@@ -87,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         with usage_errors(ToolError):
             for profile, _ in request.clients:
                 command(profile)  # before a cluster starts: is there all that it needs?
-            with _cluster(request, out) as cluster:
+            with request.start(out / "brokers") as cluster:
                 made = play(request, cluster, out, report_progress)
     answer(options, lambda: data(made), lambda: clean(render(made)))
     return int(made.exit)
@@ -151,16 +149,6 @@ def _release(options: argparse.Namespace) -> str:
     if release and not re.fullmatch(r"\d+\.\d+\.\d+", release):
         raise UsageError(f"--kafka-version: {release!r} is no release, such as {KAFKA}")
     return release
-
-
-def _cluster(request: Request, out: Path) -> AbstractContextManager[LiveCluster]:
-    if request.cluster == "mock":
-        from rebalance.live.clusters.mock import MockCluster
-
-        return MockCluster()
-    from rebalance.live.clusters.kafka import KafkaCluster
-
-    return KafkaCluster(request.kafka, request.nodes, logs=out / "brokers")
 
 
 MOST = 10

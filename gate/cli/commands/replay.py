@@ -44,13 +44,6 @@ KEPT = (
 )
 """What the recording of a replay has of what came of it, in this order."""
 
-EXIT = {
-    **dict.fromkeys(("same", "another"), Exit.VIOLATION),
-    "none": Exit.CONFORMANT,
-    "inconclusive": Exit.INCONCLUSIVE,
-}
-"""The exit code of a verdict; of several the gravest counts, 1 before 3."""
-
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
@@ -153,20 +146,12 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
 
 def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
     """What happened in a replay, as in the report of the check that found it."""
-    from rebalance.gate.check.result import ClauseResult, Finding, Status
+    from rebalance.gate.check.result import ClauseResult, Status
     from rebalance.gate.report.terminal.check import block
 
     found = record.breach_of(trace.clause.id)
     assert found is not None
-    finding = replace(
-        Finding.of(found, record.scenario, record.calls),
-        seed=trace.seed,
-        number=trace.number,
-        found_size=trace.found_size,
-        confirmed=True,
-        trace_id=trace.id,
-        path=str(trace.path or ""),
-    )
+    finding = trace.finding(found, record.scenario, record.calls)
     row = ClauseResult(clause=trace.clause, protocol=trace.protocol, status=Status.VIOLATED, finding=finding)
     return ["", *block("VIOLATION", row, unicode())]
 
@@ -238,21 +223,15 @@ def _kept(saved: SavedRun, result: Replayed, directory: Path, verbose: int) -> i
     print_out(f"  saved    {path}")
     if result.interrupted:
         raise KeyboardInterrupt
-    return EXIT[result.verdict]
+    return result.exit
 
 
 def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
     """The verdict, and what it rests on."""
     from rebalance.gate.traces.runs import run_id
 
-    sentences = {
-        "same": "breaks the same clause",
-        "another": f"breaks {', '.join(dict.fromkeys(one.clause for one in result.broken))} instead",
-        "none": "breaks nothing; every step of the trace was forced",
-        "inconclusive": "breaks nothing that was asked, and not all of the trace could be forced or asked",
-    }
     head = f"{result.verdict:<12} {run_id(saved)}  {saved.clause}  {result.version or result.client}"
-    lines = [f"{head}: {sentences[result.verdict]}"]
+    lines = [f"{head}: {result.sentence}"]
     facts = [
         *(("breaks", f"{one.clause} at step {one.step}: {one.sentence}") for one in result.broken),
         *(("unforced", text) for text in result.unforced),

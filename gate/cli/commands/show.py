@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,35 +67,30 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
     from rebalance.pipeline.audit.records import Recording
 
     saved = kinds.load(path)
+    draw: Callable[[], OwnershipDiagram]
+    lines: Callable[[], list[str]]
     if isinstance(saved, Recording):
-        kind = "a recording of a log"
-        if wanted == "text" and not metrics:
-            return "\n".join(_recording(saved))
-        drawn = of_recording(saved)
+        kind, draw, lines = "a recording of a log", partial(of_recording, saved), partial(_recording, saved)
     elif isinstance(saved, SavedRun):
         kind = "a run of Kafka's code" if saved.on else "a run of the model"
-        if saved.on and (metrics or wanted == "itf"):
-            raise UsageError(f"--metrics and --format itf are for runs of the model; {path} is {kind}")
-        if wanted == "text":
-            return "\n".join(_run_of_group(saved, metrics))
-        if wanted == "itf" and not metrics:
-            return json_text(itf.of_run(saved), 1)
-        drawn = of_run(saved)
+        draw, lines = partial(of_run, saved), partial(_run_of_group, saved, metrics)
     else:
         kind = "a counterexample of an assignor"
-        if wanted == "text" and not metrics:
-            return "\n".join(_counterexample(saved))
-        drawn = of_trace(saved)
-    if metrics:
-        is_run = isinstance(saved, SavedRun)
-        reason = "goes with --format text" if is_run else f"is for runs of the model; {path} is {kind}"
+        draw, lines = partial(of_trace, saved), partial(_counterexample, saved)
+    model_run = saved if isinstance(saved, SavedRun) and not saved.on else None
+    if metrics and (model_run is None or wanted != "text"):
+        reason = "goes with --format text" if model_run else f"is for runs of the model; {path} is {kind}"
         raise UsageError(f"--metrics {reason}")
+    if wanted == "text":
+        return "\n".join(lines())
+    if wanted == "itf" and model_run:
+        return json_text(itf.of_run(model_run), 1)
     if wanted == "itf":
         raise UsageError(
             f"--format itf is for runs of the model, which have states; {path} is {kind}: use svg, "
             "mermaid, text or json"
         )
-    return _drawn(drawn, wanted)
+    return _drawn(draw(), wanted)
 
 
 def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
@@ -168,18 +165,9 @@ def _metrics(run: SavedRun) -> list[str]:
 
     cost = figures(run.setup, run.events)
     names = [*(letter(slot) for slot in run.setup.slots), "group"]
-    columns = [*cost.members, cost.group]
-    rows: dict[str, list[object]] = {
-        "rebalance-total": [m.rebalance_total for m in columns],
-        "failed-rebalance-total": [m.failed_rebalance_total for m in columns],
-        "rebalance-latency-avg": [f"{m.rebalance_latency_avg:.1f}" for m in columns],
-        "rebalance-latency-max": [m.rebalance_latency_max for m in columns],
-        "partition-revoked calls": [m.revoked.calls for m in columns],
-        "partition-assigned calls": [m.assigned.calls for m in columns],
-        "partition-lost calls": [m.lost.calls for m in columns],
-    }
+    columns = [one.named for one in (*cost.members, cost.group)]
     lines = [f"  {'':<26}" + "".join(f"{name:>8}" for name in names)]
-    lines += [f"  {title:<26}" + "".join(f"{v!s:>8}" for v in values) for title, values in rows.items()]
+    lines += [f"  {name:<26}" + "".join(f"{one[name]:>8}" for one in columns) for name in cost.group.named]
     spent = f"{cost.rebalancing} of {cost.steps} steps in {cost.rebalances} rebalances"
     unread = f"partitions x steps without a reader: {cost.paused} during them, {cost.idle} besides"
     return [*lines, f"  {spent}; {unread}"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     reports = Reports.wanted(options, ("json",), ()).open()
     with usage_errors(ValueError):
         outcomes = _judged(options)
-    saved = {outcome.path.name: _run_of(outcome, options) for outcome in outcomes}
+    saved = {one.path.name: one.run(_origin(one, options)) for one in outcomes}
     out = Path(options.out) if options.out else None
     paths = traces.save_runs((run for run in saved.values() if run is not None), out)
     document = _data(outcomes, saved, paths, options)
@@ -84,10 +83,6 @@ def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
     from rebalance.explore.engine.search import Limits, Stop
     from rebalance.explore.groups.upgrades import judge, paths, setup
 
-    if options.members > 6 or options.partitions > 12:
-        raise UsageError(
-            f"{options.members} members x {options.partitions} partitions: at most 6 x 12 can be explored"
-        )
     upgrade_paths = paths(options.old, options.new, _release(options))
     if options.path:
         known = [path.name for path in upgrade_paths]
@@ -112,13 +107,9 @@ def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
     return outcomes
 
 
-def _run_of(outcome: UpgradeOutcome, options: argparse.Namespace) -> SavedRun | None:
-    """The counterexample of a path as a run that can be saved."""
-    from rebalance.explore.groups.exploration import saved_run
-
-    if outcome.trace is None or outcome.clause is None:
-        return None
-    origin = {
+def _origin(outcome: UpgradeOutcome, options: argparse.Namespace) -> dict[str, Any]:
+    """Where the counterexample of a path comes from."""
+    return {
         "scenario": f"upgrade {options.old} to {options.new}",
         "path": outcome.path.name,
         "members": options.members,
@@ -126,8 +117,6 @@ def _run_of(outcome: UpgradeOutcome, options: argparse.Namespace) -> SavedRun | 
         "profiles": [_release(options)],
         "broker": options.broker,
     }
-    found = saved_run(outcome.setup, origin, outcome.clause, outcome.trace)
-    return replace(found, sentence=found.sentence or outcome.sentence)
 
 
 def _lines(
@@ -174,9 +163,7 @@ def _data(
     paths: dict[str, str],
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    from rebalance.gate.traces.runs import run_id, step_out
-    from rebalance.model.protocol.group import machine
-    from rebalance.model.steps import steps
+    from rebalance.gate.traces.runs import run_id, step_out, steps_of
 
     rows = []
     for outcome in outcomes:
@@ -194,7 +181,7 @@ def _data(
             row["clause"], row["what"] = found.clause, found.sentence
             name = run_id(found)
             row["trace"] = {"id": name, "path": paths.get(name, "")}
-            row["steps"] = [step_out(step) for step in steps(machine(found.setup), found.events)]
+            row["steps"] = [step_out(step) for step in steps_of(found)]
         rows.append(row)
     return {
         "schema": 1,

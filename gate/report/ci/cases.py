@@ -76,6 +76,11 @@ class CiCase:
     text: Lines = tuple
 
     @property
+    def lines(self) -> Sequence[str]:
+        """``text``, or what is said of each thing that breaks it."""
+        return self.text() or [one.message for one in self.evidence]
+
+    @property
     def id(self) -> str:
         """The rule and its variant."""
         return f"{self.rule.id}-{self.variant}" if self.variant else self.rule.id

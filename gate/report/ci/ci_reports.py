@@ -97,7 +97,6 @@ def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
         message=breach.summary,
         id=finding.trace_id,
         path=finding.path,
-        source_location=None,
         because=breach.because,
         facts=tuple((name, text) for name, text in _outcomes(finding) if text),
         chart=lambda: draw(of_finding(finding)),
@@ -119,7 +118,7 @@ def _outcomes(finding: Finding) -> tuple[tuple[str, str], ...]:
 
 def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
     """A finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
-    from rebalance.gate.report.terminal.exploration import exit_code, headline, spelled
+    from rebalance.gate.report.terminal.exploration import headline, spelled
     from rebalance.properties.group.clauses import CLAUSES
 
     origin = dict(found.plan.origin)
@@ -132,7 +131,7 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
         subject=str(origin.get("scenario", "group")),
         headline=headline(found),
         verdict=found.verdict,
-        exit=exit_code(found),
+        exit=found.exit,
         cases=tuple(_explored(found, CLAUSES[clause], broken.get(clause), paths) for clause in clauses),
         tally=f"{len(broken)} of {count(len(clauses), 'clause')} broken, {states}",
         seconds=found.search.cpu if found.search is not None else 0.0,
@@ -305,7 +304,7 @@ def _unread(found: Audited) -> Iterator[str]:
 
 def proved(proof: Proof) -> CiReport:
     """A finished ``rebalance prove``: a case for each theorem."""
-    from rebalance.gate.report.terminal.proof import exit_of, headline
+    from rebalance.gate.report.terminal.proof import headline
 
     plan = proof.plan
     done = f"{len(proof.outcomes):,} of {count(proof.obligations, 'obligation')} tried"
@@ -318,7 +317,7 @@ def proved(proof: Proof) -> CiReport:
         subject="the protocol",
         headline=headline(proof),
         verdict=proof.judgement,
-        exit=exit_of(proof),
+        exit=proof.exit,
         cases=cases,
         tally=done,
         seconds=proof.seconds,
@@ -345,12 +344,7 @@ def _proved(proof: Proof, theorem: Theorem) -> CiCase:
         evidence = tuple(
             Evidence(message=f"refuted: {label(one)}", chart=partial(_group, one)) for one in refuted
         )
-        return CiCase(
-            rule=rule,
-            status=Status.VIOLATED,
-            evidence=evidence,
-            text=lambda: [one.message for one in evidence],
-        )
+        return CiCase(rule=rule, status=Status.VIOLATED, evidence=evidence)
     if proof.judged(theorem) is Proved.PROVED:
         return CiCase(rule=rule, status=Status.PASSED)
     missing = theorem.obligations - len(proof.of(theorem))
@@ -387,12 +381,7 @@ def _about_the_model(proof: Proof) -> Iterator[CiCase]:
             for row in proof.breaches
             if row.breach
         )
-        yield CiCase(
-            rule=rule,
-            status=Status.VIOLATED,
-            evidence=evidence,
-            text=lambda: [one.message for one in evidence],
-        )
+        yield CiCase(rule=rule, status=Status.VIOLATED, evidence=evidence)
         return
     whole = not proof.deviations and len(proof.model) == len(proof.plan.samples)
     yield CiCase(

@@ -45,10 +45,10 @@ def _case(report: CiReport, case: CiCase) -> ET.Element:
         case Status.PASSED:
             pass
         case Status.VIOLATED if case.gates:
-            _outcome(element, "failure", case.message, plain(case.text(), MOST), f"rebalance.{rule.level}")
+            _outcome(element, "failure", case.message, plain(case.lines, MOST), f"rebalance.{rule.level}")
         case Status.VIOLATED:
             _outcome(element, "skipped", f"broken, but {rule.level} does not gate: {case.message}")
-            ET.SubElement(element, "system-out").text = plain(case.text(), MOST)
+            ET.SubElement(element, "system-out").text = plain(case.lines, MOST)
         case Status.FIXED:
             _outcome(element, "failure", "holds: remove its line from the known list", "", "rebalance.stale")
         case status:

@@ -5,8 +5,7 @@ What happens in a millisecond is as wide as what takes an hour.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 
 from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.diagram.diagram import (
@@ -21,56 +20,34 @@ from rebalance.gate.report.diagram.diagram import (
     more,
     overlaps,
 )
-from rebalance.pipeline.audit.records import LogEvent, LogFinding, Recording
-
-COORDINATOR = "coordinator"
+from rebalance.pipeline.audit.records import (
+    COORDINATOR,
+    LogEvent,
+    LogFinding,
+    LogMoment,
+    Recording,
+    generations,
+    holders,
+)
 
 MOST_EVENTS = 24
 """Events in a diagram."""
 
-_KINDS = {
-    "started": "starts",
-    "subscribed": "subscribes",
-    "joining": "sends JoinGroup",
-    "joined": "joined",
-    "planned": "as leader assigns",
-    "synced": "synced",
-    "assigned": "assigned",
-    "revoked": "revoked",
-    "lost": "lost",
-    "reset": "learns that its membership is over",
-    "leaving": "leaves",
-    "closed": "ends",
-    "preparing": "begins a rebalance",
-    "stable": "begins generation",
-    "removed": "removes a member",
-    "empty": "has no members left",
-}
-"""Kind of an event -> what it means."""
-
-_NUMBERED = ("joined", "planned", "synced", "stable")
-"""What is told with the generation."""
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """Something that happens to one consumer, or at the coordinator; ``others``: partitions besides."""
-
-    event: LogEvent
-    others: int = 0
+_LOOKS = {True: OwnershipState.OWNED, False: OwnershipState.REMOVED}
+"""Whether an owner is a member still -> how it owns."""
 
 
 def of_recording(recording: Recording) -> OwnershipDiagram:
     """The recording as a diagram, a column an event; those that the finding rests on and the nearest."""
     finding = recording.finding
-    moments = _moments(recording)
+    moments = recording.moments()
     shown = _chosen(finding, moments, MOST_EVENTS)
     names = _names(finding, moments)
-    states = _states(finding, moments, shown)
-    held = [states[at] for at in shown]
+    states = holders(finding, moments, shown)
+    held = [{name: _LOOKS[inside] for name, inside in states[at].items()} for at in shown]
     owners = [name for name in names if any(name in now for now in held)]
     places = {(p.at, p.file, p.line) for p in finding.places}
-    generations = _generations(moments)
+    numbers = generations(moments)
     others = {who for moment in moments if (who := moment.event.consumer)}
     several_days = len({moments[at].event.at.date() for at in shown}) > 1
     columns: list[DiagramColumn] = []
@@ -80,9 +57,9 @@ def of_recording(recording: Recording) -> OwnershipDiagram:
         columns.append(
             DiagramColumn(
                 label=str(len(columns) + 1),
-                what=f"{_who(event)} {_described(moments[at], finding)} ({event.where})",
+                what=f"{event.who} {moments[at].sentence} ({event.where})",
                 when=event.at.strftime("%m-%d %H:%M:%S" if several_days else "%H:%M:%S.%f")[:12],
-                generation=generations[at],
+                generation=numbers[at],
                 fault=event.kind in ("removed", "reset", "lost"),
                 marked=(event.at, event.file, event.line) in places,
                 skipped=at - before - 1,
@@ -107,21 +84,6 @@ def of_recording(recording: Recording) -> OwnershipDiagram:
     )
 
 
-def _generations(moments: Sequence[_Moment]) -> list[int | None]:
-    """The generation of the group after each moment, as far as the log tells."""
-    found: list[int | None] = []
-    last: int | None = None
-    for moment in moments:
-        event = moment.event
-        if event.generation is not None:
-            if event.kind == "stable":
-                last = event.generation
-            elif event.kind in ("joined", "planned", "synced", "assigned"):
-                last = max(last or 0, event.generation)
-        found.append(last)
-    return found
-
-
 _ARROWS = {
     "joining": ("JoinGroup", False),
     "joined": ("JoinGroup", True),
@@ -141,7 +103,7 @@ def _arrow(column: int, event: LogEvent, names: Sequence[str]) -> MessageArrow |
     )
 
 
-def _marks(shown: Sequence[int], moments: Sequence[_Moment], names: Sequence[str]) -> Iterator[EventMark]:
+def _marks(shown: Sequence[int], moments: Sequence[LogMoment], names: Sequence[str]) -> Iterator[EventMark]:
     known = {m.event.member: m.event.consumer for m in moments if m.event.member and m.event.consumer}
     for column, at in enumerate(shown):
         event = moments[at].event
@@ -161,69 +123,16 @@ def _marks(shown: Sequence[int], moments: Sequence[_Moment], names: Sequence[str
 _SHORT = {"preparing": "rebalances", "reset": "is no member", "empty": "no members", "closed": "ends"}
 
 
-def _moments(recording: Recording) -> list[_Moment]:
-    """Events in order, those of one log line about several partitions as one."""
-    finding = recording.finding
-    found: dict[object, _Moment] = {}
-    for event in recording.events:
-        key = (event.at, event.kind, event.consumer, event.file, event.line)
-        mine = (event.topic, event.partition) == (finding.topic, finding.partition)
-        known = found.get(key)
-        if known is None:
-            found[key] = _Moment(event)
-        else:
-            found[key] = _Moment(event if mine else known.event, known.others + 1)
-    return sorted(found.values(), key=lambda m: (m.event.at, m.event.file, m.event.line))
-
-
-def _who(event: LogEvent) -> str:
-    return event.consumer or COORDINATOR
-
-
-def _names(finding: LogFinding, moments: Sequence[_Moment]) -> list[str]:
+def _names(finding: LogFinding, moments: Sequence[LogMoment]) -> list[str]:
     """Who has a line: those that the finding is about, who owned the partition, the first of the others."""
     owners = [owner.consumer for owner in finding.owners if owner.consumer]
-    holders = [_who(m.event) for m in moments if m.event.kind in ("assigned", "revoked", "lost")]
-    everybody = [_who(m.event) for m in moments if m.event.consumer]
+    holders = [m.event.who for m in moments if m.event.kind in ("assigned", "revoked", "lost")]
+    everybody = [m.event.who for m in moments if m.event.consumer]
     names = list(dict.fromkeys([*owners, *holders, *everybody]))
     return [name for name in names if name != COORDINATOR][:MOST_LINES]
 
 
-def _states(
-    finding: LogFinding, moments: Sequence[_Moment], wanted: Sequence[int]
-) -> Mapping[int, Mapping[str, OwnershipState]]:
-    """Who owns the partition after each of the wanted moments, and whether still as a member."""
-    chosen = frozenset(wanted)
-    known = {owner.member: owner.consumer for owner in finding.owners if owner.member and owner.consumer}
-    holds: dict[str, OwnershipState] = {}
-    found: dict[int, Mapping[str, OwnershipState]] = {}
-    for at, moment in enumerate(moments):
-        event, who = moment.event, _who(moment.event)
-        if event.member and event.consumer:
-            known[event.member] = event.consumer
-        mine = finding.partition is not None and (event.topic, event.partition) == (
-            finding.topic,
-            finding.partition,
-        )
-        match event.kind:
-            case "assigned" if mine:
-                holds[who] = OwnershipState.OWNED
-            case "revoked" | "lost" if mine:
-                holds.pop(who, None)
-            case "started" | "closed":
-                holds.pop(who, None)
-            case "reset" if who in holds:
-                holds[who] = OwnershipState.REMOVED
-            case "removed" if known.get(event.member or "") in holds:
-                holds[str(known[event.member or ""])] = OwnershipState.REMOVED
-            case _:
-                pass
-        if at in chosen:
-            found[at] = dict(holds)
-    return found
-
-
-def _chosen(finding: LogFinding, moments: Sequence[_Moment], most: int) -> list[int]:
+def _chosen(finding: LogFinding, moments: Sequence[LogMoment], most: int) -> list[int]:
     """Which moments are shown: those that the finding rests on, then its consumers', the nearest first."""
     places = {(p.at, p.file, p.line) for p in finding.places}
     owners = {owner.consumer for owner in finding.owners}
@@ -236,18 +145,3 @@ def _chosen(finding: LogFinding, moments: Sequence[_Moment], most: int) -> list[
         return (event.at, event.file, event.line) not in places, not concerned, far, at
 
     return sorted(sorted(range(len(moments)), key=interest)[:most])
-
-
-def _described(moment: _Moment, finding: LogFinding) -> str:
-    event = moment.event
-    text = _KINDS.get(event.kind, event.kind)
-    if event.kind in _NUMBERED and event.generation is not None:
-        text += f" {event.generation}" if event.kind == "stable" else f", generation {event.generation}"
-    about = replace(finding, topic=event.topic, partition=event.partition).about
-    if about:
-        text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'somebody'}"
-    if moment.others:
-        text += f" and {moment.others} more"
-    if event.kind == "removed" and event.member:
-        text += f", {event.member}"
-    return f"{text}: {event.detail}" if event.detail else text

@@ -1,14 +1,14 @@
-"""The ownership chart of a run of the model: who owns what after each step, and the messages of each.
+"""The ownership chart of a run of the group: who owns what after each step, and the messages of each.
 
-The run is played again on the model, as ``steps`` does. Two owners are two members of the group, as in the
-clause ``group/owner``; one that was removed and goes on owning something is drawn as such.
+A run of the model is played again, and the model says of each step what is to be drawn. Two owners are two
+members of the group, as in the clause ``group/owner``; one that was removed and goes on owning something is
+drawn as such.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.cli.console.text import count
@@ -30,27 +30,12 @@ from rebalance.gate.report.diagram.diagram import (
     overlaps,
     stretches,
 )
-from rebalance.model.machine import NOBODY, Machine, State
-from rebalance.model.protocol.describe import event_text
-from rebalance.model.protocol.group import machine, participates
-from rebalance.model.protocol.observations import Answered, Call, Callback, Expelled, Replaced, Threw
+from rebalance.model.machine import NOBODY, Event, StepDetails, StepMark, StepMessage, StepOwner
+from rebalance.model.protocol.describe import ASKS, event_text
+from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import letter
-from rebalance.model.protocol.state import (
-    NO_ID,
-    ClusterState,
-    Group,
-    JoinOk,
-    Life,
-    Member,
-    Records,
-    Sync,
-    SyncOk,
-    SyncParked,
-    Wire,
-    each,
-    union,
-)
-from rebalance.model.steps import Step, step
+from rebalance.model.protocol.state import each
+from rebalance.model.steps import Step, walked
 
 FIRST = 4
 """Steps from the start that are shown of a run that is too long."""
@@ -58,69 +43,22 @@ FIRST = 4
 MOST_PLAYED = 50_000
 """Steps x members beyond which a run is drawn without being played again, which takes seconds."""
 
-_CALLBACK = {Call.REVOKED: "revoked", Call.ASSIGNED: "assigned", Call.LOST: "lost"}
-_API = {"join": "JoinGroup", "sync": "SyncGroup", "heartbeat": "Heartbeat", "commit": "OffsetCommit"}
-_AT_COORDINATOR = {
-    "rebalance timeout": "rebalance timeout of",
-    "session expires": "session expires:",
-    "sync refused": "refuses SyncGroup of",
-    "join refused": "refuses JoinGroup of",
-}
-_ASKS = {
-    "join": "JoinGroup",
-    "join late": "JoinGroup",
-    "join lost": "JoinGroup",
-    "join unanswered": "JoinGroup",
-    "heartbeat": "Heartbeat",
-}
+Held = Mapping[tuple[str, str], OwnershipState]
+"""(partition, member) -> how it owns it."""
 
 
-@dataclass(frozen=True)
-class _PlayedStep:
-    """One step with the states around it."""
+@dataclass(frozen=True, kw_only=True)
+class _RunMoment:
+    """One step as it is drawn. ``marks`` of nobody who has a line are the coordinator's if ``fault``."""
 
-    step: Step
-    before: State
-    after: State
-    seen: tuple[Any, ...]
-
-
-class _RunStates:
-    """The states of one run, read by name."""
-
-    def __init__(self, run: SavedRun, built: Machine) -> None:
-        self.setup, self.built = run.setup, built
-
-    def generation(self, state: State) -> int:
-        return int(cast(Group, state[self.built.position["group"]]).generation)
-
-    def member(self, state: State, slot: int) -> Member:
-        return cast(Member, state[self.built.position[f"member {letter(slot)}"]])
-
-    def wire(self, state: State, slot: int) -> Wire:
-        return cast(Wire, state[self.built.position[f"wire {letter(slot)}"]])
-
-    def held(self, state: State) -> dict[tuple[int, int], OwnershipState]:
-        """(partition, slot) -> how it owns it."""
-        found = {}
-        for slot in self.setup.slots:
-            me = self.member(state, slot)
-            if me.owned:
-                records = cast(Records, state[self.built.position[f"record {letter(slot)}"]])
-                look = OwnershipState.OWNED if participates(me, records) else OwnershipState.REMOVED
-                found.update({(p, slot): look for p in each(me.owned)})
-        return found
-
-    def unowned(self, state: State) -> list[int]:
-        """The partitions that exist and that nobody owns, once there is a generation."""
-        owned = union([self.member(state, slot).owned for slot in self.setup.slots])
-        cluster = cast(ClusterState, state[self.built.position["cluster"]])
-        return each(cluster.parts & ~owned) if self.generation(state) else []
-
-    def away(self, state: State, slot: int) -> str:
-        """Empty while it is at work."""
-        me = self.member(state, slot)
-        return "stuck" if me.stuck else "" if me.life is Life.UP else me.life.value
+    what: str
+    fault: bool = False
+    generation: int | None = None
+    held: Held = field(default_factory=dict)
+    unowned: tuple[str, ...] = ()
+    away: Mapping[str, str] = field(default_factory=dict)
+    messages: tuple[StepMessage, ...] = ()
+    marks: tuple[StepMark, ...] = ()
 
 
 def of_run(run: SavedRun) -> OwnershipDiagram:
@@ -128,56 +66,55 @@ def of_run(run: SavedRun) -> OwnershipDiagram:
 
     Raises CannotHappenError when the model does not allow a step.
     """
-    chosen = _chosen(len(run.recorded) if run.on else len(run.events), run.loop)
+    total, size = len(run.recorded) if run.on else len(run.events), len(run.setup.consumers)
+    chosen = _chosen(total, run.loop)
+    large = not run.on and total * size > MOST_PLAYED
     if run.on:
-        return _recorded(run, chosen)
-    if len(run.events) * len(run.setup.consumers) > MOST_PLAYED:
-        return _unplayed(run, chosen)
-    built = machine(run.setup)
-    group = _RunStates(run, built)
-    scenes = list(_scenes(run, built, chosen))
-    held = [group.held(scene.after) for scene in scenes]
-    idle = [group.unowned(scene.after) if run.loop is not None else [] for scene in scenes]
-    numbers = sorted({p for now in held for p, _ in now} | set(idle[-1] if idle else []))
-    owners = {
-        p: [{letter(s): look for (q, s), look in now.items() if q == p} for now in held] for p in numbers
-    }
-    shown = sorted(numbers, key=lambda p: not any(len(now) > 1 for now in owners[p]))
-    for now, unowned in zip(held, idle, strict=True):
-        now.update({(p, NOBODY): OwnershipState.NOBODY for p in unowned if p in idle[-1]})
+        moments = [_seen(run.recorded[at]) for at in chosen]
+    elif large:
+        moments = [_unplayed(run.events[at]) for at in chosen]
+    else:
+        wanted = {at + 1 for at in chosen}
+        moments = [_played(*one) for one in walked(machine(run.setup), run.events, wanted.__contains__)]
+    shown, every, held = _partitions(run, moments)
     rows = [
-        (p, slot)
-        for p in shown[:MOST_PARTITIONS]
-        for slot in list(dict.fromkeys(s for now in held for q, s in now if q == p))[:MOST_MEMBERS]
+        (p, who)
+        for p in shown
+        for who in list(dict.fromkeys(w for now in held for q, w in now if q == p))[:MOST_MEMBERS]
     ]
-    names = {p: str(run.setup.partition(p)) for p in shown}
-    members = _members(run, [slot for _, slot in rows if slot != NOBODY])
+    people = dict.fromkeys([*(who for _, who in rows if who), *map(letter, run.setup.slots)])
+    names = sorted(list(people)[:MOST_LINES])
+    not_played = f"who owned what: {count(total, 'step')} of {count(size, 'member')} are not played again"
     return OwnershipDiagram(
         title=f"{run.clause}: {run.sentence}" if run.sentence else run.clause,
-        columns=tuple(
-            _columns(
-                run, chosen, [(_sentence(s.step), s.step.fault, group.generation(s.after)) for s in scenes]
-            )
-        ),
-        rows=tuple(Row(names[p], "" if slot == NOBODY else letter(slot)) for p, slot in rows),
+        columns=tuple(_columns(run, chosen, moments)),
+        rows=tuple(Row(*row) for row in rows),
         bars=bars([[now.get(row) for now in held] for row in rows]),
         overlaps=overlaps(
-            (names[p], at, now) for p in shown[:MOST_PARTITIONS] for at, now in enumerate(owners[p])
+            (p, at, {who: look for (q, who), look in moment.held.items() if q == p})
+            for p in shown
+            for at, moment in enumerate(moments)
         ),
-        members=tuple(map(letter, members)),
-        arrows=tuple(a for at, scene in enumerate(scenes) for a in _arrows(group, at, scene, members)),
-        marks=tuple(m for at, scene in enumerate(scenes) for m in _marks(group, at, scene, members)),
+        members=tuple(names),
+        arrows=tuple(
+            MessageArrow(column=at, **asdict(one))
+            for at, moment in enumerate(moments)
+            for one in moment.messages
+            if one.member in names
+        ),
+        marks=tuple(mark for at, moment in enumerate(moments) for mark in _marks(at, moment, names)),
         away=tuple(
-            Away(letter(slot), start, end, text)
-            for slot in members
-            for text, start, end in stretches(group.away(scene.after, slot) for scene in scenes)
+            Away(name, start, end, text)
+            for name in names
+            for text, start, end in stretches(moment.away.get(name, "") for moment in moments)
             if text
         ),
-        loop=_loop(run, chosen),
+        loop=None if run.loop is None else (sum(at < run.loop for at in chosen), len(chosen)),
         left_out=(
-            *more(len(shown) - MOST_PARTITIONS, "more partition"),
-            *more(len(run.setup.consumers) - len(members), "more member"),
-            *left_of(len(run.events), len(chosen), "step"),
+            *([f"{not_played} for a picture"] if large else []),
+            *more(every - len(shown), "more partition"),
+            *more(size - len(names), "more member"),
+            *left_of(total, len(chosen), "step"),
         ),
     )
 
@@ -192,166 +129,98 @@ def _chosen(total: int, loop: int | None) -> list[int]:
     return [*range(FIRST), *range(tail, tail + rest)]
 
 
-def _loop(run: SavedRun, chosen: Sequence[int]) -> tuple[int, int] | None:
-    if run.loop is None:
-        return None
-    return sum(at < run.loop for at in chosen), len(chosen)
+def _partitions(run: SavedRun, moments: Sequence[_RunMoment]) -> tuple[list[str], int, Sequence[Held]]:
+    """The partitions to show, those with two owners first, of how many, and who holds them when; nobody those
+    that in the end are nobody's for ever."""
+    idle = moments[-1].unowned if moments and run.loop is not None else ()
+    held = [{**m.held, **{(p, ""): OwnershipState.NOBODY for p in m.unowned if p in idle}} for m in moments]
+    order = [str(run.setup.partition(number)) for topic in run.setup.topics for number in each(topic)]
+    there = {p for now in held for p, _ in now}
+    numbers = {p: order.index(p) if p in order else len(order) for p in there}
+    twice = {p: any(sum(q == p for q, _ in m.held) > 1 for m in moments) for p in there}
+    found = sorted(there, key=lambda p: (not twice[p], numbers[p], p))
+    return found[:MOST_PARTITIONS], len(found), held
 
 
-def _scenes(run: SavedRun, built: Machine, chosen: Sequence[int]) -> Iterator[_PlayedStep]:
-    before, wanted = built.initial[0], frozenset(chosen)
-    played = built.replay(run.events)
-    for at, (event, (after, outcome)) in enumerate(zip(run.events, played, strict=True)):
-        if at in wanted:
-            now = step(built, at + 1, event, before, after, outcome.seen)
-            yield _PlayedStep(now, before, after, outcome.seen)
-        before = after
+def _columns(run: SavedRun, chosen: Sequence[int], moments: Sequence[_RunMoment]) -> Iterator[DiagramColumn]:
+    before = -1
+    for at, moment in zip(chosen, moments, strict=True):
+        yield DiagramColumn(
+            label=str(at + 1),
+            what=moment.what,
+            generation=moment.generation or None,
+            fault=moment.fault,
+            marked=run.loop is None and at == len(run.events) - 1,
+            skipped=at - before - 1,
+        )
+        before = at
 
 
-def _members(run: SavedRun, owning: Sequence[int]) -> list[int]:
-    """Who has a line: all, or those that own something first."""
-    return sorted(list(dict.fromkeys([*owning, *run.setup.slots]))[:MOST_LINES])
+def _marks(at: int, moment: _RunMoment, names: Sequence[str]) -> Iterator[EventMark]:
+    """What shows at those who have a line; the first of a fault at the coordinator, if nobody has."""
+    for number, one in enumerate(moment.marks):
+        if one.member in (*names, "") or (number == 0 and moment.fault):
+            yield EventMark(at, one.member if one.member in names else "", one.text, one.fault)
+
+
+# -- the moments -----------------------------------------------------------------------------------------
 
 
 def _sentence(step: Step) -> str:
     return "; ".join((step.what, *step.seen))
 
 
-def _columns(
-    run: SavedRun, chosen: Sequence[int], contents: Sequence[tuple[str, bool, int | None]]
-) -> Iterator[DiagramColumn]:
-    before = -1
-    for at, (what, fault, generation) in zip(chosen, contents, strict=True):
-        last = run.loop is None and at == len(run.events) - 1
-        yield DiagramColumn(
-            label=str(at + 1),
-            what=what,
-            generation=generation or None,
-            fault=fault,
-            marked=last,
-            skipped=at - before - 1,
-        )
-        before = at
-
-
-def _arrows(group: _RunStates, at: int, scene: _PlayedStep, members: Sequence[int]) -> Iterator[MessageArrow]:
-    """The messages of a step, as far as its member sees them: what it receives, then what it sends."""
-    event = scene.step.event
-    slot, name = event.who, "" if event.who == NOBODY else letter(event.who)
-    if slot in members:
-        before, after = group.wire(scene.before, slot), group.wire(scene.after, slot)
-        match before:
-            case JoinOk(generation=generation) if after is not before:
-                yield MessageArrow(
-                    column=at, member=name, api="JoinGroup", answer=True, generation=int(generation)
-                )
-                lost = event.action == "sync lost"
-                if lost or isinstance(after, Sync | SyncParked) or event.action == "assign":
-                    yield MessageArrow(column=at, member=name, api="SyncGroup", text=event.choice, lost=lost)
-            case SyncOk(generation=generation) if after is not before:
-                yield MessageArrow(
-                    column=at, member=name, api="SyncGroup", answer=True, generation=int(generation)
-                )
-            case _ if api := _ASKS.get(event.action):
-                yield MessageArrow(column=at, member=name, api=api, lost=event.action == "join lost")
-        was, given = (group.member(state, slot).id for state in (scene.before, scene.after))
-        if event.action.startswith("join") and after is None and given not in (was, NO_ID):
-            yield MessageArrow(column=at, member=name, api="JoinGroup", answer=True, text="member id")
-    for one in scene.seen:
-        if isinstance(one, Answered) and one.who in members:
-            api = _API.get(one.api, one.api)
-            yield MessageArrow(column=at, member=letter(one.who), api=api, answer=True, text=str(one.error))
-
-
-def _marks(group: _RunStates, at: int, scene: _PlayedStep, members: Sequence[int]) -> Iterator[EventMark]:
-    event, fault = scene.step.event, scene.step.fault
-    if fault:
-        yield EventMark(at, "" if event.who not in members else letter(event.who), event.action, fault=True)
-    elif text := _AT_COORDINATOR.get(event.action):
-        yield EventMark(at, "", f"{text} {letter(event.who)}")
-    elif event.action == "leader sync":
-        yield EventMark(at, "", "stable")
-    elif event.who in members and event.action == "resume":
-        yield EventMark(at, letter(event.who), "goes on")
-    for one in scene.seen:
-        match one:
-            case Callback(call=call, who=who, parts=parts) if who in members:
-                yield EventMark(
-                    at, letter(who), f"{_CALLBACK[call]} {group.setup.spell(parts) if parts else '-'}"
-                )
-            case Threw(who=who) if who in members:
-                yield EventMark(at, letter(who), "poll() throws", fault=True)
-            case Expelled(who=who):
-                yield EventMark(at, "", f"removes {letter(who)}")
-            case Replaced(who=who):
-                yield EventMark(at, "", f"replaces {letter(who)}")
-
-
-def _recorded(run: SavedRun, chosen: Sequence[int]) -> OwnershipDiagram:
-    """A run of Kafka's code, as it was seen: who has an assignment and no generation was removed."""
-    steps = [run.recorded[at] for at in chosen]
-    held = [{(p, one.name): one.generation for one in step.owners for p in one.owns} for step in steps]
-    rows = sorted({row for now in held for row in now})[: MOST_PARTITIONS * MOST_MEMBERS]
-    look: dict[int | None, OwnershipState] = {None: OwnershipState.REMOVED}
-    members = _members(run, [ord(name) - ord("A") for _, name in rows])
-    names = list(map(letter, members))
-    owners = {
-        p: [{n: look.get(g, OwnershipState.OWNED) for (q, n), g in now.items() if q == p} for now in held]
-        for p in dict.fromkeys(p for p, _ in rows)
+def _held(owners: Sequence[StepOwner], removed: frozenset[str]) -> Held:
+    states = {
+        one.name: OwnershipState.REMOVED if one.name in removed else OwnershipState.OWNED for one in owners
     }
-    contents = [
-        (_sentence(one), one.fault, max((o.generation or 0 for o in one.owners), default=0)) for one in steps
-    ]
-    return OwnershipDiagram(
-        title=f"{run.clause}: {run.sentence}",
-        columns=tuple(_columns(run, chosen, contents)),
-        rows=tuple(Row(*row) for row in rows),
-        bars=bars([[owners[p][at].get(n) for at in range(len(steps))] for p, n in rows]),
-        overlaps=overlaps((p, at, now) for p, moments in owners.items() for at, now in enumerate(moments)),
-        members=tuple(names),
-        arrows=tuple(arrow for at, one in enumerate(steps) for arrow in _sent(at, one, names)),
-        marks=tuple(mark for at, one in enumerate(steps) for mark in _noted(at, one, names)),
-        left_out=tuple(left_of(len(run.recorded), len(chosen), "step")),
+    return {(partition, one.name): states[one.name] for one in owners for partition in one.owns}
+
+
+def _fault(step: Step) -> tuple[StepMark, ...]:
+    return (StepMark(_who(step.event), step.event.action, fault=True),) if step.fault else ()
+
+
+def _who(event: Event) -> str:
+    return "" if event.who == NOBODY else letter(event.who)
+
+
+def _played(step: Step, details: StepDetails) -> _RunMoment:
+    """A step of the model, played again."""
+    return _RunMoment(
+        what=_sentence(step),
+        fault=step.fault,
+        generation=details.generation,
+        held=_held(step.owners, details.removed),
+        unowned=details.unowned,
+        away={one.name: one.life for one in step.owners},
+        messages=details.messages,
+        marks=(*_fault(step), *details.marks),
     )
 
 
-def _sent(at: int, step: Step, names: Sequence[str]) -> Iterator[MessageArrow]:
-    event = step.event
-    if event.who != NOBODY and (name := letter(event.who)) in names:
-        if event.action == "receive" or event.action == "assign":
-            yield MessageArrow(column=at, member=name, api=event.choice or "JoinGroup", answer=True)
-        if event.action in ("assign", *_ASKS):
-            yield MessageArrow(column=at, member=name, api=_ASKS.get(event.action, "SyncGroup"))
-
-
-def _noted(at: int, step: Step, names: Sequence[str]) -> Iterator[EventMark]:
-    who = "" if step.event.who == NOBODY else letter(step.event.who)
-    if step.fault:
-        yield EventMark(at, who if who in names else "", step.event.action, fault=True)
-    for text in step.seen:
-        name, _, rest = text.partition(": ")
-        if name in names:
-            yield EventMark(at, name, rest, fault="throws" in rest)
-
-
-def _unplayed(run: SavedRun, chosen: Sequence[int]) -> OwnershipDiagram:
-    """A run too large to play: its events, and no bars."""
-    concerned = [run.events[at].who for at in chosen if run.events[at].who != NOBODY]
-    members = _members(run, concerned)
-    contents = [(event_text(run.events[at]), False, None) for at in chosen]
-    total, people = len(run.events), count(len(run.setup.consumers), "member")
-    return OwnershipDiagram(
-        title=f"{run.clause}: {run.sentence}" if run.sentence else run.clause,
-        columns=tuple(_columns(run, chosen, contents)),
-        members=tuple(map(letter, members)),
-        marks=tuple(
-            EventMark(at, letter(event.who) if event.who in members else "", event.action)
-            for at, event in ((at, run.events[number]) for at, number in enumerate(chosen))
-        ),
-        loop=_loop(run, chosen),
-        left_out=(
-            f"who owned what: {count(total, 'step')} of {people} are not played again for a picture",
-            *more(len(run.setup.consumers) - len(members), "more member"),
-            *left_of(total, len(chosen), "step"),
+def _seen(step: Step) -> _RunMoment:
+    """A step of Kafka's code, as it was seen: who has an assignment and no generation was removed."""
+    name, action, choice = _who(step.event), step.event.action, step.event.choice
+    messages = []
+    if name and action in ("receive", "assign"):
+        messages.append(StepMessage(member=name, api=choice or "JoinGroup", answer=True))
+    if name and action in ("assign", *ASKS):
+        messages.append(StepMessage(member=name, api=ASKS.get(action, "SyncGroup")))
+    noted = [text.partition(": ") for text in step.seen]
+    return _RunMoment(
+        what=_sentence(step),
+        fault=step.fault,
+        generation=max((one.generation or 0 for one in step.owners), default=0),
+        held=_held(step.owners, frozenset(one.name for one in step.owners if one.generation is None)),
+        messages=tuple(messages),
+        marks=(
+            *_fault(step),
+            *(StepMark(who, text, "throws" in text) for who, colon, text in noted if colon),
         ),
     )
+
+
+def _unplayed(event: Event) -> _RunMoment:
+    """A step of a run too large to play."""
+    return _RunMoment(what=event_text(event), marks=(StepMark(_who(event), event.action),))

@@ -9,8 +9,9 @@ one time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from rebalance.gate.check.result import Finding
 from rebalance.gate.report.diagram.diagram import (
@@ -27,30 +28,23 @@ from rebalance.gate.report.diagram.diagram import (
     left_of,
     more,
 )
-from rebalance.gate.report.diagram.recorded import recorded
-from rebalance.gate.traces.counterexamples import Trace
+from rebalance.gate.traces import codec
+from rebalance.gate.traces.counterexamples import RecordedCall, Trace
 from rebalance.model.values import (
+    Cluster,
     Partitions,
+    Racks,
     RebalanceProtocol,
+    Subscription,
     TopicPartition,
 )
-from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.rounds import ALONE, followed, shown_rounds
-from rebalance.properties.assignors.scenarios import (
-    FaultKind,
-)
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance.properties.assignors.clause import Breach, Scope
+from rebalance.properties.assignors.histories import Found
+from rebalance.properties.assignors.rounds import PlayedRound, followed, played_rounds, shown_rounds
+from rebalance.properties.assignors.scenarios import FaultKind
 
 MOST_PARTITIONS = 8
-
-
-@dataclass(frozen=True)
-class _Round:
-    number: int
-    story: str
-    """What happened before it and in it."""
-    call: AssignorCall | None
-    """``None``: the target did not answer, or nobody wrote it down."""
-    faults: Mapping[str, FaultKind]
 
 
 def of_finding(finding: Finding) -> OwnershipDiagram:
@@ -59,7 +53,9 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
     At most 12 rounds up to shortly after the breaking one, 8 partitions (those of the breach first) and 6
     members a partition are shown.
     """
-    shown, total = _rounds(finding)
+    # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
+    written = bool(finding.calls) or finding.confirmed
+    shown, total = played_rounds(finding.scenario, finding.calls, finding.round, written=written)
     everything = _concerned(finding, shown)
     partitions = everything[:MOST_PARTITIONS]
     rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]
@@ -101,7 +97,7 @@ def of_trace(trace: Trace) -> OwnershipDiagram:
     return of_finding(recorded(trace))
 
 
-def _columns(shown: Sequence[_Round], breaking: int) -> Iterator[DiagramColumn]:
+def _columns(shown: Sequence[PlayedRound], breaking: int) -> Iterator[DiagramColumn]:
     for at, r in enumerate(shown):
         marked, skipped = r.number == breaking, 0 if at else r.number - 1
         yield DiagramColumn(
@@ -110,7 +106,7 @@ def _columns(shown: Sequence[_Round], breaking: int) -> Iterator[DiagramColumn]:
         yield DiagramColumn(label="SyncGroup", generation=r.number, marked=marked)
 
 
-def _arrows(column: int, r: _Round, members: Sequence[str]) -> Iterator[MessageArrow]:
+def _arrows(column: int, r: PlayedRound, members: Sequence[str]) -> Iterator[MessageArrow]:
     if r.call is None:
         return
     newest = max((claim.generation for claim in r.call.claims.values() if claim.partitions), default=0)
@@ -132,11 +128,11 @@ def _arrows(column: int, r: _Round, members: Sequence[str]) -> Iterator[MessageA
         )
 
 
-def _overlaps(partition: TopicPartition, shown: Sequence[_Round]) -> tuple[Overlap, ...]:
+def _overlaps(partition: TopicPartition, shown: Sequence[PlayedRound]) -> tuple[Overlap, ...]:
     """Two owners while SyncGroup delivers the assignment, and while those two join again with it."""
     found, before = [], dict[str, None]()
     for at, r in enumerate(shown):
-        owners = _at_once(partition, r.call) if r.call else ()
+        owners = r.call.owners_at_once(partition) if r.call else ()
         still = [m for m in r.call.holders.get(partition, ()) if m in before] if r.call else []
         if r.call and r.call.protocol is RebalanceProtocol.COOPERATIVE and len(still) > 1:
             found.append(
@@ -152,32 +148,7 @@ def _overlaps(partition: TopicPartition, shown: Sequence[_Round]) -> tuple[Overl
     return joined(found)
 
 
-def _at_once(partition: TopicPartition, call: AssignorCall) -> tuple[str, ...]:
-    """Who owns it at one time; nobody if that is no more than one, itself if it is given it twice."""
-    given = call.granted.get(partition, ())
-    held = call.holders.get(partition, ()) if call.protocol is RebalanceProtocol.COOPERATIVE else ()
-    owners = given if set(given) <= set(held) else (*given, *held)
-    return tuple(dict.fromkeys(owners)) if len(owners) > 1 else ()
-
-
-def _rounds(finding: Finding) -> tuple[list[_Round], int]:
-    """The rounds to show, what led to the breach and a little of what follows, and how many there are."""
-    total = max(len(finding.calls), finding.round, 0)
-    window = shown_rounds(total, finding.round)
-    # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
-    written = bool(finding.calls) or finding.confirmed
-    before = {index: (story, faults) for index, story, faults, _ in followed(finding.scenario, window)}
-    found = []
-    for index in window:
-        story, faults = before.get(index, ("", {}))
-        call = finding.calls[index] if index < len(finding.calls) else None
-        if call is None and written:
-            story = "; ".join(filter(None, (story, "no answer")))
-        found.append(_Round(index + 1, story or ALONE, call, faults))
-    return found, total
-
-
-def _concerned(finding: Finding, shown: Sequence[_Round]) -> Partitions:
+def _concerned(finding: Finding, shown: Sequence[PlayedRound]) -> Partitions:
     """All partitions of the rounds, in the order of interest: of the breach, moving, the others."""
     first = {p: position for position, p in enumerate(finding.breach.partitions)}
     everything, moving = set(first), set()
@@ -191,7 +162,7 @@ def _concerned(finding: Finding, shown: Sequence[_Round]) -> Partitions:
 
 
 def _rows(
-    partition: TopicPartition, shown: Sequence[_Round], breaking: int
+    partition: TopicPartition, shown: Sequence[PlayedRound], breaking: int
 ) -> list[tuple[TopicPartition, str]]:
     """(partition, member) for the members that claim or get it, those of the breaking round for sure."""
     members: dict[str, bool] = {}
@@ -208,7 +179,7 @@ def _rows(
 
 
 def _looks(
-    partition: TopicPartition, member: str, r: _Round
+    partition: TopicPartition, member: str, r: PlayedRound
 ) -> tuple[OwnershipState | None, OwnershipState | None]:
     """What a member has to do with a partition in the two halves of a round. The row of nobody has the
     member ``""``."""
@@ -229,3 +200,44 @@ def _looks(
     left = has if holds else old if claims else without
     right = OwnershipState.OWNED if given else OwnershipState.LEAVING if holds else without
     return left, right
+
+
+# -- a saved counterexample --------------------------------------------------------------------------
+
+
+def recorded(trace: Trace) -> Finding:
+    """The finding that a trace was saved from, as far as the file tells: the target is not asked.
+
+    Only the rounds that a diagram shows are read. Raises TraceError that names what is wrong with them.
+    """
+    window = shown_rounds(max(len(trace.calls), trace.round, 0), trace.round)
+    topics = {index: known for index, _, _, known in followed(trace.scenario, window)}
+    nothing = AssignorCall(protocol=trace.protocol, cluster=Cluster(), group={}, claims={}, assignment={})
+    calls = tuple(
+        _call(trace.protocol, data, f"calls[{index}]", topics.get(index, trace.scenario.topics))
+        if index in window
+        else nothing
+        for index, data in enumerate(trace.calls)
+    )
+    breach = Breach(
+        summary=trace.summary, because=trace.because, expected=trace.expected, actual=trace.actual
+    )
+    if trace.clause.scope is Scope.CALL and 0 < trace.round <= len(calls):
+        breach = trace.clause.check(calls[trace.round - 1]) or breach  # for its partitions
+    found = Found(trace.clause, replace(breach, summary=trace.summary), trace.round)
+    finding = trace.finding(found, trace.scenario, calls)
+    return replace(finding, confirmed=trace.confirmed and bool(calls))
+
+
+def _call(
+    protocol: RebalanceProtocol, data: Any, where: str, topics: Mapping[str, tuple[Racks, ...]]
+) -> AssignorCall:
+    call = codec.from_json(RecordedCall, data, where)
+    members = call.members.items()
+    return AssignorCall(
+        protocol=protocol,
+        cluster=Cluster(topics),
+        group={name: Subscription(topics=member.topics) for name, member in members},
+        claims={name: StatedClaim(member.claims, member.generation) for name, member in members},
+        assignment=call.assignment,
+    )

@@ -21,6 +21,7 @@ from rebalance.gate.report.facts import (
     having,
     headline,
     informational,
+    played,
     reached,
     tally,
 )
@@ -92,10 +93,6 @@ def render(result: Result) -> str:
 
 def _named(result: Result) -> list[tuple[object, object]]:
     target = result.target
-    played = (
-        f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}, "
-        f"{result.seconds:.1f} s"
-    )
     named = " ".join(filter(None, (target.name, target.version))) + f" ({target.language})" * bool(
         target.language
     )
@@ -107,7 +104,7 @@ def _named(result: Result) -> list[tuple[object, object]]:
         ("protocols", ", ".join(target.protocols)),
         ("promises", ", ".join(target.promises)),
         ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
-        ("played", played + (", interrupted" if result.interrupted else "")),
+        ("played", played(result)),
         (
             "claims kept",
             "" if result.quality is None else f"{percent(result.quality)} of those that could be kept",
@@ -263,7 +260,7 @@ def _given(call: AssignorCall | None, before: AssignorCall | None) -> Markup:
     def given(member: str) -> str:
         if member not in call.assignment:
             return f"{member} is gone"
-        lost = _lost(call, member)
+        lost = () if call.protocol is RebalanceProtocol.EAGER else call.revoked.get(member, ())
         line = f"{member}: {_parts(call.assignment[member])}"
         return line + (f", first gives up {_parts(lost)}" if lost else "")
 
@@ -271,14 +268,6 @@ def _given(call: AssignorCall | None, before: AssignorCall | None) -> Markup:
     changed = [m for m, has in call.assignment.items() if m not in old or tuple(has) != tuple(old[m])]
     changed += [member for member in old if member not in call.group]
     return _each(changed, given, f"nobody: {_parts(call.withheld)}" if call.withheld else "")
-
-
-def _lost(call: AssignorCall, member: str) -> list[TopicPartition]:
-    """What a COOPERATIVE member claims and is not given back: it revokes that, and joins again."""
-    if call.protocol is RebalanceProtocol.EAGER or member not in call.claims:
-        return []
-    has = frozenset(call.assignment[member])
-    return [partition for partition in call.claims[member].partitions if partition not in has]
 
 
 def _parts(partitions: Sequence[TopicPartition]) -> str:

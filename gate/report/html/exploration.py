@@ -13,7 +13,6 @@ from rebalance.gate.report.diagram.run_diagram import of_run
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
 from rebalance.gate.report.terminal.exploration import (
-    exit_code,
     faults,
     figures,
     group,
@@ -24,7 +23,7 @@ from rebalance.gate.report.terminal.exploration import (
 from rebalance.gate.traces.runs import run_id, to_text
 from rebalance.model.machine import StepOwner
 from rebalance.model.protocol.group import machine
-from rebalance.model.steps import Step, step
+from rebalance.model.steps import Step, walked
 from rebalance.properties.group.clauses import CLAUSES
 
 MOST_DRAWN = 20
@@ -60,7 +59,7 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
         page.section("broken", "What is broken", *blocks),
         page.section("searched", "What was searched", page.facts(figures(found)), _levels(found)),
         page.section("shown", "Situations shown", _witnesses(found)),
-        foot=f"{found.verdict.upper()}, exit {int(exit_code(found))}. "
+        foot=f"{found.verdict.upper()}, exit {int(found.exit)}. "
         f"rebalance {version('rebalance-verifier')}. "
         "This is a model of the group: the smallest groups in all that they can do.",
     )
@@ -137,14 +136,13 @@ def _steps(label: str, run: SavedRun) -> Markup:
 
 def _shown_steps(run: SavedRun) -> Iterator[Step]:
     """The steps to show: all, or the first and the last."""
-    built, total = machine(run.setup), len(run.events)
+    total = len(run.events)
     first = total if total <= MOST_STEPS else MOST_STEPS - LAST_STEPS
-    played = run.events if total <= MOST_PLAYED else run.events[:MOST_STEPS]
-    before = built.initial[0]
-    for number, (event, (after, outcome)) in enumerate(zip(played, built.replay(played), strict=True), 1):
-        if number <= first or number > total - LAST_STEPS or len(played) < total:
-            yield step(built, number, event, before, after, outcome.seen)
-        before = after
+    if total > MOST_PLAYED:
+        found = walked(machine(run.setup), run.events[:MOST_STEPS])
+    else:
+        found = walked(machine(run.setup), run.events, lambda n: n <= first or n > total - LAST_STEPS)
+    return (step for step, _ in found)
 
 
 def _across(remark: str) -> Markup:

@@ -11,7 +11,6 @@ from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag
 from rebalance.gate.report.terminal.proof import (
     case_of,
-    exit_of,
     headline,
     judged_as,
     kinds,
@@ -66,7 +65,7 @@ def render(proof: Proof) -> str:
         page.section("model", "That it is about the model", _model(proof)),
         page.section("slowest", "What took longest", _slowest(proof)),
         page.section("obligations", "Every obligation", *listed),
-        foot=f"{proof.verdict.upper()}, exit {int(exit_of(proof))}. "
+        foot=f"{proof.verdict.upper()}, exit {int(proof.exit)}. "
         f"rebalance {version('rebalance-verifier')}. "
         "Proved of the protocol as it is modelled, for groups of any size.",
     )

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rebalance.gate.cli.console.text import clean, count, cut
 from rebalance.gate.report.frame import aligned
-from rebalance.properties.verdict import Exit
-
-if TYPE_CHECKING:
-    from rebalance.pipeline.campaign.campaign import Campaign
-
-Tables = Mapping[str, Sequence[Any]]
-"""Name of a query -> its rows."""
+from rebalance.pipeline.campaign.campaign import LOST, Campaign, Tables, exit_of
 
 MOST = 30
 """Lines of a table that text shows; JSON has all."""
@@ -37,22 +31,13 @@ _TITLES = {
 """Of the other columns, where it is not the name of the field."""
 
 
-def exit_code(campaign: Campaign, found: Tables) -> Exit:
-    """Violations first; then whether all was played, to its end, by a target that took part."""
-    played = {row.verdict: row.scenarios for row in found["verdicts"]}
-    if played.get("violation"):
-        return Exit.VIOLATION
-    whole = sum(played.values()) == campaign.scenarios and not found["quarantine"]
-    return Exit.CONFORMANT if whole and played.get("conformant") else Exit.INCONCLUSIVE
-
-
 def data(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str, str]) -> dict[str, Any]:
     """Everything, as JSON values."""
     tables = {name.replace(" ", "_"): [row.asDict() for row in rows] for name, rows in found.items()}
     for row in tables["clauses"]:
         if row["clause"] in paths:
             row["trace"] = paths[row["clause"]]
-    code = exit_code(campaign, found)
+    code = exit_of(campaign, found)
     return {
         "schema": 1,
         "suite_version": campaign.version,
@@ -72,7 +57,7 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
     plays, played = campaign.identity, sum(row.scenarios for row in found["verdicts"])
     name = plays.get("target") or plays.get("scenario")
     of = "" if played == campaign.scenarios else f" of {campaign.scenarios:,}"
-    verdict, where = exit_code(campaign, found).name, clean(str(directory))
+    verdict, where = exit_of(campaign, found).name, clean(str(directory))
     lines = [f"{verdict}: {clean(str(name))}, {played:,}{of} scenarios, seed {campaign.seed}, in {where}"]
     kind = "release" if "scenario" in plays else "dimension"
     for query, (first, names) in TABLES.items():
@@ -88,8 +73,6 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
         ),
     )
     if found["quarantine"]:
-        from rebalance.pipeline.campaign.campaign import LOST
-
         lost = sum(row.scenarios for row in found["verdicts"] if row.verdict in LOST)
         lines += ["", f"{count(lost, 'scenario')} not played to the end:"]
         lines += [

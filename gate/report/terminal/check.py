@@ -16,6 +16,7 @@ from rebalance.gate.report.facts import (
     headline,
     informational,
     label,
+    played,
     reached,
     tally,
 )
@@ -121,11 +122,7 @@ def _table(result: Result) -> list[str]:
 
 
 def _figures(result: Result) -> list[str]:
-    played = (
-        f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}, "
-        f"{result.seconds:.1f} s"
-    )
-    lines = _labelled("played", played + (", interrupted" if result.interrupted else ""))
+    lines = _labelled("played", played(result))
     situations = [f"{clean(name)} {percent(share)}" for name, share in reached(result)]
     if situations:
         lines += _labelled("reached", " | ".join(situations), most=20)

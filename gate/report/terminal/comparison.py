@@ -26,7 +26,7 @@ from rebalance.gate.traces import counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
+from rebalance.properties.assignors.rounds import unusual_preconditions
 
 LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   ! not as the catalogue says"
 

@@ -16,7 +16,7 @@ from rebalance.gate.report.terminal.table import table
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.runs import run_id, step_out, steps_of
 from rebalance.properties.group.clauses import CLAUSES
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance.properties.verdict import Verdict
 
 SCHEMA = 1
 
@@ -33,13 +33,8 @@ def render(found: Explored, paths: dict[str, str], *, color: bool = False, page:
         lines += labelled("go on", "the same command with --resume, and where it was bounded a larger bound")
     if page:
         lines += labelled("report", page)
-    lines.append(f"{found.verdict.upper()}, exit {int(exit_code(found))}")
+    lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
     return painted(lines, color)
-
-
-def exit_code(found: Explored) -> Exit:
-    """The exit code of ``explore``."""
-    return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
 def headline(found: Explored) -> str:
@@ -199,7 +194,7 @@ def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
         "engine": found.plan.engine,
         "symmetry": found.plan.symmetry,
         "verdict": found.verdict.value,
-        "exit": int(exit_code(found)),
+        "exit": int(found.exit),
         "states": {
             "distinct": found.coverage.distinct,
             "generated": found.coverage.generated,

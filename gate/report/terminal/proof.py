@@ -11,7 +11,6 @@ from typing import Any
 from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.frame import aligned, labelled, painted
 from rebalance.gate.traces.files import SUITE
-from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.counterexample import lines as group_lines
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version, verdict
 from rebalance.specs.logic.specification import Theorem
@@ -29,7 +28,7 @@ def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "
     lines += [*_model(proof, verbose), *_failures(proof, verbose)]
     if page:
         lines += labelled("report", page)
-    lines.append(f"{proof.verdict.upper()}, exit {int(exit_of(proof))}")
+    lines.append(f"{proof.verdict.upper()}, exit {int(proof.exit)}")
     return painted(lines, color)
 
 
@@ -52,11 +51,6 @@ def headline(proof: Proof) -> str:
     if not names and proof.deviations:
         names = ["no theorem is about this model"]
     return f"{start}  {', '.join(names)}; {of_all}"
-
-
-def exit_of(proof: Proof) -> Exit:
-    """The exit code."""
-    return Exit.of(proof.judgement, interrupted=proof.interrupted)
 
 
 def _header(proof: Proof) -> list[str]:
@@ -195,7 +189,7 @@ def data(proof: Proof) -> dict[str, Any]:
         "without": list(proof.plan.without),
         "limit": proof.plan.limit,
         "verdict": proof.verdict.value,
-        "exit": int(exit_of(proof)),
+        "exit": int(proof.exit),
         "interrupted": proof.interrupted,
         "theorems": [_theorem(proof, theorem) for theorem in proof.plan.theorems],
         "vacuity": [

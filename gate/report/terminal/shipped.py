@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -11,44 +10,12 @@ from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.frame import aligned, labelled, painted
 from rebalance.gate.traces.files import SUITE
 from rebalance.model.protocol.describe import event_text
-from rebalance.properties.verdict import Exit
-from rebalance.specs.logic.prover import ProofVerdict, solver_version, worst
+from rebalance.specs.logic.prover import ProofVerdict, solver_version
 from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
-from rebalance.specs.necessity.repairs import ShippedFindings, ShippedRun, ShippedTheorem
-from rebalance.specs.proving import JUDGED
+from rebalance.specs.necessity.repairs import ShippedFindings, ShippedProof, ShippedRun, ShippedTheorem
 
 SCHEMA = 1
 OPEN = "open"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShippedReport:
-    """What was found of some releases, in each kind of group that was tried: one at least."""
-
-    releases: tuple[str, ...]
-    findings: tuple[ShippedFindings, ...]
-    limit: int
-
-    @property
-    def groups(self) -> tuple[tuple[str, ShippedFindings], ...]:
-        """The kinds of groups by the name of their members."""
-        return tuple((one.protocol.members, one) for one in self.findings)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether not all of it is there."""
-        return any(one.interrupted for one in self.findings)
-
-    @property
-    def verdict(self) -> ProofVerdict:
-        """Of all theorems in both kinds of groups."""
-        found = [one.verdict for findings in self.findings for one in findings.theorems]
-        return worst([*found, *([ProofVerdict.UNKNOWN] if self.interrupted else [])])
-
-
-def exit_of(report: ShippedReport) -> Exit:
-    """The exit code."""
-    return Exit.of(JUDGED[report.verdict], interrupted=report.interrupted)
 
 
 def verdict_text(verdict: ProofVerdict) -> str:
@@ -56,17 +23,17 @@ def verdict_text(verdict: ProofVerdict) -> str:
     return OPEN if verdict is ProofVerdict.UNKNOWN else verdict.value
 
 
-def render(report: ShippedReport, *, verbose: int = 0, color: bool = False) -> str:
+def render(report: ShippedProof, *, verbose: int = 0, color: bool = False) -> str:
     """The whole report. ``verbose``: every run, and what is not proved."""
     lines = [headline(report), *_header(report), "", *_table(report)]
     for title, findings in report.groups:
         lines += _runs(title, findings, verbose)
         lines += _repairs(title, findings)
-    lines += ["", f"{verdict_text(report.verdict).upper()}, exit {int(exit_of(report))}"]
+    lines += ["", f"{verdict_text(report.verdict).upper()}, exit {int(report.exit)}"]
     return painted(lines, color)
 
 
-def headline(report: ShippedReport) -> str:
+def headline(report: ShippedProof) -> str:
     """The verdict, the releases, and how much is proved in which groups."""
     begun = " interrupted," if report.interrupted else ""
     number = count(max(len(findings.theorems) for findings in report.findings), "theorem")
@@ -78,7 +45,7 @@ def headline(report: ShippedReport) -> str:
     return f"{verdict_text(report.verdict).upper()}  {names}:{begun} of {number} proved {proved}"
 
 
-def _header(report: ShippedReport) -> Iterator[str]:
+def _header(report: ShippedProof) -> Iterator[str]:
     protocol = report.findings[0].protocol
     yield f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={report.limit:,} units"
     yield from labelled("assumed", f"of the assignor: {', '.join(protocol.contract) or 'nothing'}")
@@ -90,7 +57,7 @@ def _header(report: ShippedReport) -> Iterator[str]:
             yield from labelled("idle", f"not known to be possible with {title}: {', '.join(findings.idle)}")
 
 
-def _table(report: ShippedReport) -> list[str]:
+def _table(report: ShippedProof) -> list[str]:
     verdicts = [
         {one.theorem.name: verdict_text(one.verdict) for one in findings.theorems}
         for findings in report.findings
@@ -147,7 +114,7 @@ def _why(name: str, needed: Iterable[str]) -> str:
 # -- as JSON -------------------------------------------------------------------------------------------
 
 
-def data(report: ShippedReport) -> dict[str, Any]:
+def data(report: ShippedProof) -> dict[str, Any]:
     """The result as plain JSON values."""
     protocol = report.findings[0].protocol
     return {
@@ -162,7 +129,7 @@ def data(report: ShippedReport) -> dict[str, Any]:
         ],
         "beside": [{"switch": name, "why": BESIDE.get(name)} for name in protocol.beside],
         "verdict": verdict_text(report.verdict),
-        "exit": int(exit_of(report)),
+        "exit": int(report.exit),
         "interrupted": report.interrupted,
         "groups": [
             {

@@ -12,8 +12,6 @@ is what is wrong with the tools.
 
 from __future__ import annotations
 
-import glob
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -39,7 +37,6 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
 """What Kafka's documentation says of its own; aware of racks since KIP-881 only, which the bridge sees."""
 
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
-_COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+(:[\w.-]+){0,2}\Z")
 _FORM = (
     "java:CLASS@WHERE, WHERE being a jar or Maven coordinates such as org.apache.kafka:kafka-clients:4.1.0"
 )
@@ -84,7 +81,7 @@ def parse(spec: str) -> JavaTarget:
 
 def spelled(
     spec: str,
-    maven: Sequence[str] = (),
+    coordinates: Sequence[str] = (),
     classpath: Sequence[str] = (),
     config: Sequence[str] = (),
     promises: Sequence[str] = (),
@@ -92,11 +89,9 @@ def spelled(
     """``spec`` with the options of the command line in it. ``classpath`` entries are paths joined by ``:``,
     ``config`` are KEY=VALUE. Raises ToolError."""
     target = _parsed(spec)
-    for coordinates in maven:
-        if not _COORDINATES.match(coordinates):
-            raise ToolError(
-                f"--maven {coordinates!r}: expected GROUP:ARTIFACT:VERSION, such as {CLIENTS}:4.1.0"
-            )
+    for one in coordinates:
+        if not maven.is_coordinates(one):
+            raise ToolError(f"--maven {one!r}: expected GROUP:ARTIFACT:VERSION, such as {CLIENTS}:4.1.0")
     pairs = [_pair(text, f"--config {text!r}: expected KEY=VALUE") for text in config]
     paths = [path for entry in classpath for path in entry.split(":") if path]
     for path in paths:
@@ -105,7 +100,7 @@ def spelled(
     return str(
         JavaTarget(
             target.class_name,
-            (*target.where, *maven, *paths),
+            (*target.where, *coordinates, *paths),
             (*target.config, *pairs),
             (*target.promises, *_promises(promises, "--promise")),
         )
@@ -116,7 +111,7 @@ def command(spec: str) -> tuple[str, ...]:
     """What hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge if that was
     not done before, and loads nothing of the target's. Raises ToolError."""
     target = parse(spec)
-    jars = class_path(target)
+    jars = maven.class_path(target.where)
     return (
         # SIGQUIT writes all stacks there, and not between the replies.
         *jvm.command(__name__, ["Bridge.java"], jars, "-XX:+DisplayVMOutputToStderr"),
@@ -124,29 +119,6 @@ def command(spec: str) -> tuple[str, ...]:
         ",".join(target.promised),
         *(word for pair in target.config for word in pair),
     )
-
-
-def class_path(target: JavaTarget) -> list[str]:
-    """The jars and directories that a target names, found by Maven or there. Raises ToolError."""
-    coordinates = tuple(where for where in target.where if is_coordinates(where))
-    paths = [where for where in target.where if not is_coordinates(where)]
-    return [*checked(paths), *(maven.classpath(coordinates) if coordinates else ())]
-
-
-def checked(paths: Iterable[str]) -> list[str]:
-    """``paths`` as a class path, ``DIR/*`` as its jars. Raises ToolError for what is not there."""
-    found: list[str] = []
-    for path in paths:
-        expanded = sorted(glob.glob(f"{glob.escape(path[:-1])}*.jar")) if path.endswith("*") else [path]
-        if not expanded or not all(map(os.path.exists, expanded)):
-            raise ToolError(f"there is no {path!r}, which should be a part of the class path")
-        found += expanded
-    return found
-
-
-def is_coordinates(where: str) -> bool:
-    """Whether a part of a class path is Maven coordinates rather than a path."""
-    return _COORDINATES.match(where) is not None
 
 
 def _parsed(spec: str) -> JavaTarget:

@@ -168,15 +168,13 @@ Run = Callable[..., Iterator[Outcome]]
 Fits = Callable[[FindingContext], bool]
 
 
-def read_client(
-    module: str, steps: Mapping[str, Run], causes: Mapping[str, Fits | Diagnosis]
-) -> ClientTraits:
-    """What is known of the client of ``module``, a file; ``steps`` and ``causes`` as below."""
+def read_client(module: str, steps: Mapping[str, Run], tests: Mapping[str, Fits | Diagnosis]) -> ClientTraits:
+    """What is known of the client of ``module``, a file; ``steps`` and ``tests`` as below."""
     traits = _rows(module)["traits"]
     return ClientTraits(
         **traits,
         deviations=read_deviations(module, steps, traits["name"]),
-        diagnoses=read_diagnoses(module, causes),
+        diagnoses=read_diagnoses(module, tests),
     )
 
 
@@ -186,12 +184,12 @@ def read_deviations(module: str, steps: Mapping[str, Run], client: str = "") -> 
     return tuple(Deviation(id=id_, run=steps[id_], client=client, **row) for id_, row in rows.items())
 
 
-def read_diagnoses(module: str, causes: Mapping[str, Fits | Diagnosis]) -> tuple[Diagnosis, ...]:
-    """The diagnoses in the TOML file beside ``module``, or of others, in the order of ``causes``, by id."""
+def read_diagnoses(module: str, tests: Mapping[str, Fits | Diagnosis]) -> tuple[Diagnosis, ...]:
+    """The diagnoses in the TOML file beside ``module``, or of others, in the order of ``tests``, by id."""
     rows = _rows(module).get("diagnosis", {})
     return tuple(
         fits if isinstance(fits, Diagnosis) else Diagnosis(id=id_, fits=fits, **rows[id_])
-        for id_, fits in causes.items()
+        for id_, fits in tests.items()
     )
 
 

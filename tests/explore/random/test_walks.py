@@ -62,11 +62,11 @@ def test_a_walk_ends_at_its_breach_or_its_bound():
 
 
 @pytest.mark.slow
-def test_moods_open_locks_that_a_fair_coin_leaves_shut():
+def test_swarms_open_locks_that_a_fair_coin_leaves_shut():
     machine, rules = lock(digits=8, noises=3)
-    moody = sum(bool(walk(machine, rules, seed, 150).broken) for seed in range(100))
+    swarmed = sum(bool(walk(machine, rules, seed, 150).broken) for seed in range(100))
     fair = sum(bool(walk(machine, rules, seed, 150, swarm=False).broken) for seed in range(100))
-    assert moody > 2 * fair
+    assert swarmed > 2 * fair
 
 
 def test_swarm_yields_breaches_and_reports_all_walks():

@@ -105,6 +105,7 @@ def test_what_a_target_does_to_its_process_is_judged_alike(
 def test_what_no_reply_tells_of_is_found_by_whoever_plays(
     monkeypatch: pytest.MonkeyPatch, name: str, clause: str, limits: dict[str, float]
 ) -> None:
+    monkeypatch.setattr(searching, "MOST_CALLS", 5)
     monkeypatch.setattr(Session, "can_be_entered", True)
     result = judged(f"sometimes:{name}", 2, **limits)  # type: ignore[arg-type]
     assert clause in {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}

@@ -111,7 +111,9 @@ def test_ctrl_c_and_then_on_from_there(once, tmp_path):
 @pytest.mark.skipif(not os.path.exists(MUTE), reason=f"has no {MUTE}")
 def test_nothing_then_what_cannot_be_read_then_garbage_and_a_log(once, tmp_path):
     logs = tmp_path / "logs"
-    assert once() == (0, "", "")
+    ran = once()
+    assert ran.err == ""
+    assert (ran.code, ran.out) == (0, "")
     (logs / "a.log").write_bytes(
         b'\0\xff\n\n{"at": \n' + b"x" * 100_000 + b'\n{"event": "joined"}\nhalf a li'
     )

@@ -472,6 +472,7 @@ def test_replay_verbose_shows_what_happens(rebalance: Rebalance, trace: Path) ->
     assert "round 1" in ran.out
 
 
+@pytest.mark.slow
 def test_replay_goes_on_behind_files_that_it_cannot_read(rebalance: Rebalance, trace: Path) -> None:
     data = json.loads(trace.read_text())
     (trace.parent / "a.json").write_text("{")

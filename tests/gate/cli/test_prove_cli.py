@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.gate.cli.shared.model_samples import model_samples
+from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.gate.cli.shared.reports import Reports
 from rebalance.model.protocol import callbacks, errors, member
 from rebalance.model.protocol.setup import ConsumerConfig
@@ -37,19 +37,20 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def toy(monkeypatch):
     """The command on a toy in place of the protocol."""
-    from rebalance.gate.cli.shared import model_samples
+    from rebalance.gate.cli.commands import prove
     from rebalance.specs.necessity import vacuity
     from rebalance.specs.theorems import proof as module
     from rebalance.specs.theorems.theorems import theorems
 
     def put(checks=(), samples=(), **how):
         monkeypatch.setattr(module, "proof", lambda contract: theorems(locks(**how))[:3])
-        monkeypatch.setattr(model_samples, "model_samples", lambda steps, seed: samples)
+        monkeypatch.setattr(prove, "model_samples", lambda steps, seed: samples)
         monkeypatch.setattr(vacuity, "checks", lambda spec, contract: checks)
 
     return put
 
 
+@pytest.mark.slow
 def test_the_verdict_comes_first_and_last(rebalance, toy):
     toy()
     ran = rebalance("prove", "--jobs", 1)
@@ -327,6 +328,7 @@ def one_group(steps: int) -> tuple[ModelSample, ...]:
     return shares(model_samples(1, 0)[:1], steps)
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_model_are_counted(rebalance, toy):
     toy(samples=one_group(100))
     ran = rebalance("prove", "--jobs", 1)
@@ -344,6 +346,7 @@ def test_the_steps_of_the_model_are_counted(rebalance, toy):
     assert document["steps"] == group["steps"] >= 100
 
 
+@pytest.mark.slow
 def test_no_steps_of_the_model_is_not_hidden(rebalance, toy):
     toy()
     ran = rebalance("prove", "--jobs", 1, "--model-steps", 0)
@@ -353,6 +356,7 @@ def test_no_steps_of_the_model_is_not_hidden(rebalance, toy):
     assert document == {"seed": None, "steps": 0, "groups": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_model_that_the_logic_does_not_allow_is_not_proved(rebalance, toy, monkeypatch, breaks):
     """A claim that forgets what is owned: with time, two consumers own the same. A reset that does not run
@@ -413,16 +417,20 @@ def edited(where: Path, edit: str) -> dict[str, str]:
 
 
 SAMPLES = """
-from rebalance.gate.cli.commands.prove import MODEL_STEPS
-from rebalance.gate.cli.shared.model_samples import model_samples
+from rebalance.gate.cli.commands.prove import MODEL_STEPS, model_samples
 from rebalance.specs.refinement.sampling import sampled
 found = map(sampled, model_samples(MODEL_STEPS, 0))
 print(next(one.deviation.failure for one in found if one.deviation))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param(edit, marks=pytest.mark.nightly if at else pytest.mark.slow)
+        for at, edit in enumerate(EDITS)
+    ],
+)
 def test_one_word_of_the_model_is_enough(tmp_path, edit):
     """In a copy of the sources, with the steps and the seed that a proof has by default."""
     argv = [sys.executable, "-c", SAMPLES]

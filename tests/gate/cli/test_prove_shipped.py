@@ -62,6 +62,7 @@ FALLS = about(
 )
 
 
+@pytest.mark.slow
 def test_a_run_refutes_it_and_the_repair_is_named(rebalance, monkeypatch):
     put(monkeypatch, FALLS)
     ran = rebalance("prove", "--release", PAIR)
@@ -81,6 +82,7 @@ def test_a_run_refutes_it_and_the_repair_is_named(rebalance, monkeypatch):
     assert lines[-1] == "REFUTED, exit 1"
 
 
+@pytest.mark.slow
 def test_it_is_proved_or_open(rebalance, monkeypatch):
     put(monkeypatch, about("callbacks", ProofVerdict.PROVED))
     ran = rebalance("prove", "--release", PAIR)
@@ -94,6 +96,7 @@ def test_it_is_proved_or_open(rebalance, monkeypatch):
     assert ran.out.endswith("\nOPEN, exit 3\n")
 
 
+@pytest.mark.slow
 def test_interrupted(rebalance, monkeypatch):
     put(monkeypatch, FALLS, interrupted=True)
     ran = rebalance("prove", "--release", PAIR)
@@ -102,6 +105,7 @@ def test_interrupted(rebalance, monkeypatch):
     assert "any members" not in ran.out  # nothing was asked of them yet
 
 
+@pytest.mark.slow
 def test_ctrl_c_comes_between_two_obligations(rebalance, monkeypatch):
     came: list[bool] = []
 
@@ -119,6 +123,7 @@ def test_ctrl_c_comes_between_two_obligations(rebalance, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.slow
 def test_as_json(rebalance, monkeypatch):
     put(monkeypatch, FALLS)
     document = json.loads(rebalance("prove", "--release", PAIR, "--format", "json").out)
@@ -133,6 +138,7 @@ def test_as_json(rebalance, monkeypatch):
     assert "held_back" in [row["name"] for row in document["variations"]]
 
 
+@pytest.mark.slow
 def test_any_release_may_be_named(rebalance, monkeypatch):
     put(monkeypatch, replace(FALLS, run=None))
     newest = rebalance("prove", "--release", PAIR, "--format", "json").out

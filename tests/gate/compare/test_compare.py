@@ -26,7 +26,6 @@ from rebalance.gate.compare.compare import (
     TargetComparison,
     expectation,
 )
-from rebalance.gate.compare.probes import Probe, ProbeOutcome, probes
 from rebalance.gate.report.terminal import comparison as report
 from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.java import KAFKA, parse
@@ -40,6 +39,8 @@ from rebalance.model.bugs.releases import version as as_version
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.values import RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
+from rebalance.properties.assignors.probes import Probe, ProbeOutcome, probes
+from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -50,7 +51,6 @@ from rebalance.properties.assignors.scenarios import (
     UserData,
     uniform,
 )
-from rebalance.properties.assignors.unusual_preconditions import unusual_preconditions
 from rebalance.properties.verdict import Level
 
 from tests.gate.compare.judged import ABOUT, ROWS, judged, other
@@ -182,8 +182,8 @@ def test_the_cells_are_what_playing_shows(comparison):
 def test_a_mistake_that_only_breaks_what_is_not_promised_is_not_asked_for():
     [probe] = [p for p in probes() if p.switch == "duplicate_claims_cancel"]
     info = describe("x", InProcess(load("cooperative-sticky")).hello)
-    assert compare._concerns(probe, info)
-    assert not compare._concerns(probe, replace(info, promises=("balanced",)))
+    assert probe.concerns(info.name, info.protocols, info.promises)
+    assert not probe.concerns(info.name, info.protocols, ("balanced",))
 
 
 @pytest.mark.slow

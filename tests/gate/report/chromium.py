@@ -70,10 +70,10 @@ class Browser:
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """One command and its result."""
         self._number += 1
-        said: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self._session:
-            said["sessionId"] = self._session
-        data = json.dumps(said).encode() + b"\0"
+            message["sessionId"] = self._session
+        data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self._to, data) :]
         while True:
@@ -142,9 +142,9 @@ def browser(profile: Path) -> Iterator[Browser]:
         raise RuntimeError("no Chromium")
     theirs_in, to = os.pipe()
     from_, theirs_out = os.pipe()
-    words = [program, *QUIET, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
+    command = [program, *QUIET, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
     process = subprocess.Popen(
-        [sys.executable, "-c", _AT_3_AND_4, str(theirs_in), str(theirs_out), *words],
+        [sys.executable, "-c", _AT_3_AND_4, str(theirs_in), str(theirs_out), *command],
         pass_fds=(theirs_in, theirs_out),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

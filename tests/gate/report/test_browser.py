@@ -32,16 +32,16 @@ pytestmark = [
 AXE = "axe-core@4"
 
 
-def _audit(place: Path) -> str:
+def _audit(directory: Path) -> str:
     found = [test_audit_report.finding(), test_audit_report.finding(1, "stranded", certain=False)]
-    return audit.render(test_audit_report.saved(test_audit_report.audited(*found), place))
+    return audit.render(test_audit_report.saved(test_audit_report.audited(*found), directory))
 
 
 PAGES: dict[str, Callable[[Path], str]] = {
-    "check": lambda place: html.render(checked("trust_all_claims")),
-    "hostile": lambda place: html.render(hostile(clauses=2)),
-    "explore": lambda place: exploration.render(test_html_runs.explored("no_withhold"), {}),
-    "prove": lambda place: proof.render(
+    "check": lambda directory: html.render(checked("trust_all_claims")),
+    "hostile": lambda directory: html.render(hostile(clauses=2)),
+    "explore": lambda directory: exploration.render(test_html_runs.explored("no_withhold"), {}),
+    "prove": lambda directory: proof.render(
         proving.run_proof(proving.ProofPlan(theorems=theorems(locks(guarded=False))[:3], contract=("once",)))
     ),
     "audit": _audit,
@@ -51,10 +51,10 @@ PAGES: dict[str, Callable[[Path], str]] = {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Each page as a file."""
-    place = tmp_path_factory.mktemp("pages")
+    directory = tmp_path_factory.mktemp("pages")
     for name, render in PAGES.items():
-        (place / f"{name}.html").write_text(render(place), encoding="utf-8")
-    return {name: place / f"{name}.html" for name in PAGES}
+        (directory / f"{name}.html").write_text(render(directory), encoding="utf-8")
+    return {name: directory / f"{name}.html" for name in PAGES}
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +70,14 @@ def axe(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -
     assert pytestconfig.cache is not None
     script = pytestconfig.cache.mkdir("axe-core") / "axe.min.js"
     if not script.exists():
-        npm, place = shutil.which("npm"), tmp_path_factory.mktemp("axe")
+        npm, directory = shutil.which("npm"), tmp_path_factory.mktemp("axe")
         if npm is None:
             pytest.skip("no npm, which fetches axe-core")
-        words = [npm, "pack", AXE, "--silent"]
-        got = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=120, check=False)
+        command = [npm, "pack", AXE, "--silent"]
+        got = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
         if got.returncode:
             pytest.skip(f"npm cannot fetch {AXE}: {got.stderr.strip()[-200:]}")
-        with tarfile.open(place / got.stdout.split()[-1]) as packed:
+        with tarfile.open(directory / got.stdout.split()[-1]) as packed:
             file = packed.extractfile("package/axe.min.js")
             assert file is not None
             files.write(script, file.read().decode())

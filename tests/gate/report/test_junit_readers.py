@@ -117,7 +117,7 @@ def jenkins(tmp_path_factory):
     return xmlschema.XMLSchema(io.StringIO(text))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_schema_of_jenkins(jenkins):
     """Valid but for the properties of a case, which the schema has not, and Jenkins and pytest have."""
     for made in MADE:
@@ -132,7 +132,7 @@ def test_the_schema_of_jenkins(jenkins):
         jenkins.validate(ET.tostring(root, encoding="unicode"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_schema_of_jenkins_refuses(jenkins):
     root = ET.fromstring(written(result()))
     for properties in [case for case in root.iter("testcase") if case.find("properties") is not None]:

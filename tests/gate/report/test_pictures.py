@@ -13,7 +13,7 @@ from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.check.result import Finding, TargetInfo
 from rebalance.gate.report.diagram import diagram, log_diagram, run_diagram, scenario_diagram
 from rebalance.gate.report.diagram.diagram import Overlap, OwnershipState, bars, grid, joined
-from rebalance.gate.report.diagram.recorded import recorded
+from rebalance.gate.report.diagram.scenario_diagram import recorded
 from rebalance.gate.traces.counterexamples import Trace, of
 from rebalance.gate.traces.files import TraceError
 from rebalance.model.bugs.switches import switched
@@ -395,7 +395,7 @@ def hostile_trace(number: int) -> Trace:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_hostile_counterexample_is_capped_and_costs_no_more_than_its_length():
     drawn = scenario_diagram.of_trace(hostile_trace(30_000))
     assert len(drawn.columns) == 24

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,13 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
-from rebalance.gate.check.result import Status, TargetInfo
-from rebalance.gate.cli.console import text as words
+from rebalance.gate.check.result import Finding, Status, TargetInfo
+from rebalance.gate.cli.console import text as text_of
 from rebalance.gate.cli.shared.reports import CI_WRITERS
 from rebalance.gate.report import data, facts, markup
 from rebalance.gate.report.ci import ci_reports, github, junit, markdown
+from rebalance.gate.report.diagram.diagram import OwnershipDiagram
+from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.html import check as html_check
 from rebalance.gate.report.terminal import check as text
 from rebalance.properties.assignors.clause import Breach
@@ -200,7 +201,7 @@ def test_ascii_is_ascii():
 def test_hostile_names_in_text(name):
     for line in text.render(hostile(name), verbose=2).splitlines():
         assert line.isprintable()
-        assert words.columns(line) <= 110 or re.fullmatch(r" *https://\S+", line)
+        assert text_of.columns(line) <= 110 or re.fullmatch(r" *https://\S+", line)
         assert not line.lstrip().startswith("::")  # GitHub would obey
         assert "##[" not in line
 
@@ -212,35 +213,35 @@ def test_lines_of_a_targets_stderr_are_no_orders_to_a_ci(line):
     assert not re.search(r"^\s*::|##\[", shown, re.MULTILINE)
 
 
-# --- words ----------------------------------------------------------------------------------------
+# --- words -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [8, 20, 40])
 @pytest.mark.parametrize(
-    "sample", [*(words.clean(h) for h in HOSTILE), "", "a", "a b " * 50, "word " + "y" * 99]
+    "sample", [*(text_of.clean(h) for h in HOSTILE), "", "a", "a b " * 50, "word " + "y" * 99]
 )
 def test_fold_and_cut_keep_within_the_width(sample, width):
-    for line in words.fold(sample, width, most=4):
-        assert words.columns(line) <= width
-    assert len(words.fold(sample, width, most=4)) <= 4
-    assert words.columns(words.cut(sample, width)) <= width
-    assert words.columns(words.shorten(sample, width)) <= width
+    for line in text_of.fold(sample, width, most=4):
+        assert text_of.columns(line) <= width
+    assert len(text_of.fold(sample, width, most=4)) <= 4
+    assert text_of.columns(text_of.cut(sample, width)) <= width
+    assert text_of.columns(text_of.shorten(sample, width)) <= width
 
 
 def test_wide_characters_take_two_columns():
-    assert words.columns("消費者") == 6
-    assert words.columns("e\u0301") == 1
-    assert words.pad("消", 4) == "消  "
+    assert text_of.columns("消費者") == 6
+    assert text_of.columns("e\u0301") == 1
+    assert text_of.pad("消", 4) == "消  "
 
 
 def test_fold_loses_nothing_that_fits():
     sample = "one two three four"
-    assert " ".join(words.fold(sample, 9)) == sample
-    assert words.fold("abcdefgh", 4) == ["abcd", "efgh"]
+    assert " ".join(text_of.fold(sample, 9)) == sample
+    assert text_of.fold("abcdefgh", 4) == ["abcd", "efgh"]
 
 
 def test_shorten_keeps_the_end_where_client_ids_differ():
-    assert words.shorten("consumer-orders-1-5f2c", 12) == "consu..-5f2c"
+    assert text_of.shorten("consumer-orders-1-5f2c", 12) == "consu..-5f2c"
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -496,13 +497,21 @@ def test_schemas_are_packaged():
 
 
 @pytest.mark.slow
-def test_many_findings_are_quick():
-    found = violated().clauses[0]
-    many = violated(clauses=(found,) * 250)
-    started = time.process_time()
+def test_a_finding_is_drawn_once_by_each_writer_at_most(monkeypatch):
+    drawn: list[Finding] = []
+
+    def draw(finding: Finding) -> OwnershipDiagram:
+        drawn.append(finding)
+        return of_finding(finding)
+
+    for module in (text, html_check, ci_reports):
+        monkeypatch.setattr(module, "of_finding", draw)
+    many = violated(clauses=(violated().clauses[0],) * 250)
     assert all(written(many))
+    assert 250 <= len(drawn) <= 250 * (2 + len(CI_WRITERS))
+    drawn.clear()
     github.commands(ci_report(many))
-    assert time.process_time() - started < 3
+    assert not drawn  # an annotation has no picture
 
 
 def test_result_with_an_unprintable_target_only():

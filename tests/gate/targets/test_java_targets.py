@@ -8,8 +8,7 @@ import signal
 import zipfile
 
 import pytest
-from rebalance.gate.targets.java import JavaTarget, checked, parse, spelled
-from rebalance.gate.targets.lines import Garbage, from_line
+from rebalance.gate.targets.java import JavaTarget, parse, spelled
 from rebalance.gate.targets.messages import (
     assign_request,
     decode_assignment,
@@ -19,6 +18,8 @@ from rebalance.gate.targets.messages import (
 from rebalance.gate.targets.resolve import Target, TargetError, resolve
 from rebalance.gate.targets.smoke import schema
 from rebalance.live.processes import maven
+from rebalance.live.processes.lines import Garbage, from_line
+from rebalance.live.processes.maven import checked
 from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
 from rebalance.model.assignor import Promise

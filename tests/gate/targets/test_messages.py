@@ -8,9 +8,10 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.gate.targets import lines, messages
-from rebalance.gate.targets.lines import Garbage
+from rebalance.gate.targets import messages
 from rebalance.gate.targets.messages import RefusalReply
+from rebalance.live.processes import lines
+from rebalance.live.processes.lines import Garbage
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_subscription

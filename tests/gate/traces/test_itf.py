@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from rebalance.explore.engine.plain import explore
-from rebalance.explore.engine.search import ModelTrace
 from rebalance.explore.liveness.lasso import Lasso
 from rebalance.explore.liveness.liveness import settles
 from rebalance.gate.traces import itf
@@ -73,8 +72,8 @@ def well_formed(trace: dict[str, Any]) -> None:
 
 def test_a_finite_trace():
     machine, _ = lock()
-    run = ModelTrace((0, 1), (Event("hum", -1, "2"), Event("turn", 0)))
-    trace = itf.trace(machine, run, {"entered": "digits"}, description="by hand")
+    run = (0, 1), (Event("hum", -1, "2"), Event("turn", 0))
+    trace = itf.trace(machine, *run, names={"entered": "digits"}, description="by hand")
     well_formed(trace)
     assert trace == {
         "#meta": {"format": "ITF", "format-description": itf.ABOUT, "description": "by hand"},
@@ -94,14 +93,14 @@ def test_a_finite_trace():
         ],
     }
     with pytest.raises(ValueError, match="one name"):
-        itf.trace(machine, run, {"entered": "noise"})
+        itf.trace(machine, *run, names={"entered": "noise"})
     with pytest.raises(ValueError, match="not enabled"):
-        itf.trace(machine, ModelTrace((0, 1), (Event("shake"),)))
+        itf.trace(machine, (0, 1), (Event("shake"),))
 
 
 def closes(machine: Machine, lasso: Lasso) -> dict[str, Any]:
     """The lasso as a trace; its loop, played once more by hand, ends where it began."""
-    trace = itf.trace(machine, lasso)
+    trace = itf.trace(machine, lasso.initial, lasso.stem + lasso.cycle, len(lasso.stem))
     well_formed(trace)
     assert trace["loop"] == len(lasso.stem)
     assert len(trace["states"]) == len(lasso.stem) + max(1, len(lasso.cycle))

@@ -282,7 +282,6 @@ OURS = {
     "gate.cli.console.terminal.json_text": "what others give it",
     "gate.cli.console.terminal.print_json": "what others give it",
     "gate.check.resume.save": "read by check --resume itself",
-    "live.processes.program.Program.order": "to a program of ours",
     "live.clusters.mock.main.emit": "to the process that started it",
     "live.consumers.clients.recorder.Recorder.write": "to whoever started it, as record-event",
     "gate.traces.counterexamples.as_pytest": "a scenario, into a test",

@@ -131,9 +131,9 @@ def test_of_a_narrow_window_the_last_search_gets_the_time_that_is_left(
     answer_for(lives("librdkafka", "one", 0, 1, A), "librdkafka", tmp_path)  # writes the files
     seconds: list[float] = []
 
-    def never(asked: SearchQuestion, *_: Any) -> Any:
-        assert asked.seconds is not None
-        seconds.append(asked.seconds)
+    def never(question: SearchQuestion, *_: Any) -> Any:
+        assert question.seconds is not None
+        seconds.append(question.seconds)
         return SimpleNamespace(verdict="mismatch")
 
     monkeypatch.setattr("rebalance.live.conformance.ask.conforms", never)

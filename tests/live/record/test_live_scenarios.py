@@ -280,7 +280,7 @@ def test_what_is_played_again_runs_on_the_cluster_that_it_ran_on(
             raise ToolError("not here")
 
     monkeypatch.setattr("rebalance.live.consumers.member.find_spec", lambda name: True)
-    monkeypatch.setattr("rebalance.live.clusters.kafka.KafkaCluster", Cluster)
+    monkeypatch.setattr("rebalance.live.record.request.KafkaCluster", Cluster)
     request = Request(
         cluster="kafka", clients=clients("confluent:2"), scenario="crash", kafka="3.9.1", nodes=3
     )

@@ -102,8 +102,8 @@ def test_a_static_member_that_comes_back() -> None:
     )
     watch = CoordinatorWatch(SETUP)
     assert seen(watch, request, before, after, answer("a2", "a1")) == [expected]
-    told = expected._replace(told_leader=True, changed=False)
-    assert seen(watch, replace(request, claims=claim()), before, after, answer("a2", "a2")) == [told]
+    answered = expected._replace(told_leader=True, changed=False)
+    assert seen(watch, replace(request, claims=claim()), before, after, answer("a2", "a2")) == [answered]
 
 
 def test_who_is_away_through_a_join_phase_is_silent_and_may_be_expelled() -> None:

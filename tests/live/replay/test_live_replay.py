@@ -205,7 +205,7 @@ def test_what_is_asked_are_clauses():
 def test_nothing_unforced_passes_in_silence(change, verdict):
     result = replace(Replayed(clause="group/owner", client="confluent"), **change)
     assert result.verdict == verdict
-    assert replay_cli.EXIT[verdict] == {"none": 0, "same": 1, "another": 1, "inconclusive": 3}[verdict]
+    assert result.exit == {"none": 0, "same": 1, "another": 1, "inconclusive": 3}[verdict]
 
 
 def test_a_run_that_stands_still_is_asked_for_what_is_due():

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
-from rebalance.explore.groups.released import runs_for_code
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.traces import runs
@@ -28,6 +27,7 @@ from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
 from tests.processes import alive
 from tools import on_code
+from tools.released import runs_for_code
 
 pytestmark = needs_java
 

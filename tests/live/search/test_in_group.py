@@ -51,7 +51,7 @@ def test_the_release_is_that_of_the_clients_on_the_class_path(tmp_path: Path) ->
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly  # docs/how-to/judge-a-java-assignor.md has one that runs by day
 def test_a_good_one_holds(rebalance: Rebalance, classes: Path) -> None:
     code, text = checked(rebalance, classes, "good")
     assert (code, text.split()[0]) == (0, "HOLDS"), text

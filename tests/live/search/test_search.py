@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.search import findings
 from rebalance.live.search.choices import FAULTS, actions, key
 from rebalance.live.search.exhaustive import Everything
 from rebalance.live.search.findings import CodeFinding, Searched, shortened
@@ -218,9 +221,9 @@ def test_what_is_known_is_found_made_short_saved_drawn_and_played_elsewhere(
 @needs_java
 @pytest.mark.slow
 def test_the_result_is_the_same_for_any_number_of_jobs() -> None:
-    plan = CodeSearchPlan(setup=of(members=3), releases=NOW, walks=20, steps=10)
+    plan = CodeSearchPlan(setup=of(members=3), releases=NOW, walks=12, steps=10)
     one, two = (search_walks(replace(plan, jobs=jobs)).searched for jobs in (1, 2))
-    assert (one.runs, one) == (20, two)
+    assert (one.runs, one) == (12, two)
 
 
 @needs_java
@@ -256,12 +259,21 @@ def test_a_run_that_does_not_come_again_is_left_as_it_is(cell: KafkaCell) -> Non
     assert shortened(CodePlaying(cell, of(), NOW), finding) == finding
 
 
+def test_making_a_run_short_is_bounded_in_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in seconds: a busy machine comes to the same run."""
+    asked: list[Sequence[Event]] = []
+    monkeypatch.setattr(findings, "played", lambda playing, events, peace: asked.append(events))
+    monkeypatch.setattr(findings, "found_in", lambda run: [])
+    finding = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),) * 50)
+    assert shortened(cast(CodePlaying, SimpleNamespace(setup=of())), finding, 7) == finding
+    assert len(asked) == 7 + 1  # in the end it is played once more, for its steps
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--engine", "plain"), "--engine does not go with --on"),
         (("--release", "java-4.0.0"), "--release does not go with --on"),
-        (("--itf", "x.itf"), "--itf does not go with --on"),
         (("nothing",), "no scenario 'nothing'"),
         (("--faults", "rain"), "no fault 'rain'"),
     ],

@@ -88,7 +88,7 @@ class Step(NamedTuple):
         return [item for item in self.seen if isinstance(item, kind)]
 
 
-class Game:
+class PlayedGroup:
     """A machine and states of it, written as ``member_A=...``."""
 
     def __init__(self, setup: Setup) -> None:
@@ -154,7 +154,7 @@ __all__ = [
     "COOPERATIVE",
     "EAGER",
     "NOBODY",
-    "Game",
+    "PlayedGroup",
     "Step",
     "meta",
     "setup",

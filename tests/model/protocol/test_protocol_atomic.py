@@ -27,12 +27,15 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.protocol.small_groups import Game, meta, setup, stable
+from tests.model.protocol.small_groups import PlayedGroup, meta, setup, stable
 
 G3 = Generation(3)
 LATE = ("slow network", "disconnect", "left behind", "listener throws")
-ONE, FAULTY = Game(setup(1, steps="atomic")), Game(setup(1, steps="atomic", faults=LATE, budget=1))
-FINE = Game(setup(1, faults=LATE, budget=1))
+ONE, FAULTY = (
+    PlayedGroup(setup(1, steps="atomic")),
+    PlayedGroup(setup(1, steps="atomic", faults=LATE, budget=1)),
+)
+FINE = PlayedGroup(setup(1, faults=LATE, budget=1))
 A1, B1 = Id(Slot(0), 1), Id(Slot(1), 1)
 FIRST = Member(life=Life.UP, topics=Topics(1), view=Parts(0b11))
 WAITING = stable(state=MemberState.PREPARING, rejoin=True, prepare=False)
@@ -45,7 +48,7 @@ SYNC_OK = {"member_A": SYNCING, "wire_A": SyncOk(1, G3, Parts(0b01))}
 
 def test_what_is_part_of_a_larger_step_is_no_step_but_where_something_is_late():
     """A JoinGroup or SyncGroup that is on its way beside: after a crash, or after a bounce."""
-    atomic, fine = ([action.name for action in game.machine.actions] for game in (ONE, Game(setup(1))))
+    atomic, fine = ([action.name for action in game.machine.actions] for game in (ONE, PlayedGroup(setup(1))))
     assert sorted({*atomic} - {*fine}) == ["receive error", "receive join", "receive sync"]
     assert sorted({*fine} - {*atomic}) == ["receive"]
     assert len(atomic) == len(set(atomic))
@@ -117,7 +120,9 @@ def test_who_waits_in_vain_hears_of_it_in_the_same_step(
 
 
 def test_a_commit_that_is_refused_sends_on_where_nobody_looks_again():
-    game = Game(setup(1, steps="atomic", faults=("slow commit",), decisions=("join_sent_after_reset",)))
+    game = PlayedGroup(
+        setup(1, steps="atomic", faults=("slow commit",), decisions=("join_sent_after_reset",))
+    )
     committing = stable(owned=0b01, rejoin=True, committing=True, prepare=False)
     after = game.step("commit refused", member_A=committing, group=Group(GroupState.EMPTY, G3)).after
     assert (after["wire A"], after["member A"].id) == (None, 1)
@@ -170,7 +175,7 @@ def test_what_is_lost_is_of_the_request_that_was_under_way():
         after = FINE.step("disconnect", member_A=WAITING, wire_A=wire).after
         assert after["wire A"] == Refused(api, Error.DISCONNECT, 1, G3)
         assert after["budget"] == 0
-    told = Refused("join", Error.DISCONNECT, 1, G3)
-    assert FINE.steps("disconnect", member_A=WAITING, wire_A=told) == []
+    heard = Refused("join", Error.DISCONNECT, 1, G3)
+    assert FINE.steps("disconnect", member_A=WAITING, wire_A=heard) == []
     assert FINE.steps("disconnect", member_A=WAITING) == []
     assert FINE.steps("disconnect", member_A=Member(), wire_A=Join(1, meta())) == []

@@ -29,7 +29,7 @@ from rebalance.model.protocol.state import (
     Sync,
 )
 
-from tests.model.protocol.small_groups import Game, meta, setup, stable
+from tests.model.protocol.small_groups import PlayedGroup, meta, setup, stable
 
 A1 = Id(Slot(0), 1)
 
@@ -204,7 +204,7 @@ def test_as_specified_the_older_of_two_is_overtaken_by_the_younger():
 def test_of_several_connections_any_may_be_next_and_the_others_stay():
     """The first request of each, so that the order within one is kept."""
     sync, later, leave = Sync(1, Generation(3)), Sync(1, Generation(4)), LeaveGroup(1)
-    game = Game(group())
+    game = PlayedGroup(group())
     behind = ((sync, leave), (later,), (leave,))
     settled = {"group": Group(GroupState.STABLE, Generation(4), A1, "cooperative-sticky")}
     mine = {"record_A": (MemberRecord(1, meta(), Parts(1), synced=True),)}
@@ -249,17 +249,17 @@ def test_of_those_without_an_id_nobody_can_say_whose_they_are():
 @pytest.mark.parametrize("wire", [Join(1, meta()), Sync(1, Generation(3)), JoinParked(1), None])
 @pytest.mark.parametrize("life", [Life.DOWN, Life.FAILED])
 def test_what_a_process_had_under_way_stays_so_when_the_next_one_starts(life: Life, wire: Any):
-    step = Game(group()).step("start", member_A=Member(life=life), wire_A=wire)
+    step = PlayedGroup(group()).step("start", member_A=Member(life=life), wire_A=wire)
     kept = ((wire,),) if isinstance(wire, Join | Sync) else ()
     assert (step.after["wire A"], step.after["behind A"]) == (None, kept)
     assert step.after["member A"].life is Life.UP
-    assert Game(group()).steps("left behind", member_A=Member(life=life), wire_A=wire) == []
+    assert PlayedGroup(group()).steps("left behind", member_A=Member(life=life), wire_A=wire) == []
 
 
 def test_a_sync_group_without_a_decision_decides_nothing_when_it_arrives_late():
     leads = {"group": Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")}
     mine = {"record_A": (MemberRecord(1, meta()),)}
-    game, empty = Game(group()), ((Sync(1, Generation(3)),),)
+    game, empty = PlayedGroup(group()), ((Sync(1, Generation(3)),),)
     assert game.steps("left decision arrives", behind_A=empty, **leads, **mine) == []
     assert game.step("left sync arrives", behind_A=empty, **leads, **mine).after["record A"][0].synced
 
@@ -273,7 +273,7 @@ def test_faults_of_connections_are_those_that_the_group_has():
 
 @pytest.mark.parametrize(("wire", "api"), [(Join(1, meta()), "join"), (Sync(1, Generation(3)), "sync")])
 def test_the_sender_is_told_what_was_left_behind(wire: Join | Sync, api: str):
-    game = Game(group())
+    game = PlayedGroup(group())
     step = game.step("left behind", member_A=stable(), wire_A=wire)
     assert step.after["wire A"] == Refused(api, Error.DISCONNECT, 1, Generation(3))
     assert (step.after["behind A"], step.after["budget"]) == (((wire,),), 3)
@@ -281,7 +281,7 @@ def test_the_sender_is_told_what_was_left_behind(wire: Join | Sync, api: str):
 
 
 def test_who_leaves_late_is_gone_and_its_request_is_not():
-    game = Game(group())
+    game = PlayedGroup(group())
     steps = {step.choice: step.after for step in game.steps("late leave", member_A=stable())}
     assert sorted(steps) == ["close", "max poll", "unsubscribe"]
     lives = {
@@ -302,7 +302,7 @@ def test_who_leaves_late_is_gone_and_its_request_is_not():
 
 
 def test_in_a_group_that_keeps_a_log_a_decision_that_was_left_behind_is_written():
-    game = Game(setup(1, 1, faults=("left behind", "failover")))
+    game = PlayedGroup(setup(1, 1, faults=("left behind", "failover")))
     decision = Sync(1, Generation(3), (Grant(A1, Parts(1)),))
     leads = Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")
     record = (MemberRecord(1, meta()),)
@@ -318,5 +318,5 @@ def test_connections_are_numbered():
 
 def test_a_leave_that_was_not_sent_is_not_left_behind():
     """A static member sends none, and who has no id has nobody to name."""
-    for game, member in ((Game(group(static=True)), stable()), (Game(group()), stable(id=0))):
+    for game, member in ((PlayedGroup(group(static=True)), stable()), (PlayedGroup(group()), stable(id=0))):
         assert game.steps("late leave", member_A=member) == []

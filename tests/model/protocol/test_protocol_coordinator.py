@@ -39,7 +39,7 @@ from tests.model.protocol.small_groups import (
     COOPERATIVE,
     EAGER,
     NOBODY,
-    Game,
+    PlayedGroup,
     Step,
     meta,
     setup,
@@ -57,7 +57,11 @@ EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
 EITHER = (EAGER, BOTH, COOPERATIVE)
 """Stages, so that the coordinator compares assignor lists."""
 
-DYNAMIC, STATIC, MIXED = Game(setup()), Game(setup(static=True)), Game(setup(lists=EITHER))
+DYNAMIC, STATIC, MIXED = (
+    PlayedGroup(setup()),
+    PlayedGroup(setup(static=True)),
+    PlayedGroup(setup(lists=EITHER)),
+)
 
 
 def group(state: GroupState, leader: Id | None = B1, protocol: str = "cooperative-sticky") -> Group:
@@ -66,7 +70,9 @@ def group(state: GroupState, leader: Id | None = B1, protocol: str = "cooperativ
     return Group(state, Generation(3), leader, protocol)
 
 
-def here(game: Game, join: Join, state: GroupState, mine: tuple[MemberRecord, ...], **more: Any) -> Step:
+def here(
+    game: PlayedGroup, join: Join, state: GroupState, mine: tuple[MemberRecord, ...], **more: Any
+) -> Step:
     """A JoinGroup of A arrives at a group in ``state`` that has ``mine`` of A, and B."""
     values = {
         "group": group(state),
@@ -147,7 +153,7 @@ def test_a_pending_id_supports_nothing():
 
 
 def test_group_max_size():
-    game = Game(setup(max_size=1))
+    game = PlayedGroup(setup(max_size=1))
     for state in (COMPLETING, STABLE):
         refused = here(game, Join(0, meta()), state, ()).after["wire A"]
         assert refused.error is Error.GROUP_MAX_SIZE_REACHED
@@ -164,7 +170,7 @@ def test_group_max_size():
     ],
 )
 def test_group_max_size_while_preparing(other_came: bool, error: Error):
-    game = Game(setup(max_size=1))
+    game = PlayedGroup(setup(max_size=1))
     other = (MemberRecord(1, meta(), joined=other_came),)
     assert here(game, Join(0, meta()), PREPARING, (), record_B=other).after["wire A"].error is error
 
@@ -207,7 +213,7 @@ def test_a_known_member_joins(
 @pytest.mark.parametrize(("version", "rebalances"), [(3, True), (1, False)])
 def test_a_follower_that_enforces_a_rebalance_with_equal_bytes_is_not_heard(version: int, rebalances: bool):
     """2.1, note: with version 2 or more the generation is in the bytes, and they always differ."""
-    game = Game(setup(lists=(EAGER,), version=version))
+    game = PlayedGroup(setup(lists=(EAGER,), version=version))
     joins = game.step("join", member_A=stable(owned=0b01, rejoin=True)).after["wire A"]
     again = game.step("join", member_A=stable(generation=4, owned=0b10, rejoin=True)).after["wire A"]
     step = here(game, again, STABLE, (MemberRecord(1, joins.meta, synced=True),))
@@ -215,7 +221,7 @@ def test_a_follower_that_enforces_a_rebalance_with_equal_bytes_is_not_heard(vers
 
 
 def test_what_is_not_written_makes_no_difference():
-    game = Game(setup(version=1, tells=False))
+    game = PlayedGroup(setup(version=1, tells=False))
     first = game.step("join", member_A=stable(3, 0b01, own_gen=2, rejoin=True)).after["wire A"]
     again = game.step("join", member_A=stable(4, 0b01, own_gen=4, rejoin=True)).after["wire A"]
     assert (
@@ -239,7 +245,12 @@ def test_parked_syncs_wait_while_it_lasts():
 
 
 def phase(
-    game: Game, a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], *, first: bool = False, **more: Any
+    game: PlayedGroup,
+    a: tuple[MemberRecord, ...],
+    b: tuple[MemberRecord, ...],
+    *,
+    first: bool = False,
+    **more: Any,
 ):
     wires = {
         f"wire_{slot}": JoinParked(records[0].id) if records and records[0].joined else None
@@ -280,7 +291,7 @@ def test_when_the_join_phase_ends(
 
 
 def test_without_a_rebalance_timeout_an_abandoned_group_is_empty_all_the_same():
-    game = Game(setup(coordinator=("rebalance_timeout_zero",)))
+    game = PlayedGroup(setup(coordinator=("rebalance_timeout_zero",)))
     assert [step.after["group"].state for step in phase(game, (), ())] == [EMPTY]
 
 
@@ -309,7 +320,7 @@ def test_a_dynamic_member_that_did_not_come_is_dropped_without_a_word():
 
 @pytest.mark.parametrize("a", [CAME, ()])
 def test_any_member_that_came_may_follow_a_leader_that_did_not(a: tuple[MemberRecord, ...]):
-    game = Game(setup(members=3))
+    game = PlayedGroup(setup(members=3))
     wires = {f"wire_{s}": JoinParked(1) for s in "AC"}
     steps = game.steps(
         "join phase ends", NOBODY, group=group(PREPARING), record_A=CAME, record_B=GIVEN_UP if a else (),
@@ -321,7 +332,7 @@ def test_any_member_that_came_may_follow_a_leader_that_did_not(a: tuple[MemberRe
 def test_a_leader_that_was_removed_leads_no_more():
     """2.2: the current leader leads on; one that was removed is not that, though the model may give its id
     again."""
-    game = Game(setup())
+    game = PlayedGroup(setup())
     values = {
         "record_A": (MemberRecord(1, meta(), synced=True),),
         "record_B": (MemberRecord(1, meta(), synced=True),),
@@ -342,7 +353,7 @@ def test_a_silent_static_member_is_represented_by_what_it_said_last(
     stale: bool, owned: int, own_gen: int, label: int
 ):
     """2.2, consequence (a); as specified also by what it was assigned since."""
-    game = Game(setup(static=True, coordinator=("silent_static_claims_stale",) if stale else ()))
+    game = PlayedGroup(setup(static=True, coordinator=("silent_static_claims_stale",) if stale else ()))
     sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(label))
     away = (MemberRecord(1, sent, Parts(0b10), synced=True, given_up=True),)
     (step,) = phase(game, CAME, away)
@@ -544,13 +555,13 @@ def test_a_new_member_that_vanished_expires_though_its_join_is_parked(kind: str)
 
 
 def test_b1_is_about_new_members_only():
-    game = Game(setup(version=1, coordinator=("new_member_never_expires",)))
+    game = PlayedGroup(setup(version=1, coordinator=("new_member_never_expires",)))
     old = (MemberRecord(1, meta(version=1, owned=Parts(0b01), own_gen=Generation(3)), synced=True),)
     assert game.steps("session expires", member_A=AWAY, group=group(STABLE), record_A=old)
 
 
 def test_the_session_of_a_member_at_work_expires_by_a_fault_only():
-    game = Game(setup(faults=("session timeout",)))
+    game = PlayedGroup(setup(faults=("session timeout",)))
     values = {"member_A": stable(), "group": group(STABLE), "record_A": MINE}
     assert game.steps("session expires", **values) == []
     assert game.step("session timeout", **values).after["budget"] == 0
@@ -571,7 +582,7 @@ def test_members_that_never_sync_are_removed(state: GroupState, static: bool):
     [("", False), ("pending_sync_evicts_static", True), ("no_pending_sync_expiry", False)],
 )
 def test_a_silent_static_member_never_syncs(decision: str, removed: bool):
-    game = Game(setup(static=True, coordinator=(decision,) if decision else ()))
+    game = PlayedGroup(setup(static=True, coordinator=(decision,) if decision else ()))
     silent = (MemberRecord(1, meta(), silent=True),)
     steps = game.steps("rebalance timeout", member_A=Member(), group=group(STABLE), record_A=silent)
     assert bool(steps) is removed
@@ -592,7 +603,7 @@ def test_a_parked_join_of_a_removed_member_is_answered():
     ],
 )
 def test_leave_group(state: GroupState, record: MemberRecord, then: GroupState):
-    game = Game(setup(faults=("close",)))
+    game = PlayedGroup(setup(faults=("close",)))
     step = game.step("close", member_A=stable(), group=group(state), record_A=(record,))
     assert (step.after["record A"], step.after["group"].state) == ((), then)
 
@@ -600,7 +611,9 @@ def test_leave_group(state: GroupState, record: MemberRecord, then: GroupState):
 # -- 2.5 static membership -----------------------------------------------------------------------------
 
 
-def back(state: GroupState, sent: Metadata, *, leads: bool = False, game: Game = STATIC, **more: Any) -> Step:
+def back(
+    state: GroupState, sent: Metadata, *, leads: bool = False, game: PlayedGroup = STATIC, **more: Any
+) -> Step:
     """A static process was started again and joins without an id; it holds nothing."""
     old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
     return here(game, Join(0, sent), state, old, group=group(state, A1 if leads else B1), **more)
@@ -616,7 +629,7 @@ def test_a_static_member_returns_to_a_stable_group(leads: bool):
 
 
 def test_a_static_leader_returns_as_a_follower_before_kip_814():
-    game = Game(setup(static=True, coordinator=("static_leader_returns_as_follower",)))
+    game = PlayedGroup(setup(static=True, coordinator=("static_leader_returns_as_follower",)))
     answer = back(STABLE, meta(), leads=True, game=game).after["wire A"]
     assert (answer.leader, answer.skip) == (False, False)
 
@@ -624,14 +637,14 @@ def test_a_static_leader_returns_as_a_follower_before_kip_814():
 @pytest.mark.parametrize(("ignored", "state"), [(True, STABLE), (False, PREPARING)])
 def test_a_static_member_returns_with_another_subscription(ignored: bool, state: GroupState):
     decisions = ("static_rejoin_ignores_subscription",) if ignored else ()
-    game = Game(setup(static=True, topics=(0b01, 0b10), coordinator=decisions))
+    game = PlayedGroup(setup(static=True, topics=(0b01, 0b10), coordinator=decisions))
     assert back(STABLE, meta(topics=Topics(0b11)), game=game).after["group"].state is state
 
 
 @pytest.mark.parametrize("lists", [(BOTH, COOPERATIVE), (COOPERATIVE, ("cooperative-sticky", "range"))])
 def test_a_static_member_returns_and_the_selected_protocol_changes(lists: tuple[tuple[str, ...], ...]):
     """It was alone with its list, and the group had selected the first name in it."""
-    game = Game(setup(members=1, static=True, lists=EITHER))
+    game = PlayedGroup(setup(members=1, static=True, lists=EITHER))
     old, new = lists
     before = MemberRecord(1, meta(old), Parts(0), synced=True)
     step = game.step(
@@ -642,7 +655,7 @@ def test_a_static_member_returns_and_the_selected_protocol_changes(lists: tuple[
 
 def test_a_static_member_returns_with_another_order_of_assignors():
     """2.5: what counts is what the group selects, not whether the selected protocol is still offered."""
-    game = Game(setup(members=1, static=True, lists=EITHER))
+    game = PlayedGroup(setup(members=1, static=True, lists=EITHER))
     before = MemberRecord(1, meta(("range", "cooperative-sticky")), Parts(0), synced=True)
     step = game.step(
         "join request", wire_A=Join(0, meta(("cooperative-sticky", "range"))),
@@ -661,7 +674,7 @@ def test_a_static_member_returns_with_another_order_of_assignors():
 )
 def test_everybody_else_has_a_vote_when_a_static_member_returns(theirs: int):
     """2.5 and 2.3: B supports range only, so the group cannot select anything else."""
-    game = Game(setup(static=True, lists=EITHER))
+    game = PlayedGroup(setup(static=True, lists=EITHER))
     mine, other = (MemberRecord(1, meta(EAGER), Parts(parts), synced=True) for parts in (0, theirs))
     step = game.step(
         "join request", wire_A=Join(0, meta(("cooperative-sticky", "range"))),
@@ -700,7 +713,7 @@ def test_the_parked_join_of_a_replaced_id_is_fenced():
 
 def persisted(action: str, decisions: tuple[str, ...] = ()) -> list[int]:
     """The ids in the log after a static member returned by ``action``."""
-    game = Game(setup(static=True, faults=("failover",), coordinator=decisions))
+    game = PlayedGroup(setup(static=True, faults=("failover",), coordinator=decisions))
     old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
     request = {"wire_A" if action == "join request" else "stray_A": Join(0, meta())}
     step = game.step(action, group=group(STABLE), record_A=old, log_A=old, log=group(STABLE), **request)
@@ -719,7 +732,7 @@ def test_a_replacement_by_an_abandoned_join_is_persisted():
 
 # -- 2.6 failover --------------------------------------------------------------------------------------
 
-FAILS = Game(setup(faults=("failover",)))
+FAILS = PlayedGroup(setup(faults=("failover",)))
 LOGGED = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
 
 
@@ -753,7 +766,7 @@ def test_what_a_failover_makes_of_a_request(wire: Any, after: Any):
     ("raw", "error"), [(False, "REBALANCE_IN_PROGRESS"), (True, "COORDINATOR_LOAD_IN_PROGRESS")]
 )
 def test_sync_may_reach_a_coordinator_that_loads(raw: bool, error: str):
-    game = Game(setup(faults=("failover",), coordinator=("sync_load_error_raw",) if raw else ()))
+    game = PlayedGroup(setup(faults=("failover",), coordinator=("sync_load_error_raw",) if raw else ()))
     steps = game.steps("failover", NOBODY, wire_A=Sync(1, Generation(3)), group=group(STABLE))
     assert [step.after["wire A"].error.value for step in steps] == ["NOT_COORDINATOR", error]
     assert [step.choice for step in steps] == ["", "loading"]
@@ -762,7 +775,9 @@ def test_sync_may_reach_a_coordinator_that_loads(raw: bool, error: str):
 
 @pytest.mark.parametrize(("decision", "names"), [("", BOTH), ("persist_selected_protocol_only", EAGER)])
 def test_the_log_keeps_the_selected_protocol(decision: str, names: tuple[str, ...]):
-    game = Game(setup(lists=(BOTH,), faults=("failover",), coordinator=(decision,) if decision else ()))
+    game = PlayedGroup(
+        setup(lists=(BOTH,), faults=("failover",), coordinator=(decision,) if decision else ())
+    )
     step = game.step(
         "leader sync", wire_A=Sync(1, Generation(3), (Grant(A1, Parts(0b01)),)),
         group=group(COMPLETING, A1, "range"), record_A=(MemberRecord(1, meta(BOTH)), MemberRecord(2, None)),
@@ -784,7 +799,7 @@ def test_an_empty_group_is_persisted():
 
 
 def test_a_removal_that_a_failover_remembers_is_a_rebalance():
-    game = Game(setup(static=True, faults=("failover",)))
+    game = PlayedGroup(setup(static=True, faults=("failover",)))
     step = game.step(
         "failover", NOBODY, group=group(PREPARING), log=group(STABLE), log_A=LOGGED, log_B=LOGGED,
         record_A=LOGGED, record_B=(),
@@ -835,7 +850,9 @@ def test_the_generation_of_what_is_owned_is_compared_where_it_is_written(
 
 
 def changed(action: str, exist: int) -> list[int]:
-    game = Game(setup(1, topics=(0b0011, 0b1100), faults=("topic shrinks", "topic grows", "topic deleted")))
+    game = PlayedGroup(
+        setup(1, topics=(0b0011, 0b1100), faults=("topic shrinks", "topic grows", "topic deleted"))
+    )
     steps = game.steps(action, NOBODY, cluster=ClusterState(Parts(exist)))
     assert all(step.after["budget"] == game.setup.budget - 1 for step in steps)
     return [step.after["cluster"].parts for step in steps]
@@ -861,12 +878,12 @@ def test_a_topic_goes_with_all_its_partitions():
 
 
 def test_a_pending_id_does_not_count_as_known_where_the_group_is_full():
-    game = Game(setup(max_size=1))
+    game = PlayedGroup(setup(max_size=1))
     assert here(game, Join(1, meta()), STABLE, PENDING).after["wire A"].error is Error.GROUP_MAX_SIZE_REACHED
 
 
 def test_while_preparing_it_is_who_came_that_counts():
-    game = Game(setup(max_size=1))
+    game = PlayedGroup(setup(max_size=1))
     for mine, full in ((MISSING, True), (CAME, False)):
         answer = here(game, Join(1, meta()), PREPARING, mine, record_B=CAME).after["wire A"]
         assert isinstance(answer, Refused) is full
@@ -881,8 +898,8 @@ def test_protocols_that_do_not_fit_come_before_an_id_that_is_not_known():
 @pytest.mark.parametrize(
     ("game", "join", "mine"), [(STATIC, Join(0, meta()), ()), (DYNAMIC, Join(1, meta()), PENDING)]
 )
-def test_whoever_is_admitted_is_one_more(game: Game, join: Join, mine: tuple[MemberRecord, ...]):
-    limited = Game(replace(game.setup, max_size=3))
+def test_whoever_is_admitted_is_one_more(game: PlayedGroup, join: Join, mine: tuple[MemberRecord, ...]):
+    limited = PlayedGroup(replace(game.setup, max_size=3))
     [admitted] = here(limited, join, STABLE, mine).saw(Admitted)
     assert (admitted.size, admitted.limit, admitted.known) == (2, 3, True)
 
@@ -890,7 +907,7 @@ def test_whoever_is_admitted_is_one_more(game: Game, join: Join, mine: tuple[Mem
 @pytest.mark.parametrize("joined", [True, False])
 def test_an_append_that_fails_asks_for_another_join_group(joined: bool):
     """KAFKA-10870: the member is still known, and has not come."""
-    game = Game(setup(faults=("append fails",)))
+    game = PlayedGroup(setup(faults=("append fails",)))
     mine = CAME if joined else ()
     step = game.step("append fails", wire_A=JoinParked(1), group=group(PREPARING), record_A=mine)
     assert step.after["wire A"] == Refused("join", Error.REBALANCE_IN_PROGRESS, 1)
@@ -922,7 +939,7 @@ def test_a_follower_whose_bytes_alone_have_changed_rebalances_for_nothing():
 def test_before_kafka_8500_a_static_member_is_doubled_while_the_group_prepares(
     state: GroupState, ids: list[int]
 ):
-    game = Game(setup(static=True, coordinator=("static_replace_only_stable",)))
+    game = PlayedGroup(setup(static=True, coordinator=("static_replace_only_stable",)))
     assert [record.id for record in back(state, meta(), game=game).after["record A"]] == ids
 
 
@@ -936,14 +953,14 @@ def test_what_the_old_process_was_to_give_up_is_owed(assigned: Parts | None):
 
 
 def test_a_leader_that_returns_between_join_and_sync_has_an_assignment_to_make():
-    game = Game(setup(static=True, coordinator=("static_replace_in_completing_no_rebalance",)))
+    game = PlayedGroup(setup(static=True, coordinator=("static_replace_in_completing_no_rebalance",)))
     answer = back(COMPLETING, meta(), leads=True, game=game).after["wire A"]
     assert (answer.leader, answer.skip) == (True, False)
 
 
 def in_the_log(join: Join, state: GroupState) -> tuple[list[int], Group]:
     """The ids in the log, and the group there, after a JoinGroup of a static member."""
-    game = Game(setup(static=True, faults=("failover",)))
+    game = PlayedGroup(setup(static=True, faults=("failover",)))
     old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
     before = {"record_A": old, "log_A": old, "log": group(STABLE, B1)}
     step = game.step("join request", wire_A=join, group=group(state, A1), **before)
@@ -973,7 +990,7 @@ def test_of_two_ids_of_one_process_the_leader_is_named():
 
 @pytest.mark.parametrize(("kept", "new"), [(True, True), (True, False), (False, True)])
 def test_who_is_new_is_so_for_one_join_phase(kept: bool, new: bool):
-    game = Game(setup(coordinator=("new_member_never_expires",) if kept else ()))
+    game = PlayedGroup(setup(coordinator=("new_member_never_expires",) if kept else ()))
     (step,) = phase(game, (MemberRecord(1, meta(), joined=True, new=new),), ())
     assert step.after["record A"][0].new is (kept and new)
 
@@ -1024,7 +1041,7 @@ def test_whose_session_expires_without_a_fault(member: Member, record: MemberRec
 
 @pytest.mark.parametrize(("record", "expires"), [(MINE[0], True), (PENDING[0], False)])
 def test_where_pending_ids_block_the_join_they_never_expire(record: MemberRecord, expires: bool):
-    game = Game(setup(coordinator=("pending_blocks_join",)))
+    game = PlayedGroup(setup(coordinator=("pending_blocks_join",)))
     assert bool(game.steps("session expires", group=group(STABLE), record_A=(record,))) is expires
 
 
@@ -1033,7 +1050,7 @@ def test_where_pending_ids_block_the_join_they_never_expire(record: MemberRecord
     [(PREPARING, [True], False), (COMPLETING, [], True), (STABLE, [], True)],
 )
 def test_who_is_slow_is_given_up_or_removed(state: GroupState, after: list[bool], removed: bool):
-    game = Game(setup(faults=("slow member",)))
+    game = PlayedGroup(setup(faults=("slow member",)))
     values = {"member_A": stable(), "group": group(state), "record_A": (MemberRecord(1, meta()),)}
     step = game.step("slow member", **values)
     assert [record.given_up for record in step.after["record A"]] == after
@@ -1115,7 +1132,7 @@ def test_a_failover_is_of_note(state: GroupState, seen: str):
 def test_a_failover_rebalances_only_for_what_the_log_does_not_know(
     known: tuple[MemberRecord, ...], there: tuple[MemberRecord, ...], state: GroupState
 ):
-    game = Game(setup(static=True, faults=("failover",)))
+    game = PlayedGroup(setup(static=True, faults=("failover",)))
     step = game.step("failover", NOBODY, group=group(STABLE), log=group(STABLE), log_A=there, record_A=known)
     assert (step.after["group"].state, step.after["record A"]) == (state, there if known else ())
 
@@ -1123,12 +1140,12 @@ def test_a_failover_rebalances_only_for_what_the_log_does_not_know(
 def test_only_static_members_are_written_when_they_join():
     """The reads of the action say what it may write: no log of a dynamic member."""
     for static in (False, True):
-        game = Game(setup(static=static, faults=("failover",)))
+        game = PlayedGroup(setup(static=static, faults=("failover",)))
         assert ("log A" in game.machine.by_name["join request", 0].writes) is static
 
 
 def test_a_static_member_that_selects_another_protocol_changes_something():
-    game = Game(setup(members=1, static=True, lists=EITHER))
+    game = PlayedGroup(setup(members=1, static=True, lists=EITHER))
     for topics, changed in ((1, False), (2, True)):
         step = game.step(
             "join request", wire_A=Join(0, meta(topics=Topics(topics))), group=group(STABLE, A1),
@@ -1146,7 +1163,7 @@ def test_who_is_removed_for_a_sync_that_never_came_was_not_away(static: bool):
 
 
 def test_who_leaves_and_is_gone_already_disturbs_nobody():
-    game = Game(setup(faults=("close",)))
+    game = PlayedGroup(setup(faults=("close",)))
     assert game.step("close", member_A=stable(), group=group(STABLE)).after["group"] == group(STABLE)
 
 
@@ -1170,7 +1187,7 @@ def test_the_initial_delay_goes_on_when_another_member_comes():
 def test_an_id_that_something_late_or_the_log_names_is_not_given_again(
     kept: tuple[str, ...], more: dict[str, Any], given: int
 ):
-    game = Game(setup(faults=kept))
+    game = PlayedGroup(setup(faults=kept))
     assert here(game, Join(0, meta()), STABLE, (), **more).after["wire A"].given == given
 
 
@@ -1211,5 +1228,5 @@ def test_who_was_assigned_nothing_since_is_represented_as_it_was(assigned: Parts
 
 
 def test_of_three_partitions_two_exist():
-    game = Game(setup(1, topics=(0b111,), exist=0b011, faults=("topic shrinks",)))
+    game = PlayedGroup(setup(1, topics=(0b111,), exist=0b011, faults=("topic shrinks",)))
     assert [step.after["cluster"].parts for step in game.steps("topic shrinks", NOBODY)] == [0b010, 0b001]

@@ -31,7 +31,7 @@ from rebalance.model.protocol.state import (
 )
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, TopicPartition
 
-from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, PlayedGroup, Step, meta, setup, stable
 
 A1, B1 = Id(Slot(0), 1), Id(Slot(1), 1)
 NOW = Generation(4)
@@ -45,7 +45,9 @@ def claims(owned: int, generation: int = 3, **more: Any) -> tuple[MemberRecord, 
     return (MemberRecord(1, meta(owned=Parts(owned), own_gen=own, label=Generation(generation), **more)),)
 
 
-def lead(game: Game, a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], **more: Any) -> list[Step]:
+def lead(
+    game: PlayedGroup, a: tuple[MemberRecord, ...], b: tuple[MemberRecord, ...], **more: Any
+) -> list[Step]:
     values = {"member_A": LEADER, "wire_A": ELECTED, "group": GROUP, "record_A": a, "record_B": b, **more}
     return game.steps("assign", **values)
 
@@ -62,7 +64,7 @@ def given(steps: list[Step]) -> set[tuple[int, ...]]:
     return {grants(step) for step in steps}
 
 
-TWO = Game(setup())
+TWO = PlayedGroup(setup())
 
 
 def test_the_leader_assigns_and_sends():
@@ -81,19 +83,19 @@ def test_a_partition_that_changes_hands_is_withheld_for_a_round():
 
 
 def test_without_the_adjustment_it_is_handed_over_at_once():
-    game = Game(setup(factory=lambda name, switches: switched(name, ("no_withhold",))))
+    game = PlayedGroup(setup(factory=lambda name, switches: switched(name, ("no_withhold",))))
     assert given(lead(game, claims(0b11), claims(0))) == {(0b01, 0b10), (0b10, 0b01)}
 
 
 def test_an_eager_leader_adjusts_too():
     """1.6: the adjustment is the assignor's, whoever runs it; section 4, second bounce."""
-    game = Game(setup(lists=(BOTH,)))
+    game = PlayedGroup(setup(lists=(BOTH,)))
     a = claims(0, assignors=BOTH)
     assert given(lead(game, a, claims(0b11))) == {(0, 0b01), (0, 0b10)}
 
 
 def test_range_knows_no_claims():
-    game = Game(setup(lists=(EAGER,)))
+    game = PlayedGroup(setup(lists=(EAGER,)))
     group = GROUP._replace(protocol="range")
     a, b = claims(0, assignors=EAGER), claims(0, assignors=EAGER)
     ok = ELECTED._replace(protocol="range")
@@ -119,14 +121,14 @@ def test_claims_on_what_the_leader_does_not_know_are_left_aside():
 
 def test_the_leader_watches_the_topics_of_all():
     for decisions, watched, watch in (((), 0b11, 0b11), (("leader_watches_own_topics",), 0b01, 0b01)):
-        game = Game(setup(topics=(0b01, 0b10), decisions=decisions))
+        game = PlayedGroup(setup(topics=(0b01, 0b10), decisions=decisions))
         own = LEADER._replace(topics=Topics(0b01), joined_topics=Topics(0b01))
         steps = lead(game, claims(0), claims(0, topics=Topics(0b10)), member_A=own)
         assert {(s.after["member A"].watched, s.after["member A"].watch) for s in steps} == {(watched, watch)}
 
 
 def test_a_static_leader_that_returned_skips_the_assignment():
-    game = Game(setup(static=True))
+    game = PlayedGroup(setup(static=True))
     (step,) = lead(game, claims(0), claims(0), wire_A=ELECTED._replace(skip=True),
                    group=GROUP._replace(state=GroupState.STABLE))  # fmt: skip
     assert step.after["wire A"] == Sync(1, NOW)
@@ -183,7 +185,7 @@ def throwing(name: str, switches: tuple[str, ...]) -> Assignor:
 
 def test_an_assignor_that_throws_sends_nothing():
     """1.6: poll throws; the leader joins again, the others wait for the pending-sync expiration."""
-    game = Game(setup(factory=throwing))
+    game = PlayedGroup(setup(factory=throwing))
     (step,) = lead(game, claims(0b11), claims(0))
     assert step.after["wire A"] is None
     assert [threw.error for threw in step.saw(Threw)] == ["IllegalStateError: no"]
@@ -203,7 +205,7 @@ def test_an_assignor_that_throws_sends_nothing():
 def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, ...], throws: bool):
     """J3: by the old rule the late claim of A does not count, so one of its two goes to C at once. To the
     validation that is added here and revoked there."""
-    game = Game(setup(3, 3, lists=(names,), decisions=decisions, factory=max_generation))
+    game = PlayedGroup(setup(3, 3, lists=(names,), decisions=decisions, factory=max_generation))
     records = {"record_C": claims(0)}
     view = LEADER._replace(view=Parts(0b111))
     steps = lead(game, claims(0b011, 2), claims(0b100, 3), member_A=view, **records)
@@ -254,7 +256,7 @@ def test_equal_claims_cancel():
 
 def test_a_member_that_owns_nothing_has_a_generation_all_the_same():
     """1.7, 2.8.1 to 3.4.0: the newest generation is that of all members, those that own nothing too."""
-    game = Game(setup(version=1))
+    game = PlayedGroup(setup(version=1))
     member = stable(4, 0b01, own_gen=3, prepare=False, received=Parts(0))
     after = game.step("complete", member_A=member).after["member A"]
     assert game.step("join", member_A=after).after["wire A"].meta.own_gen == 4
@@ -290,7 +292,7 @@ def recorded(
     """What the assignor of A is asked, by records of A and B."""
     assignor = Recording(protocol)
     of = setup(2, lists=((protocol,),), naming="given", factory=lambda *_: assignor, **more)
-    game = Game(replace(of, consumers=consumers or of.consumers))
+    game = PlayedGroup(replace(of, consumers=consumers or of.consumers))
     a, b = records or (claims(0b01, assignors=(protocol,)), claims(0, assignors=(protocol,)))
     steps = lead(game, a, b, group=GROUP._replace(protocol=protocol), wire_A=ELECTED)
     return assignor, steps
@@ -303,7 +305,7 @@ def test_partitions_that_there_are_not_are_left_aside():
 
 def test_a_topic_without_partitions_is_none():
     assignor = Recording()
-    game = Game(setup(topics=(0b01, 0b10), naming="given", factory=lambda *_: assignor))
+    game = PlayedGroup(setup(topics=(0b01, 0b10), naming="given", factory=lambda *_: assignor))
     lead(game, claims(0), claims(0), member_A=LEADER._replace(view=Parts(0b01)))
     assert list(assignor.clusters[0].topics) == ["t0"]
 
@@ -315,7 +317,7 @@ def test_a_topic_without_partitions_is_none():
 )  # fmt: skip
 def test_partitions_are_named_by_their_topic_those_that_are_known_first(view: int, owned: int, name: str):
     assignor = Recording()
-    game = Game(setup(topics=(0b001, 0b110), naming="given", factory=lambda *_: assignor))
+    game = PlayedGroup(setup(topics=(0b001, 0b110), naming="given", factory=lambda *_: assignor))
     steps = lead(game, claims(owned), claims(0), member_A=LEADER._replace(view=Parts(view)))
     assert [str(partition) for partition in assignor.groups[0]["m0"].owned_partitions] == [name]
     assert given(steps) == {(view, 0)}
@@ -363,16 +365,16 @@ def test_instances_are_named_where_there_are_any():
 def test_under_every_naming_a_member_keeps_its_rack_its_instance_and_what_it_remembers():
     assignor = Recording("sticky")
     of = setup(2, lists=(("sticky",),), static=True, factory=lambda *_: assignor)
-    game = Game(replace(of, consumers=tuple(replace(c, rack=f"r{c.instance}") for c in of.consumers)))
+    game = PlayedGroup(replace(of, consumers=tuple(replace(c, rack=f"r{c.instance}") for c in of.consumers)))
     a, b = claims(0b01, last=Parts(0b10)), claims(0b10, last=Parts(0b01))
     lead(game, a, b, group=GROUP._replace(protocol="sticky"))
     assert len(assignor.groups) == 4
-    for asked in assignor.groups:
-        for member in asked.values():
+    for group in assignor.groups:
+        for member in group.values():
             assert member.rack_id == f"r{str(member.group_instance_id)[1:]}"
             [owned] = member.owned_partitions
             assert member.user_data == f"(['t0-{1 - owned.partition}'], 0)".encode()
-    assert {str(member.owned_partitions[0]) for asked in assignor.groups for member in asked.values()} == {
+    assert {str(member.owned_partitions[0]) for group in assignor.groups for member in group.values()} == {
         "t0-0",
         "t0-1",
     }
@@ -389,7 +391,7 @@ def test_only_who_runs_assigns():
 
 
 def test_a_leader_whose_assignor_throws_joins_again():
-    game = Game(setup(factory=throwing))
+    game = PlayedGroup(setup(factory=throwing))
     (step,) = lead(game, claims(0), claims(0), member_A=LEADER._replace(rejoin=False))
     assert step.after["member A"].rejoin
 
@@ -399,13 +401,13 @@ def test_of_several_errors_the_first_is_thrown():
         def assign(self, cluster: object, group: GroupSubscription) -> GroupAssignment:
             raise IllegalStateError(f"owned by {min(m for m in group if group[m].owned_partitions)}")
 
-    game = Game(setup(factory=lambda *_: Choosy()))
+    game = PlayedGroup(setup(factory=lambda *_: Choosy()))
     (step,) = lead(game, claims(0b11), claims(0))
     assert [threw.error for threw in step.saw(Threw)] == ["IllegalStateError: owned by m0"]
 
 
 def test_an_answer_that_there_is_not_is_not_validated():
-    game = Game(setup(factory=throwing, decisions=("validate_raw_claims",)))
+    game = PlayedGroup(setup(factory=throwing, decisions=("validate_raw_claims",)))
     (step,) = lead(game, claims(0b11), claims(0))
     assert [threw.error for threw in step.saw(Threw)] == ["IllegalStateError: no"]
 
@@ -420,7 +422,7 @@ def test_switches_are_of_the_assignor_that_they_are_about(protocol: str, passed:
 
     of = setup(2, lists=(BOTH,), factory=factory)
     stage = replace(of.consumers[0].stages[0], switches=("no_withhold",))
-    game = Game(replace(of, consumers=tuple(replace(c, stages=(stage,)) for c in of.consumers)))
+    game = PlayedGroup(replace(of, consumers=tuple(replace(c, stages=(stage,)) for c in of.consumers)))
     lead(game, claims(0), claims(0), group=GROUP._replace(protocol=protocol))
     assert set(found) == {passed}
 

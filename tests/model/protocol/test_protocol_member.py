@@ -31,12 +31,12 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.protocol.small_groups import COOPERATIVE, EAGER, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import COOPERATIVE, EAGER, PlayedGroup, Step, meta, setup, stable
 
 G3, G4 = Generation(3), Generation(4)
-DYNAMIC, EAGERLY = Game(setup()), Game(setup(lists=(EAGER,)))
-STATIC = Game(setup(static=True))
-TWO_TOPICS = Game(setup(topics=(0b01, 0b10)))
+DYNAMIC, EAGERLY = PlayedGroup(setup()), PlayedGroup(setup(lists=(EAGER,)))
+STATIC = PlayedGroup(setup(static=True))
+TWO_TOPICS = PlayedGroup(setup(topics=(0b01, 0b10)))
 KINDS = {"EAGER": EAGERLY, "COOPERATIVE": DYNAMIC}
 PREPARING, COMPLETING, STABLE, UNJOINED = (
     MemberState.PREPARING,
@@ -97,21 +97,21 @@ def test_join_group_is_built_from_the_member_as_it_is():
 def test_the_label_is_the_generation_last_joined():
     """1.2, consequence for KIP-792: not that in which the owned partitions were assigned."""
     late = stable(owned=0b01, own_gen=2, state=COMPLETING, rejoin=True, prepare=False)
-    java = Game(setup(decisions=("keep_owned_on_sync_rip",)))
+    java = PlayedGroup(setup(decisions=("keep_owned_on_sync_rip",)))
     assert java.step("join", member_A=late).after["wire A"].meta.label == 3
     assert DYNAMIC.step("join", member_A=late).after["wire A"].meta.label == 2
 
 
 def test_version_1_has_no_label_and_version_0_no_owned_partitions():
     for version, label, owned in ((3, 3, 0b01), (1, -1, 0b01), (0, -1, 0)):
-        game = Game(setup(version=version))
+        game = PlayedGroup(setup(version=version))
         request = game.step("join", member_A=stable(owned=0b01, rejoin=True)).after["wire A"]
         assert (request.meta.label, request.meta.owned) == (label, owned)
 
 
 @pytest.mark.parametrize(("assignor", "known"), [("sticky", 3), ("range", -1)])
 def test_sticky_tells_the_generation_of_what_it_has_revoked(assignor: str, known: int):
-    step = Game(setup(lists=((assignor,),))).step("join", member_A=stable(owned=0b11, rejoin=True))
+    step = PlayedGroup(setup(lists=((assignor,),))).step("join", member_A=stable(owned=0b11, rejoin=True))
     assert (a(step).owned, a(step).own_gen, step.after["wire A"].meta.own_gen) == (0, known, known)
 
 
@@ -222,7 +222,7 @@ def test_partitions_of_a_deleted_topic_are_not_dropped_before_the_join():
 
 @pytest.mark.parametrize(("kind", "stopped"), [("EAGER", 0b11), ("COOPERATIVE", 0)])
 def test_only_eager_stops_reading_while_it_commits(kind: str, stopped: int):
-    game = Game(setup(lists=(EAGER if kind == "EAGER" else COOPERATIVE,), faults=("slow commit",)))
+    game = PlayedGroup(setup(lists=(EAGER if kind == "EAGER" else COOPERATIVE,), faults=("slow commit",)))
     step = game.step("slow commit", member_A=stable(owned=0b11, rejoin=True))
     assert (a(step).committing, a(step).unfetched, a(step).owned) == (True, stopped, 0b11)
     assert game.steps("join", member_A=a(step)) == []
@@ -294,7 +294,7 @@ def test_an_assignment_of_no_bytes_is_thrown():
 
 
 def test_a_listener_that_throws_skips_nothing():
-    game = Game(setup(faults=("listener throws",)))
+    game = PlayedGroup(setup(faults=("listener throws",)))
     member = stable(4, 0b01, prepare=False, received=Parts(0b10))
     step = game.step("listener throws", member_A=member)
     assert calls(step) == [("revoked", 0b01), ("assigned", 0b10)]
@@ -307,7 +307,7 @@ def test_a_listener_that_throws_skips_nothing():
     "that throws runs again at the next poll and no preparation precedes it (complete_throwing)"
 )
 def test_on_join_complete_runs_again_after_it_threw():
-    game = Game(setup(faults=("listener throws",)))
+    game = PlayedGroup(setup(faults=("listener throws",)))
     member = stable(4, 0b01, prepare=False, received=Parts(0b10))
     after = a(game.step("listener throws", member_A=member))
     assert not after.prepare
@@ -320,7 +320,7 @@ KEPT, HALF, FULL = (3, 1), (-1, 1), (-1, 0)
 """Generation and member id after an answer: as before; ILLEGAL_GENERATION; everything reset."""
 
 
-def answer(api: str, error: Error, member: Member, generation: int = 3, game: Game = DYNAMIC) -> Step:
+def answer(api: str, error: Error, member: Member, generation: int = 3, game: PlayedGroup = DYNAMIC) -> Step:
     """An error answer reaches ``member``."""
     refused = Refused(api, error, 1, Generation(generation))
     if api in ("join", "sync"):
@@ -462,7 +462,7 @@ def test_a_dynamic_member_that_gives_up_leaves():
 
 
 def test_a_late_commit_error_of_an_old_generation_resets_java_but_while_preparing():
-    java = Game(setup(decisions=("late_commit_resets",)))
+    java = PlayedGroup(setup(decisions=("late_commit_resets",)))
     for state, generation in ((STABLE, -1), (COMPLETING, -1), (PREPARING, 3)):
         step = answer("commit", Error.ILLEGAL_GENERATION, stable(owned=0b01, state=state), 2, java)
         assert a(step).generation == generation
@@ -496,7 +496,7 @@ def test_a_former_leader_watches_no_longer():
 
 
 def test_enforce_rebalance_is_a_flag():
-    game = Game(setup(faults=("enforce",)))
+    game = PlayedGroup(setup(faults=("enforce",)))
     step = game.step("enforce", member_A=stable(owned=0b01))
     assert (a(step).rejoin, a(step).owned, calls(step)) == (True, 0b01, [])
     assert calls(game.step("join", member_A=a(step))) == []
@@ -508,7 +508,7 @@ def test_enforce_rebalance_is_a_flag():
 def test_max_poll(state: MemberState, forgets: bool, static: bool):
     """Java forgets the id of a static member too (J21); as specified it keeps it."""
     decisions = ("static_forgets_id",) if forgets else ()
-    game = Game(setup(static=static, faults=("max poll",), decisions=decisions))
+    game = PlayedGroup(setup(static=static, faults=("max poll",), decisions=decisions))
     member = stable(owned=0b01, state=state)
     step = game.step("max poll", member_A=member, **IN_STABLE, **LISTED)
     left = bool(step.after["record A"])
@@ -521,7 +521,7 @@ def test_max_poll(state: MemberState, forgets: bool, static: bool):
 
 
 def test_max_poll_does_nothing_while_join_group_is_out():
-    game = Game(setup(faults=("max poll",)))
+    game = PlayedGroup(setup(faults=("max poll",)))
     assert game.steps("max poll", member_A=stable(state=PREPARING), **IN_STABLE, **LISTED) == []
 
 
@@ -542,7 +542,7 @@ def test_max_poll_does_nothing_while_join_group_is_out():
 def test_leaving(
     state: MemberState, membership: tuple[int, int], owned: int, expected: list[tuple[str, int]], action: str
 ):
-    game = Game(setup(faults=(action,)))
+    game = PlayedGroup(setup(faults=(action,)))
     generation, member_id = membership
     member = stable(generation, owned, state=state, id=member_id)
     step = game.step(action, member_A=member, **IN_STABLE, **LISTED)
@@ -558,7 +558,7 @@ def test_leaving(
 
 @pytest.mark.parametrize("action", ["unsubscribe", "close"])
 def test_static_members_never_send_leave_group(action: str):
-    game = Game(setup(static=True, faults=(action,)))
+    game = PlayedGroup(setup(static=True, faults=(action,)))
     step = game.step(action, member_A=stable(owned=0b01), **IN_STABLE, **LISTED)
     assert (calls(step), step.saw(Left)[0].sent) == ([("revoked", 0b01)], False)
     assert (step.after["record A"], step.after["group"]) == (LISTED["record_A"], IN_STABLE["group"])
@@ -566,7 +566,7 @@ def test_static_members_never_send_leave_group(action: str):
 
 def test_closing_with_a_pending_id_sends_leave_group():
     """1.5: MEMBER_ID_REQUIRED changes the generation only, so the state is still PREPARING."""
-    game = Game(setup(faults=("close",)))
+    game = PlayedGroup(setup(faults=("close",)))
     first = Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
     given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
     member = a(game.step("receive", member_A=first, wire_A=given))
@@ -603,20 +603,20 @@ def test_who_sends_heartbeats(life: Life, state: MemberState, beats: bool):
 
 @pytest.mark.parametrize("wire", [Join(1, meta()), Sync(1, G3)])
 def test_a_request_outlives_the_process_that_sent_it(wire: Join | Sync):
-    game = Game(setup(faults=("crash",)))
+    game = PlayedGroup(setup(faults=("crash",)))
     assert game.step("crash", member_A=stable(), wire_A=wire).after["wire A"] == wire
 
 
 @pytest.mark.parametrize("wire", [JoinParked(1), SyncParked(1, G3), SyncOk(1, G3, Parts(0))])
 def test_an_answer_does_not(wire: Any):
-    game = Game(setup(faults=("crash",)))
+    game = PlayedGroup(setup(faults=("crash",)))
     step = game.step("crash", member_A=stable(owned=0b01), wire_A=wire)
     assert step.after["wire A"] is None
     assert a(step) == Member()
 
 
 def test_a_late_answer_does_not_reach_the_next_process():
-    game = Game(setup(faults=("crash",), decisions=("no_sent_generation_check",)))
+    game = PlayedGroup(setup(faults=("crash",), decisions=("no_sent_generation_check",)))
     late = Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 1, Generation(2))
     crashed = game.step("crash", member_A=stable(), stray_A=late).after
     started = game.step("start", stray_A=crashed["stray A"]).after
@@ -624,7 +624,7 @@ def test_a_late_answer_does_not_reach_the_next_process():
 
 
 def test_the_sticky_assignor_remembers_over_an_unsubscribe():
-    game = Game(setup(lists=(("sticky",),), faults=("unsubscribe",)))
+    game = PlayedGroup(setup(lists=(("sticky",),), faults=("unsubscribe",)))
     member = stable(owned=0b01, last=Parts(0b01))
     after = a(game.step("unsubscribe", member_A=member, **IN_STABLE, **LISTED))
     assert (after.last, after.own_gen) == (0b01, 3)
@@ -647,7 +647,7 @@ def test_an_error_for_an_older_generation_is_a_rejoin_where_it_is_of_join_or_syn
 
 
 def test_a_commit_that_never_ends_never_ends():
-    game = Game(setup(decisions=("prepare_commit_never_done",)))
+    game = PlayedGroup(setup(decisions=("prepare_commit_never_done",)))
     committing = stable(owned=0b01, rejoin=True, committing=True)
     assert game.steps("commit done", member_A=committing) == []
     assert game.steps("commit done", member_A=committing._replace(generation=Generation(-1)))
@@ -677,7 +677,7 @@ def test_a_callback_takes_a_generation_and_a_rebalance_that_is_over(changed: dic
     between = stable(owned=0b01, received=Parts(0b10), prepare=False)._replace(**changed)
     after = a(DYNAMIC.step("complete", member_A=between))
     assert (after.owned, after.received, after.generation) == (0b01, None, -1)
-    throwing = Game(setup(faults=("listener throws",)))
+    throwing = PlayedGroup(setup(faults=("listener throws",)))
     assert "state" not in changed or throwing.steps("listener throws", member_A=between) == []
 
 
@@ -705,14 +705,14 @@ def test_a_rebalance_that_began_before_the_callback_is_not_forgotten():
 def test_who_owns_nothing_knows_a_generation_where_user_data_has_it(
     assignor: str, version: int, tells: bool, known: int
 ):
-    game = Game(setup(lists=((assignor,),), version=version, tells=tells))
+    game = PlayedGroup(setup(lists=((assignor,),), version=version, tells=tells))
     member = stable(4, 0b01, own_gen=3, prepare=False, received=Parts(0))
     assert a(game.step("complete", member_A=member)).own_gen == known
 
 
 @pytest.mark.parametrize(("assignor", "kept"), [("sticky", 0b10), ("range", 0)])
 def test_only_the_sticky_assignor_remembers_its_last_assignment(assignor: str, kept: int):
-    game = Game(setup(lists=((assignor,),)))
+    game = PlayedGroup(setup(lists=((assignor,),)))
     member = stable(4, 0b01, prepare=False, received=Parts(0b10), last=Parts(0b01))
     after = a(game.step("complete", member_A=member))
     assert after.last == kept
@@ -736,13 +736,13 @@ def test_partitions_that_the_member_has_not_heard_of_are_no_change():
 )
 def test_who_has_sent_join_group_wants_to(decisions: tuple[str, ...], before: bool, after: bool):
     """2.7.1: also where nothing but the subscription asked for it."""
-    game = Game(setup(topics=(0b01, 0b10), decisions=decisions))
+    game = PlayedGroup(setup(topics=(0b01, 0b10), decisions=decisions))
     member = stable(topics=Topics(0b11), joined_topics=Topics(0b01), rejoin=before)
     assert a(game.step("join", member_A=member)).rejoin is after
 
 
 def test_unsorted_metadata_has_other_bytes_each_time():
-    game = Game(setup(decisions=("unsorted_metadata",)))
+    game = PlayedGroup(setup(decisions=("unsorted_metadata",)))
     first = game.step("join", member_A=stable(rejoin=True))
     again = game.step("join", member_A=stable(rejoin=True, noise=a(first).noise))
     assert [step.after["wire A"].meta.noise for step in (first, again)] == [1, 0]
@@ -761,7 +761,7 @@ def test_unsorted_metadata_has_other_bytes_each_time():
     ],
 )
 def test_which_generation_the_listener_sees(decision: str, generation: int, current: list[bool]):
-    game = Game(setup(decisions=(decision,)))
+    game = PlayedGroup(setup(decisions=(decision,)))
     state = STABLE if generation == 4 else UNJOINED
     member = stable(generation, 0b01, own_gen=3, state=state, prepare=generation < 0, received=Parts(0b10))
     step = game.step("complete", member_A=member)
@@ -773,7 +773,7 @@ def test_which_generation_the_listener_sees(decision: str, generation: int, curr
     ("assigned", "expected"), [(0b01, []), (0b11, [("assigned", 0b10)])], ids=["nothing new", "something"]
 )
 def test_an_empty_callback_may_be_skipped(assigned: int, expected: list[tuple[str, int]]):
-    game = Game(setup(decisions=("skip_empty_assigned_cb",)))
+    game = PlayedGroup(setup(decisions=("skip_empty_assigned_cb",)))
     member = stable(4, 0b01, prepare=False, received=Parts(assigned))
     assert calls(game.step("complete", member_A=member)) == expected
 
@@ -820,7 +820,7 @@ def test_join_and_sync_errors_that_poll_throws_need_not_be_of_this_generation():
 
 
 def test_late_commits_alone_reset_java():
-    java = Game(setup(decisions=("late_commit_resets",)))
+    java = PlayedGroup(setup(decisions=("late_commit_resets",)))
     late = Refused("heartbeat", Error.ILLEGAL_GENERATION, 1, Generation(2))
     assert a(java.step("late answer", member_A=stable(owned=0b01), stray_A=late)).generation == 3
 
@@ -829,7 +829,7 @@ def test_late_commits_alone_reset_java():
 def test_who_is_expelled_in_a_rebalance_prepares_anew_since_kafka_12983(decision: str):
     waiting = stable(state=COMPLETING, owned=0b01, prepare=False, rejoin=True)
     refused = Refused("sync", Error.UNKNOWN_MEMBER_ID, 1, G3)
-    older = Game(setup(decisions=(decision,)))
+    older = PlayedGroup(setup(decisions=(decision,)))
     found = [a(game.step("receive", member_A=waiting, wire_A=refused)).prepare for game in (DYNAMIC, older)]
     assert found == [True, False]
 
@@ -854,7 +854,7 @@ LATE_HEARTBEAT = Late("heartbeat", 1, G3)
 def test_what_a_member_that_leaves_has_under_way(kind: str, wire: Any, stray: Any, left: Any, action: str):
     """A static one that forgets its id leaves its JoinGroup behind; a heartbeat dies with its connection."""
     decisions = ("static_forgets_id",) if kind == "forgets" else ()
-    game = Game(setup(static=kind != "dynamic", faults=(action,), decisions=decisions))
+    game = PlayedGroup(setup(static=kind != "dynamic", faults=(action,), decisions=decisions))
     member = stable(owned=0b01, state=PREPARING, rejoin=True, prepare=False)
     step = game.step(action, member_A=member, wire_A=wire, stray_A=stray, **IN_STABLE, **LISTED)
     gone = action == "close" and isinstance(left, Late)
@@ -862,7 +862,7 @@ def test_what_a_member_that_leaves_has_under_way(kind: str, wire: Any, stray: An
 
 
 def test_a_join_group_that_was_given_up_outlives_the_process_too():
-    game = Game(setup(faults=("crash",)))
+    game = PlayedGroup(setup(faults=("crash",)))
     left = Join(0, meta())
     assert game.step("crash", member_A=stable(), stray_A=left).after["stray A"] == left
 
@@ -872,7 +872,7 @@ def test_a_join_group_that_was_given_up_outlives_the_process_too():
     [(PREPARING, COMPLETING, None), (UNJOINED, UNJOINED, JoinOk(1, G4, "range"))],
 )
 def test_who_hangs_in_its_assignor_has_joined(state: MemberState, after: MemberState, wire: Any):
-    game = Game(setup(faults=("hang",)))
+    game = PlayedGroup(setup(faults=("hang",)))
     member = stable(state=state, rejoin=True, prepare=False)
     step = game.step("hang", member_A=member, wire_A=JoinOk(1, G4, "range"))
     assert (a(step).life, a(step).state, step.after["wire A"]) == (Life.HUNG, after, wire)
@@ -884,7 +884,7 @@ def test_who_hangs_in_its_assignor_has_joined(state: MemberState, after: MemberS
 )
 def test_before_kafka_10134_nobody_beats_between_join_and_sync(state: MemberState, beats: bool):
     faults = ("late request",)
-    game = Game(setup(faults=faults, decisions=("no_heartbeat_in_completing",)))
+    game = PlayedGroup(setup(faults=faults, decisions=("no_heartbeat_in_completing",)))
     assert bool(game.steps("heartbeat", member_A=stable(state=state))) is beats
     assert bool(game.steps("late request", member_A=stable(state=state), **IN_STABLE, **LISTED)) is beats
 

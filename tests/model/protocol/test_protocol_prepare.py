@@ -27,11 +27,11 @@ from rebalance.model.protocol.state import (
 )
 from rebalance.properties.group.clauses import rules
 
-from tests.model.protocol.small_groups import EAGER, Game, Step, meta, setup, stable
+from tests.model.protocol.small_groups import EAGER, PlayedGroup, Step, meta, setup, stable
 
 UNAWARE = "join_sent_after_reset"
-LOOKS_AGAIN = Game(setup(static=True, faults=("slow commit",)))
-SENDS = Game(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,)))
+LOOKS_AGAIN = PlayedGroup(setup(static=True, faults=("slow commit",)))
+SENDS = PlayedGroup(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,)))
 GONE = {
     "group": Group(GroupState.STABLE, Generation(3), Id(Slot(1), 1), "cooperative-sticky"),
     "record_B": (MemberRecord(1, meta(), synced=True),),
@@ -49,7 +49,7 @@ def calls(step: Step) -> list[tuple[str, int]]:
     return [(one.call.value, one.parts) for one in step.saw(Callback)]
 
 
-def refused(game: Game) -> Step:
+def refused(game: PlayedGroup) -> Step:
     """The commit of a member that is not in the group any more."""
     return game.step("commit refused", member_A=COMMITTING, **GONE)
 
@@ -91,7 +91,7 @@ def test_unless_it_was_answered_first_which_makes_it_a_member_again():
 
 def test_before_an_assignment_is_taken_it_prepares_too():
     """KafkaConsumer.poll: onJoinPrepare, and onJoinComplete of the future that is done."""
-    game = Game(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,), lists=(EAGER,)))
+    game = PlayedGroup(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,), lists=(EAGER,)))
     member = stable(generation=4, owned=0b01, own_gen=3, received=Parts(0b01))
     step = game.step("complete", member_A=member)
     assert calls(step) == [("revoked", 0b01), ("assigned", 0b01)]
@@ -100,7 +100,7 @@ def test_before_an_assignment_is_taken_it_prepares_too():
 
 
 def test_eager_revokes_what_it_has_lost():
-    game = Game(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,), lists=(EAGER,)))
+    game = PlayedGroup(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,), lists=(EAGER,)))
     step = refused(game)
     assert calls(step) == [("revoked", 0b01)]
     assert step.saw(Callback)[0].reset
@@ -108,7 +108,7 @@ def test_eager_revokes_what_it_has_lost():
 
 
 def test_with_kafka_12983_nothing_is_lost_afterwards():
-    both = Game(
+    both = PlayedGroup(
         setup(static=True, faults=("slow commit",), decisions=(UNAWARE, "prepare_not_repeated_after_reset"))
     )
     assert not a(refused(both)).prepare

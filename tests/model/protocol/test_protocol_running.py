@@ -28,13 +28,13 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.protocol.small_groups import EVERY_FAULT, NOBODY, Game, meta, setup, stable
+from tests.model.protocol.small_groups import EVERY_FAULT, NOBODY, PlayedGroup, meta, setup, stable
 
 COMPLETING, PREPARING = MemberState.COMPLETING, MemberState.PREPARING
 G3 = Generation(3)
-ONE = Game(setup(1, faults=EVERY_FAULT, budget=2))
+ONE = PlayedGroup(setup(1, faults=EVERY_FAULT, budget=2))
 CHOOSING = setup(1, topics=(0b01, 0b10), faults=("resubscribe",))
-TWO_TOPICS = Game(
+TWO_TOPICS = PlayedGroup(
     replace(CHOOSING, consumers=(replace(CHOOSING.consumers[0], subscriptions=(Topics(3), Topics(1))),))
 )
 RESTING, WANTING = stable(owned=0b01), stable(owned=0b01, rejoin=True)
@@ -127,7 +127,7 @@ def test_what_changes_nothing_is_no_step():
 
 
 def test_a_process_that_starts_waits_for_nothing():
-    game, late = Game(setup(1)), Late("heartbeat", 1, G3)
+    game, late = PlayedGroup(setup(1)), Late("heartbeat", 1, G3)
     after = game.step("start", member_A=Member(), wire_A=JoinParked(1), stray_A=late).after
     assert (after["wire A"], after["stray A"]) == (None, None)
     assert (after["member A"].topics, after["member A"].view) == (1, 0b11)
@@ -219,9 +219,9 @@ def test_who_has_no_subscription_has_none_to_give_up():
 
 
 def test_an_enforced_rebalance_asks_once():
-    asked = ONE.step("enforce", member_A=RESTING).after["member A"]
-    assert asked.rejoin
-    assert ONE.steps("enforce", member_A=asked) == []
+    rejoining = ONE.step("enforce", member_A=RESTING).after["member A"]
+    assert rejoining.rejoin
+    assert ONE.steps("enforce", member_A=rejoining) == []
     swallowed = ONE.step("enforce", member_A=SYNCING).after["member A"]
     assert swallowed.enforced
     assert ONE.steps("enforce", member_A=swallowed) == []
@@ -272,7 +272,7 @@ def test_only_who_owns_something_commits_before_it_joins(missing: dict[str, Any]
     ("owned", "version", "claims"), [(0b01, 3, [(0b01, 3, 3)]), (0, 3, []), (0b01, 1, []), (0b01, 0, [])]
 )
 def test_a_claim_that_has_a_label_is_seen(owned: int, version: int, claims: list[tuple[int, int, int]]):
-    game = Game(setup(1, version=version))
+    game = PlayedGroup(setup(1, version=version))
     step = game.step("join", member_A=stable(owned=owned, rejoin=True))
     assert [(seen.parts, seen.label, seen.own_gen) for seen in step.saw(Claimed)] == claims
     assert step.after["wire A"].meta.version == version

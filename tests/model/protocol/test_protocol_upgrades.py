@@ -24,10 +24,10 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, Game, meta, setup, stable
+from tests.model.protocol.small_groups import BOTH, COOPERATIVE, EAGER, PlayedGroup, meta, setup, stable
 
 STAGES = (EAGER, BOTH, COOPERATIVE)
-DYNAMIC, STATIC = Game(setup(lists=STAGES)), Game(setup(lists=STAGES, static=True))
+DYNAMIC, STATIC = PlayedGroup(setup(lists=STAGES)), PlayedGroup(setup(lists=STAGES, static=True))
 GROUP = Group(GroupState.STABLE, Generation(3), Id(Slot(1), 1), "range")
 
 
@@ -35,7 +35,7 @@ def knows(assignors: tuple[str, ...], number: int = 1) -> tuple[MemberRecord, ..
     return (MemberRecord(number, meta(assignors), Parts(0b01), synced=True),)
 
 
-def bounced(game: Game, stage: int, other: int, **more: Any) -> list[dict[str, Any]]:
+def bounced(game: PlayedGroup, stage: int, other: int, **more: Any) -> list[dict[str, Any]]:
     """What a bounce of A in ``stage`` makes of the group, while B has finished ``other`` bounces."""
     values = {"member_A": stable(owned=0b01, stage=stage), "group": GROUP, "rollout_A": stage, **more}
     return [step.after for step in game.steps("bounce", rollout_B=other, **values)]
@@ -92,13 +92,13 @@ def test_an_id_that_is_only_pending_holds_up_nothing():
 @pytest.mark.parametrize("lists", [(EAGER, EAGER, BOTH), (EAGER, BOTH, EAGER)])
 def test_a_list_that_stays_holds_up_nothing(lists: tuple[tuple[str, ...], ...]):
     """And before the first bounce there is none to be left."""
-    game = Game(setup(lists=lists, static=True))
+    game = PlayedGroup(setup(lists=lists, static=True))
     stage = 1 if lists[0] == lists[1] else 0
     assert bounced(game, stage, stage, record_A=knows(EAGER), record_B=knows(EAGER))
 
 
 def test_before_its_first_bounce_a_member_has_left_no_list():
-    game = Game(setup(lists=(EAGER, BOTH, BOTH), static=True))
+    game = PlayedGroup(setup(lists=(EAGER, BOTH, BOTH), static=True))
     assert bounced(game, 0, 1, record_B=knows(BOTH))
 
 
@@ -107,13 +107,13 @@ def test_before_its_first_bounce_a_member_has_left_no_list():
 
 @pytest.mark.parametrize("action", ["crash", "close", "unsubscribe"])
 def test_who_stops_is_of_its_stage_still(action: str):
-    game = Game(setup(1, lists=STAGES, faults=(action,)))
+    game = PlayedGroup(setup(1, lists=STAGES, faults=(action,)))
     after = game.step(action, member_A=stable(stage=1), group=GROUP, record_A=knows(BOTH)).after["member A"]
     assert after.stage == 1
 
 
 def test_who_fails_is_of_its_stage_still():
-    game = Game(setup(1, lists=STAGES))
+    game = PlayedGroup(setup(1, lists=STAGES))
     refused = Refused("join", Error.INCONSISTENT_GROUP_PROTOCOL, 1)
     waiting = stable(stage=1, state=MemberState.PREPARING, rejoin=True)
     after = game.step("receive", member_A=waiting, wire_A=refused).after["member A"]
@@ -146,6 +146,6 @@ def test_an_instance_id_is_of_one_consumer(instances: tuple[int | None, ...], sh
     )
     if shared:
         with pytest.raises(ValueError, match="share a group"):
-            Game(replace(one, consumers=consumers))
+            PlayedGroup(replace(one, consumers=consumers))
     else:
-        assert Game(replace(one, consumers=consumers))
+        assert PlayedGroup(replace(one, consumers=consumers))

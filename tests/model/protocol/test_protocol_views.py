@@ -24,17 +24,17 @@ from rebalance.model.protocol.state import (
     Topics,
 )
 
-from tests.model.protocol.small_groups import EAGER, Game, meta, setup, stable
+from tests.model.protocol.small_groups import EAGER, PlayedGroup, meta, setup, stable
 
 G3 = Generation(3)
-ONE, TWO_TOPICS = Game(setup(1)), Game(setup(1, topics=(0b001, 0b110)))
+ONE, TWO_TOPICS = PlayedGroup(setup(1)), PlayedGroup(setup(1, topics=(0b001, 0b110)))
 GROUP = Group(GroupState.STABLE, G3, Id(Slot(0), 1), "cooperative-sticky")
 MINE = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
 REST = stable(owned=0b01)
 SETTLED: dict[str, Any] = {"member_A": REST, "group": GROUP, "record_A": MINE}
 
 
-def look(view: str, game: Game = ONE, **values: Any) -> Any:
+def look(view: str, game: PlayedGroup = ONE, **values: Any) -> Any:
     return game.machine.look(game.state(**values), f"{view} A")
 
 
@@ -128,7 +128,7 @@ def test_what_may_be_committed(values: dict[str, Any], accepted: int):
 
 def test_what_is_read_is_owned_and_fetched():
     assert look("reads", member_A=stable(owned=0b11, unfetched=Parts(0b10))) == (False, False, 0b01)
-    eager = Game(setup(1, lists=(EAGER,)))
+    eager = PlayedGroup(setup(1, lists=(EAGER,)))
     assert look("reads", eager, member_A=stable(owned=0b11, committing=True)) == (True, True, 0b11)
 
 

@@ -112,7 +112,7 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ctrl_c_keeps_whole_levels(spark, tmp_path, monkeypatch):
     ours = fast.explore(*BUG(), Limits(depth=4))
     with monkeypatch.context() as patch:

@@ -40,7 +40,7 @@ def call(
     """``given`` and ``claimed`` by member; everybody subscribes to everything unless ``subscribed`` says."""
     cluster = cluster or Cluster.of({"t": 3} if topics is None else topics)
     claims = {m: StatedClaim(tps(owned), generation) for m, (owned, generation) in (claimed or {}).items()}
-    wishes = subscribed or dict.fromkeys([*given, *claims], " ".join(cluster.topics))
+    topics_of = subscribed or dict.fromkeys([*given, *claims], " ".join(cluster.topics))
     group = {
         m: Subscription(
             topics=tuple(names.split()),
@@ -48,7 +48,7 @@ def call(
             generation_id=claims[m].generation if m in claims else -1,
             rack_id=(racks or {}).get(m),
         )
-        for m, names in wishes.items()
+        for m, names in topics_of.items()
     }
     full = {m: claims.get(m, StatedClaim((), -1)) for m in group}
     return AssignorCall(

@@ -30,12 +30,12 @@ def random_call(seed: int, *, racks: bool) -> AssignorCall:
     partitions = [TopicPartition(t, i) for t in topics for i in range(cluster.partition_count(t))]
     group, claims = {}, {}
     for member in "ABC"[: rnd.randint(1, 3)]:
-        wishes = tuple(t for t in topics if rnd.random() < 0.7)
+        subscribed = tuple(t for t in topics if rnd.random() < 0.7)
         rack = rnd.choice((None, *RACKS)) if racks else None
         owned = tuple(p for p in partitions if rnd.random() < 0.4)
         claims[member] = StatedClaim(owned, rnd.choice((-1, 4, 5, 5)))
         group[member] = Subscription(
-            topics=wishes,
+            topics=subscribed,
             user_data=None,
             owned_partitions=owned,
             generation_id=claims[member].generation,
@@ -95,6 +95,7 @@ def quality(call: AssignorCall) -> tuple[tuple[int, ...], int, int]:
     return tuple(loads), -matches(call), -kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racks", [False, True], ids=["no racks", "racks"])
 def test_optimum_is_the_best_of_all_placements(racks: bool):
     for seed in range(400):

@@ -245,8 +245,8 @@ def test_what_a_state_breaks(views: dict[str, Any], clauses: list[str]):
 
 
 def test_size_and_instance_are_asked_where_there_is_a_limit_and_an_instance():
-    asked = {rule.clause for rule in rules(GROUP).always}
-    assert {rule.clause for rule in rules(LIMITED).always} - asked == {"group/size", "group/instance"}
+    usual = {rule.clause for rule in rules(GROUP).always}
+    assert {rule.clause for rule in rules(LIMITED).always} - usual == {"group/size", "group/instance"}
 
 
 # -- in the end ------------------------------------------------------------------------------------------

@@ -20,6 +20,11 @@ def structure(
     for name in universe.positions:
         at = {key if isinstance(key, tuple) else (key,): value for key, value in values.get(name, {}).items()}
         assert at.keys() <= universe.places[name].keys()
-        usual = (default or {}).get(name, False)
-        state.append(tuple(universe.element(name, at.get(place, usual)) for place in universe.places[name]))
+        default_value = (default or {}).get(name, False)
+        state.append(
+            tuple(
+                universe.element(name, at.get(arguments, default_value))
+                for arguments in universe.places[name]
+            )
+        )
     return tuple(state)

@@ -211,6 +211,7 @@ def pigeons(count):
     return solver
 
 
+@pytest.mark.slow
 def test_what_costs_too_much_is_unknown_and_takes_what_it_may():
     many, few = pigeons(40), pigeons(3)
     for units in (0, 1, 1000, 200_000):
@@ -221,6 +222,7 @@ def test_what_costs_too_much_is_unknown_and_takes_what_it_may():
     assert Budget(1 << 40).check(few) == z3.unsat  # more than z3 takes as a limit
 
 
+@pytest.mark.slow
 def test_a_share_is_taken_from_the_whole():
     whole = Budget(5000)
     part = whole.share(2000)

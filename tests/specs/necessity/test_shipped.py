@@ -94,7 +94,7 @@ def test_no_leader_holds_back_in_any_release():
 # -- verdicts ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_newest_is_safe_with_dynamic_members_if_no_join_is_overtaken():
     believed = NEWEST.mended({"overtaken_join_believed"})
     found = examine_shipped(replace(believed, dynamic=True), names=["exclusive ownership", "commit fencing"])

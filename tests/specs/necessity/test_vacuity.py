@@ -51,7 +51,7 @@ def test_what_cannot_fail_is_noticed():
     assert [row.finding for row in rows] == [VacuityFinding.VACUOUS]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # `rebalance prove` asks the same, and runs for docs/explanation/proof.md
 def test_every_action_is_taken_in_a_run_or_proved_impossible():
     rows = {row.name: row for check in vacuity.actions(SPEC) for row in check.ask()}
     assert rows.keys() == {action.name for action in SPEC.actions}

@@ -28,7 +28,7 @@ from rebalance.model.protocol.state import (
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.refinement.refinement import Refinement
 
-from tests.model.protocol.small_groups import Game, meta, setup, stable
+from tests.model.protocol.small_groups import PlayedGroup, meta, setup, stable
 
 G0 = Generation(0)
 GROUP = Group(GroupState.STABLE, G0, Id(Slot(0), 2), "cooperative-sticky")
@@ -62,7 +62,7 @@ BY_HAND: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", BY_HAND)
 def test_a_step_that_no_run_comes_to_is_the_one_that_is_meant(name: str):
     action, values = BY_HAND[name]
-    game = Game(setup(1, static=name != "id_given_too_late", faults=("late request",)))
+    game = PlayedGroup(setup(1, static=name != "id_given_too_late", faults=("late request",)))
     refinement = Refinement(game.setup)
     numbered = refinement.numbered
     [state] = numbered.normal(numbered.numbers(game.state(**{**OTHER, **values})))
@@ -73,7 +73,7 @@ def test_a_step_that_no_run_comes_to_is_the_one_that_is_meant(name: str):
 
 
 def test_a_member_that_claims_nothing_of_what_it_owns_is_one_not_to_be_relied_on():
-    game = Game(setup(1, decisions=("claims_always_empty",)))
+    game = PlayedGroup(setup(1, decisions=("claims_always_empty",)))
     refinement = Refinement(game.setup)
     owner = stable(0, owned=0b01, rejoin=True, prepare=False)
     numbered = refinement.numbered

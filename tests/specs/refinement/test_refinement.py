@@ -218,7 +218,7 @@ class RefinedMachine(Machine):  # type: ignore[misc]
 @pytest.mark.slow
 def test_groups_that_hypothesis_makes_up():
     run_state_machine_as_test(
-        RefinedMachine, settings=settings(max_examples=15, stateful_step_count=60, derandomize=True)
+        RefinedMachine, settings=settings(max_examples=6, stateful_step_count=60, derandomize=True)
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.shared.model_samples import GROUPS, model_samples
+from rebalance.explore.groups.scenarios import SAMPLED, SCENARIOS, ScenarioSize
+from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.model.protocol import callbacks, errors, member
 from rebalance.model.protocol.setup import ConsumerConfig
 from rebalance.model.protocol.state import NOTHING, Member, Metadata
@@ -21,6 +21,7 @@ def taken(name: str, steps: int, seed: int = 0, members: int = 2, budget: int = 
     return sampled(ModelSample(group=name, setup=SCENARIOS[name].setup(size), seed=seed, steps=steps))
 
 
+@pytest.mark.slow
 def test_a_sample_is_of_the_logic_and_follows_from_its_seed():
     one, again, other = (taken("dynamic", 300, seed) for seed in (0, 0, 1))
     assert one.deviation is one.breach is other.deviation is None
@@ -41,7 +42,7 @@ def test_the_samples_of_a_proof_share_its_steps():
     samples = model_samples(1003, 7)
     assert [sample.steps for sample in samples] == [126] * 3 + [125] * 5
     assert {sample.seed for sample in samples} == {7}
-    assert len({sample.group for sample in samples}) == len(GROUPS)
+    assert len({sample.group for sample in samples}) == len(SAMPLED)
     assert model_samples(0, 7) == ()
     assert shares(samples[:2], 3)[1].steps == 1
 
@@ -65,6 +66,7 @@ def claims_of_the_last_generation(it: Member, config: ConsumerConfig) -> Metadat
     return real(it, config)._replace(label=it.generation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metadata", [claims_nothing, claims_of_the_last_generation])
 def test_a_wrong_claim_is_none_of_the_logic(monkeypatch, metadata):
     monkeypatch.setattr(member, "metadata", metadata)

@@ -112,7 +112,7 @@ NARROW = [
 """A few faults, and deep enough to see what comes of them."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("where", "faults"), NARROW, ids=str)
 def test_the_newest_does_what_the_logic_allows_in_depth(where, faults):
     assert wrong(NEWEST, where, 6000, faults) == []

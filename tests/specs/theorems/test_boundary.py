@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from rebalance.gate.compare.probes import probes
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.switches import switched
 from rebalance.model.values import (
@@ -26,6 +25,7 @@ from rebalance.properties.assignors.clause import Clause, History, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
 from rebalance.properties.assignors.generator import BY_NAME, Seeded, generate
 from rebalance.properties.assignors.histories import PlayedHistory, play
+from rebalance.properties.assignors.probes import probes
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.assignors.settling import hides
 from rebalance.properties.verdict import Level
@@ -139,7 +139,7 @@ def pictured(call: AssignorCall, *, again: bool = False) -> tuple[Stepper, Struc
     here = stepper(up(len(members), 4), up(len(parts), 8), up(len(since) + 1, 4))
     places = here.universe.places
     return here, tuple(
-        tuple(values[name].get(place, 0 if name == "claim" else False) for place in places[name])
+        tuple(values[name].get(arguments, 0 if name == "claim" else False) for arguments in places[name])
         for name in here.universe.positions
     )
 
@@ -288,9 +288,9 @@ def unsettled(record: PlayedHistory) -> set[str]:
 @pytest.mark.slow
 def test_a_second_round_that_revokes_is_what_the_clauses_of_convergence_forbid():
     seen: Counter[tuple[str, bool]] = Counter()
-    for name, asked in ASKED.items():
+    for name, question in ASKED.items():
         for seed in range(200):
-            record, history = played(asked(seed), drawn(seed))
+            record, history = played(question(seed), drawn(seed))
             call = second_round(history) if history else None
             if call is None:
                 continue
@@ -336,7 +336,7 @@ def verdicts(clause: str, *, without: str) -> set[ProofVerdict]:
     return {answer.verdict for answer in discharge(theorem().vocabulary, narrow, limit=2_000_000)}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("clause", "counterpart"),
     [

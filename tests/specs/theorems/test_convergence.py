@@ -118,7 +118,7 @@ def test_the_measure_names_every_step_that_is_possible():
     assert {name for sets in convergence.DECREASES.values() for name in sets} <= names
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("clause", "kind", "action", "goal"),
     [

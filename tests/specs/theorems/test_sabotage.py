@@ -80,8 +80,8 @@ def test_that_a_failover_ends_what_is_parked_is_not_needed_for_safety():
 def open_of_zombies(effect: Effect) -> set[tuple[str, str]]:
     """What is not proved of zombies with that action in place of the one of its name: case and goal."""
     theorem = zombies(specification(effect))
-    asked = [case for case in theorem.cases if effect.__name__ in case.name or case.kind == PROGRESS]
-    outcomes = prove([replace(theorem, cases=tuple(asked))])
+    cases = [case for case in theorem.cases if effect.__name__ in case.name or case.kind == PROGRESS]
+    outcomes = prove([replace(theorem, cases=tuple(cases))])
     return {
         (one.case, one.goal) for some in outcomes for one in some if one.verdict is not ProofVerdict.PROVED
     }

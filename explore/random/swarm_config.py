@@ -1,6 +1,6 @@
-"""The mood of a random walk: what it would rather not do, and how often something goes wrong.
+"""The config of a random walk: what it would rather not do, and how often something goes wrong.
 
-Swarm: each walk has its own mood, a random set of actions that it would rather not take. One that is put
+Swarm: each walk has its own, a random set of actions that it would rather not take. One that is put
 off again and again for a whole walk meets states that a fair coin never meets (Groce and others, "Swarm
 testing", 2012). Put off is not forbidden: where nothing else can happen, everything may.
 """
@@ -17,14 +17,14 @@ from rebalance.model.machine import Event
 T = TypeVar("T")
 
 ODDS = (0, 1, 2, 4)
-"""How many of eight actions a mood puts off."""
+"""How many of eight actions a config puts off."""
 
 FAULTS_IN = (4, 12, 40)
 """One of so many steps of a walk is a fault, where one is possible."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mood:
+class SwarmConfig:
     """``reluctant``: actions by name and member that are put off. ``rare``: one of so many steps is a fault
     where one is possible; 0 where a fault is a step like any other."""
 
@@ -43,15 +43,15 @@ class Mood:
         return willing[random.randrange(len(willing))]
 
 
-def drawn_mood(
+def drawn_config(
     random: Random, actions: Iterable[tuple[str, int, bool]], faults_in: Sequence[int] = ()
-) -> Mood:
-    """A mood over ``actions``: name, member, whether it is a fault. Integer draws only, in their order.
+) -> SwarmConfig:
+    """A config over ``actions``: name, member, whether it is a fault. Integer draws only, in their order.
 
-    ``faults_in``: of which ``Mood.rare`` is drawn; without it steps and faults are put off apart.
+    ``faults_in``: of which ``SwarmConfig.rare`` is drawn; without it steps and faults are put off apart.
     """
     odds = [ODDS[random.randrange(len(ODDS))]]
     odds.append(odds[0] if faults_in else ODDS[random.randrange(len(ODDS))])
     rare = faults_in[random.randrange(len(faults_in))] if faults_in else 0
     put_off = frozenset((name, who) for name, who, fault in actions if random.randrange(8) < odds[fault])
-    return Mood(put_off, rare)
+    return SwarmConfig(put_off, rare)

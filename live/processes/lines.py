@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
@@ -125,16 +124,6 @@ def to_text(value: object, *where: str, limit: int | None = STRING_MAX) -> str:
     if limit is not None and size > limit:
         raise garbage(where, f"longer than {limit} bytes: {show(value)}")
     return value
-
-
-def texts(value: object, *where: str) -> tuple[str, ...]:
-    """A list of strings that `to_text` takes. Raises Garbage; ``where`` begins its text."""
-    items = of_kind(list, value, *where)
-    with contextlib.suppress(TypeError):
-        together = "".join(items)
-        if together.isascii() and len(together) <= STRING_MAX:
-            return tuple(items)
-    return tuple([to_text(text, *where) for text in items])
 
 
 def optional_text(value: object, *where: str) -> str | None:

@@ -7,16 +7,17 @@ Whether a target shows the same is found by playing it. ``probes.json`` holds th
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from importlib import resources
 
-from rebalance.gate.check.plan import crowd
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.generator import crowd
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario, from_json
 from rebalance.properties.verdict import Level
@@ -61,11 +62,16 @@ class Probe:
         """Name of the assignors that are asked."""
         return SWITCHES[self.switch].assignor
 
+    def concerns(self, name: str, protocols: Collection[str], promises: Iterable[str]) -> bool:
+        """Whether an assignor of this name, with these protocols and promises, is asked."""
+        spoken = name == self.assignor and self.scenario.protocol in protocols
+        return spoken and self.clause.promises <= frozenset(promises)
+
 
 @cache
 def probes() -> tuple[Probe, ...]:
     """All probes, in the order of the switches; a switch may have several, any of which shows it."""
-    text = resources.files("rebalance.gate.compare").joinpath("probes.json").read_text("utf-8")
+    text = resources.files("rebalance.properties.assignors").joinpath("probes.json").read_text("utf-8")
     found = [
         Probe(
             switch=item["switch"],
