@@ -89,7 +89,7 @@ hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/r
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.hour --examples
 
-mutants: $(STAMP) ## the mutation score of the model, into tools/mutation/mutation.md
+mutants: $(STAMP) ## the mutation score of the model, its clauses and the logic, into tools/mutation/mutation.md
 	$(BIN)/python -m tools.mutation
 
 tlc: $(STAMP) ## TLC and our own search count the states of finite groups (TLA2TOOLS=/path/to/tla2tools.jar names another TLC)

@@ -131,9 +131,7 @@ def heartbeat(me: MemberContext, member: Member, group: Group, records: Records)
     if not beats(member) or _mute(me, member):
         return
     error = answer_to(me, "heartbeat", group, records, member.id, member.generation)
-    if error is None or (
-        error is Error.REBALANCE_IN_PROGRESS and (member.rejoin or member.state is not MemberState.STABLE)
-    ):
+    if error is None:
         return
     after, seen = refused(me, member, Refused("heartbeat", error, member.id, member.generation))
     if after != member:

@@ -116,9 +116,7 @@ def _send(me: MemberContext, member: Member, seen: Seen = ()) -> Outcome:
         member = member._replace(noise=1 - member.noise)
     if "offset_fetch_not_resumed" in config.decisions:
         member = member._replace(unfetched=member.owned)
-    member = member._replace(
-        state=MemberState.PREPARING, rejoin=latched, joined_topics=member.topics, committing=False
-    )
+    member = member._replace(state=MemberState.PREPARING, rejoin=latched, joined_topics=member.topics)
     meta = metadata(member, config)
     if meta.owned and meta.label != NONE:
         seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
@@ -166,7 +164,7 @@ def commit_refused(
 
 def prepare(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
     """onJoinPrepare of a poll that finds under way what was sent as the membership ended."""
-    if works(member) and _prepares_again(member) and wire is not None and member.received is None:
+    if works(member) and _prepares_again(member) and wire is not None:
         after, seen = join_prepare(me, member)
         yield Outcome((after,), seen=seen)
 

@@ -120,37 +120,50 @@ def _compiled(module: str, number: int | None, compared: bool) -> CodeType:
 
 
 @contextmanager
-def loaded(
-    mutant: Mutant | None = None, compare: Differing | None = None
-) -> Iterator[Mapping[str, ModuleType]]:
-    """The modules of the model, new, with one mutant in them; what was there before comes back after.
+def replaced(
+    package: ModuleType, code: Mapping[str, CodeType], known: Mapping[str, Any] = {}
+) -> Iterator[dict[str, ModuleType]]:
+    """Modules of a package made anew of ``code``, in that order; what was there before comes back after.
 
-    ``compare``, where given, is told which mutants make a difference to a value while the model runs.
+    ``known`` are names that each of them knows.
     """
-    before = {name: sys.modules.get(f"{package.__name__}.{name}") for name in MODULES}
+    full = {name: f"{package.__name__}.{name}" for name in code}
+    before = {name: sys.modules.get(full[name]) for name in code}
     fresh: dict[str, ModuleType] = {}
     try:
-        for name in MODULES:
-            full = f"{package.__name__}.{name}"
-            module = fresh[name] = sys.modules[full] = ModuleType(full)
+        for name in code:
+            module = fresh[name] = sys.modules[full[name]] = ModuleType(full[name])
             setattr(package, name, module)
-            wrong = mutant if mutant is not None and mutant.module == name else None
-            if wrong is not None:
-                module.__dict__["KEPT"] = KEPT
-            if compare is not None:
-                module.__dict__["COMPARE"] = compare
-            exec(
-                _compiled(name, None if wrong is None else wrong.number, compare is not None), module.__dict__
-            )
-        if mutant is not None and mutant.kind == "write dropped":
-            # A step may be wired in another module than its own.
-            for module in fresh.values():
-                for made in (Action, fault):
-                    if made.__name__ in vars(module):
-                        setattr(module, made.__name__, lambda *a, made=made, **k: _keeping(made(*a, **k)))
+            module.__dict__.update(known)
+            exec(code[name], module.__dict__)
         yield fresh
     finally:
         for name, old in before.items():
             if old is not None:
-                sys.modules[f"{package.__name__}.{name}"] = old
+                sys.modules[full[name]] = old
                 setattr(package, name, old)
+
+
+@contextmanager
+def loaded(
+    mutant: Mutant | None = None, compare: Differing | None = None
+) -> Iterator[Mapping[str, ModuleType]]:
+    """The modules of the model, new, with one mutant in them.
+
+    ``compare``, where given, is told which mutants make a difference to a value while the model runs.
+    """
+    wrong = {mutant.module: mutant.number} if mutant is not None else {}
+    code = {name: _compiled(name, wrong.get(name), compare is not None) for name in MODULES}
+    known = {"KEPT": KEPT, "COMPARE": compare}
+    with replaced(package, code, known) as fresh:
+        if mutant is not None and mutant.kind == "write dropped":
+            keeping(fresh)  # a step may be wired in another module than its own
+        yield fresh
+
+
+def keeping(modules: Mapping[str, ModuleType]) -> None:
+    """Steps that are wired in these modules from now on may say ``KEPT``."""
+    for module in modules.values():
+        for made in (Action, fault):
+            if made.__name__ in vars(module):
+                setattr(module, made.__name__, lambda *a, made=made, **k: _keeping(made(*a, **k)))

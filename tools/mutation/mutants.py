@@ -13,8 +13,8 @@ import rebalance.model.protocol as package
 from rebalance.model.protocol import state
 
 MODULES = (
-    *("setup", "callbacks", "errors", "expiry", "application", "member", "join_group", "coordinator"),
-    *("leader", "environment", "atomic", "group"),
+    *("setup", "callbacks", "errors", "expiry", "application", "join_group", "coordinator"),
+    *("environment", "member", "leader", "atomic", "group"),
 )
 """In the order in which they import each other. ``state`` and ``observations`` hold values and decide
 nothing."""

@@ -7,22 +7,19 @@ A fault that does not cost one of the budget is seen in any exploration. Then th
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.model.machine import Action, Machine, Outcome, Value
 from rebalance.specs.refinement.sampling import ModelSample, sampled
 
-from tools.mutation.loading import loaded
+from tools.mutation.loading import Differing, loaded
 from tools.mutation.mutants import Mutant
+from tools.mutation.testing import run_tests
 
 STEPS = 9_000
 """Steps of a mutant that are held against the logic, in all groups together."""
@@ -31,6 +28,7 @@ TESTS = Path(__file__).parents[2] / "tests" / "model" / "protocol"
 
 IN_ORDER = (
     *("test_protocol_member", "test_protocol_coordinator", "test_protocol_leader"),
+    *("test_protocol_views", "test_protocol_upgrades", "test_protocol_atomic"),
     *("test_protocol_connections", "test_protocol_prepare", "test_protocol_running"),
 )
 """Those of single steps; test_protocol_group.py is about the machine as a whole."""
@@ -61,38 +59,32 @@ def _costing(action: Action) -> Action:
     return action._replace(run=run)
 
 
-class _FirstFailure:
-    """A plugin of pytest that keeps the name of the first test that fails."""
-
-    name = ""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.name:
-            self.name = report.nodeid.rpartition("::")[2].partition("[")[0]
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed and not self.name:
-            self.name = "the tests cannot be collected"
-
-
-def failing_test(mutant: Mutant | None) -> str:
+def failing_test(mutant: Mutant | None, among: Collection[str] | None = None) -> str:
     """The first test of single steps that fails on a mutant; "" where none does. None is the model itself.
 
-    Only for a process that ends with it: what it imports is the mutant's.
+    Only for a process that ends with it: what it imports is the mutant's. ``among``: of these tests, by id.
     """
-    for name, module in list(sys.modules.items()):
-        if str(TESTS) in (getattr(module, "__file__", None) or ""):
-            del sys.modules[name]  # it knows the model without the mutant
-    first = _FirstFailure()
-    options = ["-x", "-q", "--assert=plain", "--capture=no", "-m", "not slow and not nightly"]
-    without = [option for name in ("cacheprovider", "xdist", "warnings") for option in ("-p", f"no:{name}")]
-    files = [str(TESTS / f"{name}.py") for name in IN_ORDER]
-    printed = io.StringIO()
-    with loaded(mutant), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        code = pytest.main([*options, *without, *files], plugins=[first])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not first.name:
-        raise RuntimeError(f"pytest ends with {code!r}: {printed.getvalue()[-500:]}")
-    return first.name
+    if among is not None and not among:
+        return ""
+    names = IN_ORDER if among is None else [name for name in IN_ORDER if any(f"{name}." in t for t in among)]
+    with loaded(mutant):
+        return run_tests([TESTS / f"{name}.py" for name in names], among).failed
+
+
+def telling_tests() -> Mapping[int, Sequence[str]]:
+    """By the number of a mutant the tests in which it changes any value; no other can tell it from the model.
+
+    Raises AssertionError where the model itself fails a test.
+    """
+    compare = Differing()
+    with loaded(compare=compare):
+        run = run_tests([TESTS / f"{name}.py" for name in IN_ORDER], compare=compare)
+    assert not run.failed, f"the model itself fails {run.failed}"
+    found: dict[int, list[str]] = {}
+    for test, numbers in run.differ.items():
+        for number in numbers:
+            found.setdefault(number, []).append(test)
+    return found
 
 
 def groups() -> tuple[ModelSample, ...]:
@@ -108,11 +100,29 @@ def groups() -> tuple[ModelSample, ...]:
     return (*model_samples(STEPS - more.steps, 0), more)
 
 
-def step_of_no_logic(mutant: Mutant | None) -> tuple[str, str]:
+def telling_groups() -> Mapping[str, frozenset[int]]:
+    """By group the numbers of the mutants that change any value in its sample."""
+    found = {}
+    for sample in groups():
+        compare = Differing()
+        with loaded(compare=compare) as names:
+            sampled(sample, build=names["group"].machine)
+        found[sample.group] = frozenset(compare.numbers)
+    return found
+
+
+def step_of_no_logic(
+    mutant: Mutant | None, telling: Mapping[str, frozenset[int]] | None = None
+) -> tuple[str, str]:
     """The group in which a mutant takes a step, or comes to a state, that the logic does not allow, and what
-    that is; empty where none was seen. Only for a process that ends with it."""
+    that is; empty where none was seen. Only for a process that ends with it.
+
+    ``telling``: as of `telling_groups`.
+    """
     with loaded(mutant) as names:
         for sample in groups():
+            if mutant is not None and telling is not None and mutant.number not in telling[sample.group]:
+                continue
             found = sampled(sample, build=names["group"].machine)
             if found.deviation is not None:
                 return sample.group, str(found.deviation.failure)

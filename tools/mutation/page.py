@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from tools.mutation.mutants import MODULES, Mutant
+from tools.mutation.clauses import clause_mutants
+from tools.mutation.guards import GuardMutant, guard_mutants
+from tools.mutation.mutants import MODULES, Mutant, mutants
 from tools.mutation.trying import KINDS, STRONG, MutantVerdict
 
 GUARDED = "the action's guard asks the same of the same component before"
@@ -59,8 +61,8 @@ REASONS: dict[str, str] = {key: reason for reason, keys in EQUIVALENT for key in
 
 
 def unexplained(verdicts: Mapping[str, MutantVerdict]) -> list[str]:
-    """The mutants that nothing was said about, by clause or by reason."""
-    weak = [key for key, verdict in verdicts.items() if verdict.kind not in STRONG]
+    """The mutants that nothing was needed about, by clause or by reason."""
+    weak = [key for key, verdict in verdicts.items() if verdict.kind not in (*STRONG, *SETTLED)]
     return [key for key in weak if key not in REASONS]
 
 
@@ -70,58 +72,133 @@ def stale(verdicts: Mapping[str, MutantVerdict], everything: bool) -> list[str]:
     return gone + [key for key in REASONS if key in verdicts and verdicts[key].kind in STRONG]
 
 
-HEAD = """# Mutation score of the model
+SETTLED = ("implied", "superfluous")
+"""Verdicts on a guard of the logic that say by themselves why it may go."""
 
-Made by `python -m tools.mutation` (`--help` says more); the mutants and the battery are described there.
+
+HEAD = """# Mutation score
+
+Made by `python -m tools.mutation` (`--help` says more); the mutants and what is asked of them are described
+there.
+
+## The model
+
 One mutant is one guard negated or dropped, one operand of a condition or of a set expression dropped, one
-field, statement, step or write dropped. {tried} of {all} mutants were tried,
-in {cpu:.0f} s of CPU time; if not all, they are a random sample.
+field, statement, step or write dropped. {tried} of {all} mutants were tried, in {cpu:.0f} s of CPU time; if
+not all, they are a random sample.
 
 {killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent for a reason
-that is given below, {open} are open. What is asked of one ends with the first thing that tells it from
-the model: a test of single steps; then on the battery a breach of a clause, a run that does not settle, a
-fault that is for nothing, a witness or an action that is never reached any more, a switched-on mistake that
-is not found any more; then a step that is none of the logic. What only makes the space larger is counted
-apart and not as killed.
+that is given below, {open} are open. What is asked of one ends with the first thing that tells it from the
+model: a test of single steps; then on the battery a breach of a clause, a run that does not settle, a fault
+that is for nothing, a witness or an action that is never reached any more, a switched-on mistake that is not
+found any more; then a step that is none of the logic. What only makes the space larger is counted apart and
+not as killed.
+"""
+
+CLAUSES = """
+## The clauses
+
+The same changes of the clauses of a group, each asked the tests of single clauses. {tried} of {all} mutants
+were tried: {killed} are killed ({score:.1f} % of those that are not equivalent), {equivalent} are equivalent,
+{open} are open.
+"""
+
+LOGIC = """
+## The logic
+
+{tried} of {all} guards of the logic were dropped, one at a time. {caught} are needed by a theorem, {implied}
+follow from the other guards and the invariants, {superfluous} add steps of which all theorems hold: these are
+listed with such a step and what is not plain before it. {unknown} are open.
+
+| guard | needed by |
+|---|---|
 """
 
 
-def report(tried: Sequence[Mutant], verdicts: Mapping[str, MutantVerdict], total: int) -> str:
+def report(verdicts: Mapping[str, MutantVerdict]) -> str:
     """tools/mutation/mutation.md."""
-    by_kind = Counter(verdict.kind for verdict in verdicts.values())
+    tried = [mutant for mutant in mutants() if mutant.key in verdicts]
+    clauses = [mutant for mutant in clause_mutants() if mutant.key in verdicts]
+    dropped = [mutant for mutant in guard_mutants() if mutant.key in verdicts]
+    lines = list(_of_model(tried, verdicts))
+    lines += _of_clauses(clauses, verdicts) if clauses else ()
+    lines += _of_logic(dropped, verdicts) if dropped else ()
+    return "\n".join(lines) + "\n"
+
+
+def _of_model(tried: Sequence[Mutant], verdicts: Mapping[str, MutantVerdict]) -> Iterator[str]:
+    of = {mutant.key: verdicts[mutant.key] for mutant in tried}
+    by_kind = Counter(verdict.kind for verdict in of.values())
     killed = sum(by_kind[kind] for kind in STRONG)
-    live = [mutant for mutant in tried if verdicts[mutant.key].kind not in STRONG]
+    live = [mutant for mutant in tried if of[mutant.key].kind not in STRONG]
     reasoned = [mutant for mutant in live if mutant.key in REASONS]
     still = [mutant for mutant in live if mutant.key not in REASONS]
-    lines = [
-        HEAD.format(
-            tried=len(tried), all=total, cpu=sum(v.seconds for v in verdicts.values()), killed=killed,
-            score=100 * killed / max(1, len(tried) - len(reasoned)), equivalent=len(reasoned),
-            open=len(still),
-        ),
-        "## How they end\n", "| end | mutants | |", "|---|---|---|",
-        *(f"| {kind} | {by_kind[kind]} | {sentence} |" for kind, sentence in KINDS.items()),
-        "\n## By module\n", "| module | mutants | killed | equivalent | open |", "|---|---|---|---|---|",
-    ]  # fmt: skip
+    yield HEAD.format(
+        tried=len(tried), all=len(mutants()), cpu=sum(v.seconds for v in of.values()), killed=killed,
+        score=100 * killed / max(1, len(tried) - len(reasoned)), equivalent=len(reasoned), open=len(still),
+    )  # fmt: skip
+    yield from ("### How they end\n", "| end | mutants | |", "|---|---|---|")
+    yield from (f"| {kind} | {by_kind[kind]} | {KINDS[kind]} |" for kind in KINDS if kind not in OF_LOGIC)
+    yield from (
+        "\n### By module\n",
+        "| module | mutants | killed | equivalent | open |",
+        "|---|---|---|---|---|",
+    )
     for module in MODULES:
         counted = [sum(mutant.module == module for mutant in some) for some in (tried, live, reasoned, still)]
-        lines.append(f"| {module} | {counted[0]} | {counted[0] - counted[1]} | {counted[2]} | {counted[3]} |")
-    lines += ["\n## By kind\n", "| kind | mutants | killed |", "|---|---|---|"]
+        yield f"| {module} | {counted[0]} | {counted[0] - counted[1]} | {counted[2]} | {counted[3]} |"
+    yield from ("\n### By kind\n", "| kind | mutants | killed |", "|---|---|---|")
     for kind in sorted({mutant.kind for mutant in tried}):
-        of = [mutant for mutant in tried if mutant.kind == kind]
-        lines.append(f"| {kind} | {len(of)} | {sum(verdicts[m.key].kind in STRONG for m in of)} |")
-    lines += ["\n## What kills them\n", "| clause, witness or error | how | mutants |", "|---|---|---|"]
-    killers = Counter((v.by, v.kind) for v in verdicts.values() if v.kind in STRONG)
-    lines += [f"| {by} | {kind} | {n} |" for (by, kind), n in sorted(killers.items(), key=_most)]
+        some = [mutant for mutant in tried if mutant.kind == kind]
+        yield f"| {kind} | {len(some)} | {sum(of[m.key].kind in STRONG for m in some)} |"
+    yield from (
+        "\n### What kills them\n",
+        "| test, clause, witness or error | how | mutants |",
+        "|---|---|---|",
+    )
+    killers = Counter((v.by, v.kind) for v in of.values() if v.kind in STRONG)
+    yield from (f"| {by} | {kind} | {n} |" for (by, kind), n in sorted(killers.items(), key=_most))
     if reasoned:
-        lines += ["\n## Equivalent, and why\n", "| mutant | reason |", "|---|---|"]
-        lines += [f"| {_row(mutant)} | {REASONS[mutant.key]} |" for mutant in reasoned]
+        yield from ("\n### Equivalent, and why\n", "| mutant | reason |", "|---|---|")
+        yield from (f"| {_row(mutant)} | {REASONS[mutant.key]} |" for mutant in reasoned)
     if still:
-        lines += ["\n## Open\n", "| mutant | end | where | same counts |", "|---|---|---|---|"]
+        yield from ("\n### Open\n", "| mutant | end | where | same counts |", "|---|---|---|---|")
         for mutant in still:
-            end = verdicts[mutant.key]
-            lines.append(f"| {_row(mutant)} | {end.kind} {end.by} | {end.where} | {end.same} |")
-    return "\n".join(lines) + "\n"
+            end = of[mutant.key]
+            yield f"| {_row(mutant)} | {end.kind} {end.by} | {end.where} | {end.same} |"
+
+
+def _of_clauses(tried: Sequence[Mutant], verdicts: Mapping[str, MutantVerdict]) -> Iterator[str]:
+    live = [mutant for mutant in tried if verdicts[mutant.key].kind not in STRONG]
+    reasoned = [mutant for mutant in live if mutant.key in REASONS]
+    killed, left = len(tried) - len(live), len(tried) - len(reasoned)
+    yield CLAUSES.format(
+        tried=len(tried), all=len(clause_mutants()), killed=killed, score=100 * killed / max(1, left),
+        equivalent=len(reasoned), open=len(live) - len(reasoned),
+    ).rstrip("\n")  # fmt: skip
+    if live:
+        yield from ("", "| mutant | reason |", "|---|---|")
+        yield from (f"| {_row(mutant)} | {REASONS.get(mutant.key, 'open')} |" for mutant in live)
+
+
+OF_LOGIC = ("theorem", "implied", "superfluous", "unknown")
+
+
+def _of_logic(dropped: Sequence[GuardMutant], verdicts: Mapping[str, MutantVerdict]) -> Iterator[str]:
+    by_kind = Counter(verdicts[mutant.key].kind for mutant in dropped)
+    weak = ("unknown", "timeout")
+    yield LOGIC.format(
+        tried=len(dropped), all=len(guard_mutants()), caught=by_kind["theorem"], implied=by_kind["implied"],
+        superfluous=by_kind["superfluous"], unknown=sum(by_kind[kind] for kind in weak),
+    ).rstrip("\n")  # fmt: skip
+    for mutant in dropped:
+        end = verdicts[mutant.key]
+        needed = {
+            "theorem": f"{end.by}: {end.where}",
+            "implied": "the other guards and the invariants",
+            "superfluous": f"nothing, as of {end.detail}" if end.detail else "nothing",
+        }.get(end.kind, f"open: {end.kind} {end.detail}".rstrip())
+        yield f"| `{mutant.action}` {mutant.was} | {needed} |".replace("\n", " ")
 
 
 def _most(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import resource
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits, Stop
@@ -21,7 +22,14 @@ from rebalance.properties.group.rules import Bounded, Rules
 from tools.mutation.battery import BUGS, CLEAN, MutationCase
 from tools.mutation.loading import Differing, loaded
 from tools.mutation.mutants import Mutant
-from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic
+from tools.mutation.oracles import (
+    CostError,
+    costing,
+    failing_test,
+    step_of_no_logic,
+    telling_groups,
+    telling_tests,
+)
 
 CPU_SECONDS = 120
 """Of one mutant, on the whole battery and on what is asked behind it."""
@@ -54,6 +62,20 @@ class Baseline:
     differ: frozenset[int]
 
 
+Cases = Sequence[tuple[MutationCase, Baseline]]
+"""Cases with what each shows on the model as it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Battery:
+    """All that a mutant is asked, and by its number what can tell it from the model: ``tests`` by their ids,
+    ``groups`` whose runs are held against the logic. ``cases`` know that themselves."""
+
+    tests: Mapping[int, Sequence[str]]
+    groups: Mapping[str, frozenset[int]]
+    cases: Cases
+
+
 class MutantVerdict(NamedTuple):
     """How a mutant ended: ``kind`` is a key of ``KINDS``, ``by`` the clause (or what it was), ``where`` the
     case. ``same``: the counts of states and steps are those of the model in every case."""
@@ -79,6 +101,10 @@ KINDS = {
     "coverage": "an action of the model is never taken in a case in which it was",
     "test": "a test of single steps fails (tests/model/protocol)",
     "logic": "a step or a state is none that the logic allows (specs/refinement)",
+    "theorem": "a theorem does not hold of the steps that are added",
+    "implied": "the guard follows from the others and the invariants, so no step is added",
+    "superfluous": "steps are added, and all theorems hold of them",
+    "unknown": "the solver does not find out",
     "survived": "nothing of these",
     "idle": "no value is ever another one than in the model, wherever the battery comes",
 }
@@ -93,6 +119,7 @@ STRONG = (
     "coverage",
     "test",
     "logic",
+    "theorem",
 )
 """After one of these the battery ends; after the others it goes on, and the first of them stands."""
 
@@ -198,14 +225,14 @@ JUDGED = ("setup", "group")
 number of states and steps in none of them, is not tried on the mistakes."""
 
 
-def judge(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
-    """One mutant on the battery, until something strong is said about it."""
+def judge(mutant: Mutant, cases: Cases) -> MutantVerdict:
+    """One mutant on the cases, until something strong is said about it."""
     began = time.process_time()
-    differs = [some for some, seen in battery if mutant.number in seen.differ]
+    differs = [some for some, seen in cases if mutant.number in seen.differ]
     first = MutantVerdict("survived" if differs else "idle")
     clean = any(not some.finds for some in differs) and mutant.module not in JUDGED
     same = True
-    for some, seen in battery:
+    for some, seen in cases:
         if mutant.number not in seen.differ or (some.finds and same and clean):
             continue
         verdict = attempt(mutant, some, seen)
@@ -218,50 +245,70 @@ def judge(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> M
     return first._replace(same=same, seconds=time.process_time() - began)
 
 
-def asked_all(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
-    """One mutant on everything, what is quick first: tests of single steps, small groups of the battery, the
-    logic, large groups. Only for a process that ends with it."""
+def asked_tests(mutant: Mutant, battery: Battery) -> MutantVerdict:
+    """One mutant on the tests of single steps alone. Only for a process that ends with it."""
     began = time.process_time()
-    verdict = _battery_verdict(mutant, battery)
+    test = failing_test(mutant, battery.tests.get(mutant.number, ()))
+    verdict = MutantVerdict("test", test, same=False) if test else MutantVerdict("survived")
     return verdict._replace(seconds=time.process_time() - began)
 
 
-def _battery_verdict(mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> MutantVerdict:
-    if test := failing_test(mutant):
-        return MutantVerdict("test", test, same=False)
-    soon = judge(mutant, [pair for pair in battery if pair[1].distinct < SMALL])
+def asked_all(mutant: Mutant, battery: Battery) -> MutantVerdict:
+    """One mutant on everything, what is quick first: tests of single steps, small groups of the battery, the
+    logic, large groups. Only for a process that ends with it."""
+    began = time.process_time()
+    verdict = asked_tests(mutant, battery)
+    if verdict.kind not in STRONG:
+        verdict = _battery_verdict(mutant, battery)
+    return verdict._replace(seconds=time.process_time() - began)
+
+
+def _battery_verdict(mutant: Mutant, battery: Battery) -> MutantVerdict:
+    soon = judge(mutant, [pair for pair in battery.cases if pair[1].distinct < SMALL])
     if soon.kind in STRONG:
         return soon
-    group, why = step_of_no_logic(mutant)
+    group, why = step_of_no_logic(mutant, battery.groups)
     if group:
         return soon._replace(kind="logic", by="refinement", where=group, detail=why[:120])
-    later = judge(mutant, [pair for pair in battery if pair[1].distinct >= SMALL])
+    later = judge(mutant, [pair for pair in battery.cases if pair[1].distinct >= SMALL])
     return soon if later.kind in ("survived", "idle") and soon.kind != "idle" else later
 
 
-def _child(pipe: Connection, mutant: Mutant, battery: Sequence[tuple[MutationCase, Baseline]]) -> None:
+class Keyed(Protocol):
+    """A mutant of anything."""
+
+    @property
+    def key(self) -> str:
+        """Its name, whatever line it is on."""
+
+
+M = TypeVar("M", bound=Keyed)
+
+
+def _child(pipe: Connection, mutant: M, ask: Callable[[M], MutantVerdict]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    pipe.send(asked_all(mutant, battery))
+    pipe.send(ask(mutant))
     pipe.close()
 
 
 def run(
-    chosen: Sequence[Mutant],
-    battery: Sequence[tuple[MutationCase, Baseline]],
+    chosen: Sequence[M],
+    ask: Callable[[M], MutantVerdict],
     jobs: int = 2,
-    report_verdict: Callable[[Mutant, MutantVerdict], None] | None = None,
+    report_verdict: Callable[[M, MutantVerdict], None] | None = None,
 ) -> dict[str, MutantVerdict]:
-    """Judge each mutant in a process of its own, ``jobs`` at once; verdicts by key, in the order given."""
+    """Each mutant is asked in a process of its own, ``jobs`` at once; verdicts by key, in the order given."""
+    gc.freeze()  # what is here already costs no process anything
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(chosen))
-    running: dict[Connection, tuple[Mutant, Any]] = {}
+    running: dict[Connection, tuple[M, Any]] = {}
     verdicts: dict[str, MutantVerdict] = {}
     while waiting or running:
         while waiting and len(running) < jobs:
             mutant = waiting.pop()
             mine, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_child, args=(theirs, mutant, battery))
+            process = context.Process(target=_child, args=(theirs, mutant, ask))
             process.start()
             theirs.close()
             running[mine] = mutant, process
@@ -285,12 +332,17 @@ def run(
     return {mutant.key: verdicts[mutant.key] for mutant in chosen}
 
 
-def measured() -> list[tuple[MutationCase, Baseline]]:
-    """The battery on the model as it is, the quickest first; a mistake after the clean cases that are quicker
-    than a third of a second."""
-    assert not failing_test(None), "the model itself fails a test of single steps"
+def measured(tests_only: bool = False) -> Battery:
+    """Everything on the model as it is; of the cases the quickest first, a mistake after the clean ones that
+    are quicker than a third of a second. Raises AssertionError where the model itself fails."""
+    tests = telling_tests()
+    with loaded():
+        pass  # compiled once, here
+    if tests_only:
+        return Battery(tests=tests, groups={}, cases=())
     pairs = [(each, baseline(each)) for each in (*CLEAN, *BUGS)]
-    return sorted(pairs, key=lambda pair: max(QUICK, pair[1].seconds) if pair[0].finds else pair[1].seconds)
+    pairs.sort(key=lambda pair: max(QUICK, pair[1].seconds) if pair[0].finds else pair[1].seconds)
+    return Battery(tests=tests, groups=telling_groups(), cases=pairs)
 
 
 QUICK = 0.35

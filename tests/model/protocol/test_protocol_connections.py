@@ -7,18 +7,21 @@ from typing import Any
 import pytest
 from rebalance.model.machine import Event, Machine, State
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.join_group import not_overtaken
+from rebalance.model.protocol.join_group import connection_of, not_overtaken, which
 from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     Error,
     Generation,
+    Grant,
     Group,
     GroupState,
     Id,
     Join,
     JoinParked,
+    Late,
     LeaveGroup,
     Life,
+    Member,
     MemberRecord,
     Parts,
     Refused,
@@ -236,6 +239,81 @@ def test_only_joins_of_the_same_member_are_overtaken(join: Join, static: bool, s
     kept = not_overtaken(me, behind, join, JoinParked(1))
     assert kept == tuple((left[name],) for name in stays.split())
     assert not_overtaken(me, behind, join, Refused("join", Error.UNKNOWN_MEMBER_ID, 1)) == behind
+
+
+def test_of_those_without_an_id_nobody_can_say_whose_they_are():
+    me, behind = MemberContext(Slot(0), group()), ((Join(0, meta(noise=1)),),)
+    assert not_overtaken(me, behind, Join(0, meta()), JoinParked(1)) == behind
+
+
+@pytest.mark.parametrize("wire", [Join(1, meta()), Sync(1, Generation(3)), JoinParked(1), None])
+@pytest.mark.parametrize("life", [Life.DOWN, Life.FAILED])
+def test_what_a_process_had_under_way_stays_so_when_the_next_one_starts(life: Life, wire: Any):
+    step = PlayedGroup(group()).step("start", member_A=Member(life=life), wire_A=wire)
+    kept = ((wire,),) if isinstance(wire, Join | Sync) else ()
+    assert (step.after["wire A"], step.after["behind A"]) == (None, kept)
+    assert step.after["member A"].life is Life.UP
+    assert PlayedGroup(group()).steps("left behind", member_A=Member(life=life), wire_A=wire) == []
+
+
+def test_a_sync_group_without_a_decision_decides_nothing_when_it_arrives_late():
+    leads = {"group": Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")}
+    mine = {"record_A": (MemberRecord(1, meta()),)}
+    game, empty = PlayedGroup(group()), ((Sync(1, Generation(3)),),)
+    assert game.steps("left decision arrives", behind_A=empty, **leads, **mine) == []
+    assert game.step("left sync arrives", behind_A=empty, **leads, **mine).after["record A"][0].synced
+
+
+def test_faults_of_connections_are_those_that_the_group_has():
+    for name, other in (("left behind", "late leave"), ("late leave", "left behind")):
+        names = {action.name for action in machine(setup(1, 1, faults=(name,))).actions}
+        assert name in names
+        assert other not in names
+
+
+@pytest.mark.parametrize(("wire", "api"), [(Join(1, meta()), "join"), (Sync(1, Generation(3)), "sync")])
+def test_the_sender_is_told_what_was_left_behind(wire: Join | Sync, api: str):
+    game = PlayedGroup(group())
+    step = game.step("left behind", member_A=stable(), wire_A=wire)
+    assert step.after["wire A"] == Refused(api, Error.DISCONNECT, 1, Generation(3))
+    assert (step.after["behind A"], step.after["budget"]) == (((wire,),), 3)
+    assert game.steps("left behind", member_A=stable(), wire_A=JoinParked(1)) == []
+
+
+def test_who_leaves_late_is_gone_and_its_request_is_not():
+    game = PlayedGroup(group())
+    steps = {step.choice: step.after for step in game.steps("late leave", member_A=stable())}
+    assert sorted(steps) == ["close", "max poll", "unsubscribe"]
+    lives = {
+        choice: (after["member A"].life, after["member A"].generation) for choice, after in steps.items()
+    }
+    assert lives == {"close": (Life.DOWN, -1), "max poll": (Life.UP, -1), "unsubscribe": (Life.UP, -1)}
+    assert {(after["behind A"], after["budget"]) for after in steps.values()} == {(((LeaveGroup(1),),), 3)}
+    join = Join(1, meta())
+    for step in game.steps("late leave", member_A=stable(), wire_A=join):
+        behind = ((LeaveGroup(1),),) if step.choice == "max poll" else ((join, LeaveGroup(1)),)
+        wire = join if step.choice == "max poll" else None
+        assert (step.after["behind A"], step.after["wire A"]) == (behind, wire)
+    hung = game.steps("late leave", member_A=stable(life=Life.HUNG))
+    assert [step.choice for step in hung] == ["max poll"]
+    late = Late("heartbeat", 1, Generation(3))
+    for step in game.steps("late leave", member_A=stable(), stray_A=late):
+        assert step.after["stray A"] == (None if step.choice == "close" else late)
+
+
+def test_in_a_group_that_keeps_a_log_a_decision_that_was_left_behind_is_written():
+    game = PlayedGroup(setup(1, 1, faults=("left behind", "failover")))
+    decision = Sync(1, Generation(3), (Grant(A1, Parts(1)),))
+    leads = Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")
+    record = (MemberRecord(1, meta()),)
+    step = game.step("left decision arrives", behind_A=((decision,),), group=leads, record_A=record)
+    assert [kept.assigned for kept in step.after["log A"]] == [1]
+    assert step.after["log"].state is GroupState.STABLE
+
+
+def test_connections_are_numbered():
+    assert [connection_of(text) for text in ("", "connection 1", "connection 3")] == [0, 0, 2]
+    assert which((), 0) == "connection 1"
 
 
 def test_a_leave_that_was_not_sent_is_not_left_behind():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rebalance.model.protocol.join_group import select_protocol, written
-from rebalance.model.protocol.observations import Replaced
+from rebalance.model.protocol.observations import Admitted, Expelled, Noted, Repeated, Replaced
 from rebalance.model.protocol.state import (
     ClusterState,
     Error,
@@ -110,13 +111,13 @@ def test_a_static_id_that_was_replaced_is_fenced():
     assert step.after["wire A"].error is Error.FENCED_INSTANCE_ID
 
 
-@pytest.mark.parametrize("state", [EMPTY, PREPARING, COMPLETING, STABLE])
+@pytest.mark.parametrize("state", [DEAD, EMPTY, PREPARING, COMPLETING, STABLE])
 def test_a_pending_id_is_admitted(state: GroupState):
     step = here(DYNAMIC, Join(1, meta()), state, (MemberRecord(1, None),))
     assert step.after["wire A"] == JoinParked(1)
     (record,) = step.after["record A"]
     assert (record.meta, record.joined) == (meta(), True)
-    assert (step.after["group"].state, step.after["group"].first) == (PREPARING, state is EMPTY)
+    assert (step.after["group"].state, step.after["group"].first) == (PREPARING, state in (DEAD, EMPTY))
 
 
 @pytest.mark.parametrize(
@@ -346,16 +347,20 @@ def test_a_leader_that_was_removed_leads_no_more():
     assert len(steps) == 2
 
 
+@pytest.mark.parametrize("label", [2, -1])
 @pytest.mark.parametrize(("stale", "owned", "own_gen"), [(True, 0b01, 2), (False, 0b11, 3)])
-def test_a_silent_static_member_is_represented_by_what_it_said_last(stale: bool, owned: int, own_gen: int):
+def test_a_silent_static_member_is_represented_by_what_it_said_last(
+    stale: bool, owned: int, own_gen: int, label: int
+):
     """2.2, consequence (a); as specified also by what it was assigned since."""
     game = PlayedGroup(setup(static=True, coordinator=("silent_static_claims_stale",) if stale else ()))
-    sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(2))
-    away = (MemberRecord(1, sent, Parts(0b11), synced=True, given_up=True),)
+    sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(label))
+    away = (MemberRecord(1, sent, Parts(0b10), synced=True, given_up=True),)
     (step,) = phase(game, CAME, away)
     (record,) = step.after["record B"]
-    assert record.silent
+    assert (record.silent, record.synced, record.given_up) == (True, False, False)
     assert (record.meta.owned, record.meta.own_gen) == (owned, own_gen)
+    assert record.meta.label == (-1 if label < 0 else own_gen)  # version 1 has none
     assert step.after["group"].leader == A1  # though B was the leader: it did not come
 
 
@@ -764,6 +769,8 @@ def test_sync_may_reach_a_coordinator_that_loads(raw: bool, error: str):
     game = PlayedGroup(setup(faults=("failover",), coordinator=("sync_load_error_raw",) if raw else ()))
     steps = game.steps("failover", NOBODY, wire_A=Sync(1, Generation(3)), group=group(STABLE))
     assert [step.after["wire A"].error.value for step in steps] == ["NOT_COORDINATOR", error]
+    assert [step.choice for step in steps] == ["", "loading"]
+    assert {(step.after["wire A"].api, step.after["wire A"].generation) for step in steps} == {("sync", 3)}
 
 
 @pytest.mark.parametrize(("decision", "names"), [("", BOTH), ("persist_selected_protocol_only", EAGER)])
@@ -777,6 +784,7 @@ def test_the_log_keeps_the_selected_protocol(decision: str, names: tuple[str, ..
     )  # fmt: skip
     (kept,) = step.after["log A"]
     assert (kept.meta.assignors, kept.assigned, kept.id) == (names, 0b01, 1)
+    assert kept.synced  # who is loaded from the log is not waited for
     assert step.after["log"] == group(STABLE, A1, "range")
 
 
@@ -864,3 +872,361 @@ def test_a_topic_gets_what_it_can_have():
 def test_a_topic_goes_with_all_its_partitions():
     assert changed("topic deleted", 0b0111) == [0b0100, 0b0011]
     assert changed("topic deleted", 0b0011) == [0]
+
+
+# -- who counts ------------------------------------------------------------------------------------------
+
+
+def test_a_pending_id_does_not_count_as_known_where_the_group_is_full():
+    game = PlayedGroup(setup(max_size=1))
+    assert here(game, Join(1, meta()), STABLE, PENDING).after["wire A"].error is Error.GROUP_MAX_SIZE_REACHED
+
+
+def test_while_preparing_it_is_who_came_that_counts():
+    game = PlayedGroup(setup(max_size=1))
+    for mine, full in ((MISSING, True), (CAME, False)):
+        answer = here(game, Join(1, meta()), PREPARING, mine, record_B=CAME).after["wire A"]
+        assert isinstance(answer, Refused) is full
+
+
+def test_protocols_that_do_not_fit_come_before_an_id_that_is_not_known():
+    other = (MemberRecord(1, meta(EAGER), synced=True),)
+    step = here(MIXED, Join(7, meta(COOPERATIVE)), STABLE, (), record_B=other)
+    assert step.after["wire A"].error is Error.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("game", "join", "mine"), [(STATIC, Join(0, meta()), ()), (DYNAMIC, Join(1, meta()), PENDING)]
+)
+def test_whoever_is_admitted_is_one_more(game: PlayedGroup, join: Join, mine: tuple[MemberRecord, ...]):
+    limited = PlayedGroup(replace(game.setup, max_size=3))
+    [admitted] = here(limited, join, STABLE, mine).saw(Admitted)
+    assert (admitted.size, admitted.limit, admitted.known) == (2, 3, True)
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_an_append_that_fails_asks_for_another_join_group(joined: bool):
+    """KAFKA-10870: the member is still known, and has not come."""
+    game = PlayedGroup(setup(faults=("append fails",)))
+    mine = CAME if joined else ()
+    step = game.step("append fails", wire_A=JoinParked(1), group=group(PREPARING), record_A=mine)
+    assert step.after["wire A"] == Refused("join", Error.REBALANCE_IN_PROGRESS, 1)
+    assert step.after["record A"] == (MISSING if joined else ())
+    assert step.after["budget"] == 0
+    assert game.steps("append fails", wire_A=Join(1, meta()), record_A=mine) == []
+
+
+def test_who_comes_again_is_neither_given_up_nor_carried():
+    away = (MemberRecord(1, meta(), given_up=True, silent=True),)
+    [record] = here(STATIC, Join(1, OTHER), PREPARING, away).after["record A"]
+    assert (record.joined, record.given_up, record.silent) == (True, False, False)
+
+
+def test_a_follower_whose_bytes_alone_have_changed_rebalances_for_nothing():
+    """Clause coordinator/repeat: the order of a client's topics is no news, and Kafka cannot see that."""
+    mine = (MemberRecord(1, meta(), synced=True),)
+    step = here(DYNAMIC, Join(1, meta(noise=1)), STABLE, mine)
+    assert [seen.rebalances for seen in step.saw(Repeated)] == [True]
+    for other, leader in ((OTHER, B1), (meta(noise=1), A1)):
+        step = here(DYNAMIC, Join(1, other), STABLE, mine, group=group(STABLE, leader))
+        assert step.saw(Repeated) == []
+
+
+# -- a static member returns, in the details -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("state", "ids"), [(STABLE, [2]), (COMPLETING, [2]), (PREPARING, [1, 2])])
+def test_before_kafka_8500_a_static_member_is_doubled_while_the_group_prepares(
+    state: GroupState, ids: list[int]
+):
+    game = PlayedGroup(setup(static=True, coordinator=("static_replace_only_stable",)))
+    assert [record.id for record in back(state, meta(), game=game).after["record A"]] == ids
+
+
+@pytest.mark.parametrize("assigned", [None, Parts(0), Parts(0b10)])
+def test_what_the_old_process_was_to_give_up_is_owed(assigned: Parts | None):
+    """The new one has nothing to revoke, so nobody would ask for the round that hands it over."""
+    old = (MemberRecord(1, meta(owned=Parts(0b01)), assigned, synced=True),)
+    step = here(STATIC, Join(0, meta()), STABLE, old)
+    assert [seen.owed for seen in step.saw(Replaced)] == [True]
+    assert step.after["group"].state is PREPARING
+
+
+def test_a_leader_that_returns_between_join_and_sync_has_an_assignment_to_make():
+    game = PlayedGroup(setup(static=True, coordinator=("static_replace_in_completing_no_rebalance",)))
+    answer = back(COMPLETING, meta(), leads=True, game=game).after["wire A"]
+    assert (answer.leader, answer.skip) == (True, False)
+
+
+def in_the_log(join: Join, state: GroupState) -> tuple[list[int], Group]:
+    """The ids in the log, and the group there, after a JoinGroup of a static member."""
+    game = PlayedGroup(setup(static=True, faults=("failover",)))
+    old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
+    before = {"record_A": old, "log_A": old, "log": group(STABLE, B1)}
+    step = game.step("join request", wire_A=join, group=group(state, A1), **before)
+    return [record.id for record in step.after["log A"]], step.after["log"]
+
+
+def test_only_a_replacement_without_a_rebalance_is_written_at_once():
+    assert in_the_log(Join(0, meta()), STABLE) == ([2], group(STABLE, Id(Slot(0), 2)))
+    assert in_the_log(Join(0, meta()), COMPLETING) == ([1], group(STABLE, B1))
+    assert in_the_log(Join(1, OTHER), STABLE) == ([1], group(STABLE, B1))
+
+
+# -- the join phase, in the details ----------------------------------------------------------------------
+
+
+def test_of_two_ids_of_one_process_the_leader_is_named():
+    """A ghost that came before it was given up."""
+    both = (MemberRecord(1, meta(), joined=True), MemberRecord(2, meta(), joined=True))
+    before = group(PREPARING, None)
+    steps = phase(DYNAMIC, both, CAME, group=before)
+    assert [step.choice.rpartition("leader ")[2] for step in steps] == ["A id 1", "A id 2", "B"]
+    assert [step.choice.rpartition("leader ")[2] for step in phase(DYNAMIC, CAME, CAME, group=before)] == [
+        "A",
+        "B",
+    ]
+
+
+@pytest.mark.parametrize(("kept", "new"), [(True, True), (True, False), (False, True)])
+def test_who_is_new_is_so_for_one_join_phase(kept: bool, new: bool):
+    game = PlayedGroup(setup(coordinator=("new_member_never_expires",) if kept else ()))
+    (step,) = phase(game, (MemberRecord(1, meta(), joined=True, new=new),), ())
+    assert step.after["record A"][0].new is (kept and new)
+
+
+def test_a_leader_without_a_decision_waits_as_a_follower():
+    """One that was overtaken, or skipped the assignment, and was counted on again."""
+    values = {"group": group(COMPLETING, A1), "record_A": MINE, "wire_A": Sync(1, Generation(3))}
+    assert DYNAMIC.step("sync request", **values).after["wire A"] == SyncParked(1, Generation(3))
+
+
+def test_a_decision_of_an_older_generation_settles_nothing():
+    wire = Sync(1, Generation(2), (Grant(A1, Parts(0b01)),))
+    values = {"group": group(COMPLETING, A1), "record_A": MINE, "wire_A": wire}
+    assert DYNAMIC.steps("leader sync", **values) == []
+    assert DYNAMIC.step("sync request", **values).after["wire A"].error is Error.ILLEGAL_GENERATION
+
+
+def test_a_sync_group_that_was_parked_in_an_older_generation_is_refused_and_not_answered():
+    old = SyncParked(1, Generation(2))
+    step = DYNAMIC.step(
+        "leader sync", wire_A=Sync(1, Generation(3), (Grant(A1, Parts(0b01)),)), wire_B=old,
+        group=group(COMPLETING, A1), record_A=MINE, record_B=MINE,
+    )  # fmt: skip
+    assert step.after["wire B"] == old
+    assert DYNAMIC.step("sync refused", wire_A=old, group=group(COMPLETING)).after["wire A"].generation == 2
+
+
+# -- timeouts, in the details ----------------------------------------------------------------------------
+
+HUNG = stable(life=Life.HUNG)
+
+
+@pytest.mark.parametrize(
+    ("member", "record", "expires"),
+    [
+        (stable(), MINE[0], False),
+        (stable(topics=Topics(0)), MINE[0], True),  # unsubscribed, and its LeaveGroup never came
+        (HUNG, MINE[0], False),
+        (HUNG, MINE[0]._replace(id=2), True),
+        (HUNG._replace(state=MemberState.PREPARING), MINE[0], True),
+    ],
+    ids=["at work", "unsubscribed", "beats", "another id", "beats no more"],
+)
+def test_whose_session_expires_without_a_fault(member: Member, record: MemberRecord, expires: bool):
+    steps = DYNAMIC.steps("session expires", member_A=member, group=group(STABLE), record_A=(record,))
+    assert bool(steps) is expires
+
+
+@pytest.mark.parametrize(("record", "expires"), [(MINE[0], True), (PENDING[0], False)])
+def test_where_pending_ids_block_the_join_they_never_expire(record: MemberRecord, expires: bool):
+    game = PlayedGroup(setup(coordinator=("pending_blocks_join",)))
+    assert bool(game.steps("session expires", group=group(STABLE), record_A=(record,))) is expires
+
+
+@pytest.mark.parametrize(
+    ("state", "after", "removed"),
+    [(PREPARING, [True], False), (COMPLETING, [], True), (STABLE, [], True)],
+)
+def test_who_is_slow_is_given_up_or_removed(state: GroupState, after: list[bool], removed: bool):
+    game = PlayedGroup(setup(faults=("slow member",)))
+    values = {"member_A": stable(), "group": group(state), "record_A": (MemberRecord(1, meta()),)}
+    step = game.step("slow member", **values)
+    assert [record.given_up for record in step.after["record A"]] == after
+    assert [seen.able for seen in step.saw(Expelled)] == [True] * removed
+    assert (step.after["group"].state, step.after["budget"]) == (PREPARING, 0)
+    assert game.steps("rebalance timeout", **values) == []
+
+
+# -- who is removed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("records", "leader", "gone", "left", "then"),
+    [
+        ((MINE[0], MINE[0]._replace(id=2)), B1, "id 1", [2], PREPARING),
+        ((MINE[0], MINE[0]._replace(id=2)), A1, "id 2", [1], PREPARING),
+        ((MINE[0], MemberRecord(2, None)), A1, "id 1", [2], PREPARING),
+        ((MINE[0], MemberRecord(2, None)), A1, "id 2", [1], STABLE),
+    ],
+)
+def test_one_is_removed_and_leads_no_more(
+    records: tuple[MemberRecord, ...], leader: Id, gone: str, left: list[int], then: GroupState
+):
+    values = {"member_A": Member(), "group": group(STABLE, leader), "record_A": records}
+    [step] = [step for step in DYNAMIC.steps("session expires", **values) if step.choice == gone]
+    assert [record.id for record in step.after["record A"]] == left
+    assert step.after["group"].state is then
+    assert step.after["group"].leader == (None if leader == A1 and gone == "id 1" else leader)
+
+
+def test_who_is_given_up_is_so_once():
+    values = {"member_A": AWAY, "group": group(PREPARING)}
+    [step] = DYNAMIC.steps("rebalance timeout", record_A=MISSING, **values)
+    assert step.after["record A"] == GIVEN_UP
+    assert DYNAMIC.steps("rebalance timeout", record_A=GIVEN_UP, **values) == []
+    assert DYNAMIC.steps("rebalance timeout", record_A=CAME, **values) == []
+
+
+def test_a_dynamic_member_is_never_fenced():
+    """Another id of its process is another member."""
+    late = Late("heartbeat", 1, Generation(3))
+    values = {"stray_A": late, "group": group(STABLE), "record_A": (MemberRecord(2, meta()),)}
+    step = DYNAMIC.step("late request arrives", **values)
+    assert step.after["stray A"].error is Error.UNKNOWN_MEMBER_ID
+
+
+def test_what_the_end_of_a_join_phase_is_seen_to_do():
+    (step,) = phase(DYNAMIC, CAME, GIVEN_UP)
+    assert [(seen.cause, seen.able, seen.away) for seen in step.saw(Expelled)] == [
+        ("rebalance", False, False)
+    ]
+    assert step.saw(Noted) == []
+    (step,) = phase(STATIC, CAME, GIVEN_UP)
+    assert (step.saw(Expelled), step.saw(Noted)) == ([], [Noted("silent static member")])
+
+
+def test_a_pending_id_outlives_the_join_phase():
+    (step,) = phase(DYNAMIC, (*CAME, MemberRecord(2, None)), CAME, first=True)
+    assert step.after["record A"] == (MISSING[0], MemberRecord(2, None))
+
+
+def test_the_log_is_not_written_when_the_join_phase_ends():
+    """Only what the leader decided is: the generation that a failover forgets."""
+    (step,) = phase(FAILS, CAME, CAME, log=group(STABLE), log_A=LOGGED, log_B=LOGGED)
+    assert (step.after["log"], step.after["log A"], step.after["log B"]) == (group(STABLE), LOGGED, LOGGED)
+
+
+@pytest.mark.parametrize(
+    ("state", "seen"), [(COMPLETING, "failover between join and sync"), (STABLE, "failover")]
+)
+def test_a_failover_is_of_note(state: GroupState, seen: str):
+    step = FAILS.step("failover", NOBODY, group=group(state), log=group(STABLE))
+    assert step.saw(Noted) == [Noted(seen)]
+
+
+@pytest.mark.parametrize(
+    ("known", "there", "state"), [(LOGGED, LOGGED, STABLE), ((), LOGGED, PREPARING), (LOGGED, (), STABLE)]
+)
+def test_a_failover_rebalances_only_for_what_the_log_does_not_know(
+    known: tuple[MemberRecord, ...], there: tuple[MemberRecord, ...], state: GroupState
+):
+    game = PlayedGroup(setup(static=True, faults=("failover",)))
+    step = game.step("failover", NOBODY, group=group(STABLE), log=group(STABLE), log_A=there, record_A=known)
+    assert (step.after["group"].state, step.after["record A"]) == (state, there if known else ())
+
+
+def test_only_static_members_are_written_when_they_join():
+    """The reads of the action say what it may write: no log of a dynamic member."""
+    for static in (False, True):
+        game = PlayedGroup(setup(static=static, faults=("failover",)))
+        assert ("log A" in game.machine.by_name["join request", 0].writes) is static
+
+
+def test_a_static_member_that_selects_another_protocol_changes_something():
+    game = PlayedGroup(setup(members=1, static=True, lists=EITHER))
+    for topics, changed in ((1, False), (2, True)):
+        step = game.step(
+            "join request", wire_A=Join(0, meta(topics=Topics(topics))), group=group(STABLE, A1),
+            record_A=(MemberRecord(1, meta(), Parts(0), synced=True),),
+        )  # fmt: skip
+        assert [seen.changed for seen in step.saw(Replaced)] == [changed]
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_who_is_removed_for_a_sync_that_never_came_was_not_away(static: bool):
+    game = STATIC if static else DYNAMIC
+    values = {"member_A": AWAY, "group": group(STABLE), "record_A": (MemberRecord(1, meta()),)}
+    step = game.step("rebalance timeout", **values)
+    assert step.saw(Expelled) == [Expelled(Slot(0), "pending sync", False, False)]
+
+
+def test_who_leaves_and_is_gone_already_disturbs_nobody():
+    game = PlayedGroup(setup(faults=("close",)))
+    assert game.step("close", member_A=stable(), group=group(STABLE)).after["group"] == group(STABLE)
+
+
+# -- ids and first rebalances ----------------------------------------------------------------------------
+
+
+def test_the_initial_delay_goes_on_when_another_member_comes():
+    first = group(PREPARING)._replace(first=True)
+    assert here(DYNAMIC, Join(1, meta()), PREPARING, PENDING, group=first).after["group"] == first
+
+
+@pytest.mark.parametrize(
+    ("kept", "more", "given"),
+    [
+        ((), {"stray_A": Late("heartbeat", 4, Generation(3))}, 5),
+        ((), {"stray_A": Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 4)}, 5),
+        (("failover",), {"log_A": (MemberRecord(4, meta()),)}, 5),
+        (("failover",), {}, 1),
+    ],
+)
+def test_an_id_that_something_late_or_the_log_names_is_not_given_again(
+    kept: tuple[str, ...], more: dict[str, Any], given: int
+):
+    game = PlayedGroup(setup(faults=kept))
+    assert here(game, Join(0, meta()), STABLE, (), **more).after["wire A"].given == given
+
+
+@pytest.mark.parametrize(
+    ("values", "given"),
+    [
+        ({}, 1),
+        ({"member_A": stable(id=4)}, 5),
+        ({"wire_A": JoinOk(6, Generation(3), "range")}, 7),
+        ({"wire_A": Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=8)}, 9),
+    ],
+)
+def test_nor_one_that_its_sender_has_or_hears_of(values: dict[str, Any], given: int):
+    step = DYNAMIC.step("abandoned join", stray_A=Join(0, meta()), group=group(STABLE), **values)
+    assert [record.id for record in step.after["record A"]] == [given]
+    assert (step.after["stray A"], step.after["wire A"]) == (None, values.get("wire_A"))
+
+
+def test_who_was_removed_is_not_answered_with_the_others():
+    (step,) = phase(DYNAMIC, CAME, CAME, wire_A=JoinParked(7))
+    assert step.after["wire A"] == JoinParked(7)
+    assert isinstance(step.after["wire B"], JoinOk)
+
+
+@pytest.mark.parametrize(("a", "first"), [(PENDING, True), (GIVEN_UP, False)])
+def test_a_group_that_nobody_came_to_is_empty(a: tuple[MemberRecord, ...], first: bool):
+    (step,) = phase(DYNAMIC, a, GIVEN_UP, first=first)
+    assert step.after["group"].state is EMPTY
+    assert (step.after["record A"], step.after["record B"]) == (PENDING if a == PENDING else (), ())
+
+
+@pytest.mark.parametrize("assigned", [None, Parts(0)])
+def test_who_was_assigned_nothing_since_is_represented_as_it_was(assigned: Parts | None):
+    sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(2))
+    away = (MemberRecord(1, sent, assigned, synced=True, given_up=True),)
+    (step,) = phase(STATIC, CAME, away)
+    assert step.after["record B"][0].meta == sent
+
+
+def test_of_three_partitions_two_exist():
+    game = PlayedGroup(setup(1, topics=(0b111,), exist=0b011, faults=("topic shrinks",)))
+    assert [step.after["cluster"].parts for step in game.steps("topic shrinks", NOBODY)] == [0b010, 0b001]

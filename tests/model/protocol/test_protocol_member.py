@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance.model.protocol.observations import Call, Callback, Left, Noted, Threw
+from rebalance.model.protocol.observations import Answered, Call, Callback, Left, Noted, Threw
 from rebalance.model.protocol.setup import ConsumerConfig
 from rebalance.model.protocol.state import (
     ClusterState,
@@ -17,6 +17,7 @@ from rebalance.model.protocol.state import (
     Join,
     JoinOk,
     JoinParked,
+    Late,
     Life,
     Member,
     MemberRecord,
@@ -173,7 +174,7 @@ def test_a_reset_between_sync_and_callback_ends_in_a_full_reset(kept: int):
 
 # -- 1.3 -----------------------------------------------------------------------------------------------
 
-INTACT, NO_GENERATION, NO_MEMBER_ID = (3, 1), (-1, 1), (-1, 0)
+INTACT, NO_GENERATION, NO_MEMBER_ID, NAMELESS = (3, 1), (-1, 1), (-1, 0), (3, 0)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,7 @@ INTACT, NO_GENERATION, NO_MEMBER_ID = (3, 1), (-1, 1), (-1, 0)
         ("EAGER", NO_MEMBER_ID, 0b11, [("lost", 0b11)], 0),
         ("COOPERATIVE", NO_GENERATION, 0b11, [("lost", 0b11)], 0),
         ("COOPERATIVE", NO_MEMBER_ID, 0b11, [("lost", 0b11)], 0),
+        ("COOPERATIVE", NAMELESS, 0b11, [("lost", 0b11)], 0),
         ("EAGER", NO_MEMBER_ID, 0, [], 0),
         ("COOPERATIVE", NO_MEMBER_ID, 0, [], 0),
         ("EAGER", INTACT, 0b11, [("revoked", 0b11)], 0),
@@ -198,6 +200,7 @@ def test_join_prepare(
     member = stable(generation, owned, id=member_id, rejoin=True)
     step = KINDS[kind].step("join", member_A=member)
     assert calls(step) == expected
+    assert all(call.reset is (membership != INTACT) for call in step.saw(Callback))
     assert (a(step).owned, a(step).believed, step.after["wire A"].meta.owned) == (left, left, left)
     assert not a(step).prepare
 
@@ -248,6 +251,8 @@ def test_join_complete(kind: str, owned: int, assigned: int, expected: list[tupl
     step = KINDS[kind].step("complete", member_A=member)
     after = a(step)
     assert calls(step) == expected
+    assert step.saw(Threw) == []
+    assert step.saw(Noted) == ([Noted("follow-up rebalance")] if rejoin else [])
     assert (after.owned, after.believed, after.rejoin, after.prepare) == (assigned, assigned, rejoin, True)
     assert after.received is None
     assert after.own_gen == (4 if assigned else -1)
@@ -383,6 +388,7 @@ def test_error_table(
     assert step.saw(Threw) == []
     assert calls(step) == []
     assert (after.generation, after.id) == membership
+    assert all(seen.reset is (membership != KEPT) for seen in step.saw(Answered))
     assert (after.owned, after.rejoin) == (0b11, rejoin)
     if membership != KEPT:
         assert (after.state, after.prepare) == (UNJOINED, True)
@@ -402,6 +408,7 @@ def test_an_answer_for_a_membership_that_is_gone_resets_nothing_more(api: str):
     member = stable(-1, 0b01, own_gen=3, state=UNJOINED, rejoin=True)
     step = answer(api, Error.UNKNOWN_MEMBER_ID, member)
     assert (a(step).id, a(step).owned, a(step).rejoin) == (1, 0b01, True)
+    assert [seen.reset for seen in step.saw(Answered)] == [False]
 
 
 def test_member_id_required():
@@ -539,6 +546,7 @@ def test_max_poll_does_nothing_while_join_group_is_out():
         (COMPLETING, INTACT, 0b01, [("lost", 0b01)]),
         (UNJOINED, NO_GENERATION, 0b01, [("lost", 0b01)]),
         (UNJOINED, NO_MEMBER_ID, 0b01, [("lost", 0b01)]),
+        (UNJOINED, NAMELESS, 0b01, [("lost", 0b01)]),
         (UNJOINED, NO_MEMBER_ID, 0, []),
     ],
 )
@@ -556,6 +564,7 @@ def test_leaving(
     assert bool(step.after["record A"]) is not sends
     after = a(step)
     assert (after.generation, after.id, after.owned, after.state) == (-1, 0, 0, UNJOINED)
+    assert (after.own_gen, step.after["budget"]) == (-1, 0)
 
 
 @pytest.mark.parametrize("action", ["unsubscribe", "close"])
@@ -653,3 +662,245 @@ def test_a_commit_that_never_ends_never_ends():
     committing = stable(owned=0b01, rejoin=True, committing=True)
     assert game.steps("commit done", member_A=committing) == []
     assert game.steps("commit done", member_A=committing._replace(generation=Generation(-1)))
+
+
+# -- what is kept and what goes ------------------------------------------------------------------------
+
+
+def test_the_answer_of_join_group_names_the_member():
+    """A static member that came back learns its id from it."""
+    waiting = stable(-1, id=0, state=PREPARING, rejoin=True, prepare=False)
+    step = STATIC.step("receive", member_A=waiting, wire_A=JoinOk(2, G4, "cooperative-sticky"))
+    assert (a(step).id, step.after["wire A"]) == (2, Sync(2, G4))
+
+
+@pytest.mark.parametrize("wire", [SyncOk(2, G4, Parts(0b01)), SyncOk(1, G3, Parts(0b01))])
+def test_the_answer_of_sync_group_is_for_the_membership_that_asked(wire: SyncOk):
+    waiting = stable(generation=4, owned=0b10, own_gen=3, state=COMPLETING, rejoin=False, prepare=False)
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=wire)
+    assert (a(step).state, a(step).received, a(step).rejoin) == (COMPLETING, None, True)
+    assert step.after["wire A"] is None
+
+
+@pytest.mark.parametrize("changed", [{"state": UNJOINED}, {"generation": Generation(-1)}])
+def test_a_callback_takes_a_generation_and_a_rebalance_that_is_over(changed: dict[str, Any]):
+    """``joinGroupIfNeeded``: neither a generation that was reset nor a state that is not STABLE will do."""
+    between = stable(owned=0b01, received=Parts(0b10), prepare=False)._replace(**changed)
+    after = a(DYNAMIC.step("complete", member_A=between))
+    assert (after.owned, after.received, after.generation) == (0b01, None, -1)
+    throwing = PlayedGroup(setup(faults=("listener throws",)))
+    assert "state" not in changed or throwing.steps("listener throws", member_A=between) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(0b11, 0b01), (0b10, 0), (0b01, 0b01)])
+def test_what_was_not_fetched_and_is_revoked_is_not_to_be_fetched(before: int, after: int):
+    member = stable(owned=0b11, topics=Topics(0b01), joined_topics=Topics(0b11), unfetched=Parts(before))
+    assert a(TWO_TOPICS.step("join", member_A=member)).unfetched == after
+
+
+def test_a_rebalance_that_began_before_the_callback_is_not_forgotten():
+    member = stable(4, 0b01, own_gen=3, prepare=False, received=Parts(0b10), rejoin=True)
+    assert a(EAGERLY.step("complete", member_A=member)).rejoin
+
+
+@pytest.mark.parametrize(
+    ("assignor", "version", "tells", "known"),
+    [
+        ("cooperative-sticky", 1, True, 4),
+        ("cooperative-sticky", 1, False, -1),
+        ("cooperative-sticky", 2, True, -1),
+        ("sticky", 3, False, 4),
+        ("range", 1, True, -1),
+    ],
+)
+def test_who_owns_nothing_knows_a_generation_where_user_data_has_it(
+    assignor: str, version: int, tells: bool, known: int
+):
+    game = PlayedGroup(setup(lists=((assignor,),), version=version, tells=tells))
+    member = stable(4, 0b01, own_gen=3, prepare=False, received=Parts(0))
+    assert a(game.step("complete", member_A=member)).own_gen == known
+
+
+@pytest.mark.parametrize(("assignor", "kept"), [("sticky", 0b10), ("range", 0)])
+def test_only_the_sticky_assignor_remembers_its_last_assignment(assignor: str, kept: int):
+    game = PlayedGroup(setup(lists=((assignor,),)))
+    member = stable(4, 0b01, prepare=False, received=Parts(0b10), last=Parts(0b01))
+    after = a(game.step("complete", member_A=member))
+    assert after.last == kept
+    joins = game.step("join", member_A=after._replace(rejoin=True)).after["wire A"]
+    assert joins.meta.last == kept
+
+
+def test_partitions_that_the_member_has_not_heard_of_are_no_change():
+    watching = stable(owned=0b01, watch=Parts(0b01), watched=Topics(1), view=Parts(0b01))
+    assert DYNAMIC.steps("join", member_A=watching) == []
+
+
+@pytest.mark.parametrize(
+    ("decisions", "before", "after"),
+    [
+        ((), False, True),
+        ((), True, True),
+        (("rejoin_flag_not_latched",), False, False),
+        (("rejoin_flag_not_latched",), True, True),
+    ],
+)
+def test_who_has_sent_join_group_wants_to(decisions: tuple[str, ...], before: bool, after: bool):
+    """2.7.1: also where nothing but the subscription asked for it."""
+    game = PlayedGroup(setup(topics=(0b01, 0b10), decisions=decisions))
+    member = stable(topics=Topics(0b11), joined_topics=Topics(0b01), rejoin=before)
+    assert a(game.step("join", member_A=member)).rejoin is after
+
+
+def test_unsorted_metadata_has_other_bytes_each_time():
+    game = PlayedGroup(setup(decisions=("unsorted_metadata",)))
+    first = game.step("join", member_A=stable(rejoin=True))
+    again = game.step("join", member_A=stable(rejoin=True, noise=a(first).noise))
+    assert [step.after["wire A"].meta.noise for step in (first, again)] == [1, 0]
+    assert DYNAMIC.step("join", member_A=stable(rejoin=True)).after["wire A"].meta.noise == 0
+
+
+# -- what the listener sees meanwhile ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decision", "generation", "current"),
+    [
+        ("no_snapshot_before_callback", -1, [False, False]),
+        ("no_snapshot_before_callback", 4, [True, True]),
+        ("metadata_after_revoke", 4, [False, True]),
+    ],
+)
+def test_which_generation_the_listener_sees(decision: str, generation: int, current: list[bool]):
+    game = PlayedGroup(setup(decisions=(decision,)))
+    state = STABLE if generation == 4 else UNJOINED
+    member = stable(generation, 0b01, own_gen=3, state=state, prepare=generation < 0, received=Parts(0b10))
+    step = game.step("complete", member_A=member)
+    assert calls(step) == [("revoked", 0b01), ("assigned", 0b10)]
+    assert [call.current for call in step.saw(Callback)] == current
+
+
+@pytest.mark.parametrize(
+    ("assigned", "expected"), [(0b01, []), (0b11, [("assigned", 0b10)])], ids=["nothing new", "something"]
+)
+def test_an_empty_callback_may_be_skipped(assigned: int, expected: list[tuple[str, int]]):
+    game = PlayedGroup(setup(decisions=("skip_empty_assigned_cb",)))
+    member = stable(4, 0b01, prepare=False, received=Parts(assigned))
+    assert calls(game.step("complete", member_A=member)) == expected
+
+
+# -- whom an answer is for -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api", "state", "rejoin"), [("join", PREPARING, True), ("heartbeat", STABLE, False)]
+)
+def test_an_answer_to_another_id_resets_nothing(api: str, state: MemberState, rejoin: bool):
+    member = stable(owned=0b01, state=state)
+    wire = Refused(api, Error.UNKNOWN_MEMBER_ID, 2, G3 if api == "heartbeat" else Generation(-1))
+    action, channel = ("receive", "wire_A") if api == "join" else ("late answer", "stray_A")
+    step = DYNAMIC.step(action, member_A=member, **{channel: wire})
+    assert (a(step).id, a(step).generation, a(step).rejoin) == (1, 3, rejoin)
+    assert bool(step.saw(Noted)) is (api == "heartbeat")  # it is late
+
+
+def test_an_id_that_comes_late_is_nobodys():
+    reset = stable(-1, id=0, state=UNJOINED, rejoin=True)
+    given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
+    assert a(DYNAMIC.step("receive", member_A=reset, wire_A=given)) == reset
+
+
+def test_an_id_that_is_given_comes_without_a_generation():
+    waiting = stable(id=0, state=PREPARING, prepare=False, rejoin=True)
+    given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
+    assert a(DYNAMIC.step("receive", member_A=waiting, wire_A=given)).generation == -1
+
+
+def test_a_pending_id_that_is_not_known_any_more_is_a_membership_that_was_reset():
+    waiting = stable(-1, id=5, state=PREPARING, prepare=False, rejoin=True)
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=Refused("join", Error.UNKNOWN_MEMBER_ID, 5))
+    [answered] = step.saw(Answered)
+    assert (answered.reset, answered.keeps_id, a(step).id) == (True, False, 0)
+
+
+def test_join_and_sync_errors_that_poll_throws_need_not_be_of_this_generation():
+    """SyncGroupResponseHandler raises FENCED_INSTANCE_ID whatever it was sent with."""
+    waiting = stable(4, 0b01, state=COMPLETING, prepare=False, rejoin=True)
+    old = Refused("sync", Error.FENCED_INSTANCE_ID, 1, G3)
+    assert a(STATIC.step("receive", member_A=waiting, wire_A=old)).life is Life.FAILED
+
+
+def test_late_commits_alone_reset_java():
+    java = PlayedGroup(setup(decisions=("late_commit_resets",)))
+    late = Refused("heartbeat", Error.ILLEGAL_GENERATION, 1, Generation(2))
+    assert a(java.step("late answer", member_A=stable(owned=0b01), stray_A=late)).generation == 3
+
+
+@pytest.mark.parametrize("decision", ["prepare_once_per_rebalance", "prepare_not_repeated_after_reset"])
+def test_who_is_expelled_in_a_rebalance_prepares_anew_since_kafka_12983(decision: str):
+    waiting = stable(state=COMPLETING, owned=0b01, prepare=False, rejoin=True)
+    refused = Refused("sync", Error.UNKNOWN_MEMBER_ID, 1, G3)
+    older = PlayedGroup(setup(decisions=(decision,)))
+    found = [a(game.step("receive", member_A=waiting, wire_A=refused)).prepare for game in (DYNAMIC, older)]
+    assert found == [True, False]
+
+
+# -- leaving and dying ---------------------------------------------------------------------------------
+
+LATE_HEARTBEAT = Late("heartbeat", 1, G3)
+
+
+@pytest.mark.parametrize("action", ["unsubscribe", "close"])
+@pytest.mark.parametrize(
+    ("kind", "wire", "stray", "left"),
+    [
+        ("forgets", Join(1, meta()), None, Join(1, meta())),
+        ("forgets", JoinParked(1), None, None),
+        ("forgets", Join(1, meta()), LATE_HEARTBEAT, LATE_HEARTBEAT),
+        ("forgets", JoinParked(1), Join(0, meta()), Join(0, meta())),
+        ("keeps", Join(1, meta()), None, None),
+        ("dynamic", Join(1, meta()), None, None),
+    ],
+)
+def test_what_a_member_that_leaves_has_under_way(kind: str, wire: Any, stray: Any, left: Any, action: str):
+    """A static one that forgets its id leaves its JoinGroup behind; a heartbeat dies with its connection."""
+    decisions = ("static_forgets_id",) if kind == "forgets" else ()
+    game = PlayedGroup(setup(static=kind != "dynamic", faults=(action,), decisions=decisions))
+    member = stable(owned=0b01, state=PREPARING, rejoin=True, prepare=False)
+    step = game.step(action, member_A=member, wire_A=wire, stray_A=stray, **IN_STABLE, **LISTED)
+    gone = action == "close" and isinstance(left, Late)
+    assert (step.after["wire A"], step.after["stray A"]) == (None, None if gone else left)
+
+
+def test_a_join_group_that_was_given_up_outlives_the_process_too():
+    game = PlayedGroup(setup(faults=("crash",)))
+    left = Join(0, meta())
+    assert game.step("crash", member_A=stable(), stray_A=left).after["stray A"] == left
+
+
+@pytest.mark.parametrize(
+    ("state", "after", "wire"),
+    [(PREPARING, COMPLETING, None), (UNJOINED, UNJOINED, JoinOk(1, G4, "range"))],
+)
+def test_who_hangs_in_its_assignor_has_joined(state: MemberState, after: MemberState, wire: Any):
+    game = PlayedGroup(setup(faults=("hang",)))
+    member = stable(state=state, rejoin=True, prepare=False)
+    step = game.step("hang", member_A=member, wire_A=JoinOk(1, G4, "range"))
+    assert (a(step).life, a(step).state, step.after["wire A"]) == (Life.HUNG, after, wire)
+    assert a(step).generation == (4 if wire is None else 3)
+
+
+@pytest.mark.parametrize(
+    ("state", "beats"), [(STABLE, True), (COMPLETING, False)], ids=["between rebalances", "in one"]
+)
+def test_before_kafka_10134_nobody_beats_between_join_and_sync(state: MemberState, beats: bool):
+    faults = ("late request",)
+    game = PlayedGroup(setup(faults=faults, decisions=("no_heartbeat_in_completing",)))
+    assert bool(game.steps("heartbeat", member_A=stable(state=state))) is beats
+    assert bool(game.steps("late request", member_A=stable(state=state), **IN_STABLE, **LISTED)) is beats
+
+
+def test_who_hangs_outside_its_assignor_leaves_whatever_the_group_does():
+    group = Group(GroupState.COMPLETING, G3, Id(Slot(0), 1), "cooperative-sticky")
+    hung = stable(life=Life.HUNG)
+    assert DYNAMIC.step("poll interval", member_A=hung, group=group, **LISTED).after["record A"] == ()

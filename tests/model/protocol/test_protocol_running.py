@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rebalance.model.protocol.observations import Claimed, Noted
 from rebalance.model.protocol.state import (
     Error,
     Generation,
     Group,
     GroupState,
     Id,
+    JoinOk,
+    JoinParked,
     Late,
     Life,
     Member,
@@ -21,10 +24,11 @@ from rebalance.model.protocol.state import (
     Refused,
     Slot,
     SyncOk,
+    SyncParked,
     Topics,
 )
 
-from tests.model.protocol.small_groups import EVERY_FAULT, PlayedGroup, meta, setup, stable
+from tests.model.protocol.small_groups import EVERY_FAULT, NOBODY, PlayedGroup, meta, setup, stable
 
 COMPLETING, PREPARING = MemberState.COMPLETING, MemberState.PREPARING
 G3 = Generation(3)
@@ -79,6 +83,77 @@ def test_who_acts(action: str, member: Member, more: dict[str, Any], lives: tupl
     assert possible == [life for life in Life if life in lives]
 
 
+@pytest.mark.parametrize(("action", "member", "more", "lives"), ACTS, ids=[one[0] for one in ACTS])
+def test_what_it_costs(action: str, member: Member, more: dict[str, Any], lives: tuple[Life, ...]):
+    """A fault one of the budget, everything else nothing; a start and a subscription are for nothing."""
+    cost = ONE.machine.by_name[action, 0].fault and action not in ("start", "subscribe")
+    for step in ONE.steps(action, member_A=member._replace(life=lives[0]), **more):
+        assert step.after["budget"] == ONE.setup.budget - cost
+
+
+EFFECTS: tuple[tuple[str, Member, dict[str, Any], dict[str, Any]], ...] = (
+    ("refresh", RESTING._replace(view=Parts(0)), {}, {"view": 0b11}),
+    ("pause", RESTING, {}, {"life": Life.PAUSED}),
+    ("resume", RESTING._replace(life=Life.PAUSED), {}, {"life": Life.UP}),
+    ("hang", RESTING, {}, {"life": Life.HUNG}),
+    ("subscribe", RESTING._replace(topics=Topics(0)), {}, {"topics": 1}),
+    ("enforce", RESTING, {}, {"rejoin": True}),
+    ("enforce", SYNCING, {}, {"enforced": True}),
+    ("receive", SYNCING._replace(enforced=True), {"wire_A": SyncOk(1, G3, Parts(0))},
+     {"enforced": False, "state": MemberState.STABLE, "rejoin": False, "received": 0}),
+    ("commit done", WANTING._replace(committing=True, unfetched=Parts(1)), {},
+     {"committing": False, "unfetched": 0}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("action", "member", "more", "then"), EFFECTS)
+def test_what_it_changes(action: str, member: Member, more: dict[str, Any], then: dict[str, Any]):
+    """And nothing else of the member."""
+    after = ONE.step(action, member_A=member, **more).after
+    assert after["member A"] == member._replace(**then)
+    assert after["budget"] == ONE.setup.budget - (action in ONE.setup.faults)
+
+
+def test_what_changes_nothing_is_no_step():
+    assert ONE.steps("refresh", member_A=RESTING) == []
+    for wants in (RESTING, WANTING._replace(topics=Topics(0)), WANTING._replace(received=Parts(0))):
+        assert ONE.steps("join", member_A=wants) == []
+    assert ONE.steps("join", member_A=WANTING, wire_A=JoinParked(1)) == []
+    again = SYNCING._replace(prepare=True)
+    assert ONE.steps("prepare", member_A=again) == []
+    joined = {"wire_A": JoinOk(1, G3, "range")}
+    assert ONE.steps("prepare", member_A=again._replace(state=MemberState.UNJOINED), **joined) == []
+    assert ONE.steps("prepare", member_A=again, **joined)
+
+
+def test_a_process_that_starts_waits_for_nothing():
+    game, late = PlayedGroup(setup(1)), Late("heartbeat", 1, G3)
+    after = game.step("start", member_A=Member(), wire_A=JoinParked(1), stray_A=late).after
+    assert (after["wire A"], after["stray A"]) == (None, None)
+    assert (after["member A"].topics, after["member A"].view) == (1, 0b11)
+
+
+def test_another_subscription_is_one_of_those_that_there_are():
+    some = stable(owned=0b01, topics=Topics(0b11), joined_topics=Topics(0b11))
+    step = TWO_TOPICS.step("resubscribe", member_A=some)
+    assert (step.after["member A"].topics, step.after["budget"]) == (0b01, 0)
+
+
+def test_only_a_group_that_is_empty_is_deleted():
+    expires = "group expires"
+    for state in GroupState:
+        group = Group(state, G3, Id(Slot(0), 1), "range")
+        found = [
+            (step.after["group"], step.after["budget"]) for step in ONE.steps(expires, NOBODY, group=group)
+        ]
+        assert found == ([(Group(), 1)] if state is GroupState.EMPTY else [])
+
+
+def test_a_failover_costs_one_too():
+    for step in ONE.steps("failover", NOBODY, group=SETTLED["group"]):
+        assert step.after["budget"] == 1
+
+
 STUCK = [one for one in ACTS if one[3] is POLLS and one[0] != "hang"]
 
 
@@ -118,6 +193,31 @@ def test_an_answer_without_an_error_is_none():
     )
 
 
+def test_a_late_answer_is_handled_by_who_is_there_and_then_gone():
+    refused = Refused("heartbeat", Error.ILLEGAL_GENERATION, 1, G3)
+    for life, generation in ((Life.UP, -1), (Life.HUNG, -1), (Life.DOWN, 3), (Life.FAILED, 3)):
+        after = ONE.step("late answer", member_A=RESTING._replace(life=life), stray_A=refused).after
+        assert (after["member A"].generation, after["stray A"]) == (generation, None)
+    late = Late("heartbeat", 1, G3)
+    assert ONE.steps("late answer", member_A=RESTING._replace(life=Life.DOWN), stray_A=late) == []
+
+
+@pytest.mark.parametrize(("member_id", "generation", "old"), [(1, 3, False), (1, 2, True), (2, 3, True)])
+def test_which_answer_is_late(member_id: int, generation: int, old: bool):
+    refused = Refused("heartbeat", Error.REBALANCE_IN_PROGRESS, member_id, Generation(generation))
+    assert bool(ONE.step("late answer", member_A=RESTING, stray_A=refused).saw(Noted)) is old
+
+
+@pytest.mark.parametrize("gone", [{"generation": Generation(-1)}, {"id": 0}])
+def test_without_a_generation_or_an_id_nobody_beats(gone: dict[str, Any]):
+    for action, more in (("heartbeat", GONE), ("max poll", SETTLED), ("late request", SETTLED)):
+        assert ONE.steps(action, member_A=RESTING._replace(**gone), **more) == []
+
+
+def test_who_has_no_subscription_has_none_to_give_up():
+    assert ONE.steps("unsubscribe", member_A=RESTING._replace(topics=Topics(0)), **SETTLED) == []
+
+
 def test_an_enforced_rebalance_asks_once():
     rejoining = ONE.step("enforce", member_A=RESTING).after["member A"]
     assert rejoining.rejoin
@@ -136,3 +236,47 @@ def test_a_leader_that_hangs_in_its_assignor_is_left_to_the_coordinator():
     records = {"record_A": SETTLED["record_A"]}
     assert ONE.steps("poll interval", member_A=inside, **assigning, **records) == []
     assert ONE.steps("poll interval", member_A=inside, **SETTLED)
+    sent = {**assigning, **records, "wire_A": SyncParked(1, G3)}
+    assert ONE.steps("poll interval", member_A=inside, **sent)
+
+
+CRASHES = "owner crashed between join and sync"
+
+
+@pytest.mark.parametrize(
+    ("state", "seen"), [(COMPLETING, [CRASHES]), (MemberState.STABLE, []), (PREPARING, [])]
+)
+def test_a_crash_between_join_and_sync_is_of_note(state: MemberState, seen: list[str]):
+    member = stable(owned=0b01, state=state)
+    assert [noted.what for noted in ONE.step("crash", member_A=member).saw(Noted)] == seen
+    for stray in (Late("heartbeat", 1, G3), Refused("commit", Error.ILLEGAL_GENERATION, 1, G3)):
+        assert ONE.step("crash", member_A=member, stray_A=stray).after["stray A"] is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "possible"),
+    [
+        ({}, True),
+        ({"owned": Parts(0)}, False),
+        ({"generation": Generation(-1)}, False),
+        ({"prepare": False}, False),
+    ],
+)
+def test_only_who_owns_something_commits_before_it_joins(missing: dict[str, Any], possible: bool):
+    assert bool(ONE.steps("slow commit", member_A=WANTING._replace(**missing))) is possible
+    committing = WANTING._replace(committing=True, **missing)
+    assert bool(ONE.steps("commit refused", member_A=committing, **GONE)) is ("generation" not in missing)
+
+
+@pytest.mark.parametrize(
+    ("owned", "version", "claims"), [(0b01, 3, [(0b01, 3, 3)]), (0, 3, []), (0b01, 1, []), (0b01, 0, [])]
+)
+def test_a_claim_that_has_a_label_is_seen(owned: int, version: int, claims: list[tuple[int, int, int]]):
+    game = PlayedGroup(setup(1, version=version))
+    step = game.step("join", member_A=stable(owned=owned, rejoin=True))
+    assert [(seen.parts, seen.label, seen.own_gen) for seen in step.saw(Claimed)] == claims
+    assert step.after["wire A"].meta.version == version
+
+
+def test_an_assignment_that_nobody_asked_again_for_swallows_nothing():
+    assert ONE.step("receive", member_A=SYNCING, wire_A=SyncOk(1, G3, Parts(0))).saw(Noted) == []

@@ -107,7 +107,7 @@ COVERING = {
 }
 """Together with the small ones they need every action of the logic that the model can ever need."""
 
-NEVER = (
+NEVER = (  # test_by_hand.py takes each of them
     # Every consumer of the model says what it owns.
     "join_with_any_claim",
     # A process that starts there waits for nothing that the one before it sent.
