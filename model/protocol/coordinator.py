@@ -292,10 +292,13 @@ def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
     return wire
 
 
-def expire_group(budget: int, group: Group) -> Iterator[Outcome]:
-    """An empty group without offsets is deleted; the next one of that name starts at generation 0."""
+def expire_group(setup: Setup, budget: int, group: Group, *_: Any) -> Iterator[Outcome]:
+    """An empty group without offsets is deleted, from the log too, and with it the ids that were handed out
+    and not used yet; the next one of that name starts at generation 0."""
     if group.state is GroupState.EMPTY:
-        yield Outcome((budget - 1, Group()))
+        nobody = ((),) * len(setup.slots)
+        log = (Group(), *nobody) if setup.keeps_log else ()
+        yield Outcome((budget - 1, Group(), *nobody, *log))
 
 
 def persist_replacement(join: Run, me: MemberContext, at: int) -> Run:
@@ -368,8 +371,8 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         writes = ("budget", "group", *all_of["record"], *all_of["wire"])
         listed.append(fault("failover", NOBODY, reads, writes, partial(failover, setup)))
     if "group expires" in setup.faults:
-        both = ("budget", "group")
-        listed.append(fault("group expires", NOBODY, both, both, expire_group))
+        whole = ("budget", "group", *all_of["record"], *logs)
+        listed.append(fault("group expires", NOBODY, whole, whole, partial(expire_group, setup)))
     return tuple(listed)
 
 
