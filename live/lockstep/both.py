@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rebalance.live.code.cell import CellBroken, CellDied, CellRefused, KafkaCell
@@ -27,6 +28,7 @@ from rebalance.live.lockstep.observed import IdNames, differences, of_code, of_m
 from rebalance.live.lockstep.steps import LockSteps, can_enforce
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import CodeGroup, CodeReleases
+from rebalance.live.replay.code_steps import GROUP_EXPIRY
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.machine import NOBODY, Event, Machine, Options, Outcome, State
 from rebalance.model.protocol.observations import Callback, Threw
@@ -95,7 +97,9 @@ class Agreement:
         self.threw.update(other.threw)
 
 
-POLL, ENFORCE, SESSION = NO_STEPS = "polls in vain", "enforces in vain", "session ends in vain"
+POLL, ENFORCE, SESSION, EXPIRE, CRASH = NO_STEPS = (
+    "polls in vain", "enforces in vain", "session ends in vain", "group expires in vain", "crashes in vain",
+)  # fmt: skip
 """What is no step of the model."""
 
 BY_POLL = ("join", "complete", "listener throws", "slow commit")
@@ -112,7 +116,8 @@ class Lockstep:
     def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.setup, self.built = setup, built
         self.ids = IdNames()
-        self.group = CodeGroup(cell, setup, releases, list(setup.slots), commits=False)
+        commits = "slow commit" in setup.faults
+        self.group = CodeGroup(cell, setup, releases, list(setup.slots), commits=commits)
         self.code = LockSteps(self.group, self.ids)
         self._options = Options(built)
         self.state: State = built.initial[0]
@@ -177,7 +182,9 @@ class Lockstep:
         found = [
             Event(POLL, slot)
             for slot in up
-            if not any(can(name, slot) for name in BY_POLL) and not _cut(self._part(self.state, "wire", slot))
+            if not any(can(name, slot) for name in BY_POLL)
+            and not _cut(self._part(self.state, "wire", slot))
+            and not self._commits_within_a_poll(slot)
         ]
         found += [
             Event(ENFORCE, slot)
@@ -189,7 +196,18 @@ class Lockstep:
             expires = can("session expires", slot) or can("session timeout", slot)
             if slot != NOBODY and not expires:
                 found.append(Event(SESSION, slot, f"id {number}"))
+        if self.built.value(self.state, "group").state not in (GroupState.EMPTY, GroupState.DEAD):
+            found.append(Event(EXPIRE, NOBODY))
+        found += [
+            Event(CRASH, slot)
+            for slot in (self.setup.slots if "crash" in self.setup.faults else ())
+            if not can("crash", slot) and self.group.state.members[slot] is not None
+        ]
         return found
+
+    def _commits_within_a_poll(self, slot: int) -> bool:
+        member = self._part(self.state, "member", slot)
+        return member.committing and self.code.waits(self.group.members[slot])
 
     def try_in_vain(self, event: Event) -> Disagreement | None:
         """Do one of these. Where something comes of it that is a disagreement."""
@@ -201,6 +219,10 @@ class Lockstep:
                 self.group.ready(self.group.members[event.who])
                 self.group.do("poll", member=event.who)
                 expected = self._polled(event.who)
+            elif event.action == CRASH:
+                self.group.do("crash", member=event.who, arrive=True)
+            elif event.action == EXPIRE:
+                self.group.do("expire", timer=GROUP_EXPIRY)
             elif event.action == ENFORCE:
                 self.group.do("enforce", member=event.who)
             else:
@@ -266,6 +288,8 @@ class Lockstep:
             yield from self._possible("refresh", slot, state)
         for slot in self.setup.slots:
             member = self.group.members[slot]
+            if "OffsetCommit" in member.open and not self._part(state, "member", slot).committing:
+                yield from self._possible("slow commit", slot, state)
             if "JoinGroup" in member.open and not isinstance(self._part(state, "wire", slot), Join):
                 yield from self._possible("join", slot, state)
 
@@ -356,11 +380,29 @@ class Lockstep:
             grants.append(Grant(Id(Slot(number[0]), number[1]), Parts(self.group.bits(parts or ()))))
         grants.sort()
         self.seen.decisions += 1
-        outcomes = self._possible("assign", step.event.who, step.before)
-        waited = (self.built.apply(step.before, *one) for one in outcomes)
-        mine = (self._part(one, "wire", step.event.who) for one in waited)
-        self.seen.predicted += any(isinstance(one, Sync) and one.grants == tuple(grants) for one in mine)
+        mine = [one.grants for one in self._answers(step) if isinstance(one, Sync)]
+        if tuple(grants) in mine:
+            self.seen.predicted += 1
+        elif tuple(grants) not in (
+            one.grants for one in self._answers(step, "every") if isinstance(one, Sync)
+        ):
+            raise _Disagrees(f"the leader decides {grants}, no naming of the model's {mine}")
         return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
+
+    def _answers(self, step: ReplayStep, naming: str = "given") -> Iterator[Wire]:
+        """What the model's assignor may decide, with members and partitions under the names that they have or
+        under any."""
+        state, who = step.before, step.event.who
+        if who in self.group.refreshed:
+            for refresh in self._possible("refresh", who, state):
+                state = self.built.apply(state, *refresh)
+        action = self.built.by_name["assign", who]
+        assert isinstance(action.run, partial)
+        (me,) = action.run.args
+        named = replace(me, setup=replace(me.setup, naming=naming))
+        values = [self.built.value(state, name) for name in action.reads]
+        for outcome in action.run.func(named, *values):
+            yield dict(zip(action.writes, outcome.values, strict=True))[f"wire {step.name}"]
 
     def _threw(self, step: ReplayStep, after: State) -> State:
         """The state when the leader's assignor threw, as the next poll tells."""

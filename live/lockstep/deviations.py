@@ -70,9 +70,13 @@ class CodeDeviation:
 
 def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``classicGroupLeaveToClassicGroup`` counts a pending member among those that left."""
-    if step.event.action not in ("close", "unsubscribe", "bounce"):
+    if step.event.action == "left leave arrives":
+        left = step.behind()[step.connection][0].id
+    elif step.event.action in ("close", "unsubscribe", "bounce"):
+        left = step.member().id
+    else:
         return None
-    mine = find(step.records(), step.member().id)
+    mine = find(step.records(), left)
     if mine is None or mine.meta is not None or code.state.coordinator.state != "PREPARING_REBALANCE":
         return None
     group = step.built.value(after, "group")
@@ -105,7 +109,8 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
         memory.led[who] = now
     elif memory.led.get(who, now) != now:
         memory.led[who] = None
-    if step.event.action not in ("complete", "listener throws") or "JoinGroup" not in code.members[who].open:
+    goes_on = {"JoinGroup", "OffsetCommit"}.intersection(code.members[who].open)
+    if step.event.action not in ("complete", "listener throws") or not goes_on:
         return None
     unneeded = not wants_to_join(MemberContext(Slot(who), code.setup), member)
     if not unneeded or not memory.is_outdated(who):
@@ -179,7 +184,7 @@ def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
 
 def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``onLeavePrepare`` looked at the generation, not whether a rebalance is under way."""
-    if step.event.action not in ("close", "unsubscribe", "bounce"):
+    if step.event.action not in ("close", "unsubscribe", "bounce", "late leave"):
         return None
     if version(code.releases.of(step.event.who)) >= (2, 6):
         return None
@@ -217,6 +222,14 @@ def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) ->
     if not fresh or not any(r.new for r in before) or any(old):
         return None
     return step.built.put(after, f"record {step.name}", put(records, fresh[0]._replace(new=False)))
+
+
+def _append_forged(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """Of JoinGroup ``GroupMetadataManager`` waits for nothing that is appended, but a new group's own record
+    and a static member's return."""
+    if step.event.action != "append fails":
+        return None
+    return step.built.put(after, f"record {step.name}", step.records())
 
 
 def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory, slot: int) -> bool:
@@ -334,6 +347,13 @@ DEVIATIONS = (
         "rebalance; the old coordinator only forgot its id",
         releases="broker since 3.7.0",
         follow=_pending_leave,
+    ),
+    CodeDeviation(
+        id="join_not_appended",
+        sentence="no JoinGroup is answered REBALANCE_IN_PROGRESS because an append failed (KAFKA-10870): the "
+        "answer is forged, and the coordinator goes on as if its own had been lost",
+        releases="broker since 3.7.0",
+        follow=_append_forged,
     ),
 )
 """All of them."""

@@ -9,21 +9,49 @@ from rebalance.live.code.answers import CellResponse
 from rebalance.live.code.cell import CellRefused
 from rebalance.live.lockstep.observed import IdNames
 from rebalance.live.replay.client import WentAnotherWay
-from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, CodeReleases
+from rebalance.live.replay.code_group import POLLS, RETENTION, CodeGroup, CodeMember, CodeReleases
 from rebalance.live.replay.code_steps import CodeSteps, gives_up
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import Replayed
 from rebalance.model.bugs.releases import version
-from rebalance.model.protocol.errors import RETRIABLE
+from rebalance.model.machine import Event
+from rebalance.model.protocol.errors import RETRIABLE, answer_to
 from rebalance.model.protocol.observations import Threw
-from rebalance.model.protocol.state import Error, JoinOk, Late, Life, MemberState, Refused, Wire, each
+from rebalance.model.protocol.setup import MemberContext, letter
+from rebalance.model.protocol.state import (
+    NONE,
+    Error,
+    JoinOk,
+    Late,
+    Life,
+    MemberState,
+    Refused,
+    Slot,
+    Wire,
+    each,
+)
 
 POLLING = (
     "join", "complete", "heartbeat", "late request", "listener throws", "close", "unsubscribe", "slow commit",
-    "max poll", "poll interval",
+    "max poll", "poll interval", "late leave",
 )  # fmt: skip
 """What a member does that has to know its coordinator."""
+
+
+OF_THREAD = (
+    "join", "receive", "assign", "complete", "listener throws", "slow commit", "commit done", "commit refused",
+    "prepare", "close", "bounce", "unsubscribe", "subscribe", "resubscribe", "enforce",
+)  # fmt: skip
+"""What only an application's thread comes to."""
+
+OF_PROCESS = (
+    *OF_THREAD, "heartbeat", "late request", "late answer", "max poll", "poll interval", "late leave", "refresh"
+)  # fmt: skip
+"""What takes a process that runs."""
+
+REFUSED = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
+"""Answers to a commit by which a consumer hears that its membership is over."""
 
 
 class LockSteps(CodeSteps):
@@ -33,15 +61,35 @@ class LockSteps(CodeSteps):
         super().__init__(group, Replayed(clause="", client=""))
         self.ids = ids
         self.late: dict[int, CellResponse] = {}
+        self.committed: set[int] = set()
+        self.halted: dict[int, str] = {}
 
     def take(self, step: ReplayStep) -> None:
         """One step; see CodeSteps."""
         self._forbid(step)
+        self._runs(step.event)
         if step.event.action in POLLING:
             self.group.ready(self._member(step))
         super().take(step)
+        if step.event.action == "commit done":
+            self.committed.add(step.event.who)
+        elif step.event.action in ("join", "start"):
+            self.committed.discard(step.event.who)
         if who_fails(step):
             self._gives_up(self._member(step))
+
+    def _runs(self, event: Event) -> None:
+        """Nothing can be done by a process that was paused, or by a thread that hangs, until it goes on or ends.
+
+        Raises WentAnotherWay.
+        """
+        if event.action in ("pause", "hang"):
+            self.halted[event.who] = event.action
+        elif event.action in ("resume", "crash", "start"):
+            self.halted.pop(event.who, None)
+        halted = self.halted.get(event.who)
+        if (halted == "pause" and event.action in OF_PROCESS) or (halted and event.action in OF_THREAD):
+            raise WentAnotherWay(f"{letter(event.who)} does not run")
 
     def _gives_up(self, member: CodeMember) -> None:
         """Its poll throws what the application cannot handle, which closes it; nothing of that arrives, but
@@ -49,7 +97,9 @@ class LockSteps(CodeSteps):
         for _ in range(POLLS):
             if any(isinstance(one, Threw) for one in self.group.seen):
                 sent = {api: one for api, one in member.open.items() if api in ("JoinGroup", "SyncGroup")}
-                self.group.do("close", member=member.slot, arrive=[one.id for one in sent.values()])
+                behind = [one.id for connection in member.behind for one in connection]
+                arrive = [*behind, *(one.id for one in sent.values())]
+                self.group.do("close", member=member.slot, arrive=arrive)
                 member.forget()
                 member.open = sent
                 return
@@ -69,12 +119,13 @@ class LockSteps(CodeSteps):
             raise CannotForce("partitions have numbers from 0 on")
         if action == "hang" and isinstance(step.wire(), JoinOk):
             raise CannotForce("an assignor that never returns would hold the cell")
-        beats = action in ("max poll", "poll interval") or step.event.choice == "heartbeat"
+        beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
-        waits = action == "unsubscribe" and step.wire() is not None and not gives_up(step)
+        unsubscribes = "unsubscribe" in (action, step.event.choice)
+        waits = unsubscribes and step.wire() is not None and not gives_up(step)
         if waits or (gives_up(step) and action not in ("unsubscribe", "close")):
             raise CannotForce("Java sends no second JoinGroup before the first is answered")
         if action == "late request" and step.event.choice == "commit" and not step.member().owned:
@@ -83,11 +134,38 @@ class LockSteps(CodeSteps):
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise CannotForce("who hangs does not look for its coordinator")
+        if action in ("join", "slow commit", "commit done") and self.group.commits:
+            self._forbid_commit(step)
+        if (
+            action == "group expires"
+            and self.group.has_offsets
+            and self.group.state.coordinator.pending_joins
+        ):
+            raise CannotForce("offsets are kept for longer than an id that was never used")
+
+    def _forbid_commit(self, step: ReplayStep) -> None:
+        """Of the commit before a join that there is, and which only ``commit refused`` hears of."""
+        member, slot = step.member(), step.event.who
+        sends = member.prepare and member.state is MemberState.STABLE and self.group.fetchable(slot) != 0
+        if step.event.action == "slow commit" and (not sends or slot in self.committed):
+            raise CannotForce("the client commits nothing before it joins")
+        if step.event.action == "join" and (not sends or slot in self.committed):
+            return
+        me = MemberContext(Slot(slot), self.setup)
+        args = step.group(), step.records(), member.id, member.generation
+        if member.generation != NONE and answer_to(me, "commit", *args) in REFUSED:
+            raise CannotForce("its commit before the join is refused")
 
     def _disconnect(self, step: ReplayStep) -> None:
         """The client learns of it when it receives nothing."""
-        self._member(step).cut_off()
-        self.group.do("disconnect", member=step.event.who, arrive=False)
+        self._cut(self._member(step))
+
+    def _group_expires(self, step: ReplayStep) -> None:
+        """Offsets go some time after the last member."""
+        if self.group.has_offsets:
+            self.group.do("elapse", ms=RETENTION)
+        super()._group_expires(step)
+        self.group.has_offsets = False
 
     def _receive(self, step: ReplayStep) -> None:
         wire = step.wire()

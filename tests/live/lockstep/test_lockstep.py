@@ -34,6 +34,7 @@ from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import Life, Refused
 from rebalance.properties.verdict import Verdict
 
 from tests.command import Rebalance
@@ -108,7 +109,7 @@ def test_each_deviation_is_told() -> None:
 
 
 def test_what_is_not_played_is_no_fault_and_timers_always_are() -> None:
-    of = setup(size=replace(SMALL, faults=("append fails", "crash")))
+    of = setup(size=replace(SMALL, faults=("slow network", "crash")))
     assert of.faults == ("crash", "session timeout", "slow member")
 
 
@@ -250,6 +251,78 @@ def test_a_static_leader_that_returns_skips_the_assignment_whether_it_is_told_or
     with begun("static", releases) as one:
         plays(one, f"{JOINED}, A crash, A start, A join, A join request, A assign, A sync request, A receive")
         plays(one, "A complete")
+
+
+ALONE = f"{ENTERS.format('A')}, join phase ends, A assign, {LEADS.format('A')}, A enforce"
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["2.8.1", "3.1.2", RELEASE])
+def test_a_commit_before_the_join_that_is_refused_is_heard_of_too_late(release: str) -> None:
+    """U11: JoinGroup claims what it owned, and the next poll gives that up."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with begun(releases=releases) as one:
+        plays(one, f"{ALONE}, A slow commit, A session timeout, A commit refused, A prepare, A join request")
+        plays(one, "A receive, A join, A join request")
+        assert one.seen.taken["prepare"] == 1
+
+
+@needs_java
+@pytest.mark.slow
+def test_an_eager_member_reads_nothing_from_its_commit_to_its_join() -> None:
+    with begun("eager") as one:
+        plays(one, f"{ALONE}, A slow commit, A commit done, A join, A join request")
+        assert one.try_in_vain(Event("polls in vain", 0)) is None
+
+
+@needs_java
+@pytest.mark.slow
+def test_an_empty_group_is_deleted_with_its_offsets_and_with_ids_that_were_never_used() -> None:
+    with begun("failover") as one:
+        plays(one, f"{ALONE}, A slow commit, A commit done, A join, A join request, A close, group expires")
+        plays(one, "failover, B start, B join, B join request, B receive, B join, B join request")
+        plays(one, "B session timeout, B receive, B join, B join request, group expires, B receive, B join")
+        plays(one, "B join request")
+        assert isinstance(one.built.value(one.state, "wire B"), Refused)
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["close", "unsubscribe", "max poll"])
+def test_a_leave_that_takes_long_ends_a_membership_that_it_finds(how: str) -> None:
+    with begun("connections") as one:
+        plays(one, f"{ALONE}, A late leave t-{how}")
+        back = {"close": "A start, ", "unsubscribe": "A subscribe, ", "max poll": ""}[how]
+        plays(one, f"{back}A join, A join request, A receive, A left leave arrives, A join, A join request")
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["2.7.2", RELEASE])
+def test_what_a_failed_append_answers_is_a_retry_or_the_end(release: str) -> None:
+    """B11: before 2.8.0 no consumer knew REBALANCE_IN_PROGRESS as an answer to JoinGroup."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with begun(releases=releases) as one:
+        plays(one, f"{ENTERS.format('A')}, A append fails, A receive")
+        plays(one, "A start" if release == "2.7.2" else "A join, A join request, join phase ends, A assign")
+    assert one.seen.deviations["join_not_appended"] == 1
+
+
+@needs_java
+@pytest.mark.slow
+def test_who_does_not_run_does_nothing() -> None:
+    """In a cell it would: the model has to know."""
+    with begun() as one:
+        plays(one, "A start, A pause")
+        action = one.built.by_name["join", 0]
+        running = one.built.put(
+            one.state, "member A", one.built.value(one.state, "member A")._replace(life=Life.UP)
+        )
+        one.state = running
+        found = one.step(Event("join", 0), next(iter(one.built.outcomes_of(action, running))))
+    assert found is not None
+    assert found.cause == "join: A does not run"
 
 
 # -- out of step -----------------------------------------------------------------------------------------
