@@ -380,14 +380,27 @@ class Lockstep:
             grants.append(Grant(Id(Slot(number[0]), number[1]), Parts(self.group.bits(parts or ()))))
         grants.sort()
         self.seen.decisions += 1
-        mine = [one.grants for one in self._answers(step) if isinstance(one, Sync)]
+        mine = {one.grants for one in self._answers(step) if isinstance(one, Sync) and one.grants}
         if tuple(grants) in mine:
             self.seen.predicted += 1
-        elif tuple(grants) not in (
-            one.grants for one in self._answers(step, "every") if isinstance(one, Sync)
-        ):
-            raise _Disagrees(f"the leader decides {grants}, no naming of the model's {mine}")
+        else:
+            mine |= {
+                one.grants for one in self._answers(step, "every") if isinstance(one, Sync) and one.grants
+            }
+            if self._quality(grants) not in map(self._quality, mine):
+                raise _Disagrees(f"the leader decides {grants}, the model {sorted(mine)}")
         return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
+
+    def _quality(self, grants: Sequence[Grant]) -> tuple[list[int], int]:
+        """How many partitions members are given, and how many stay with who claims them."""
+        metas = {
+            Id(Slot(slot), record.id): record.meta
+            for slot in self.setup.slots
+            for record in records_of(self.built, self.state, slot)
+        }
+        known = [(one.parts, meta) for one in grants if (meta := metas.get(one.id)) is not None]
+        stay = sum((parts & (meta.owned | meta.last)).bit_count() for parts, meta in known)
+        return sorted(parts.bit_count() for parts, _ in known), stay
 
     def _answers(self, step: ReplayStep, naming: str = "given") -> Iterator[Wire]:
         """What the model's assignor may decide, with members and partitions under the names that they have or

@@ -22,6 +22,7 @@ from rebalance.model.protocol.observations import Call, Callback, Seen
 from rebalance.model.protocol.setup import MemberContext, letter
 from rebalance.model.protocol.state import (
     NO_ID,
+    NONE,
     Error,
     GroupState,
     Join,
@@ -183,10 +184,12 @@ def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
 
 
 def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
-    """``onLeavePrepare`` looked at the generation, not whether a rebalance is under way."""
-    if step.event.action not in ("close", "unsubscribe", "bounce", "late leave"):
+    """``onLeavePrepare`` asked for the one object ``NO_GENERATION``, which is not that of who has a member id
+    only, and before 2.6 not whether a rebalance is under way."""
+    if step.event.action not in ("close", "unsubscribe", "bounce", "late leave", "receive"):
         return None
-    if version(code.releases.of(step.event.who)) >= (2, 6):
+    release, member = version(code.releases.of(step.event.who)), step.member()
+    if release >= (2, 7) or (release >= (2, 6) and (member.generation != NONE or member.id == NO_ID)):
         return None
     heard = [one.call for one in code.seen if isinstance(one, Callback)]
     found = None
@@ -303,8 +306,9 @@ DEVIATIONS = (
     ),
     CodeDeviation(
         id="midway_leave_revokes",
-        sentence="who leaves during a rebalance is told that its partitions are revoked, not lost",
-        releases="Java 2.4.0 to 2.5.1",
+        sentence="who leaves during a rebalance is told that its partitions are revoked, not lost; in 2.6 "
+        "only who has a member id and no generation, after a JoinGroup that failed",
+        releases="Java 2.4.0 to 2.6.3",
         follow=_leaves_revoked,
     ),
     CodeDeviation(
@@ -316,7 +320,7 @@ DEVIATIONS = (
     CodeDeviation(
         id="failed_join_is_unjoined",
         sentence="whose JoinGroup or SyncGroup failed is outside of the group for itself, whatever the error",
-        releases="Java 2.4.0 to 2.5.1",
+        releases="Java 2.4.0 to 2.6.3",
         follow=_unjoined,
     ),
     CodeDeviation(

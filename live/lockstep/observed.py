@@ -163,7 +163,7 @@ def _member(setup: Setup, slot: int, member: Member) -> dict[str, str]:
         f"{name} in generation": str(member.generation),
         f"{name} with id": spelled(slot, member.id),
         f"{name} owns": setup.spell(member.owned),
-        f"{name} reads": setup.spell(member.owned & ~member.unfetched),
+        f"{name} reads": setup.spell(member.owned & ~member.unfetched & setup.parts(member.topics)),
         f"{name} subscribes to": _topics(member.topics),
     }
 
@@ -206,6 +206,10 @@ def records_of(built: Machine, state: State, slot: int) -> Records:
 def of_code(group: CodeGroup, ids: IdNames) -> dict[str, str]:
     """What can be seen of a cell."""
     return _CodeSight(group, ids).all()
+
+
+def _topic(partition: str) -> str:
+    return partition.rpartition("-")[0]
 
 
 class _CodeSight:
@@ -267,7 +271,7 @@ class _CodeSight:
             f"{name} in generation": str(state.generation),
             f"{name} with id": self.ids.name(state.member_id),
             f"{name} owns": self._parts(state.owned),
-            f"{name} reads": self._parts(state.fetchable),
+            f"{name} reads": self._parts(one for one in state.fetchable if _topic(one) in state.topics),
             f"{name} subscribes to": self._topics(state.topics),
             f"under way of {name}": self._wire(member),
         }

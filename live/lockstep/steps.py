@@ -40,13 +40,14 @@ POLLING = (
 
 
 OF_THREAD = (
-    "join", "receive", "assign", "complete", "listener throws", "slow commit", "commit done", "commit refused",
-    "prepare", "close", "bounce", "unsubscribe", "subscribe", "resubscribe", "enforce",
+    "join", "receive", "assign", "complete", "listener throws", "slow commit", "commit done",
+    "commit refused", "prepare", "close", "bounce", "unsubscribe", "subscribe", "resubscribe", "enforce",
 )  # fmt: skip
 """What only an application's thread comes to."""
 
 OF_PROCESS = (
-    *OF_THREAD, "heartbeat", "late request", "late answer", "max poll", "poll interval", "late leave", "refresh"
+    *OF_THREAD, "heartbeat", "late request", "late answer", "max poll", "poll interval", "late leave",
+    "refresh",
 )  # fmt: skip
 """What takes a process that runs."""
 
@@ -79,7 +80,7 @@ class LockSteps(CodeSteps):
             self._gives_up(self._member(step))
 
     def _runs(self, event: Event) -> None:
-        """Nothing can be done by a process that was paused, or by a thread that hangs, until it goes on or ends.
+        """Nothing is done by a process that was paused, or by a thread that hangs, until it goes on or ends.
 
         Raises WentAnotherWay.
         """
@@ -97,9 +98,9 @@ class LockSteps(CodeSteps):
         for _ in range(POLLS):
             if any(isinstance(one, Threw) for one in self.group.seen):
                 sent = {api: one for api, one in member.open.items() if api in ("JoinGroup", "SyncGroup")}
-                behind = [one.id for connection in member.behind for one in connection]
-                arrive = [*behind, *(one.id for one in sent.values())]
-                self.group.do("close", member=member.slot, arrive=arrive)
+                left = [one for connection in member.behind for one in connection]
+                left += [*sent.values(), *([member.late] if member.late else [])]
+                self.group.do("close", member=member.slot, arrive=[one.id for one in left])
                 member.forget()
                 member.open = sent
                 return
@@ -213,8 +214,8 @@ class LockSteps(CodeSteps):
         member = self._member(step)
         assert member.late is not None
         self.group.do("deliver", id=member.late.id)
-        if step.event.action == "abandoned join":  # nobody hears the answer
-            member.late = None
+        if step.event.action == "abandoned join" or step.member().life in (Life.DOWN, Life.FAILED):
+            member.late = None  # nobody hears the answer
             return
         response = member.answers.pop(member.late.api, None)
         expected = step.stray(after=True)
@@ -229,7 +230,9 @@ class LockSteps(CodeSteps):
 
     def _late_answer(self, step: ReplayStep) -> None:
         member = self._member(step)
-        response, member.late = self.late.pop(member.slot), None
+        response, member.late = self.late.pop(member.slot, None), None
+        if response is None or step.member().life in (Life.DOWN, Life.FAILED):
+            return
         member.answers[response.api] = response
         self.group.respond(member, response.api)
 

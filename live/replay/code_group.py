@@ -118,8 +118,8 @@ class CodeGroup(RunNames):
     ``refreshed`` who has received metadata.
 
     ``order``: the slots in the order in which their member ids sort, which are drawn from the number
-    ``naming`` on. ``commits``: whether the consumers commit before they join. ``has_offsets``: whether a commit
-    has been accepted.
+    ``naming`` on. ``commits``: whether the consumers commit before they join. ``has_offsets``: whether a
+    commit has been accepted.
     """
 
     def __init__(

@@ -77,7 +77,8 @@ class CodeSteps:
             "late leave": self._late_leave, "left leave arrives": self._left_arrives,
             "late request": self._late_request, "late request arrives": self._late_arrives,
             "late answer": self._late_answer, "abandoned join": self._late_arrives,
-            "failover": self._failover, "append fails": self._append_fails, "group expires": self._group_expires,
+            "failover": self._failover, "append fails": self._append_fails,
+            "group expires": self._group_expires,
             "enforce": self._enforce, "subscribe": self._subscribe, "resubscribe": self._subscribe,
             "refresh": self._refresh, "slow commit": self._slow_commit, "commit done": self._commit_done,
             "commit refused": self._commit_refused, "prepare": self._prepare,
@@ -376,8 +377,7 @@ class CodeSteps:
         if request is None:
             raise CannotForce("its request was not sent")
         member.behind.append([request])
-        self._cut(member)
-        self.group.do("network", member=member.slot)
+        self._disconnect(step)
 
     def _late_leave(self, step: ReplayStep) -> None:
         """LeaveGroup is sent, behind what was sent before, and is still to arrive."""
