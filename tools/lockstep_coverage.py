@@ -154,42 +154,32 @@ class Reasons:
         """The name of the function of a line."""
         return next((one.name for one in self.around(line) if isinstance(one, ast.FunctionDef)), "")
 
-    def reason(self, line: int) -> str:
-        """Why what is at a line, or hangs on it, does not run; "" for no reason."""
+    def reason(self, line: int, to: int = 0) -> str:
+        """Why a line is not reached, or ``to`` from it; "" for no reason."""
         known, function = written_reasons(), self.function(line)
         inside: ast.AST | None = None
         for node in self.around(line):
             if isinstance(node, ast.FunctionDef):
                 break
-            if inside is None:
-                found = self._named(getattr(node, "test", node)) if not hasattr(node, "body") else ""
-                found = found or (self._named(node.test) if isinstance(node, ast.If) else "")
-            else:
-                found = self._shut(node, inside)
+            if isinstance(node, ast.If) and (inside is not None or to):
+                first = node.body[0].lineno
+                if found := _shut(node, to == first if inside is None else inside in node.body):
+                    return found
             text = self.lines[node.lineno - 1].strip() if isinstance(node, ast.stmt) else ""
-            if found := found or known.get(f"{self.module}.{function}: {text}", ""):
+            if found := known.get(f"{self.module}.{function}: {text}", ""):
                 return found
             inside = node
         return known.get(f"{self.module}.{function}", "")
 
-    @staticmethod
-    def _named(node: ast.AST) -> str:
-        """What is known of a decision that a condition names."""
-        for one in ast.walk(node):
-            if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value in DECISIONS:
-                if found := of_others(one.value) or in_all(one.value):
-                    return found
-        return ""
 
-    def _shut(self, node: ast.AST, inside: ast.AST) -> str:
-        """Why the part of ``node`` with ``inside`` in it does not run, if a decision shuts it."""
-        polarity = is_switch(node.test, {}) if isinstance(node, ast.If) else None
-        if polarity is None or not isinstance(node, ast.If):
-            return ""
-        on = polarity is (inside in node.body)
-        names = [one.value for one in ast.walk(node.test) if isinstance(one, ast.Constant)]
-        known = [one for one in names if isinstance(one, str) and one in DECISIONS]
-        return next(filter(None, map(of_others if on else in_all, known)), "")
+def _shut(node: ast.If, body: bool) -> str:
+    """Why the ``body`` of a condition, or what comes of it otherwise, does not run where a decision shuts it."""
+    polarity = is_switch(node.test, {})
+    if polarity is None:
+        return ""
+    names = [one.value for one in ast.walk(node.test) if isinstance(one, ast.Constant)]
+    known = [one for one in names if isinstance(one, str) and one in DECISIONS]
+    return next(filter(None, map(of_others if polarity is body else in_all, known)), "")
 
 
 # -- counting --------------------------------------------------------------------------------------------
@@ -235,7 +225,7 @@ def counted(measured: Coverage, files: Sequence[str]) -> BranchCount:
                 text = source.splitlines()[line - 1].strip()
                 function = reasons.function(line)
                 for to in sorted(targets):
-                    why = reasons.reason(line) or (reasons.reason(to) if to > 0 else "")
+                    why = reasons.reason(line, to) or (reasons.reason(to) if to > 0 else "")
                     count.missing.append(Branch(
                         module=module, line=line, to=to, function=function, text=text, reason=why
                     ))  # fmt: skip

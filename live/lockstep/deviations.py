@@ -26,7 +26,6 @@ from rebalance.model.protocol.state import (
     Error,
     GroupState,
     Join,
-    JoinOk,
     Life,
     Member,
     MemberRecord,
@@ -119,14 +118,25 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     return step.built.put(after, f"member {step.name}", member._replace(rejoin=True))
 
 
+def _arriving(step: ReplayStep) -> Join | None:
+    """The JoinGroup that arrives in a step, however late."""
+    found: object = None
+    if step.event.action == "join request":
+        found = step.wire()
+    elif step.event.action == "abandoned join":
+        found = step.stray()
+    elif step.event.action == "left join arrives":
+        found = step.behind()[step.connection][0]
+    return found if isinstance(found, Join) else None
+
+
 def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """The coordinator compares bytes, and CooperativeStickyAssignor writes its last generation into them,
     which since version 2 of the subscription (Kafka 3.4) nobody reads."""
-    if step.event.action != "join request" or memory.before is None:
+    asking, request = _arriving(step), code.arrived
+    if asking is None or request is None or memory.before is None:
         return None
-    asking, answer = step.wire(), step.wire(after=True)
-    request = code.members[step.event.who].waiting.get("JoinGroup")
-    if not isinstance(asking, Join) or not isinstance(answer, JoinOk) or request is None:
+    if step.built.value(after, "group").state is GroupState.PREPARING:
         return None
     known = next((one for one in memory.before.members if one.id == request.member_id), None)
     mine = find(step.records(), asking.id)
@@ -138,13 +148,13 @@ def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory
 def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """A set without order may still be written down as the last time: no rebalance comes of it."""
     before, now = memory.before, code.state.coordinator
-    if step.event.action != "join request" or before is None:
+    asking = _arriving(step)
+    if asking is None or before is None:
         return None
     if now.state not in ("COMPLETING_REBALANCE", "STABLE") or now.generation != before.generation:
         return None
-    asking = step.wire()
-    mine = find(step.records(), asking.id) if isinstance(asking, Join) else None
-    if not isinstance(asking, Join) or mine is None or mine.meta is None:
+    mine = find(step.records(), asking.id)
+    if mine is None or mine.meta is None:
         return None
     if mine.meta.noise == asking.meta.noise:
         return None

@@ -39,8 +39,8 @@ WALKED = (
 
 
 def chosen(count: int) -> Iterator[tuple[Mutant, str]]:
-    """So many of the open mutants that the model still has, in a fixed random order, and in between those that
-    are left out, with the reason."""
+    """So many of the open mutants that the model still has, in a fixed random order, and between them those
+    that are left out, with the reason."""
     page = (Path(__file__).parent / "mutation.md").read_text(encoding="utf-8")
     keys = {match["key"] for match in map(ROW.fullmatch, page.splitlines()) if match}
     found = [mutant for mutant in mutants() if _row(mutant) in keys]
