@@ -173,7 +173,7 @@ class Reasons:
 
 
 def _shut(node: ast.If, body: bool) -> str:
-    """Why the ``body`` of a condition, or what comes of it otherwise, does not run where a decision shuts it."""
+    """Why the ``body`` of a condition, or what else comes of it, does not run where a decision shuts it."""
     polarity = is_switch(node.test, {})
     if polarity is None:
         return ""

@@ -204,9 +204,12 @@ class LockSteps(CodeSteps):
     def _late_request(self, step: ReplayStep) -> None:
         member, commit = self._member(step), step.event.choice == "commit"
         api = "OffsetCommit" if commit else "Heartbeat"
+        before = member.open.pop(api, None)  # that of onJoinPrepare
         with contextlib.suppress(CellRefused):
             self.group.do("commit" if commit else "heartbeat", member=member.slot)
         member.late = member.open.pop(api, None)
+        if before is not None:
+            member.open[api] = before
         if member.late is None:
             raise WentAnotherWay(f"sends no {api}")
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -19,6 +21,7 @@ from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Disagreement, Lockstep
 from rebalance.live.lockstep.walks import lockstep_setup, walk
+from rebalance.live.processes.workers import stream
 from rebalance.live.replay.attempts import code_releases
 
 from tools.lockstep_coverage import Reasons, equivalent
@@ -78,30 +81,43 @@ def noticed(mutant: Mutant, cell: KafkaCell, walks: int) -> tuple[str, Disagreem
     return None
 
 
+@contextmanager
+def working(some: Sequence[Mutant], walks: int) -> Iterator[Callable[[int], Sequence[str]]]:
+    """What says of one of ``some`` whether it is noticed, in its own cell."""
+    consumers = {one for _, code in WALKED for one in code_releases(code).consumers}
+    with KafkaCell([code_releases(NOW).coordinator], sorted(consumers)) as cell:
+
+        def attempt(number: int) -> Sequence[str]:
+            try:
+                found = noticed(some[number], cell, walks)
+            except Exception as error:  # a model that raises is noticed by whoever runs it
+                return (f"raises {type(error).__name__}: {error}",)
+            return ("" if found is None else f"{found[0]}: {found[1].cause}",)
+
+        yield attempt
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line. Returns 1 when one is not noticed."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutation.in_lockstep")
     parser.add_argument("--count", type=int, default=10, help="how many mutants (10)")
     parser.add_argument("--walks", type=int, default=100, help="walks with each group (100)")
+    parser.add_argument("--jobs", type=int, help="how many processes (as many as processors)")
     given = parser.parse_args(arguments)
-    missed, tried = 0, 0
-    consumers = {one for _, code in WALKED for one in code_releases(code).consumers}
-    with KafkaCell([code_releases(NOW).coordinator], sorted(consumers)) as cell:
-        for mutant, why in chosen(given.count):
-            if why:
-                print(f"left out {mutant.key}\n         {why}", flush=True)
-                continue
-            tried += 1
-            try:
-                found = noticed(mutant, cell, given.walks)
-            except Exception as error:  # a model that raises is noticed by whoever runs it
-                print(f"noticed  {mutant.key}\n         raises {type(error).__name__}: {error}", flush=True)
-                continue
-            missed += found is None
-            print(f"{'missed ' if found is None else 'noticed'}  {mutant.key}", flush=True)
-            if found is not None:
-                print(f"         {found[0]}: {found[1].cause}", flush=True)
-    print(f"{tried - missed} of {tried} noticed")
+    sample = list(chosen(given.count))
+    tried = [mutant for mutant, why in sample if not why]
+    for mutant, why in sample:
+        if why:
+            print(f"left out {mutant.key}\n         {why}", flush=True)
+    missed = 0
+    for number, how in stream(partial(working, tried, given.walks), len(tried), given.jobs):
+        if how is None:
+            raise RuntimeError(f"the worker of {tried[number].key} died")
+        missed += not how
+        print(f"{'noticed' if how else 'missed '}  {tried[number].key}", flush=True)
+        if how:
+            print(f"         {how}", flush=True)
+    print(f"{len(tried) - missed} of {len(tried)} noticed")
     return int(missed > 0)
 
 
