@@ -188,7 +188,7 @@ def _shut(node: ast.If, body: bool) -> str:
 def walked(walks: int, groups: Iterable[tuple[str, tuple[str, ...]]] = WALKED) -> tuple[BranchCount, int]:
     """The branches after so many walks with each group, and how many steps they took.
 
-    Raises ValueError where a walk disagrees, CannotStart where no cell can be had.
+    Walks that disagree are told on stderr. Raises CannotStart where no cell can be had.
     """
     files = [str(Path(package.__path__[0]) / f"{name}.py") for name in MODULES]
     measured = Coverage(branch=True, include=files, data_file=None, config_file=False)
@@ -206,7 +206,12 @@ def walked(walks: int, groups: Iterable[tuple[str, tuple[str, ...]]] = WALKED) -
                         found = walk(one, Random(f"0/{number}"), 100)
                         steps += one.seen.steps
                         if found is not None:
-                            raise ValueError("\n".join([f"{name} with {code}", *lines_of(found)]))
+                            print(
+                                f"OUT OF STEP  {name} with {code}",
+                                *lines_of(found),
+                                sep="\n",
+                                file=sys.stderr,
+                            )
                 finally:
                     measured.stop()
     return counted(measured, files), steps

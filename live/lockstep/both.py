@@ -25,7 +25,7 @@ from rebalance.live.lockstep.deviations import (
     prepared_in_flight,
 )
 from rebalance.live.lockstep.observed import IdNames, differences, of_code, of_model, records_of, spelled
-from rebalance.live.lockstep.steps import LockSteps, can_enforce
+from rebalance.live.lockstep.steps import LockSteps, can_enforce, lost
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import CodeGroup, CodeReleases
 from rebalance.live.replay.code_steps import GROUP_EXPIRY
@@ -34,7 +34,6 @@ from rebalance.model.machine import NOBODY, Event, Machine, Options, Outcome, St
 from rebalance.model.protocol.observations import Callback, Threw
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
-    Error,
     Grant,
     GroupState,
     Id,
@@ -43,7 +42,6 @@ from rebalance.model.protocol.state import (
     Life,
     Metadata,
     Parts,
-    Refused,
     Slot,
     Sync,
     Wire,
@@ -184,7 +182,7 @@ class Lockstep:
             Event(POLL, slot)
             for slot in up
             if not any(can(name, slot) for name in BY_POLL)
-            and not _cut(self._part(self.state, "wire", slot))
+            and not lost(self._part(self.state, "wire", slot))
             and not self._commits_within_a_poll(slot)
         ]
         found += [
@@ -388,7 +386,8 @@ class Lockstep:
             mine |= {
                 one.grants for one in self._answers(step, "every") if isinstance(one, Sync) and one.grants
             }
-            if self._alike() and self._quality(grants) not in map(self._quality, mine):
+            settled = len(self.setup.topics) == 1 and not any("topic" in one.action for one in self.events)
+            if settled and self._quality(grants) not in map(self._quality, mine):
                 raise _Disagrees(f"the leader decides {grants}, the model {sorted(mine)}")
         return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
 
@@ -400,10 +399,6 @@ class Lockstep:
             for record in records_of(self.built, self.state, slot)
             if record.meta is not None
         }
-
-    def _alike(self) -> bool:
-        """Whether everybody subscribes to the same, so that a good assignment is known."""
-        return len({meta.topics for meta in self._metas().values()}) == 1
 
     def _quality(self, grants: Sequence[Grant]) -> tuple[list[int], int]:
         """How many partitions members are given, and how many stay with who claims them."""
@@ -454,11 +449,6 @@ class Lockstep:
             found.append(f"callbacks: the model has {ours}, Kafka {theirs}")
         if found:
             raise _Disagrees(*found)
-
-
-def _cut(wire: Wire) -> bool:
-    """Whether a request went with its connection: the next poll notices, the model's `receive`."""
-    return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
 
 
 def _call(setup: Setup, one: Callback) -> str:

@@ -39,6 +39,8 @@ POLLING = (
 """What a member does that has to know its coordinator."""
 
 
+LEAVES = ("close", "unsubscribe", "bounce", "late leave")
+
 OF_THREAD = (
     "join", "receive", "assign", "complete", "listener throws", "slow commit", "commit done",
     "commit refused", "prepare", "close", "bounce", "unsubscribe", "subscribe", "resubscribe", "enforce",
@@ -69,6 +71,8 @@ class LockSteps(CodeSteps):
         """One step; see CodeSteps."""
         self._forbid(step)
         self._runs(step.event)
+        if step.event.action in LEAVES and step.event.choice != "max poll" and lost(step.wire()):
+            self.group.do("network", member=step.event.who)  # or it would not look for its coordinator
         if step.event.action in POLLING:
             self.group.ready(self._member(step))
         super().take(step)
@@ -170,7 +174,7 @@ class LockSteps(CodeSteps):
 
     def _receive(self, step: ReplayStep) -> None:
         wire = step.wire()
-        if isinstance(wire, Refused) and wire.error is Error.DISCONNECT:  # it knows, and has not polled yet
+        if lost(wire):  # it knows, and has not polled yet
             self.group.do("network", member=step.event.who)
         else:
             super()._receive(step)
@@ -256,6 +260,11 @@ def can_enforce(releases: CodeReleases, slot: int) -> bool:
 def who_fails(step: ReplayStep) -> bool:
     """Whether the application of the step's member gives up in it."""
     return step.event.who >= 0 and step.member(after=True).life is Life.FAILED is not step.member().life
+
+
+def lost(wire: Wire) -> bool:
+    """Whether a request, or its answer, went with its connection."""
+    return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
 
 
 def _retriable(wire: Wire) -> bool:

@@ -30,11 +30,19 @@ from rebalance.live.lockstep.walks import (
     walk,
 )
 from rebalance.live.replay.code_group import CodeReleases
+from rebalance.model.assignor import Promise
 from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Life, Refused
+from rebalance.model.values import (
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Partitions,
+    RebalanceProtocol,
+)
 from rebalance.properties.verdict import Verdict
 
 from tests.command import Rebalance
@@ -350,6 +358,7 @@ def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> Non
         (("complete", "listener throws"), "polls in vain: A is"),
         (("session expires", "session timeout"), "session ends in vain: the group"),
         (("enforce",), "complete: "),
+        (("crash",), "crashes in vain: "),
     ],
 )
 def test_a_step_that_the_model_lacks_is_missed(missing: tuple[str, ...], says: str) -> None:
@@ -360,6 +369,30 @@ def test_a_step_that_the_model_lacks_is_missed(missing: tuple[str, ...], says: s
         found = next(one for one in walks if one is not None and one.cause.startswith(says))
         short = shortened(lambda: Lockstep(cell, of, less, NOW), found)
     assert (short.cause, len(short.events) < 20) == (found.cause, True)
+
+
+class Greedy:
+    """An assignor that gives everything to one."""
+
+    name, protocols, promises = "greedy", tuple(RebalanceProtocol), frozenset[Promise]()
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        first, *others = group
+        return {first: tuple(cluster.partitions()), **dict.fromkeys(others, ())}
+
+    def user_data(self, owned: Partitions, generation: int) -> bytes | None:
+        return None
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_leader_decides_as_well_as_the_model() -> None:
+    of = setup()
+    greedy = machine(replace(of, factory=lambda *_: Greedy()))
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        walks = (walk(Lockstep(cell, of, greedy, NOW), Random(seed), 100) for seed in range(20))
+        found = next(one for one in walks if one is not None)
+    assert found.cause.startswith("assign: the leader decides [Grant(")
 
 
 @needs_java
