@@ -212,8 +212,8 @@ def _drawn(
 ) -> tuple[Event, Outcome] | None:
     """One of the steps that are possible and are not known to be ``unforced``, None where there is none.
 
-    Which faults there are is asked when there is to be one. ``times``: how often each action was possible when
-    somebody looked; given, one of those with the least is taken.
+    Which faults there are is asked when there is to be one. ``times``: how often each action was possible
+    when somebody looked; given, one of those with the least is taken.
     """
 
     def forced(*, faults: bool) -> Iterator[tuple[Event, Outcome]]:
