@@ -17,12 +17,12 @@ from typing import Any
 from rebalance.live.code.cell import CellBroken, CellDied, CellRefused, KafkaCell
 from rebalance.live.lockstep.deviations import (
     DEVIATIONS,
-    NEVER_ANSWERED,
     OUTDATED_SNAPSHOT,
     PREPARES_IN_FLIGHT,
     Memory,
     never_answered,
     prepared_in_flight,
+    still_waiting,
 )
 from rebalance.live.lockstep.observed import IdNames, differences, of_code, of_model, records_of, spelled
 from rebalance.live.lockstep.steps import LockSteps, can_enforce, lost
@@ -166,8 +166,7 @@ class Lockstep:
             self._compare(expected)
         except _Disagrees as why:
             return Disagreement(events=tuple(self.events), sentences=tuple(map(str, why.args)))
-        if self.memory.unanswered:
-            self.seen.deviations[NEVER_ANSWERED.id] += 1
+        self.seen.deviations.update(set(self.memory.unanswered.values()))
         self.seen.steps += 1
         self.seen.taken[event.action] += 1
         return None
@@ -256,6 +255,8 @@ class Lockstep:
         armed_again = self._armed_again(step)
         if armed_again:
             state = step.before
+        elif step.event.action in ("failover", "join phase ends"):
+            state = still_waiting(self.built, step.before, state, self.memory) or state
         for deviation in DEVIATIONS:
             follow = deviation.follow
             if follow and (deviant := follow(step, state, self.group, self.memory)) is not None:
@@ -271,12 +272,13 @@ class Lockstep:
             expected += outcome.seen
             self.seen.taken[event.action] += 1
             before, state = state, self.built.apply(state, event, outcome)
+            state = still_waiting(self.built, before, state, self.memory) or state
 
     def _due(self, step: ReplayStep, state: State, armed_again: bool) -> Iterator[tuple[Event, Outcome]]:
         group = self.built.value(state, "group")
         for slot in self.setup.slots:
-            yield from self._possible("join refused", slot, state)
             if not never_answered(self.built, state, self.group, self.memory, slot):
+                yield from self._possible("join refused", slot, state)
                 yield from self._possible("sync refused", slot, state)
         if step.event.action in ("rebalance timeout", "slow member") and not armed_again:
             yield from self._passed_for_others(step, state)

@@ -26,6 +26,7 @@ from rebalance.model.protocol.state import (
     Error,
     GroupState,
     Join,
+    JoinParked,
     Life,
     Member,
     MemberRecord,
@@ -43,14 +44,15 @@ class Memory:
     """What Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who led,
     None when they have changed since; ``before``: the coordinator before the step;
     ``expected``: what the model observes in this step, to be changed; ``full``: whether
-    a join phase goes on for which everybody is there; ``unanswered``: whose SyncGroup waits for ever.
+    a join phase goes on for which everybody is there; ``unanswered``: whose JoinGroup or SyncGroup waits for
+    ever, and by which deviation.
     """
 
     led: dict[int, tuple[int, int] | None] = field(default_factory=dict)
     before: CoordinatorState | None = None
     expected: list[Any] = field(default_factory=list)
     full: bool = False
-    unanswered: set[int] = field(default_factory=set)
+    unanswered: dict[int, str] = field(default_factory=dict)
 
     def is_outdated(self, slot: int) -> bool:
         """Whether a member has led, and its metadata or its subscription has changed since."""
@@ -246,21 +248,38 @@ def _append_forged(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
 
 
 def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory, slot: int) -> bool:
-    """Whether a SyncGroup waits although its member was removed: nobody completes its future then."""
+    """Whether a SyncGroup waits although its member was removed, or a JoinGroup although a late one of its
+    member took its place: nobody completes its future then."""
     wire, records = (built.value(state, f"{part} {letter(slot)}") for part in ("wire", "record"))
-    if not isinstance(wire, SyncParked) or "SyncGroup" not in code.members[slot].waiting:
-        memory.unanswered.discard(slot)
-    elif find(records, wire.id) is None:
-        memory.unanswered.add(slot)
+    waits = {SyncParked: "SyncGroup", JoinParked: "JoinGroup"}.get(type(wire), "")
+    if waits not in code.members[slot].waiting:
+        memory.unanswered.pop(slot, None)
+    elif isinstance(wire, SyncParked) and find(records, wire.id) is None:
+        memory.unanswered[slot] = NEVER_ANSWERED.id
     return slot in memory.unanswered
 
 
-def _unanswered_still(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
-    """Nor does the coordinator when it is unloaded."""
-    if step.event.action != "failover" or not memory.unanswered:
+def still_waiting(built: Machine, before: State, after: State, memory: Memory) -> State | None:
+    """``after`` without answers to what is never answered, neither at the end of a join phase nor when the
+    coordinator is unloaded; None where there are none."""
+    wires = {built.position[f"wire {letter(slot)}"] for slot in memory.unanswered}
+    kept = tuple(before[at] if at in wires else value for at, value in enumerate(after))
+    return None if kept == after else kept
+
+
+def _late_join_waits(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``updateMember`` sets ``awaitingJoinFuture``, and what was there before is nobody's any more."""
+    late = _arriving(step)
+    if late is None or step.event.action == "join request":
         return None
-    wires = {step.built.position[f"wire {letter(slot)}"] for slot in memory.unanswered}
-    return tuple(step.before[at] if at in wires else value for at, value in enumerate(after))
+    wire = step.wire(after=True)
+    if not isinstance(wire, JoinParked):
+        return None
+    mine = find(step.records(after=True), wire.id)
+    if late.id != wire.id or mine is None or not mine.joined:
+        return None
+    memory.unanswered[step.event.who] = OVERTAKEN.id
+    return None
 
 
 def prepared_in_flight(built: Machine, state: State, me: MemberContext) -> tuple[State, Seen] | None:
@@ -286,7 +305,14 @@ NEVER_ANSWERED = CodeDeviation(
     sentence="whose LeaveGroup arrives while its SyncGroup waits is never answered; its client waits for "
     "request.timeout.ms",
     releases="broker since 3.7.0",
-    follow=_unanswered_still,
+)
+
+OVERTAKEN = CodeDeviation(
+    id="late_join_takes_the_answer",
+    sentence="a JoinGroup that arrives late, while a later one of the same member waits, takes its place: "
+    "the later one is never answered, and its client waits for request.timeout.ms",
+    releases="broker since 3.7.0",
+    follow=_late_join_waits,
 )
 
 OUTDATED_SNAPSHOT = CodeDeviation(
@@ -306,6 +332,7 @@ DEVIATIONS = (
         follow=_not_new,
     ),
     NEVER_ANSWERED,
+    OVERTAKEN,
     PREPARES_IN_FLIGHT,
     CodeDeviation(
         id="full_group_forgets",

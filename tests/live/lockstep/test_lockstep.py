@@ -242,6 +242,17 @@ def test_a_join_request_of_a_broken_connection_undoes_a_later_one() -> None:
 
 @needs_java
 @pytest.mark.slow
+def test_a_late_join_request_takes_the_answer_of_the_one_that_waits() -> None:
+    """Of one member id; who sent both is never answered."""
+    with begun("connections") as one:
+        plays(one, "A start, A join, A join request, A receive, A join, A left behind, A receive, A join")
+        plays(one, "A join request, A left join arrives, join phase ends, A session timeout, A disconnect")
+        plays(one, "A receive, A join, A join request")
+    assert one.seen.deviations == {"late_join_takes_the_answer": 3}
+
+
+@needs_java
+@pytest.mark.slow
 def test_what_a_failed_consumer_had_sent_still_arrives() -> None:
     """The other id of a static member fences it while its SyncGroup is under way."""
     with begun("static-connections") as one:
