@@ -25,12 +25,12 @@ from coverage import Coverage
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Lockstep
-from rebalance.live.lockstep.walks import lines_of, lockstep_setup, walk
+from rebalance.live.lockstep.walks import NOT_PLAYED, lines_of, lockstep_setup, walk
 from rebalance.live.replay.attempts import code_releases
 from rebalance.model.bugs import catalogue
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.releases import parse, version
-from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.group import FAULTS, machine
 
 from tools.mutation.mutants import is_switch
 
@@ -41,6 +41,7 @@ MODULES = (
 """The steps of the model. The others of model/protocol/ put them together, describe them, or hold values."""
 
 OLD, NOW = "2.4.1", "4.4.0"
+MIXED = f"coordinator:{NOW},consumer:{OLD},consumer:{NOW},consumer:2.8.1"
 
 WALKED: Sequence[tuple[str, tuple[str, ...]]] = (
     (NOW, tuple(SCENARIOS)),
@@ -50,6 +51,9 @@ WALKED: Sequence[tuple[str, tuple[str, ...]]] = (
     (f"coordinator:{NOW},consumer:3.2.0,consumer:2.6.1", ("dynamic", "static-connections")),
 )
 """Releases, and the scenarios that are walked with them."""
+
+EVERYTHING = ("static", "crowded", "topics")
+"""Scenarios that are walked once more, with every kind of fault."""
 
 CONSUMERS, COORDINATORS = version("2.4.0"), version("4.0.0")
 """The first releases with which a cell is what a group runs: cooperative consumers, and the coordinator that
@@ -193,11 +197,14 @@ def walked(walks: int, groups: Iterable[tuple[str, tuple[str, ...]]] = WALKED) -
     files = [str(Path(package.__path__[0]) / f"{name}.py") for name in MODULES]
     measured = Coverage(branch=True, include=files, data_file=None, config_file=False)
     steps = 0
-    for code, scenarios in groups:
+    every = tuple(fault for fault in FAULTS if fault not in NOT_PLAYED)
+    rows = [(code, scenarios, None) for code, scenarios in groups]
+    for code, scenarios, faults in [*rows, (NOW, EVERYTHING, every), (MIXED, EVERYTHING, every)]:
         releases = code_releases(code if ":" in code else f"code:{code}")
         with KafkaCell([releases.coordinator], releases.consumers) as cell:
             for name in scenarios:
-                setup = lockstep_setup(SCENARIOS[name], ScenarioSize(members=3, partitions=3), releases)
+                size = ScenarioSize(members=3, partitions=3, faults=faults)
+                setup = lockstep_setup(SCENARIOS[name], size, releases)
                 measured.start()
                 try:
                     built = machine(setup)

@@ -34,6 +34,7 @@ from rebalance.model.machine import NOBODY, Event, Machine, Options, Outcome, St
 from rebalance.model.protocol.observations import Callback, Threw
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
+    NONE,
     Grant,
     GroupState,
     Id,
@@ -292,7 +293,15 @@ class Lockstep:
             if "OffsetCommit" in member.open and not self._part(state, "member", slot).committing:
                 yield from self._possible("slow commit", slot, state)
             if "JoinGroup" in member.open and not isinstance(self._part(state, "wire", slot), Join):
+                yield from self._refused_within(slot, state)
                 yield from self._possible("join", slot, state)
+
+    def _refused_within(self, slot: int, state: State) -> Iterator[tuple[Event, Outcome]]:
+        """The commit before a join, where a poll waited for it and heard that the membership is over."""
+        mine, member = self.group.state.members[slot], self._part(state, "member", slot)
+        over = mine is not None and mine.generation == NONE != member.generation
+        if over and self.group.commits and self.code.waits(self.group.members[slot]):
+            yield from self._possible("commit refused" if member.committing else "slow commit", slot, state)
 
     def _armed_again(self, step: ReplayStep) -> bool:
         """Whether a join phase goes on although its time is over: nobody came, and static members stay."""

@@ -83,6 +83,11 @@ class LockSteps(CodeSteps):
         if who_fails(step):
             self._gives_up(self._member(step))
 
+    def within_poll(self, step: ReplayStep) -> bool:
+        """Whether a member of before Kafka 3.2 commits, or has committed, in a poll that sends JoinGroup."""
+        commits = step.member().committing or step.event.who in self.committed
+        return commits and self.waits(self._member(step))
+
     def _runs(self, event: Event) -> None:
         """Nothing is done by a process that was paused, or by a thread that hangs, until it goes on or ends.
 
@@ -139,8 +144,10 @@ class LockSteps(CodeSteps):
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise CannotForce("who hangs does not look for its coordinator")
-        if action in ("join", "slow commit", "commit done") and self.group.commits:
+        if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
             self._forbid_commit(step)
+        elif who >= 0 and action in (*OF_THREAD, "late leave", "refresh") and self.within_poll(step):
+            raise CannotForce("its thread is in the poll that commits, and comes back with JoinGroup")
         if (
             action == "group expires"
             and self.group.has_offsets
@@ -152,6 +159,16 @@ class LockSteps(CodeSteps):
         """Of the commit before a join that there is, and which only ``commit refused`` hears of."""
         member, slot = step.member(), step.event.who
         sends = member.prepare and member.state is MemberState.STABLE and self.group.fetchable(slot) != 0
+        ours = self._member(step)
+        late = any(one.api == "LeaveGroup" for connection in ours.behind for one in connection)
+        late = late or isinstance(step.stray(), Late)
+        if late and sends and self.waits(ours) and step.event.action != "slow commit":
+            raise CannotForce("what is late was sent before the commit that a poll waits for")
+        decisions = self.setup.consumers[slot].stages[member.stage].decisions
+        if sends and step.event.action == "join" and "prepare_commit_never_done" in decisions:
+            raise CannotForce("the commit before the join starts again at every poll")
+        if step.event.action == "commit refused":
+            return
         if step.event.action == "slow commit" and (not sends or slot in self.committed):
             raise CannotForce("the client commits nothing before it joins")
         if step.event.action == "join" and (not sends or slot in self.committed):
