@@ -48,7 +48,7 @@ WALKED: Sequence[tuple[str, tuple[str, ...]]] = (
     (f"coordinator:{NOW},consumer:2.8.0,consumer:{NOW},consumer:3.0.0", ("dynamic", "connections", "eager")),
     (f"coordinator:{NOW},consumer:{OLD},consumer:2.8.1", ("dynamic", "static", "topics", "sticky")),
     (f"coordinator:{NOW},consumer:3.2.1,consumer:3.3.1", ("dynamic", "eager")),
-    (f"coordinator:{NOW},consumer:3.2.0,consumer:2.6.1", ("dynamic", "static-connections")),
+    (f"coordinator:{NOW},consumer:3.2.2,consumer:2.6.1", ("dynamic", "static-connections")),
 )
 """Releases, and the scenarios that are walked with them."""
 

@@ -144,6 +144,8 @@ class LockSteps(CodeSteps):
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise CannotForce("who hangs does not look for its coordinator")
+        if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
+            raise CannotForce("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
         if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
             self._forbid_commit(step)
         elif who >= 0 and action in (*OF_THREAD, "late leave", "refresh") and self.within_poll(step):
@@ -164,9 +166,6 @@ class LockSteps(CodeSteps):
         late = late or isinstance(step.stray(), Late)
         if late and sends and self.waits(ours) and step.event.action != "slow commit":
             raise CannotForce("what is late was sent before the commit that a poll waits for")
-        decisions = self.setup.consumers[slot].stages[member.stage].decisions
-        if sends and step.event.action == "join" and "prepare_commit_never_done" in decisions:
-            raise CannotForce("the commit before the join starts again at every poll")
         if step.event.action == "commit refused":
             return
         if step.event.action == "slow commit" and (not sends or slot in self.committed):
