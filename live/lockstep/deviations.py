@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance.live.code.answers import CoordinatorState
+from rebalance.live.lockstep.steps import commit_of_no_group
 from rebalance.live.replay.code_group import CodeGroup
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.bugs.releases import version
@@ -185,7 +186,8 @@ def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory:
 
 def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``initiateJoinGroup``: the listener of the future sets the state when it fails, up to Kafka 2.6."""
-    if step.event.action != "receive" or not isinstance(step.wire(), Refused):
+    threw = step.event.action == "assign" and step.wire(after=True) is None
+    if not threw and (step.event.action != "receive" or not isinstance(step.wire(), Refused)):
         return None
     mine = code.state.members[step.event.who]
     member = step.built.value(after, f"member {step.name}")
@@ -237,6 +239,14 @@ def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) ->
     if not fresh or not any(r.new for r in before) or any(old):
         return None
     return step.built.put(after, f"record {step.name}", put(records, fresh[0]._replace(new=False)))
+
+
+def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``validateOffsetCommit`` of a group that does not exist."""
+    if not commit_of_no_group(step):
+        return None
+    answer = step.built.value(after, f"stray {step.name}")
+    return step.built.put(after, f"stray {step.name}", answer._replace(error=Error.ILLEGAL_GENERATION))
 
 
 def _append_forged(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -388,6 +398,13 @@ DEVIATIONS = (
         "rebalance; the old coordinator only forgot its id",
         releases="broker since 3.7.0",
         follow=_pending_leave,
+    ),
+    CodeDeviation(
+        id="commit_of_no_group",
+        sentence="a commit that arrives after its group was deleted is answered ILLEGAL_GENERATION, in the "
+        "model UNKNOWN_MEMBER_ID: its sender keeps its member id",
+        releases="broker since 3.7.0",
+        follow=_no_group,
     ),
     CodeDeviation(
         id="join_not_appended",

@@ -22,6 +22,7 @@ from rebalance.model.protocol.setup import MemberContext, letter
 from rebalance.model.protocol.state import (
     NONE,
     Error,
+    GroupState,
     JoinOk,
     Late,
     Life,
@@ -144,6 +145,13 @@ class LockSteps(CodeSteps):
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise CannotForce("who hangs does not look for its coordinator")
+        if (
+            action in ("complete", "listener throws")
+            and self.group.commits
+            and self.waits(self._member(step))
+        ):
+            if isinstance(step.stray(), Late | Refused):
+                raise CannotForce("what is late was sent before the commit that a poll waits for")
         if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
             raise CannotForce("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
         if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
@@ -163,7 +171,7 @@ class LockSteps(CodeSteps):
         sends = member.prepare and member.state is MemberState.STABLE and self.group.fetchable(slot) != 0
         ours = self._member(step)
         late = any(one.api == "LeaveGroup" for connection in ours.behind for one in connection)
-        late = late or isinstance(step.stray(), Late)
+        late = late or isinstance(step.stray(), Late | Refused)
         if late and sends and self.waits(ours) and step.event.action != "slow commit":
             raise CannotForce("what is late was sent before the commit that a poll waits for")
         if step.event.action == "commit refused":
@@ -245,7 +253,8 @@ class LockSteps(CodeSteps):
         if response is None:
             raise WentAnotherWay("the coordinator does not answer it")
         wanted = expected.error.value if isinstance(expected, Refused) else "NONE"
-        if response.error != wanted:
+        none = commit_of_no_group(step) and response.error == Error.ILLEGAL_GENERATION.value
+        if response.error != wanted and not none:
             raise WentAnotherWay(f"it is answered with {response.error}, in the model with {wanted}")
         self.late[member.slot] = response
         if wanted == "NONE":
@@ -276,6 +285,12 @@ def can_enforce(releases: CodeReleases, slot: int) -> bool:
 def who_fails(step: ReplayStep) -> bool:
     """Whether the application of the step's member gives up in it."""
     return step.event.who >= 0 and step.member(after=True).life is Life.FAILED is not step.member().life
+
+
+def commit_of_no_group(step: ReplayStep) -> bool:
+    """Whether a late commit arrives where there is no group any more."""
+    late = step.stray() if step.event.action == "late request arrives" else None
+    return isinstance(late, Late) and late.api == "commit" and step.group().state is GroupState.DEAD
 
 
 def lost(wire: Wire) -> bool:
