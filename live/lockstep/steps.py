@@ -145,13 +145,9 @@ class LockSteps(CodeSteps):
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise CannotForce("who hangs does not look for its coordinator")
-        if (
-            action in ("complete", "listener throws")
-            and self.group.commits
-            and self.waits(self._member(step))
-        ):
-            if isinstance(step.stray(), Late | Refused):
-                raise CannotForce("what is late was sent before the commit that a poll waits for")
+        waited = action in ("complete", "listener throws") and isinstance(step.stray(), Late | Refused)
+        if waited and self.group.commits and self.waits(self._member(step)):
+            raise CannotForce("what is late was sent before the commit that a poll waits for")
         if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
             raise CannotForce("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
         if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
