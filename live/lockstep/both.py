@@ -398,7 +398,9 @@ class Lockstep:
                 one.grants for one in self._answers(step, "every") if isinstance(one, Sync) and one.grants
             }
             settled = len(self.setup.topics) == 1 and not any("topic" in one.action for one in self.events)
-            if settled and self._quality(grants) not in map(self._quality, mine):
+            ids = [one.id for one in grants]  # who was removed since is in the leader's list still
+            mine = {one for one in mine if [grant.id for grant in one] == ids}
+            if settled and mine and self._quality(grants) not in map(self._quality, mine):
                 raise _Disagrees(f"the leader decides {grants}, the model {sorted(mine)}")
         return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
 
