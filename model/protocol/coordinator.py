@@ -338,10 +338,14 @@ def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
     return wire
 
 
-def expire_group(budget: int, group: Group) -> Iterator[Outcome]:
-    """An empty group without offsets is deleted; the next one of that name starts at generation 0."""
+def expire_group(setup: Setup, budget: int, group: Group, *_: Any) -> Iterator[Outcome]:
+    """An empty group without offsets is deleted, from the log too, and with it the ids that were handed out
+    and not used yet; the next one of that name starts at generation 0."""
     if group.state is GroupState.EMPTY:
-        yield Outcome((budget - 1, Group(limited=group.limited)))
+        nobody = ((),) * len(setup.slots)
+        empty = Group(limited=group.limited)
+        log = (empty, *nobody) if setup.keeps_log else ()
+        yield Outcome((budget - 1, empty, *nobody, *log))
 
 
 def persist_replacement(join: Run, me: MemberContext, at: int) -> Run:
@@ -446,8 +450,8 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         writes = ("budget", "group", *all_of["record"], *all_of["wire"], *left)
         listed.append(fault("failover", NOBODY, reads, writes, partial(failover, setup)))
     if "group expires" in setup.faults:
-        both = ("budget", "group")
-        listed.append(fault("group expires", NOBODY, both, both, expire_group))
+        whole = ("budget", "group", *all_of["record"], *logs)
+        listed.append(fault("group expires", NOBODY, whole, whole, partial(expire_group, setup)))
     return tuple(listed)
 
 

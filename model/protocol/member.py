@@ -111,16 +111,22 @@ def join(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
 def _send(me: MemberContext, member: Member, seen: Seen = ()) -> Outcome:
     """JoinGroup, behind what was ``seen`` of onJoinPrepare."""
     config = me.config(member.stage)
-    latched = member.rejoin or "rejoin_flag_not_latched" not in config.decisions
     if "unsorted_metadata" in config.decisions:
         member = member._replace(noise=1 - member.noise)
     if "offset_fetch_not_resumed" in config.decisions:
         member = member._replace(unfetched=member.owned)
-    member = member._replace(state=MemberState.PREPARING, rejoin=latched, joined_topics=member.topics)
+    member = member._replace(
+        state=MemberState.PREPARING, rejoin=_latched(member, config), joined_topics=member.topics
+    )
     meta = metadata(member, config)
     if meta.owned and meta.label != NONE:
         seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
     return Outcome((member, Join(member.id, meta)), seen=seen)
+
+
+def _latched(member: Member, config: ConsumerConfig) -> bool:
+    """What ``rejoinNeededOrPending`` makes of a rejoin that is called for."""
+    return member.rejoin or "rejoin_flag_not_latched" not in config.decisions
 
 
 def _can_send(me: MemberContext, member: Member, wire: Wire) -> bool:
@@ -129,19 +135,20 @@ def _can_send(me: MemberContext, member: Member, wire: Wire) -> bool:
 
 
 def slow_commit(me: MemberContext, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
-    """The commit of onJoinPrepare takes longer than a poll; EAGER stops fetching until it is through."""
+    """The commit of onJoinPrepare takes longer than a poll; EAGER stops fetching until it has revoked."""
     config = me.config(member.stage)
     if _can_send(me, member, wire) and member.prepare and member.owned and member.generation != NONE:
         pauses = config.eager and "fetch_while_pending_revocation" not in config.decisions
         stopped = member.owned if pauses else NOTHING
-        yield Outcome((budget - 1, member._replace(committing=True, unfetched=stopped)))
+        after = member._replace(committing=True, unfetched=stopped, rejoin=_latched(member, config))
+        yield Outcome((budget - 1, after))
 
 
 def commit_done(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """The commit of onJoinPrepare came back, or its timer ran out."""
     again = "prepare_commit_never_done" in me.config(member.stage).decisions and member.generation != NONE
     if works(member) and member.committing and not again:
-        yield Outcome((member._replace(committing=False, unfetched=NOTHING),))
+        yield Outcome((member._replace(committing=False),))
 
 
 def commit_refused(
@@ -154,7 +161,7 @@ def commit_refused(
     if error not in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
         return
     after, seen = refused(me, member, Refused("commit", error, member.id, member.generation))
-    after = after._replace(committing=False, unfetched=NOTHING)
+    after = after._replace(committing=False)
     if after.generation == NONE and "join_sent_after_reset" in me.config(member.stage).decisions:
         after, prepared = join_prepare_unaware(me, after)
         yield _send(me, after, (*seen, *prepared))

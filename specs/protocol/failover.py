@@ -99,6 +99,8 @@ def sync_while_loading(s: State, t: After, c: Term) -> None:
 
 
 def group_expires(s: State, t: After) -> None:
-    """An empty group is deleted; the next one of that name starts at the first generation."""
+    """An empty group is deleted, and with it the ids that nobody has joined with; the next one of that name
+    starts at the first generation, after a failover too."""
     t.when(s.group == EMPTY)
-    t.current = zero
+    t.current = t.log_current = zero
+    t.pending[M] = False
