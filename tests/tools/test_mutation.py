@@ -208,7 +208,7 @@ def test_what_never_makes_a_difference_is_not_tried(battery):
 
 
 @pytest.mark.nightly
-@pytest.mark.xfail(reason="tools/mutation/mutation.md: of a sample many are open; the battery has to grow")
+@pytest.mark.xfail(reason="tools/mutation/mutation.md: some are open")
 def test_no_mutant_lives_without_a_reason():
     verdicts = run(mutants(), partial(asked_all, battery=measured()))
     assert unexplained(verdicts) == []

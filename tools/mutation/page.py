@@ -26,11 +26,33 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
             "leader.assign | operand dropped | not wire.leader",
             "member.complete | operand dropped | member.received is None",
             "application.refresh | operand dropped | member.life is Life.UP",
+            "application.poll_interval | operand dropped | member.life is Life.HUNG",
+            "errors.heartbeat | operand dropped | not beats(member)",
+            "member.commit_done | operand dropped | member.committing",
+            "member.prepare | operand dropped | _prepares_again(member)",
+            "coordinator.in_time | operand dropped | not isinstance(wire, Sync)",
+            "environment.bounce | operand dropped | done == last",
         ),
     ),
     (
         "the function behind this guard asks the same again",
-        ("leader._leads | operand dropped | wire.leader",),
+        (
+            "leader._leads | operand dropped | wire.leader",
+            "member._up | operand dropped | member.life is Life.UP",
+            "member._hung | operand dropped | member.life is Life.HUNG",
+            "member._beating | operand dropped | beats(member)",
+            "member._committing | operand dropped | member.committing",
+            "member._preparing | operand dropped | _prepares_again(member)",
+            "member._answered | operand dropped | not wire.leader",
+            "member._received | operand dropped | member.received is not None",
+            "coordinator._preparing | operand dropped | group.state is GroupState.PREPARING",
+            "coordinator._decides | operand dropped | wire.grants is not None",
+            "coordinator.leader_sync | operand dropped | isinstance(wire, Sync)",
+            "environment._goes_on | operand dropped | done < len(me.consumer.stages) - 1",
+            "environment._goes_on | operand dropped | 1",
+            "environment._goes_on | operand dropped | isinstance(done, int)",
+            "atomic._only | operand dropped | guard(wire)",
+        ),
     ),
     (
         "what is written is what was read",
@@ -44,6 +66,10 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "join_group._replace_static | operand dropped | old.meta is not None",
             "join_group._replace_static | operand dropped | old.meta is not None #2",
+            "join_group._replace_static | always | record.meta is not None",
+            "join_group.refusal | always | r.meta",
+            "coordinator.join_phase_ends | always | record.meta is not None",
+            "leader.question_of | always | record.meta is not None #2",
         ),
     ),
     (
@@ -54,6 +80,54 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
         "whoever is removed makes the group leave CompletingRebalance, so a member that waits is still there",
         ("coordinator.settled | always | record is not None",),
     ),
+    (
+        "an empty group has no members, so none of their ids is known anyhow",
+        (
+            "errors.answer_to | never | group.state in (GroupState.DEAD, GroupState.EMPTY)",
+            "errors.answer_to | element dropped | GroupState.DEAD of (GroupState.DEAD, GroupState.EMPTY)",
+            "errors.answer_to | element dropped | GroupState.EMPTY of (GroupState.DEAD, GroupState.EMPTY)",
+            "join_group.refusal | operand dropped | group.state not in GONE",
+        ),
+    ),
+    (
+        "a group that has members and is neither is in a rebalance already",
+        ("expiry.removed | operand dropped | group.state in (GroupState.STABLE, GroupState.COMPLETING)",),
+    ),
+    ("a list of assignors fits itself", ("join_group.refusal | operand dropped | members",)),
+    (
+        "an id that is only pending has not synced",
+        ("expiry.session | operand dropped | record.meta is not None",),
+    ),
+    ("only static members are carried along", ("expiry._give_up | operand dropped | me.static",)),
+    ("no member has no list of assignors", ("environment.bounce | operand dropped | old is not None",)),
+    (
+        "there is an error where there is no record",
+        ("coordinator.sync_request | operand dropped | record is None",),
+    ),
+    ("a decision that is in time has grants", ("coordinator.settled | operand dropped | ()",)),
+    ("what is held of nobody is nothing", ("leader.assign | always | any(silent)",)),
+    (
+        "an assignor is not asked with it; it only keeps equal questions apart",
+        (
+            "leader.question_of | field dropped | _replace(noise=0)",
+            "leader.question_of | field dropped | _replace(assignors=())",
+        ),
+    ),
+    (
+        "an instance has one record, but where static_replace_only_stable keeps both",
+        (
+            "join_group._join_new | never | record.id != old.id",
+            "join_group._replace_static | never | record.id != old.id",
+        ),
+    ),
+    (
+        "who claims in an older generation than the newest is not among those of the newest",
+        (
+            "checks.stale | operand dropped | generation < newest",
+            "checks.stale | operand dropped | i not in holders",
+        ),
+    ),
+    ("where nothing is wanted everybody watches it", ("clauses._settles | operand dropped | not wanted",)),
 )
 """Why a mutant cannot be told from the model, and the keys of those that this is true of."""
 

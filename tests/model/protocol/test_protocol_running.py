@@ -208,6 +208,13 @@ def test_which_answer_is_late(member_id: int, generation: int, old: bool):
     assert bool(ONE.step("late answer", member_A=RESTING, stray_A=refused).saw(Noted)) is old
 
 
+def test_a_heartbeat_that_finds_everything_well_or_what_is_known_is_no_step():
+    assert ONE.steps("heartbeat", member_A=RESTING, **SETTLED) == []
+    rebalancing = {**SETTLED, "group": Group(GroupState.PREPARING, G3)}
+    assert ONE.step("heartbeat", member_A=RESTING, **rebalancing).after["member A"].rejoin
+    assert ONE.steps("heartbeat", member_A=WANTING, **rebalancing) == []
+
+
 @pytest.mark.parametrize("gone", [{"generation": Generation(-1)}, {"id": 0}])
 def test_without_a_generation_or_an_id_nobody_beats(gone: dict[str, Any]):
     for action, more in (("heartbeat", GONE), ("max poll", SETTLED), ("late request", SETTLED)):
