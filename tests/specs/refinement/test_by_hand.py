@@ -80,7 +80,7 @@ def test_a_member_that_claims_nothing_of_what_it_owns_is_one_not_to_be_relied_on
     [state] = numbered.normal(numbered.numbers(game.state(member_A=owner)))
     [step] = [step for step in numbered.steps(state) if step.event.action == "join"]
     assert refinement.check(step) is not None
-    before, after = (refinement._structure(refinement._picture(s)) for s in (step.before, step.after))
+    before, after = (refinement._structure(refinement._appearance(s)) for s in (step.before, step.after))
     for honest, name, other in (
         (True, "join", "join_with_any_claim"),
         (False, "join_with_any_claim", "join"),
