@@ -303,6 +303,11 @@ SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
     ("static-connections", 2, 2, 4, None),
     ("topics", 2, 2, 4, None),
     ("crowded", 2, 1, 3, None),
+    ("leaving", 2, 2, 3, None),
+    ("static-appends", 2, 2, 3, None),
+    ("careless", 2, 2, 3, None),
+    ("shrinking", 2, 2, 2, None),
+    ("racks", 2, 2, 2, None),
 )
 """Groups that a proof looks at, to see that it is about them: scenario, members, partitions, faults in one
 run, and their kinds, None for those of the scenario.

@@ -292,6 +292,11 @@ def join_phase_ends_empty(s: State, t: After, g: Term) -> None:
     t.supports[M, A] = False
     t.topics[M, P] = False
     t.assigned[M, P] = False
+    log_nobody(t, g)
+
+
+def log_nobody(t: After, g: Term) -> None:
+    """In the log is a group without members, of generation ``g``."""
     t.log_group = EMPTY
     t.log_current = g
     t.log_chosen[A] = False

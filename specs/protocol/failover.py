@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rebalance.specs.logic.language import After, State, Term
+from rebalance.specs.protocol.coordinator import log_nobody
 from rebalance.specs.protocol.vocabulary import (
     EMPTY,
     IN_PROGRESS,
@@ -102,5 +103,6 @@ def group_expires(s: State, t: After) -> None:
     """An empty group is deleted, and with it the ids that nobody has joined with; the next one of that name
     starts at the first generation, after a failover too."""
     t.when(s.group == EMPTY)
-    t.current = t.log_current = zero
+    t.current = zero
     t.pending[M] = False
+    log_nobody(t, zero)
