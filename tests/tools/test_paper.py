@@ -178,7 +178,7 @@ NEEDED = [name for name, one in NECESSITY.items() if one.refutation]
 def sizes() -> dict[str, int]:
     """Rows by part: counted where the tables are not made."""
     return {
-        "theorems": 13 + 1,
+        "theorems": 14 + 1,
         "contract": len(SAFETY) + len(LIVENESS),
         "current": len(tables.shipped_now()),
         "shipped": (ROOT / "docs/results/shipped.md").read_text().count("\n| `"),

@@ -17,7 +17,7 @@ from tools.mutation.trying import MutantVerdict
 MODULES = ("checks", "clauses")
 """In the order in which they import each other."""
 
-TESTS = Path(__file__).parents[2] / "tests" / "properties" / "group" / "test_clauses.py"
+TESTS = Path(__file__).parents[2] / "tests" / "properties" / "group" / "test_group_clauses.py"
 
 
 @cache

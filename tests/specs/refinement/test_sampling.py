@@ -40,7 +40,7 @@ def test_a_small_group_is_known_some_time():
 
 def test_the_samples_of_a_proof_share_its_steps():
     samples = model_samples(1003, 7)
-    assert [sample.steps for sample in samples] == [126] * 3 + [125] * 5
+    assert [sample.steps for sample in samples] == [78] * 2 + [77] * 11
     assert {sample.seed for sample in samples} == {7}
     assert len({sample.group for sample in samples}) == len(SAMPLED)
     assert model_samples(0, 7) == ()
