@@ -80,9 +80,10 @@ campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into tool
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.benchmarks.campaign
 
-code: $(STAMP) ## each switch on every release of Kafka's consumer and coordinator, into docs/results/released.md (needs mvn)
+code: $(STAMP) ## each switch on every release of Kafka's consumer and coordinator, into model/bugs/observed.toml (needs mvn)
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.on_code || [ $$? -eq 1 ]
+	$(BIN)/python -m tools.docs
 
 hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/recorded-hour.md (four hours)
 	@$(NEED) java >/dev/null

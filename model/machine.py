@@ -281,10 +281,9 @@ class Machine:
 
     def outcomes_of(self, action: Action, state: State) -> Iterable[Outcome]:
         """What ``action`` does in ``state``, by each of its choices."""
-        values = self.read(state, action.reads)
-        if action.guard is not None and not action.guard(values[0]):
+        if action.guard is not None and not action.guard(state[self.position[action.reads[0]]]):
             return ()
-        return action.run(*values)
+        return action.run(*self.read(state, action.reads))
 
     def outcome(self, state: State, event: Event) -> Outcome | None:
         """What ``event`` does in ``state``; None when it is not enabled."""
@@ -351,8 +350,57 @@ class Machine:
         return tuple(after)
 
 
-def chain(name: str, first: Action, *then: Action) -> Action:
+class Options:
+    """What is possible in one state of a run after the other, as `Machine.outcomes` has it.
+
+    An action follows from what it reads, so it is asked again only where some of that has changed, and only
+    when somebody wants to know.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._state: State = ()
+        self._known: list[Sequence[tuple[Event, Outcome]] | None] = [None] * len(machine.actions)
+        numbers = range(len(machine.actions))
+        self._of_kind = {
+            fault: [n for n in numbers if machine.actions[n].fault is fault] for fault in (False, True)
+        }
+        self._numbers = {(action.name, action.who): n for n, action in enumerate(machine.actions)}
+        reads = [set(action.reads) for action in machine.actions]
+        self._readers = [[n for n in numbers if name in reads[n]] for name in machine.components]
+
+    def move(self, state: State) -> None:
+        """The run is in ``state`` now."""
+        for readers, old, new in zip(self._readers, self._state, state, strict=False):
+            if old is not new:
+                for number in readers:
+                    self._known[number] = None
+        self._state = state
+
+    def among(self, *, faults: bool) -> Iterator[tuple[Event, Outcome]]:
+        """The steps that are possible, all that are faults or all others, in the order of the actions."""
+        for number in self._of_kind[faults]:
+            yield from self._ask(number)
+
+    def can(self, name: str, who: int) -> bool:
+        """Whether an action is possible."""
+        number = self._numbers.get((name, who))
+        return number is not None and bool(self._ask(number))
+
+    def _ask(self, number: int) -> Sequence[tuple[Event, Outcome]]:
+        found = self._known[number]
+        if found is None:
+            action = self._machine.actions[number]
+            outcomes = self._machine.outcomes_of(action, self._state)
+            found = [(Event(action.name, action.who, one.choice), one) for one in outcomes]
+            self._known[number] = found
+        return found
+
+
+def chain(name: str, first: Action, *then: Action, whole: bool = False) -> Action:
     """One action that does ``first`` and at once each of ``then`` that is enabled after it, in order.
+
+    ``whole``: only where all of them are enabled.
 
     Its footprint is the union of theirs, ``first``'s guard is its guard, and it is a fault if ``first`` is.
     Sound where the parts commute with what others could do in between; that is for the caller to show.
@@ -367,7 +415,7 @@ def chain(name: str, first: Action, *then: Action) -> Action:
         action, later = rest[0], rest[1:]
         enabled = action.guard is None or action.guard(values[action.reads[0]])
         outcomes = list(action.run(*(values[name] for name in action.reads))) if enabled else []
-        if not outcomes and action is not first:
+        if not outcomes and action is not first and not whole:
             yield from go(values, later)
         for outcome in outcomes:
             for end in go({**values, **dict(zip(action.writes, outcome.values, strict=True))}, later):

@@ -7,7 +7,7 @@ A page is a head written by hand, a line that says so, and what is generated bel
 parts names them in these lines. The paper is rendered as well (``tools.paper``). The pictures are drawn by
 ``tools.pictures``, which is called. What commands print stands in the pages too; tests/test_readme.py
 compares it, and puts it right (UPDATE_DOCS=1). Results (docs/results, tools/**/*.md) are measurements: they
-have commands of their own.
+have commands of their own; of released.md that is `make code`, which writes what the page is made of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tools import pictures
+from tools import pictures, released_page
 from tools.paper import page, tables
 
 ROOT = Path(__file__).parents[1]
@@ -307,6 +307,13 @@ def contract() -> str:
     return table(("clause", "says", "follows from", "where"), rows)
 
 
+def released() -> str:
+    """What was observed of Kafka's own code."""
+    from rebalance.model.bugs.observed import OBSERVED
+
+    return released_page.page(OBSERVED)
+
+
 GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"": results},
     "docs/explanation/proof.md": {"": contract},
@@ -316,6 +323,7 @@ GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     "docs/reference/command-line.md": {"": command_line},
     "docs/reference/log-formats.md": {"": log_formats},
     "docs/reference/profiles.md": {"": profiles},
+    "docs/results/released.md": {"": released},
 }
 """File, from the root of the repository -> part -> what stands in it from its mark to END, or to the end."""
 

@@ -24,7 +24,8 @@ LASSO = "group/converges"
 class Shown:
     """A group in which ``switch`` breaks ``clause``; ``also`` are switches that it takes besides.
 
-    ``client`` is a release that has what the bug needs from its surroundings, such as older metadata.
+    ``client`` is a release that has what the bug needs from its surroundings, such as older metadata; several
+    are those of the members in turn.
     """
 
     switch: str
@@ -46,7 +47,7 @@ class Shown:
         size = ScenarioSize(
             members=self.members,
             partitions=self.partitions,
-            profiles=(member,),
+            profiles=tuple(member.split(",")),
             broker=coordinator,
             faults=self.faults,
             budget=len(self.faults) if self.budget is None else self.budget,

@@ -15,6 +15,7 @@ from rebalance.explore.engine.search import Limits, Stop
 from rebalance.explore.groups.bugs import LASSO, SHOWN, Shown, without
 from rebalance.explore.liveness import liveness
 from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.observed import hidden
 from rebalance.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
@@ -47,6 +48,11 @@ class Cell:
         """Whether running agrees with the catalogue."""
         return (self.mark is Mark.BREAKS) is self.expected or self.mark in (Mark.OTHERWISE, Mark.UNKNOWN)
 
+    @property
+    def why(self) -> str:
+        """Why it does not, "" where it does or nobody has said why."""
+        return "" if self.agrees else hidden(self.switch, self.profile.name)
+
 
 def concerns(shown: Shown, profile: ReleaseProfile) -> bool:
     """Whether the switch is about this kind of program: a broker decides as coordinator, a client else."""
@@ -55,13 +61,11 @@ def concerns(shown: Shown, profile: ReleaseProfile) -> bool:
     return coordinator is (profile.kind == "broker")
 
 
-def cells(switches: Sequence[str] = (), profiles: Sequence[str] = ()) -> Iterator[Cell]:
+def cells(switches: Sequence[str] = (), profiles: Sequence[ReleaseProfile] = ()) -> Iterator[Cell]:
     """The cells of the given switches and releases, all by default, one row after the other."""
-    everybody = [*CLIENTS.values(), *BROKERS.values()]
     for switch in switches or SHOWN:
-        for profile in everybody:
-            wanted = not profiles or profile.name in profiles
-            if wanted and profile.name != AS_SPECIFIED and concerns(SHOWN[switch], profile):
+        for profile in profiles or (*CLIENTS.values(), *BROKERS.values()):
+            if profile.name != AS_SPECIFIED and concerns(SHOWN[switch], profile):
                 yield cell(SHOWN[switch], profile)
 
 

@@ -15,7 +15,14 @@ from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.bugs.switches import SWITCHES, switched
 from rebalance.model.protocol.group import FAULTS
-from rebalance.model.protocol.setup import CONNECTION_FAULTS, AssignorFactory, Consumer, ConsumerConfig, Setup
+from rebalance.model.protocol.setup import (
+    CONNECTION_FAULTS,
+    RARE_FAULTS,
+    AssignorFactory,
+    Consumer,
+    ConsumerConfig,
+    Setup,
+)
 from rebalance.model.protocol.state import Parts, Topics
 
 COOPERATIVE = ("cooperative-sticky",)
@@ -24,10 +31,11 @@ EAGER = ("range",)
 
 TOPIC_FAULTS = ("topic grows", "topic shrinks", "topic deleted")
 ALWAYS_POSSIBLE = tuple(
-    fault for fault in FAULTS if fault not in ("resubscribe", "failover", *CONNECTION_FAULTS)
+    fault for fault in FAULTS if fault not in ("resubscribe", "failover", *CONNECTION_FAULTS, *RARE_FAULTS)
 )
 """Kinds of faults that mean something in every group; resubscribing takes two topics, a failover makes every
-state remember the coordinator's log, and connections that break what is under way on them."""
+state remember the coordinator's log, and connections that break what is under way on them. The rare ones have
+scenarios of their own."""
 
 
 class ScenarioError(ValueError):
@@ -74,6 +82,12 @@ class NamedScenario:
     """Whether member i subscribes to topic i only at first, else everybody to everything."""
     crowded: int = 0
     """How many members more than ``group.max.size`` there are."""
+    lowers: bool = False
+    """Whether group.max.size is lower only at the broker that a failover moves the group to."""
+    racks: int = 0
+    """Over how many racks members and partitions are spread, in turn; 0 for none."""
+    leaves: bool = True
+    """Whether a member that is closed sends LeaveGroup (``internal.leave.group.on.close``)."""
 
     def led_by(self, replaces: str) -> NamedScenario:
         """The scenario with ``replaces`` wherever it lists an assignor of the same protocols.
@@ -119,6 +133,9 @@ class NamedScenario:
             budget=self.budget if size.budget is None else size.budget,
             coordinator=broker(size.broker).decisions | _decisions(size.switches, "coordinator", "member"),
             max_size=max(1, members - self.crowded) if self.crowded else None,
+            lowers=self.lowers,
+            racks=self._racks(sum(topics).bit_length(), 0),
+            moved=self._racks(sum(topics).bit_length(), 1),
             naming=size.naming,
             steps=size.steps,
             factory=size.factory,
@@ -153,10 +170,17 @@ class NamedScenario:
         else:
             subscriptions = (everything, Topics(1))
         return Consumer(
-            stages=tuple(runs(profile, assignors, size.switches) for assignors in lists),
+            stages=tuple(
+                replace(runs(profile, assignors, size.switches), leaves=self.leaves) for assignors in lists
+            ),
             subscriptions=subscriptions,
             instance=member if self.static else None,
+            rack=f"r{member % self.racks}" if self.racks else None,
         )
+
+    def _racks(self, partitions: int, first: int) -> tuple[tuple[str, ...], ...]:
+        """The rack of each partition's replica, from the ``first`` rack on."""
+        return tuple((f"r{(p + first) % self.racks}",) for p in range(partitions)) if self.racks else ()
 
 
 def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = ()) -> ConsumerConfig:
@@ -233,6 +257,27 @@ _TABLE = (
         topics=2, static=True, budget=2, faults=("crash", "resubscribe")),
     NamedScenario(name="mixed-failover", sentence="an upgrade half done and a coordinator that fails over",
         members=2, partitions=1, lists=((BOTH,), (COOPERATIVE,)), faults=("failover", "crash")),
+    NamedScenario(name="leaving", sentence="members whose LeaveGroup gets lost, and an administrator who "
+        "removes members", members=2, partitions=2, faults=("leave lost", "member removed", "pause")),
+    NamedScenario(name="unsent-leave",
+        sentence="members that send no LeaveGroup when they are closed, as those of Streams", members=2,
+        partitions=2, leaves=False, faults=("close", "unsubscribe", "pause")),
+    NamedScenario(name="appends", sentence="a coordinator that fails to append to its log, and fails over",
+        members=2, partitions=1, budget=2, faults=("append fails", "sync not stored", "failover", "crash")),
+    NamedScenario(name="static-appends", sentence="the same for static members, who may be removed",
+        members=2, partitions=1, budget=2, static=True,
+        faults=("sync not stored", "return not stored", "failover", "crash", "member removed")),
+    NamedScenario(name="careless", sentence="one member more than group.max.size, and applications that poll "
+        "on after a fatal error, throw in callbacks, and unsubscribe in the middle of a join", members=2,
+        partitions=2, crowded=1, faults=("polls on", "completes again", "unsubscribe midway", "pause")),
+    NamedScenario(name="midway",
+        sentence="applications that throw in callbacks, and unsubscribe in the middle of a join", members=2,
+        partitions=2, faults=("completes again", "unsubscribe midway", "slow network")),
+    NamedScenario(name="shrinking",
+        sentence="a failover to a broker with a lower group.max.size, which one member is too many for",
+        members=2, partitions=2, crowded=1, lowers=True, faults=("failover", "polls on")),
+    NamedScenario(name="racks", sentence="members and partitions in two racks, and replicas that move",
+        members=2, partitions=2, racks=2, faults=("racks change", "disconnect", "crash")),
     NamedScenario(name="downgrade",
         sentence="a member that lists cooperative-sticky first, and one with range only", members=2,
         partitions=2, lists=((("cooperative-sticky", "range"),), (EAGER,)), faults=("crash",)),

@@ -37,10 +37,17 @@ class SwarmConfig:
         if self.rare:
             wrong = [at for at in pool if faults[at]]
             right = [at for at in pool if not faults[at]]
-            pool = wrong if wrong and (not right or random.randrange(self.rare) == 0) else right
-        willing = [at for at in pool if (options[at][0].action, options[at][0].who) not in self.reluctant]
-        willing = willing or list(pool)
-        return willing[random.randrange(len(willing))]
+            pool = wrong if self.goes_wrong(random, bool(wrong), bool(right)) else right
+        return pool[self.pick(random, [options[at][0] for at in pool])]
+
+    def goes_wrong(self, random: Random, wrong: bool, right: bool) -> bool:
+        """Whether the next step is a fault where faults are rare, by which of both kinds is possible."""
+        return wrong and (not right or random.randrange(self.rare) == 0)
+
+    def pick(self, random: Random, events: Sequence[Event]) -> int:
+        """The number of one of ``events``, at least one."""
+        willing = [at for at, one in enumerate(events) if (one.action, one.who) not in self.reluctant]
+        return willing[random.randrange(len(willing))] if willing else random.randrange(len(events))
 
 
 def drawn_config(

@@ -76,7 +76,7 @@ class TargetPlayer:
         with self._session() as session:
             subject = Subject.of(session)
 
-            def play(seed: int) -> SliceOutcome:
+            def play(seed: int, number: int) -> SliceOutcome:
                 return self._outcome(subject.play(drawn(Seeded(seed), self.protocols), clauses))
 
             yield play

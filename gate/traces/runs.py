@@ -35,7 +35,10 @@ SCHEMA = 1
 """Raised when older readers would misread the file."""
 
 
-_BRIEF = ("who", "choice", "upgrade_from", "instance", "rack", "racks", "assignor")
+_BRIEF = (
+    *("who", "choice", "upgrade_from", "leaves", "instance"),
+    *("lowers", "rack", "racks", "moved", "assignor"),
+)
 """Fields that are left out where they are at their default."""
 
 
@@ -73,9 +76,11 @@ class _SavedSetup:
     budget: int = 0
     coordinator: frozenset[str] = frozenset()
     max_size: int | None = None
+    lowers: bool = False
     naming: Literal["every", "given"] = "every"
     steps: Literal["atomic", "fine"] = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
+    moved: tuple[tuple[str, ...], ...] = ()
     assignor: Mapping[str, str] | None = None
 
 
@@ -252,9 +257,11 @@ def setup_out(setup: Setup) -> dict[str, Any]:
         budget=setup.budget,
         coordinator=setup.coordinator,
         max_size=setup.max_size,
+        lowers=setup.lowers,
         naming=setup.naming,  # type: ignore[arg-type]
         steps=setup.steps,  # type: ignore[arg-type]
         racks=setup.racks,
+        moved=setup.moved,
         assignor={"target": setup.factory.target, "place": setup.factory.replaces}
         if isinstance(setup.factory, Plugged)
         else None,
@@ -291,11 +298,14 @@ def setup_in(data: Any) -> Setup:
         budget=saved.budget,
         coordinator=saved.coordinator,
         max_size=saved.max_size or None,
+        lowers=saved.lowers,
         naming=saved.naming,
         steps=saved.steps,
         racks=saved.racks,
-        **({"factory": _plug(saved.assignor)} if saved.assignor else {}),
+        moved=saved.moved,
     )
+    if saved.assignor:
+        setup = replace(setup, factory=_plug(saved.assignor))
     if not setup.consumers:
         raise codec.wrong("setup.members", "is empty")
     numbers = {str(setup.partition(number)): number for number in range(at)}

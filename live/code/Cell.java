@@ -2,9 +2,11 @@ package rebalance.cell;
 
 import java.io.BufferedReader;
 import java.io.File;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.io.PrintStream;
+import java.io.OutputStream;
 import java.net.MalformedURLException;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -41,6 +43,7 @@ public final class Cell {
     private final LinkedHashMap<Integer, Message> responses = new LinkedHashMap<>(); // under way to a consumer
     private int messages;
     private boolean waiting; // a call that waits is helped
+    private final Map<Object, byte[]> shown = new HashMap<>(); // of each part, the last that was answered
 
     /** A consumer's slot: its settings, and its process if there is one. */
     private static final class Member implements Iterable<Message> {
@@ -79,18 +82,16 @@ public final class Cell {
     }
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream stdout = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), false, "UTF-8");
+        OutputStream stdout = new FileOutputStream(FileDescriptor.out);
         System.setOut(System.err);
         Ids.install();
         Cell cell = new Cell(arguments);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
-        stdout.println("{\"ready\":true}");
-        stdout.flush();
+        cell.out.open('{').put("ready", true).close('}').send(stdout);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             cell.out.clear();
             cell.line(line);
-            stdout.append(cell.out.text()).append('\n');
-            stdout.flush();
+            cell.out.send(stdout);
         }
         Runtime.getRuntime().halt(0);
     }
@@ -110,6 +111,7 @@ public final class Cell {
             boolean fine = answer((Map<String, Object>) one);
             if (fine && quiet) {
                 out.cut(before);
+                shown.clear();
             }
             if (!fine && stops) {
                 break;
@@ -131,6 +133,7 @@ public final class Cell {
         } catch (RuntimeException | Error error) {
             error.printStackTrace();
             out.cut(before);
+            shown.clear();
             out.open('{').put("broken", String.valueOf(error)).close('}');
         }
         return false;
@@ -162,7 +165,7 @@ public final class Cell {
                 break;
             case "state":
                 out.close(']').name("state").open('{');
-                state();
+                state(Boolean.TRUE.equals(command.get("changes")));
                 out.close('}').close('}');
                 return;
             case "deliver":
@@ -263,6 +266,11 @@ public final class Cell {
                 case "enforce":
                     consumer.enforceRebalance();
                     break;
+                case "fetched":
+                    String read = (String) command.get("partition");
+                    int dash = read.lastIndexOf('-');
+                    consumer.fetched(read.substring(0, dash), Integer.parseInt(read.substring(dash + 1)));
+                    break;
                 case "commit":
                     consumer.commit(Boolean.TRUE.equals(command.get("sync")));
                     break;
@@ -303,6 +311,7 @@ public final class Cell {
         responses.clear();
         members.clear();
         topics.clear();
+        shown.clear();
         messages = 0;
         Ids.begin(1, 1);
         topics(created.get("topics"));
@@ -526,26 +535,59 @@ public final class Cell {
 
     // --- state -----------------------------------------------------------------------------------------------
 
-    private void state() {
-        out.name("coordinator").open('{');
-        coordinator.state(out);
-        out.close('}').name("members").open('[');
+    /** The state of every part; {@code changes}: only of those that are not as they were shown last. */
+    private void state(boolean changes) {
+        if (!changes) {
+            shown.clear();
+        }
+        part("coordinator", () -> {
+            out.open('{');
+            coordinator.state(out);
+            out.close('}');
+        });
+        out.name("members").open('[');
         for (Member one : members) {
+            int before = out.length();
             out.open('{').put("up", one.consumer != null);
             if (one.consumer != null) {
                 one.consumer.state(out);
             }
             out.close('}');
+            if (!isNew(one, before)) {
+                out.cut(before);
+                out.value((String) null);
+            }
         }
-        out.close(']').name("topics").open('{');
-        topics.forEach(out::put);
-        out.close('}');
-        under("requests", requests);
-        under("responses", responses);
+        out.close(']');
+        part("topics", () -> {
+            out.open('{');
+            topics.forEach(out::put);
+            out.close('}');
+        });
+        part("requests", () -> under(requests));
+        part("responses", () -> under(responses));
     }
 
-    private void under(String name, Map<Integer, Message> among) {
-        out.name(name).open('[');
+    private void part(String name, Runnable writes) {
+        int before = out.length();
+        out.name(name);
+        writes.run();
+        if (!isNew(name, before)) {
+            out.cut(before);
+        }
+    }
+
+    /** Whether what was written of a part since {@code start} is not what was shown of it last. */
+    private boolean isNew(Object part, int start) {
+        boolean found = !out.is(shown.get(part), start);
+        if (found) {
+            shown.put(part, out.since(start));
+        }
+        return found;
+    }
+
+    private void under(Map<Integer, Message> among) {
+        out.open('[');
         for (Message one : among.values()) {
             out.open('{').put("id", one.id).put("member", one.member.index).put("abandoned", one.abandoned).close('}');
         }

@@ -2,6 +2,8 @@ package org.apache.kafka.coordinator.group;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
@@ -39,6 +41,9 @@ import rebalance.cell.Out;
 final class Descriptions {
     private static final String HOST = "localhost";
     private static final int PORT = 9092;
+
+    private final Map<ByteBuffer, Claim> claims = new HashMap<>();
+    private final Map<ByteBuffer, Object> assignments = new HashMap<>();
 
     void request(AbstractRequest body, Out out) {
         if (body instanceof JoinGroupRequest) {
@@ -108,20 +113,44 @@ final class Descriptions {
         out.close(']');
     }
 
-    private void subscription(byte[] bytes, Out out) {
+    /** Of a Subscription, read once: the coordinator has each for as long as its member does not change it. */
+    private static final class Claim {
+        int version;
+        Collection<String> topics;
+        Collection<String> owned;
+        Integer generation;
+        Integer user; // CooperativeStickyAssignor's generation
+        String unreadable;
+    }
+
+    private static Claim claim(ByteBuffer bytes) {
+        Claim made = new Claim();
         try {
-            Subscription read = ConsumerProtocol.deserializeSubscription(ByteBuffer.wrap(bytes));
-            out.put("version", ByteBuffer.wrap(bytes).getShort()).put("topics", new TreeSet<>(read.topics()));
-            out.put("owned", names(read.ownedPartitions()));
-            if (read.generationId().isPresent()) {
-                out.put("generation", read.generationId().get());
-            }
+            Subscription read = ConsumerProtocol.deserializeSubscription(bytes.duplicate());
+            made.topics = new TreeSet<>(read.topics());
+            made.owned = names(read.ownedPartitions());
+            made.version = bytes.getShort(0);
+            made.generation = read.generationId().orElse(null);
             ByteBuffer user = read.userData();
-            if (user != null && user.remaining() == 4) { // CooperativeStickyAssignor's generation
-                out.put("user_generation", user.getInt(user.position()));
-            }
+            made.user = user != null && user.remaining() == 4 ? user.getInt(user.position()) : null;
         } catch (RuntimeException unreadable) {
-            out.put("unreadable", unreadable.toString());
+            made.unreadable = unreadable.toString();
+        }
+        return made;
+    }
+
+    private void subscription(byte[] bytes, Out out) {
+        Claim claim = claims.computeIfAbsent(ByteBuffer.wrap(bytes), Descriptions::claim);
+        if (claim.unreadable != null) {
+            out.put("unreadable", claim.unreadable);
+            return;
+        }
+        out.put("version", claim.version).put("topics", claim.topics).put("owned", claim.owned);
+        if (claim.generation != null) {
+            out.put("generation", claim.generation);
+        }
+        if (claim.user != null) {
+            out.put("user_generation", claim.user);
         }
     }
 
@@ -130,11 +159,27 @@ final class Descriptions {
             out.put(name, (String) null);
             return;
         }
-        try {
-            out.put(name, names(ConsumerProtocol.deserializeAssignment(ByteBuffer.wrap(bytes)).partitions()));
-        } catch (RuntimeException unreadable) {
-            out.put(name, unreadable.toString());
+        Object read = assignments.computeIfAbsent(ByteBuffer.wrap(bytes), Descriptions::assigned);
+        if (read instanceof String) {
+            out.put(name, (String) read);
+        } else {
+            out.put(name, (Collection<?>) read);
         }
+    }
+
+    /** The names of the partitions, or why they cannot be read. */
+    private static Object assigned(ByteBuffer bytes) {
+        try {
+            return names(ConsumerProtocol.deserializeAssignment(bytes.duplicate()).partitions());
+        } catch (RuntimeException unreadable) {
+            return unreadable.toString();
+        }
+    }
+
+    /** Nothing of another group is kept. */
+    void forget() {
+        claims.clear();
+        assignments.clear();
     }
 
     private static TreeSet<String> names(Iterable<TopicPartition> partitions) {

@@ -69,6 +69,9 @@ public final class Parts {
 
         void enforceRebalance();
 
+        /** What reading does with the order of partitions: that of which something was read goes to the end. */
+        void fetched(String topic, int partition);
+
         void commit(boolean sync);
 
         void close(long timeoutMs);

@@ -259,6 +259,11 @@ public final class ShippedConsumer extends VirtualTime
     }
 
     @Override
+    public void fetched(String topic, int partition) { // as Fetcher calls it
+        subscriptions.movePartitionToEnd(new TopicPartition(topic, partition));
+    }
+
+    @Override
     public void commit(boolean sync) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         subscriptions.assignedPartitions().forEach(one -> offsets.put(one, new OffsetAndMetadata(0)));

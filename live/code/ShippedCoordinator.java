@@ -424,6 +424,7 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
         held = false;
         log.clear();
         writes.clear();
+        descriptions.forget();
         load();
     }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance.live.processes.program import JsonLine
@@ -294,16 +294,26 @@ class CellState:
     responses: tuple[UnderWay, ...]
 
 
-def state_of(answer: JsonLine) -> CellState:
-    """The answer to ``state``. Raises KeyError for another."""
+def state_of(answer: JsonLine, before: CellState | None = None) -> CellState:
+    """The answer to ``state``. Parts that it leaves out, and members that are null in it, are those of
+    ``before``, which is given back itself where nothing has changed.
+
+    Raises KeyError for another answer.
+    """
     state = answer["state"]
-    return CellState(
-        coordinator=_coordinator(state["coordinator"]),
-        members=tuple(map(_consumer, state["members"])),
-        topics=state["topics"],
-        requests=tuple(UnderWay(**one) for one in state["requests"]),
-        responses=tuple(UnderWay(**one) for one in state["responses"]),
-    )
+    changed = {name: read(state[name]) for name, read in _PARTS.items() if name in state}
+    members = state["members"]
+    if before is None:
+        return CellState(members=tuple(map(_consumer, members)), **changed)
+    if members != [None] * len(before.members):
+        changed["members"] = tuple(
+            before.members[slot] if one is None else _consumer(one) for slot, one in enumerate(members)
+        )
+    return replace(before, **changed) if changed else before
+
+
+def _under_way(listed: Iterable[JsonLine]) -> tuple[UnderWay, ...]:
+    return tuple(UnderWay(**one) for one in listed)
 
 
 def _coordinator(one: JsonLine) -> CoordinatorState:
@@ -331,3 +341,12 @@ def _consumer(one: JsonLine) -> ConsumerState | None:
     plain = {name: value for name, value in one.items() if name not in ("up", "owned", "fetchable", "topics")}
     owned, fetchable = frozenset(one["owned"]), frozenset(one["fetchable"])
     return ConsumerState(**plain, owned=owned, fetchable=fetchable, topics=tuple(one["topics"]))
+
+
+_PARTS: Mapping[str, Callable[[Any], Any]] = {
+    "coordinator": _coordinator,
+    "topics": dict,
+    "requests": _under_way,
+    "responses": _under_way,
+}
+"""All but the members."""

@@ -7,10 +7,10 @@ every message and on every passing of time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from rebalance.live.code import releases
 from rebalance.live.code.answers import CellEvent, CellState, events_of, state_of
@@ -25,7 +25,9 @@ SECONDS = 60.0
 """How long the commands of one line may take, unless the caller says otherwise."""
 
 
-_STATE: JsonLine = {"do": "state"}
+T = TypeVar("T")
+
+_STATE: JsonLine = {"do": "state", "changes": True}
 
 
 class CellDied(Exception):
@@ -95,6 +97,7 @@ class KafkaCell:
         command = releases.command(coordinators, consumers, *classpath)
         self._program = Program(command)
         self._over = ""  # why it cannot be used any more
+        self._shown: CellState | None = None  # what the answers to _STATE come to so far
         try:
             self._line(STARTS)
         except BaseException:
@@ -108,6 +111,11 @@ class KafkaCell:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def over(self) -> str:
+        """Why it cannot be used any more, "" while it can."""
+        return self._over
 
     @property
     def pid(self) -> int:
@@ -136,11 +144,11 @@ class KafkaCell:
 
     def command(self, do: str, **arguments: Any) -> tuple[CellEvent, ...]:
         """What happened. Raises CellRefused, CellBroken, CellDied."""
-        return events_of(self._checked({"do": do, **arguments}))
+        return self._read(events_of, self._checked({"do": do, **arguments}))
 
     def state(self) -> CellState:
-        """The state of every part. Raises CellBroken, CellDied."""
-        return state_of(self._checked(_STATE))
+        """The state of every part, the same object if none has changed. Raises CellBroken, CellDied."""
+        return self._stands(self._checked(_STATE))
 
     def step(self, *commands: JsonLine) -> tuple[tuple[CellEvent, ...], CellState]:
         """What happened in several commands, and the state afterwards.
@@ -151,7 +159,8 @@ class KafkaCell:
         found = [self._good(*one) for one in zip(self.batch(line, stop=True), line, strict=False)]
         if len(found) != len(line):
             raise self._dead("answers several commands with something else")
-        return tuple(one for answer in found[:-1] for one in events_of(answer)), state_of(found[-1])
+        events = (one for answer in found[:-1] for one in self._read(events_of, answer))
+        return tuple(events), self._stands(found[-1])
 
     def batch(
         self, commands: Sequence[JsonLine], *, stop: bool = False, quiet: bool = False
@@ -172,6 +181,10 @@ class KafkaCell:
         self._over = self._over or "the cell was closed"
         self._program.close()
 
+    def _stands(self, answer: JsonLine) -> CellState:
+        self._shown = self._read(lambda line: state_of(line, self._shown), answer)
+        return self._shown
+
     def _checked(self, message: JsonLine) -> JsonLine:
         return self._good(self._ask(message), message)
 
@@ -183,9 +196,18 @@ class KafkaCell:
             raise CellBroken(f"{command}: {why}\n{self._program.stderr()}".strip(), why)
         return answer
 
+    def _read(self, read: Callable[[JsonLine], T], answer: JsonLine) -> T:
+        """An answer, if it is one: an assignor may write to the pipe too."""
+        try:
+            return read(answer)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise self._dead("answers with something else") from None
+
     def _ask(self, message: JsonLine) -> JsonLine:
         if self._over:
             raise CellDied(self._over)
+        if self._program.spoke():
+            raise self._dead("answers what was not asked")
         self._program.order(message)
         return self._line(self.seconds)
 

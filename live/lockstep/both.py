@@ -10,37 +10,39 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rebalance.live.code.cell import CellBroken, CellDied, CellRefused, KafkaCell
 from rebalance.live.lockstep.deviations import (
     DEVIATIONS,
-    NEVER_ANSWERED,
     OUTDATED_SNAPSHOT,
     PREPARES_IN_FLIGHT,
     Memory,
     never_answered,
     prepared_in_flight,
+    still_waiting,
 )
 from rebalance.live.lockstep.observed import IdNames, differences, of_code, of_model, records_of, spelled
-from rebalance.live.lockstep.steps import LockSteps, can_enforce
+from rebalance.live.lockstep.steps import LockSteps, can_enforce, lost
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import CodeGroup, CodeReleases
+from rebalance.live.replay.code_steps import GROUP_EXPIRY
 from rebalance.live.replay.replay_plan import ReplayStep
-from rebalance.model.machine import NOBODY, Event, Machine, Outcome, State
+from rebalance.model.machine import NOBODY, Event, Machine, Options, Outcome, State
 from rebalance.model.protocol.observations import Callback, Threw
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
-    Error,
+    NONE,
     Grant,
     GroupState,
     Id,
     Join,
     JoinOk,
     Life,
+    Metadata,
     Parts,
-    Refused,
     Slot,
     Sync,
     Wire,
@@ -95,7 +97,9 @@ class Agreement:
         self.threw.update(other.threw)
 
 
-POLL, ENFORCE, SESSION = NO_STEPS = "polls in vain", "enforces in vain", "session ends in vain"
+POLL, ENFORCE, SESSION, EXPIRE, CRASH = NO_STEPS = (
+    "polls in vain", "enforces in vain", "session ends in vain", "group expires in vain", "crashes in vain",
+)  # fmt: skip
 """What is no step of the model."""
 
 BY_POLL = ("join", "complete", "listener throws", "slow commit")
@@ -112,8 +116,10 @@ class Lockstep:
     def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.setup, self.built = setup, built
         self.ids = IdNames()
-        self.group = CodeGroup(cell, setup, releases, list(setup.slots), commits=False)
+        commits = "slow commit" in setup.faults
+        self.group = CodeGroup(cell, setup, releases, list(setup.slots), commits=commits)
         self.code = LockSteps(self.group, self.ids)
+        self._options = Options(built)
         self.state: State = built.initial[0]
         self.memory = Memory()
         self.events: list[Event] = []
@@ -126,6 +132,11 @@ class Lockstep:
         except (CellRefused, CellBroken, CellDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
+
+    def possible(self) -> Options:
+        """What the model can do now."""
+        self._options.move(self.state)
+        return self._options
 
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
         """Take one step in both. Raises CannotForce before anything was done."""
@@ -156,8 +167,7 @@ class Lockstep:
             self._compare(expected)
         except _Disagrees as why:
             return Disagreement(events=tuple(self.events), sentences=tuple(map(str, why.args)))
-        if self.memory.unanswered:
-            self.seen.deviations[NEVER_ANSWERED.id] += 1
+        self.seen.deviations.update(set(self.memory.unanswered.values()))
         self.seen.steps += 1
         self.seen.taken[event.action] += 1
         return None
@@ -166,25 +176,37 @@ class Lockstep:
 
     def in_vain(self) -> list[Event]:
         """What can be done to Kafka now although no step of the model is like it: nothing may come of it."""
-        possible = {(event.action, event.who) for event in self.built.enabled(self.state)}
+        can = self.possible().can
         up = [slot for slot in self.setup.slots if self._part(self.state, "member", slot).life is Life.UP]
         found = [
             Event(POLL, slot)
             for slot in up
-            if not any((name, slot) in possible for name in BY_POLL)
-            and not _cut(self._part(self.state, "wire", slot))
+            if not any(can(name, slot) for name in BY_POLL)
+            and not lost(self._part(self.state, "wire", slot))
+            and not self._commits_within_a_poll(slot)
         ]
         found += [
             Event(ENFORCE, slot)
             for slot in (up if "enforce" in self.setup.faults else ())
-            if ("enforce", slot) not in possible and can_enforce(self.group.releases, slot)
+            if not can("enforce", slot) and can_enforce(self.group.releases, slot)
         ]
         for real in (one.id for one in self.group.state.coordinator.members):
             slot, number = self.ids.number(real) or (NOBODY, NOBODY)
-            expiries = {("session expires", slot), ("session timeout", slot)}
-            if slot != NOBODY and not expiries & possible:
+            expires = can("session expires", slot) or can("session timeout", slot)
+            if slot != NOBODY and not expires:
                 found.append(Event(SESSION, slot, f"id {number}"))
+        if self.built.value(self.state, "group").state not in (GroupState.EMPTY, GroupState.DEAD):
+            found.append(Event(EXPIRE, NOBODY))
+        found += [
+            Event(CRASH, slot)
+            for slot in (self.setup.slots if "crash" in self.setup.faults else ())
+            if not can("crash", slot) and self.group.state.members[slot] is not None
+        ]
         return found
+
+    def _commits_within_a_poll(self, slot: int) -> bool:
+        member = self._part(self.state, "member", slot)
+        return member.committing and self.code.waits(self.group.members[slot])
 
     def try_in_vain(self, event: Event) -> Disagreement | None:
         """Do one of these. Where something comes of it that is a disagreement."""
@@ -196,6 +218,10 @@ class Lockstep:
                 self.group.ready(self.group.members[event.who])
                 self.group.do("poll", member=event.who)
                 expected = self._polled(event.who)
+            elif event.action == CRASH:
+                self.group.do("crash", member=event.who, arrive=True)
+            elif event.action == EXPIRE:
+                self.group.do("expire", timer=GROUP_EXPIRY)
             elif event.action == ENFORCE:
                 self.group.do("enforce", member=event.who)
             else:
@@ -230,6 +256,8 @@ class Lockstep:
         armed_again = self._armed_again(step)
         if armed_again:
             state = step.before
+        elif step.event.action in ("failover", "join phase ends"):
+            state = still_waiting(self.built, step.before, state, self.memory) or state
         for deviation in DEVIATIONS:
             follow = deviation.follow
             if follow and (deviant := follow(step, state, self.group, self.memory)) is not None:
@@ -245,12 +273,13 @@ class Lockstep:
             expected += outcome.seen
             self.seen.taken[event.action] += 1
             before, state = state, self.built.apply(state, event, outcome)
+            state = still_waiting(self.built, before, state, self.memory) or state
 
     def _due(self, step: ReplayStep, state: State, armed_again: bool) -> Iterator[tuple[Event, Outcome]]:
         group = self.built.value(state, "group")
         for slot in self.setup.slots:
-            yield from self._possible("join refused", slot, state)
             if not never_answered(self.built, state, self.group, self.memory, slot):
+                yield from self._possible("join refused", slot, state)
                 yield from self._possible("sync refused", slot, state)
         if step.event.action in ("rebalance timeout", "slow member") and not armed_again:
             yield from self._passed_for_others(step, state)
@@ -261,8 +290,18 @@ class Lockstep:
             yield from self._possible("refresh", slot, state)
         for slot in self.setup.slots:
             member = self.group.members[slot]
+            if "OffsetCommit" in member.open and not self._part(state, "member", slot).committing:
+                yield from self._possible("slow commit", slot, state)
             if "JoinGroup" in member.open and not isinstance(self._part(state, "wire", slot), Join):
+                yield from self._refused_within(slot, state)
                 yield from self._possible("join", slot, state)
+
+    def _refused_within(self, slot: int, state: State) -> Iterator[tuple[Event, Outcome]]:
+        """The commit before a join, where a poll waited for it and heard that the membership is over."""
+        mine, member = self.group.state.members[slot], self._part(state, "member", slot)
+        over = mine is not None and mine.generation == NONE != member.generation
+        if over and self.group.commits and self.code.waits(self.group.members[slot]):
+            yield from self._possible("commit refused" if member.committing else "slow commit", slot, state)
 
     def _armed_again(self, step: ReplayStep) -> bool:
         """Whether a join phase goes on although its time is over: nobody came, and static members stay."""
@@ -351,11 +390,50 @@ class Lockstep:
             grants.append(Grant(Id(Slot(number[0]), number[1]), Parts(self.group.bits(parts or ()))))
         grants.sort()
         self.seen.decisions += 1
-        outcomes = self._possible("assign", step.event.who, step.before)
-        waited = (self.built.apply(step.before, *one) for one in outcomes)
-        mine = (self._part(one, "wire", step.event.who) for one in waited)
-        self.seen.predicted += any(isinstance(one, Sync) and one.grants == tuple(grants) for one in mine)
+        mine = {one.grants for one in self._answers(step) if isinstance(one, Sync) and one.grants}
+        if tuple(grants) in mine:
+            self.seen.predicted += 1
+        else:
+            mine |= {
+                one.grants for one in self._answers(step, "every") if isinstance(one, Sync) and one.grants
+            }
+            settled = len(self.setup.topics) == 1 and not any("topic" in one.action for one in self.events)
+            ids = [one.id for one in grants]  # who was removed since is in the leader's list still
+            mine = {one for one in mine if [grant.id for grant in one] == ids}
+            if settled and mine and self._quality(grants) not in map(self._quality, mine):
+                raise _Disagrees(f"the leader decides {grants}, the model {sorted(mine)}")
         return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
+
+    def _metas(self) -> dict[Id, Metadata]:
+        """What the coordinator knows of its members."""
+        return {
+            Id(Slot(slot), record.id): record.meta
+            for slot in self.setup.slots
+            for record in records_of(self.built, self.state, slot)
+            if record.meta is not None
+        }
+
+    def _quality(self, grants: Sequence[Grant]) -> tuple[list[int], int]:
+        """How many partitions members are given, and how many stay with who claims them."""
+        metas = self._metas()
+        known = [(one.parts, metas[one.id]) for one in grants if one.id in metas]
+        stay = sum((parts & (meta.owned | meta.last)).bit_count() for parts, meta in known)
+        return sorted(parts.bit_count() for parts, _ in known), stay
+
+    def _answers(self, step: ReplayStep, naming: str = "given") -> Iterator[Wire]:
+        """What the model's assignor may decide, with members and partitions under the names that they have or
+        under any."""
+        state, who = step.before, step.event.who
+        if who in self.group.refreshed:
+            for refresh in self._possible("refresh", who, state):
+                state = self.built.apply(state, *refresh)
+        action = self.built.by_name["assign", who]
+        assert isinstance(action.run, partial)
+        (me,) = action.run.args
+        named = replace(me, setup=replace(me.setup, naming=naming))
+        values = [self.built.value(state, name) for name in action.reads]
+        for outcome in action.run.func(named, *values):
+            yield dict(zip(action.writes, outcome.values, strict=True))[f"wire {step.name}"]
 
     def _threw(self, step: ReplayStep, after: State) -> State:
         """The state when the leader's assignor threw, as the next poll tells."""
@@ -371,19 +449,19 @@ class Lockstep:
     # -- comparing ---------------------------------------------------------------------------------------
 
     def _compare(self, expected: Sequence[Any]) -> None:
-        found = differences(of_model(self.setup, self.built, self.state), of_code(self.group, self.ids))
+        model, code = of_model(self.setup, self.built, self.state), of_code(self.group, self.ids)
+        for member in self.group.members:
+            if self._part(self.state, "member", member.slot).unfetched and self.code.waits(member):
+                model.pop(f"{letter(member.slot)} reads")  # within the poll that commits nobody can look
+                code.pop(f"{letter(member.slot)} reads", None)
+        found = differences(model, code)
         heard = [_call(self.setup, one) for one in self.group.seen if isinstance(one, Callback)]
         due = [_call(self.setup, one) for one in expected if isinstance(one, Callback)]
         if heard != due:
-            model, code = (", ".join(calls) or "none" for calls in (due, heard))
-            found.append(f"callbacks: the model has {model}, Kafka {code}")
+            ours, theirs = (", ".join(calls) or "none" for calls in (due, heard))
+            found.append(f"callbacks: the model has {ours}, Kafka {theirs}")
         if found:
             raise _Disagrees(*found)
-
-
-def _cut(wire: Wire) -> bool:
-    """Whether a request went with its connection: the next poll notices, the model's `receive`."""
-    return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
 
 
 def _call(setup: Setup, one: Callback) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance.live.code.answers import CoordinatorState
+from rebalance.live.lockstep.steps import commit_of_no_group
 from rebalance.live.replay.code_group import CodeGroup
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.bugs.releases import version
@@ -22,10 +23,11 @@ from rebalance.model.protocol.observations import Call, Callback, Seen
 from rebalance.model.protocol.setup import MemberContext, letter
 from rebalance.model.protocol.state import (
     NO_ID,
+    NONE,
     Error,
     GroupState,
     Join,
-    JoinOk,
+    JoinParked,
     Life,
     Member,
     MemberRecord,
@@ -43,14 +45,15 @@ class Memory:
     """What Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who led,
     None when they have changed since; ``before``: the coordinator before the step;
     ``expected``: what the model observes in this step, to be changed; ``full``: whether
-    a join phase goes on for which everybody is there; ``unanswered``: whose SyncGroup waits for ever.
+    a join phase goes on for which everybody is there; ``unanswered``: whose JoinGroup or SyncGroup waits for
+    ever, and by which deviation.
     """
 
     led: dict[int, tuple[int, int] | None] = field(default_factory=dict)
     before: CoordinatorState | None = None
     expected: list[Any] = field(default_factory=list)
     full: bool = False
-    unanswered: set[int] = field(default_factory=set)
+    unanswered: dict[int, str] = field(default_factory=dict)
 
     def is_outdated(self, slot: int) -> bool:
         """Whether a member has led, and its metadata or its subscription has changed since."""
@@ -70,9 +73,13 @@ class CodeDeviation:
 
 def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``classicGroupLeaveToClassicGroup`` counts a pending member among those that left."""
-    if step.event.action not in ("close", "unsubscribe", "bounce"):
+    if step.event.action == "left leave arrives":
+        left = step.behind()[step.connection][0].id
+    elif step.event.action in ("close", "unsubscribe", "bounce"):
+        left = step.member().id
+    else:
         return None
-    mine = find(step.records(), step.member().id)
+    mine = find(step.records(), left)
     if mine is None or mine.meta is not None or code.state.coordinator.state != "PREPARING_REBALANCE":
         return None
     group = step.built.value(after, "group")
@@ -105,7 +112,8 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
         memory.led[who] = now
     elif memory.led.get(who, now) != now:
         memory.led[who] = None
-    if step.event.action not in ("complete", "listener throws") or "JoinGroup" not in code.members[who].open:
+    goes_on = {"JoinGroup", "OffsetCommit"}.intersection(code.members[who].open)
+    if step.event.action not in ("complete", "listener throws") or not goes_on:
         return None
     unneeded = not wants_to_join(MemberContext(Slot(who), code.setup), member)
     if not unneeded or not memory.is_outdated(who):
@@ -113,14 +121,25 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     return step.built.put(after, f"member {step.name}", member._replace(rejoin=True))
 
 
+def _arriving(step: ReplayStep) -> Join | None:
+    """The JoinGroup that arrives in a step, however late."""
+    found: object = None
+    if step.event.action == "join request":
+        found = step.wire()
+    elif step.event.action == "abandoned join":
+        found = step.stray()
+    elif step.event.action == "left join arrives":
+        found = step.behind()[step.connection][0]
+    return found if isinstance(found, Join) else None
+
+
 def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """The coordinator compares bytes, and CooperativeStickyAssignor writes its last generation into them,
     which since version 2 of the subscription (Kafka 3.4) nobody reads."""
-    if step.event.action != "join request" or memory.before is None:
+    asking, request = _arriving(step), code.arrived
+    if asking is None or request is None or memory.before is None:
         return None
-    asking, answer = step.wire(), step.wire(after=True)
-    request = code.members[step.event.who].waiting.get("JoinGroup")
-    if not isinstance(asking, Join) or not isinstance(answer, JoinOk) or request is None:
+    if step.built.value(after, "group").state is GroupState.PREPARING:
         return None
     known = next((one for one in memory.before.members if one.id == request.member_id), None)
     mine = find(step.records(), asking.id)
@@ -132,13 +151,13 @@ def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory
 def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """A set without order may still be written down as the last time: no rebalance comes of it."""
     before, now = memory.before, code.state.coordinator
-    if step.event.action != "join request" or before is None:
+    asking = _arriving(step)
+    if asking is None or before is None:
         return None
     if now.state not in ("COMPLETING_REBALANCE", "STABLE") or now.generation != before.generation:
         return None
-    asking = step.wire()
-    mine = find(step.records(), asking.id) if isinstance(asking, Join) else None
-    if not isinstance(asking, Join) or mine is None or mine.meta is None:
+    mine = find(step.records(), asking.id)
+    if mine is None or mine.meta is None:
         return None
     if mine.meta.noise == asking.meta.noise:
         return None
@@ -167,7 +186,8 @@ def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory:
 
 def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``initiateJoinGroup``: the listener of the future sets the state when it fails, up to Kafka 2.6."""
-    if step.event.action != "receive" or not isinstance(step.wire(), Refused):
+    threw = step.event.action == "assign" and step.wire(after=True) is None
+    if not threw and (step.event.action != "receive" or not isinstance(step.wire(), Refused)):
         return None
     mine = code.state.members[step.event.who]
     member = step.built.value(after, f"member {step.name}")
@@ -178,10 +198,12 @@ def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
 
 
 def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
-    """``onLeavePrepare`` looked at the generation, not whether a rebalance is under way."""
-    if step.event.action not in ("close", "unsubscribe", "bounce"):
+    """``onLeavePrepare`` asked for the one object ``NO_GENERATION``, which is not that of who has a member id
+    only, and before 2.6 not whether a rebalance is under way."""
+    if step.event.action not in ("close", "unsubscribe", "bounce", "late leave", "receive"):
         return None
-    if version(code.releases.of(step.event.who)) >= (2, 6):
+    release, member = version(code.releases.of(step.event.who)), step.member()
+    if release >= (2, 7) or (release >= (2, 6) and (member.generation != NONE or member.id == NO_ID)):
         return None
     heard = [one.call for one in code.seen if isinstance(one, Callback)]
     found = None
@@ -219,22 +241,55 @@ def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) ->
     return step.built.put(after, f"record {step.name}", put(records, fresh[0]._replace(new=False)))
 
 
+def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``validateOffsetCommit`` of a group that does not exist."""
+    if not commit_of_no_group(step):
+        return None
+    answer = step.built.value(after, f"stray {step.name}")
+    return step.built.put(after, f"stray {step.name}", answer._replace(error=Error.ILLEGAL_GENERATION))
+
+
+def _append_forged(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """Of JoinGroup ``GroupMetadataManager`` waits for nothing that is appended, but a new group's own record
+    and a static member's return."""
+    if step.event.action != "append fails":
+        return None
+    return step.built.put(after, f"record {step.name}", step.records())
+
+
 def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory, slot: int) -> bool:
-    """Whether a SyncGroup waits although its member was removed: nobody completes its future then."""
+    """Whether a SyncGroup waits although its member was removed, or a JoinGroup although a late one of its
+    member took its place: nobody completes its future then."""
     wire, records = (built.value(state, f"{part} {letter(slot)}") for part in ("wire", "record"))
-    if not isinstance(wire, SyncParked) or "SyncGroup" not in code.members[slot].waiting:
-        memory.unanswered.discard(slot)
-    elif find(records, wire.id) is None:
-        memory.unanswered.add(slot)
+    waits = {SyncParked: "SyncGroup", JoinParked: "JoinGroup"}.get(type(wire), "")
+    if waits not in code.members[slot].waiting:
+        memory.unanswered.pop(slot, None)
+    elif isinstance(wire, SyncParked) and find(records, wire.id) is None:
+        memory.unanswered[slot] = NEVER_ANSWERED.id
     return slot in memory.unanswered
 
 
-def _unanswered_still(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
-    """Nor does the coordinator when it is unloaded."""
-    if step.event.action != "failover" or not memory.unanswered:
+def still_waiting(built: Machine, before: State, after: State, memory: Memory) -> State | None:
+    """``after`` without answers to what is never answered, neither at the end of a join phase nor when the
+    coordinator is unloaded; None where there are none."""
+    wires = {built.position[f"wire {letter(slot)}"] for slot in memory.unanswered}
+    kept = tuple(before[at] if at in wires else value for at, value in enumerate(after))
+    return None if kept == after else kept
+
+
+def _late_join_waits(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``updateMember`` sets ``awaitingJoinFuture``, and what was there before is nobody's any more."""
+    late = _arriving(step)
+    if late is None or step.event.action == "join request":
         return None
-    wires = {step.built.position[f"wire {letter(slot)}"] for slot in memory.unanswered}
-    return tuple(step.before[at] if at in wires else value for at, value in enumerate(after))
+    wire = step.wire(after=True)
+    if not isinstance(wire, JoinParked):
+        return None
+    mine = find(step.records(after=True), wire.id)
+    if late.id != wire.id or mine is None or not mine.joined:
+        return None
+    memory.unanswered[step.event.who] = OVERTAKEN.id
+    return None
 
 
 def prepared_in_flight(built: Machine, state: State, me: MemberContext) -> tuple[State, Seen] | None:
@@ -260,7 +315,14 @@ NEVER_ANSWERED = CodeDeviation(
     sentence="whose LeaveGroup arrives while its SyncGroup waits is never answered; its client waits for "
     "request.timeout.ms",
     releases="broker since 3.7.0",
-    follow=_unanswered_still,
+)
+
+OVERTAKEN = CodeDeviation(
+    id="late_join_takes_the_answer",
+    sentence="a JoinGroup that arrives late, while a later one of the same member waits, takes its place: "
+    "the later one is never answered, and its client waits for request.timeout.ms",
+    releases="broker since 3.7.0",
+    follow=_late_join_waits,
 )
 
 OUTDATED_SNAPSHOT = CodeDeviation(
@@ -280,6 +342,7 @@ DEVIATIONS = (
         follow=_not_new,
     ),
     NEVER_ANSWERED,
+    OVERTAKEN,
     PREPARES_IN_FLIGHT,
     CodeDeviation(
         id="full_group_forgets",
@@ -290,8 +353,9 @@ DEVIATIONS = (
     ),
     CodeDeviation(
         id="midway_leave_revokes",
-        sentence="who leaves during a rebalance is told that its partitions are revoked, not lost",
-        releases="Java 2.4.0 to 2.5.1",
+        sentence="who leaves during a rebalance is told that its partitions are revoked, not lost; in 2.6 "
+        "only who has a member id and no generation, after a JoinGroup that failed",
+        releases="Java 2.4.0 to 2.6.3",
         follow=_leaves_revoked,
     ),
     CodeDeviation(
@@ -303,7 +367,7 @@ DEVIATIONS = (
     CodeDeviation(
         id="failed_join_is_unjoined",
         sentence="whose JoinGroup or SyncGroup failed is outside of the group for itself, whatever the error",
-        releases="Java 2.4.0 to 2.5.1",
+        releases="Java 2.4.0 to 2.6.3",
         follow=_unjoined,
     ),
     CodeDeviation(
@@ -334,6 +398,20 @@ DEVIATIONS = (
         "rebalance; the old coordinator only forgot its id",
         releases="broker since 3.7.0",
         follow=_pending_leave,
+    ),
+    CodeDeviation(
+        id="commit_of_no_group",
+        sentence="a commit that arrives after its group was deleted is answered ILLEGAL_GENERATION, in the "
+        "model UNKNOWN_MEMBER_ID: its sender keeps its member id",
+        releases="broker since 3.7.0",
+        follow=_no_group,
+    ),
+    CodeDeviation(
+        id="join_not_appended",
+        sentence="no JoinGroup is answered REBALANCE_IN_PROGRESS because an append failed (KAFKA-10870): the "
+        "answer is forged, and the coordinator goes on as if its own had been lost",
+        releases="broker since 3.7.0",
+        follow=_append_forged,
     ),
 )
 """All of them."""

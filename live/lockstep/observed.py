@@ -89,6 +89,8 @@ def spelled(slot: int, incarnation: int) -> str:
 
 def differences(model: Observed, code: Observed) -> list[str]:
     """Where the two are not alike, as sentences in the order of the model's names."""
+    if model == code:
+        return []
     names = [*model, *(name for name in code if name not in model)]
     return [
         f"{name}: the model has {model.get(name, 'nothing')}, Kafka {code.get(name, 'nothing')}"
@@ -130,6 +132,7 @@ def _record(setup: Setup, group: Group, slot: int, record: MemberRecord) -> dict
         return {name: "pending"}
     seen = {name: _claim(setup, record.meta)}
     seen[f"{name} has joined"] = str(record.joined)
+    seen[f"{name} is new"] = str(record.new)
     if group.state is GroupState.COMPLETING:
         seen[f"{name} has synced"] = str(record.synced)
     if group.state is GroupState.STABLE:
@@ -141,6 +144,8 @@ def _claim(setup: Setup, meta: Metadata) -> str:
     text = f"{_topics(meta.topics)} owning {setup.spell(meta.owned)}"
     if meta.version >= 2 and meta.label != NONE:
         text += f" of generation {meta.label}"
+    if meta.version < 2 and meta.tells and "cooperative-sticky" in meta.assignors:
+        text += f", written in generation {meta.own_gen}"
     return f"{text}, {' '.join(meta.assignors)}"
 
 
@@ -158,6 +163,7 @@ def _member(setup: Setup, slot: int, member: Member) -> dict[str, str]:
         f"{name} in generation": str(member.generation),
         f"{name} with id": spelled(slot, member.id),
         f"{name} owns": setup.spell(member.owned),
+        f"{name} reads": setup.spell(member.owned & ~member.unfetched & setup.parts(member.topics)),
         f"{name} subscribes to": _topics(member.topics),
     }
 
@@ -202,6 +208,10 @@ def of_code(group: CodeGroup, ids: IdNames) -> dict[str, str]:
     return _CodeSight(group, ids).all()
 
 
+def _topic(partition: str) -> str:
+    return partition.rpartition("-")[0]
+
+
 class _CodeSight:
     def __init__(self, group: CodeGroup, ids: IdNames) -> None:
         self.group, self.ids, self.setup = group, ids, group.setup
@@ -227,6 +237,7 @@ class _CodeSight:
         known = self.group.state.coordinator
         name = f"member id {self.ids.name(one.id)}"
         seen = {name: self._claim(one.claims), f"{name} has joined": str(one.joining)}
+        seen[f"{name} is new"] = str(one.new)
         if known.state == "COMPLETING_REBALANCE":
             seen[f"{name} has synced"] = str(one.id not in known.pending_syncs)
         if known.state == "STABLE":
@@ -238,6 +249,10 @@ class _CodeSight:
         text = f"{self._topics(first.topics)} owning {self._parts(first.owned)}"
         if first.generation not in (None, NONE):
             text += f" of generation {first.generation}"
+        if first.version < 2 and (
+            written := [c.user_generation for c in claims if c.user_generation is not None]
+        ):
+            text += f", written in generation {written[0]}"
         return f"{text}, {' '.join(one.protocol for one in claims)}"
 
     def _parts(self, parts: Iterable[str]) -> str:
@@ -256,6 +271,7 @@ class _CodeSight:
             f"{name} in generation": str(state.generation),
             f"{name} with id": self.ids.name(state.member_id),
             f"{name} owns": self._parts(state.owned),
+            f"{name} reads": self._parts(one for one in state.fetchable if _topic(one) in state.topics),
             f"{name} subscribes to": self._topics(state.topics),
             f"under way of {name}": self._wire(member),
         }

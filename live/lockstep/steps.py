@@ -9,21 +9,53 @@ from rebalance.live.code.answers import CellResponse
 from rebalance.live.code.cell import CellRefused
 from rebalance.live.lockstep.observed import IdNames
 from rebalance.live.replay.client import WentAnotherWay
-from rebalance.live.replay.code_group import POLLS, CodeGroup, CodeMember, CodeReleases
+from rebalance.live.replay.code_group import POLLS, RETENTION, CodeGroup, CodeMember, CodeReleases
 from rebalance.live.replay.code_steps import CodeSteps, gives_up
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import Replayed
 from rebalance.model.bugs.releases import version
-from rebalance.model.protocol.errors import RETRIABLE
+from rebalance.model.machine import Event
+from rebalance.model.protocol.errors import RETRIABLE, answer_to
 from rebalance.model.protocol.observations import Threw
-from rebalance.model.protocol.state import Error, JoinOk, Late, Life, MemberState, Refused, Wire, each
+from rebalance.model.protocol.setup import MemberContext, letter
+from rebalance.model.protocol.state import (
+    NONE,
+    Error,
+    GroupState,
+    JoinOk,
+    Late,
+    Life,
+    MemberState,
+    Refused,
+    Slot,
+    Wire,
+    each,
+)
 
 POLLING = (
     "join", "complete", "heartbeat", "late request", "listener throws", "close", "unsubscribe", "slow commit",
-    "max poll", "poll interval",
+    "max poll", "poll interval", "late leave",
 )  # fmt: skip
 """What a member does that has to know its coordinator."""
+
+
+LEAVES = ("close", "unsubscribe", "bounce", "late leave")
+
+OF_THREAD = (
+    "join", "receive", "assign", "complete", "listener throws", "slow commit", "commit done",
+    "commit refused", "prepare", "close", "bounce", "unsubscribe", "subscribe", "resubscribe", "enforce",
+)  # fmt: skip
+"""What only an application's thread comes to."""
+
+OF_PROCESS = (
+    *OF_THREAD, "heartbeat", "late request", "late answer", "max poll", "poll interval", "late leave",
+    "refresh",
+)  # fmt: skip
+"""What takes a process that runs."""
+
+REFUSED = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
+"""Answers to a commit by which a consumer hears that its membership is over."""
 
 
 class LockSteps(CodeSteps):
@@ -33,15 +65,42 @@ class LockSteps(CodeSteps):
         super().__init__(group, Replayed(clause="", client=""))
         self.ids = ids
         self.late: dict[int, CellResponse] = {}
+        self.committed: set[int] = set()
+        self.halted: dict[int, str] = {}
 
     def take(self, step: ReplayStep) -> None:
         """One step; see CodeSteps."""
         self._forbid(step)
+        self._runs(step.event)
+        if step.event.action in LEAVES and step.event.choice != "max poll" and lost(step.wire()):
+            self.group.do("network", member=step.event.who)  # or it would not look for its coordinator
         if step.event.action in POLLING:
             self.group.ready(self._member(step))
         super().take(step)
+        if step.event.action == "commit done":
+            self.committed.add(step.event.who)
+        elif step.event.action in ("join", "start"):
+            self.committed.discard(step.event.who)
         if who_fails(step):
             self._gives_up(self._member(step))
+
+    def within_poll(self, step: ReplayStep) -> bool:
+        """Whether a member of before Kafka 3.2 commits, or has committed, in a poll that sends JoinGroup."""
+        commits = step.member().committing or step.event.who in self.committed
+        return commits and self.waits(self._member(step))
+
+    def _runs(self, event: Event) -> None:
+        """Nothing is done by a process that was paused, or by a thread that hangs, until it goes on or ends.
+
+        Raises WentAnotherWay.
+        """
+        if event.action in ("pause", "hang"):
+            self.halted[event.who] = event.action
+        elif event.action in ("resume", "crash", "start"):
+            self.halted.pop(event.who, None)
+        halted = self.halted.get(event.who)
+        if (halted == "pause" and event.action in OF_PROCESS) or (halted and event.action in OF_THREAD):
+            raise WentAnotherWay(f"{letter(event.who)} does not run")
 
     def _gives_up(self, member: CodeMember) -> None:
         """Its poll throws what the application cannot handle, which closes it; nothing of that arrives, but
@@ -49,7 +108,9 @@ class LockSteps(CodeSteps):
         for _ in range(POLLS):
             if any(isinstance(one, Threw) for one in self.group.seen):
                 sent = {api: one for api, one in member.open.items() if api in ("JoinGroup", "SyncGroup")}
-                self.group.do("close", member=member.slot, arrive=[one.id for one in sent.values()])
+                left = [one for connection in member.behind for one in connection]
+                left += [*sent.values(), *([member.late] if member.late else [])]
+                self.group.do("close", member=member.slot, arrive=[one.id for one in left])
                 member.forget()
                 member.open = sent
                 return
@@ -69,12 +130,13 @@ class LockSteps(CodeSteps):
             raise CannotForce("partitions have numbers from 0 on")
         if action == "hang" and isinstance(step.wire(), JoinOk):
             raise CannotForce("an assignor that never returns would hold the cell")
-        beats = action in ("max poll", "poll interval") or step.event.choice == "heartbeat"
+        beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
-        waits = action == "unsubscribe" and step.wire() is not None and not gives_up(step)
+        unsubscribes = "unsubscribe" in (action, step.event.choice)
+        waits = unsubscribes and step.wire() is not None and not gives_up(step)
         if waits or (gives_up(step) and action not in ("unsubscribe", "close")):
             raise CannotForce("Java sends no second JoinGroup before the first is answered")
         if action == "late request" and step.event.choice == "commit" and not step.member().owned:
@@ -83,15 +145,56 @@ class LockSteps(CodeSteps):
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise CannotForce("who hangs does not look for its coordinator")
+        waited = action in ("complete", "listener throws") and isinstance(step.stray(), Late | Refused)
+        if waited and self.group.commits and self.waits(self._member(step)):
+            raise CannotForce("what is late was sent before the commit that a poll waits for")
+        if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
+            raise CannotForce("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
+        if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
+            self._forbid_commit(step)
+        elif who >= 0 and action in (*OF_THREAD, "late leave", "refresh") and self.within_poll(step):
+            raise CannotForce("its thread is in the poll that commits, and comes back with JoinGroup")
+        if (
+            action == "group expires"
+            and self.group.has_offsets
+            and self.group.state.coordinator.pending_joins
+        ):
+            raise CannotForce("offsets are kept for longer than an id that was never used")
+
+    def _forbid_commit(self, step: ReplayStep) -> None:
+        """Of the commit before a join that there is, and which only ``commit refused`` hears of."""
+        member, slot = step.member(), step.event.who
+        sends = member.prepare and member.state is MemberState.STABLE and self.group.fetchable(slot) != 0
+        ours = self._member(step)
+        late = any(one.api == "LeaveGroup" for connection in ours.behind for one in connection)
+        late = late or isinstance(step.stray(), Late | Refused)
+        if late and sends and self.waits(ours) and step.event.action != "slow commit":
+            raise CannotForce("what is late was sent before the commit that a poll waits for")
+        if step.event.action == "commit refused":
+            return
+        if step.event.action == "slow commit" and (not sends or slot in self.committed):
+            raise CannotForce("the client commits nothing before it joins")
+        if step.event.action == "join" and (not sends or slot in self.committed):
+            return
+        me = MemberContext(Slot(slot), self.setup)
+        args = step.group(), step.records(), member.id, member.generation
+        if member.generation != NONE and answer_to(me, "commit", *args) in REFUSED:
+            raise CannotForce("its commit before the join is refused")
 
     def _disconnect(self, step: ReplayStep) -> None:
         """The client learns of it when it receives nothing."""
-        self._member(step).cut_off()
-        self.group.do("disconnect", member=step.event.who, arrive=False)
+        self._cut(self._member(step))
+
+    def _group_expires(self, step: ReplayStep) -> None:
+        """Offsets go some time after the last member."""
+        if self.group.has_offsets:
+            self.group.do("elapse", ms=RETENTION)
+        super()._group_expires(step)
+        self.group.has_offsets = False
 
     def _receive(self, step: ReplayStep) -> None:
         wire = step.wire()
-        if isinstance(wire, Refused) and wire.error is Error.DISCONNECT:  # it knows, and has not polled yet
+        if lost(wire):  # it knows, and has not polled yet
             self.group.do("network", member=step.event.who)
         else:
             super()._receive(step)
@@ -125,9 +228,12 @@ class LockSteps(CodeSteps):
     def _late_request(self, step: ReplayStep) -> None:
         member, commit = self._member(step), step.event.choice == "commit"
         api = "OffsetCommit" if commit else "Heartbeat"
+        before = member.open.pop(api, None)  # that of onJoinPrepare
         with contextlib.suppress(CellRefused):
             self.group.do("commit" if commit else "heartbeat", member=member.slot)
         member.late = member.open.pop(api, None)
+        if before is not None:
+            member.open[api] = before
         if member.late is None:
             raise WentAnotherWay(f"sends no {api}")
 
@@ -135,15 +241,16 @@ class LockSteps(CodeSteps):
         member = self._member(step)
         assert member.late is not None
         self.group.do("deliver", id=member.late.id)
-        if step.event.action == "abandoned join":  # nobody hears the answer
-            member.late = None
+        if step.event.action == "abandoned join" or step.member().life in (Life.DOWN, Life.FAILED):
+            member.late = None  # nobody hears the answer
             return
         response = member.answers.pop(member.late.api, None)
         expected = step.stray(after=True)
         if response is None:
             raise WentAnotherWay("the coordinator does not answer it")
         wanted = expected.error.value if isinstance(expected, Refused) else "NONE"
-        if response.error != wanted:
+        none = commit_of_no_group(step) and response.error == Error.ILLEGAL_GENERATION.value
+        if response.error != wanted and not none:
             raise WentAnotherWay(f"it is answered with {response.error}, in the model with {wanted}")
         self.late[member.slot] = response
         if wanted == "NONE":
@@ -151,7 +258,9 @@ class LockSteps(CodeSteps):
 
     def _late_answer(self, step: ReplayStep) -> None:
         member = self._member(step)
-        response, member.late = self.late.pop(member.slot), None
+        response, member.late = self.late.pop(member.slot, None), None
+        if response is None or step.member().life in (Life.DOWN, Life.FAILED):
+            return
         member.answers[response.api] = response
         self.group.respond(member, response.api)
 
@@ -172,6 +281,17 @@ def can_enforce(releases: CodeReleases, slot: int) -> bool:
 def who_fails(step: ReplayStep) -> bool:
     """Whether the application of the step's member gives up in it."""
     return step.event.who >= 0 and step.member(after=True).life is Life.FAILED is not step.member().life
+
+
+def commit_of_no_group(step: ReplayStep) -> bool:
+    """Whether a late commit arrives where there is no group any more."""
+    late = step.stray() if step.event.action == "late request arrives" else None
+    return isinstance(late, Late) and late.api == "commit" and step.group().state is GroupState.DEAD
+
+
+def lost(wire: Wire) -> bool:
+    """Whether a request, or its answer, went with its connection."""
+    return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
 
 
 def _retriable(wire: Wire) -> bool:

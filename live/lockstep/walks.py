@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from random import Random
 
 from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
 from rebalance.explore.random.dropping import left_out
-from rebalance.explore.random.swarm_config import FAULTS_IN, drawn_config
+from rebalance.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
 from rebalance.live.code.cell import CellDied, KafkaCell
 from rebalance.live.lockstep.both import NO_STEPS, Agreement, Disagreement, Lockstep
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
 from rebalance.model.bugs.releases import version
-from rebalance.model.machine import Event
+from rebalance.model.machine import Event, Options, Outcome
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.setup import RARE_FAULTS, Setup
 
-NOT_PLAYED = ("slow network", "slow commit", "append fails", "group expires", "late leave")
+NOT_PLAYED = ("slow network", *RARE_FAULTS)
 """Kinds of faults that lockstep does not have."""
 
 ALWAYS = ("session timeout", "slow member")
@@ -32,6 +33,9 @@ REWRITTEN = "4.0.0"
 
 IN_VAIN = 8
 """Before one of so many steps something is done that is no step of the model."""
+
+SELDOM = 4
+"""In half of the walks one of so many steps is of the kind that was possible least often."""
 
 PART = 20
 """Walks that a worker does before it tells."""
@@ -64,6 +68,7 @@ class LockstepResult:
     """What came of a plan. ``disagreement`` is that of the first walk that has one, made short.
 
     ``seen_again``: a cell of its own came to it too, so that it is not a JVM that somebody killed.
+    ``stopped``: why not all was walked, or "".
     """
 
     plan: LockstepPlan
@@ -71,6 +76,7 @@ class LockstepResult:
     disagreement: Disagreement | None = None
     seen_again: bool = False
     interrupted: bool = False
+    stopped: str = ""
 
     @property
     def never_taken(self) -> list[str]:
@@ -111,7 +117,8 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     try:
         for number, one in working:
             if one is None:
-                raise RuntimeError(f"the worker of the walks from {plan.first + number * PART} on died")
+                result.stopped = f"the worker of the walks from {plan.first + number * PART} on was killed"
+                break
             found[number] = one
             while so_far in found and result.disagreement is None:
                 agreement, result.disagreement = found.pop(so_far)
@@ -152,13 +159,18 @@ def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
             agreement = Agreement()
             for walk_number in range(number * PART, min(plan.walks, (number + 1) * PART)):
                 one = fresh()
-                disagreement = walk(one, Random(f"{plan.seed}/{plan.first + walk_number}"), plan.steps)
+                disagreement = walk(one, drawn(plan.seed, plan.first + walk_number), plan.steps)
                 agreement.add(one.seen)
                 if disagreement is not None:
                     return ((agreement, disagreement),)
             return ((agreement, None),)
 
         yield part
+
+
+def drawn(seed: int, number: int) -> Random:
+    """What walk ``number`` of those of ``seed`` draws from."""
+    return Random(f"{seed}/{number}")
 
 
 # -- one walk --------------------------------------------------------------------------------------------
@@ -168,23 +180,24 @@ def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
     """At most ``steps`` random steps, up to the first disagreement."""
     if (failed := lockstep.begin()) is not None:
         return failed
-    built = lockstep.built
-    actions = ((action.name, action.who, action.fault) for action in built.actions)
+    actions = ((action.name, action.who, action.fault) for action in lockstep.built.actions)
     config = drawn_config(random, actions, FAULTS_IN)
+    times: Counter[str] = Counter()
+    curious = random.randrange(2) == 0
     for _ in range(steps):
         if random.randrange(IN_VAIN) == 0 and (idle := lockstep.in_vain()):
             disagreement = lockstep.try_in_vain(idle[random.randrange(len(idle))])
             if disagreement is not None:
                 return disagreement
-        outcomes = [one for one in built.outcomes(lockstep.state) if one[0].action not in BY_ITSELF]
-        while outcomes:
-            faults = [built.by_name[event.action, event.who].fault for event, _ in outcomes]
-            event, outcome = chosen = outcomes[config.choose(random, outcomes, faults)]
+        unforced: set[Event] = set()
+        looked_for = times if curious and random.randrange(SELDOM) == 0 else None
+        while chosen := _drawn(lockstep.possible(), config, random, unforced, looked_for):
+            event, outcome = chosen
             try:
                 disagreement = lockstep.step(event, outcome)
             except CannotForce as why:
                 lockstep.seen.unforced[event.action, str(why)] += 1
-                outcomes.remove(chosen)
+                unforced.add(event)
                 continue
             if disagreement is not None:
                 return disagreement
@@ -192,6 +205,34 @@ def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
         else:
             return None
     return None
+
+
+def _drawn(
+    possible: Options, config: SwarmConfig, random: Random, unforced: Set[Event], times: Counter[str] | None
+) -> tuple[Event, Outcome] | None:
+    """One of the steps that are possible and are not known to be ``unforced``, None where there is none.
+
+    Which faults there are is asked when there is to be one. ``times``: how often each action was possible
+    when somebody looked; given, one of those with the least is taken.
+    """
+
+    def forced(*, faults: bool) -> Iterator[tuple[Event, Outcome]]:
+        return (
+            one
+            for one in possible.among(faults=faults)
+            if one[0] not in unforced and one[0].action not in BY_ITSELF
+        )
+
+    right = list(forced(faults=False))
+    if times is not None:
+        every = [*right, *forced(faults=True)]
+        times.update({event.action for event, _ in every})
+        fewest = min((times[event.action] for event, _ in every), default=0)
+        pool = [one for one in every if times[one[0].action] == fewest]
+        return pool[random.randrange(len(pool))] if pool else None
+    wrong = any(True for _ in forced(faults=True))
+    pool = list(forced(faults=True)) if config.goes_wrong(random, wrong, bool(right)) else right
+    return pool[config.pick(random, [event for event, _ in pool])] if pool else None
 
 
 # -- the shortest ----------------------------------------------------------------------------------------

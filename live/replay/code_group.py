@@ -45,8 +45,15 @@ POLLS = 4
 
 ERRORS = "org.apache.kafka.common.errors."
 
-GROUP = {"group.initial.rebalance.delay.ms": 3000}
+GROUP = {"group.initial.rebalance.delay.ms": 3000, "offsets.retention.minutes": 1}
 """The first join phase waits too, so that the trace says when it ends."""
+
+RETENTION = 61_000
+"""Milliseconds after which an empty group has no offsets any more."""
+
+
+SELDOM = {"auto.commit.interval.ms": 1 << 30}
+"""Automatic commits come before a join, when a consumer is closed, and never by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +86,7 @@ class CodeMember:
     owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
     ``sent``: all by number; ``waiting``: those that arrived and were not answered; ``answers``: what came
     back and was not handed over; ``joined``: JoinGroup's answer that was handed over before the trace says
-    so; ``late``: a request that the trace keeps back; ``behind``: one on each connection that broke.
+    so; ``late``: a request that the trace keeps back; ``behind``: those of each connection that broke.
     """
 
     slot: Slot
@@ -92,7 +99,7 @@ class CodeMember:
     assigned: int = 0
     joined: CellResponse | None = None
     late: CellRequest | None = None
-    behind: list[CellRequest] = field(default_factory=list)
+    behind: list[list[CellRequest]] = field(default_factory=list)
     sent: dict[int, CellRequest] = field(default_factory=dict)
 
     def forget(self) -> None:
@@ -111,7 +118,8 @@ class CodeGroup(RunNames):
     ``refreshed`` who has received metadata.
 
     ``order``: the slots in the order in which their member ids sort, which are drawn from the number
-    ``naming`` on. ``commits``: whether the consumers commit before they join.
+    ``naming`` on. ``commits``: whether the consumers commit before they join. ``has_offsets``: whether a
+    commit has been accepted; ``arrived``: the last request that did.
     """
 
     def __init__(
@@ -129,6 +137,8 @@ class CodeGroup(RunNames):
         self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
         self.seen: list[Any] = []
         self.refreshed: list[int] = []
+        self.arrived: CellRequest | None = None
+        self.has_offsets = False
         self.state: CellState
         self.watch = CoordinatorWatch(setup)
         self._forged: set[int] = set()
@@ -156,7 +166,7 @@ class CodeGroup(RunNames):
             topics=tuple(self.names(consumer.subscriptions[0])),
             instance=None if consumer.instance is None else f"{client}i",  # member ids begin with it
             client=client,
-            config={"enable.auto.commit": str(self.commits).lower()},
+            config={"enable.auto.commit": str(self.commits).lower()} | SELDOM,
         )
 
     def views(self, member: CodeMember) -> Mapping[str, Any]:
@@ -202,6 +212,9 @@ class CodeGroup(RunNames):
         for event in events:
             self._takes(event)
         name, arguments = commands[0]["do"], {k: v for k, v in commands[0].items() if k != "do"}
+        if name == "deliver":
+            sent = (member.sent.get(arguments["id"]) for member in self.members)
+            self.arrived = next((one for one in sent if one is not None), None)
         self.seen += self.watch.sees(name, arguments, before, self.state.coordinator, events)
         return events
 
@@ -217,8 +230,9 @@ class CodeGroup(RunNames):
                 member = self.members[event.member]
                 if (waited := member.waiting.get(event.api)) and waited.id == event.id:
                     del member.waiting[event.api]
-                if not event.abandoned:
+                if not event.abandoned and event.id not in self._forged:
                     member.answers[event.api] = event
+                self.has_offsets |= event.api == "OffsetCommit" and event.error == "NONE"
             case CellCallback():
                 self._calls(event)
             case CellNoted(event="responded"):  # while a call waited, so nobody else has to

@@ -33,6 +33,10 @@ WAITS_NOT = (3, 2)
 """Since this release a poll does not wait for the commit before a join, and the next one looks again."""
 
 
+GROUP_EXPIRY = "expire-group-metadata"
+"""The coordinator's timer by which it deletes groups that are empty."""
+
+
 class CodeSteps:
     """Moves a group of Kafka's own code as the model's steps say; ``result`` learns what is not there."""
 
@@ -70,9 +74,11 @@ class CodeSteps:
             "listener throws": self._throws, "heartbeat": self._heartbeat, "disconnect": self._disconnect,
             "left behind": self._leave_behind, "left join arrives": self._left_arrives,
             "left sync arrives": self._left_arrives, "left decision arrives": self._left_arrives,
+            "late leave": self._late_leave, "left leave arrives": self._left_arrives,
             "late request": self._late_request, "late request arrives": self._late_arrives,
             "late answer": self._late_answer, "abandoned join": self._late_arrives,
             "failover": self._failover, "append fails": self._append_fails,
+            "group expires": self._group_expires,
             "enforce": self._enforce, "subscribe": self._subscribe, "resubscribe": self._subscribe,
             "refresh": self._refresh, "slow commit": self._slow_commit, "commit done": self._commit_done,
             "commit refused": self._commit_refused, "prepare": self._prepare,
@@ -86,7 +92,7 @@ class CodeSteps:
     def _start(self, step: ReplayStep) -> None:
         member, stage = self._member(step), step.member(after=True).stage
         if len(step.behind(after=True)) > len(step.behind()):
-            member.behind.append(member.open.get("JoinGroup") or member.open["SyncGroup"])
+            member.behind.append([member.open.get("JoinGroup") or member.open["SyncGroup"]])
         member.forget()
         member.eager = self.setup.consumers[member.slot].stages[stage].eager
         settings = self.group.settings(member.slot, stage, "").settings()
@@ -119,7 +125,7 @@ class CodeSteps:
             self._arrives_at_once(member, "LeaveGroup")
             if gives_up(step) and left is not None:
                 # Java sends no other before this one is answered, or its connection ends.
-                self.group.do("disconnect", member=member.slot, arrive=[left.id])
+                self._cut(member, left)
                 self.group.do("network", member=member.slot)
         else:
             for one in self.group.do("close", member=member.slot, arrive=True):
@@ -142,6 +148,16 @@ class CodeSteps:
         if "JoinGroup" not in member.open:
             raise WentAnotherWay(f"{step.name} sends no JoinGroup")
         self._claims(step, member.open["JoinGroup"])
+        self._reads(step, member)
+
+    def _reads(self, step: ReplayStep, member: CodeMember) -> None:
+        """What it owns is in another order at its next JoinGroup: that is what reading does to it."""
+        after = step.member(after=True)
+        stage = self.setup.consumers[member.slot].stages[after.stage]
+        now = self.group.state.members[member.slot]
+        if "unsorted_metadata" in stage.decisions and now is not None and now.owned:
+            owned = sorted(now.owned)
+            self.group.do("fetched", member=member.slot, partition=owned[0 if after.noise else -1])
 
     def _claims(self, step: ReplayStep, request: CellRequest) -> None:
         """Whether it claims as much as in the trace, and says so as old."""
@@ -265,6 +281,7 @@ class CodeSteps:
         if after is None or (after.state != "STABLE" and "JoinGroup" not in member.open):
             raise WentAnotherWay(f"{step.name} does not take its assignment")
         self.group.seen.append(taken(self.group, member, after))
+        self._reads(step, member)
 
     def _throws(self, step: ReplayStep) -> None:
         """The first callback throws."""
@@ -310,7 +327,7 @@ class CodeSteps:
 
     def _slow_commit(self, step: ReplayStep) -> None:
         member = self._member(step)
-        if self._waits(member):
+        if self.waits(member):
             return  # within the poll that ends with JoinGroup
         self.group.do("poll", member=member.slot, help=False)
         if "OffsetCommit" not in member.open:
@@ -322,7 +339,7 @@ class CodeSteps:
     def _commit_refused(self, step: ReplayStep) -> None:
         """The poll that waits for the commit hears that the membership is over; it may send JoinGroup."""
         member = self._member(step)
-        if not self._waits(member):
+        if not self.waits(member):
             self.group.deliver(member, "OffsetCommit")
             answer = member.answers.pop("OffsetCommit", None)
             if answer is None:
@@ -335,7 +352,7 @@ class CodeSteps:
         if sends:
             self._claims(step, member.open["JoinGroup"])
 
-    def _waits(self, member: CodeMember) -> bool:
+    def waits(self, member: CodeMember) -> bool:
         """Whether its poll goes on until the commit before a join is answered."""
         return version(self.group.releases.of(member.slot)) < WAITS_NOT
 
@@ -344,12 +361,13 @@ class CodeSteps:
 
     def _disconnect(self, step: ReplayStep) -> None:
         self._cut(self._member(step))
+        self.group.do("network", member=step.event.who)
 
     def _cut(self, member: CodeMember, *arrive: CellRequest) -> None:
-        """The connection ends; of what was sent on it only ``arrive`` may still arrive."""
+        """The connection ends; only ``arrive`` and what was left behind before may still arrive."""
         member.cut_off()
-        self.group.do("disconnect", member=member.slot, arrive=[one.id for one in arrive])
-        self.group.do("network", member=member.slot)
+        behind = [one for connection in member.behind for one in connection]
+        self.group.do("disconnect", member=member.slot, arrive=[one.id for one in (*arrive, *behind)])
 
     def _leave_behind(self, step: ReplayStep) -> None:
         """The connection ends, and what was sent on it is still to arrive."""
@@ -358,25 +376,49 @@ class CodeSteps:
         request = member.open.get(api)
         if request is None:
             raise CannotForce("its request was not sent")
-        member.behind.append(request)
-        self._cut(member, request)
+        member.behind.append([request])
+        self._disconnect(step)
+
+    def _late_leave(self, step: ReplayStep) -> None:
+        """LeaveGroup is sent, behind what was sent before, and is still to arrive."""
+        member, how = self._member(step), step.event.choice.replace(" ", "_")
+        before = [one for api in ("JoinGroup", "SyncGroup") if (one := member.open.pop(api, None))]
+        if how == "max_poll":  # it goes on
+            self.group.do("max_poll", member=member.slot)
+            member.open |= {one.api: one for one in before}
+            before = []
+        else:
+            member.waiting.clear()
+            self.group.do(how, member=member.slot, **({"arrive": True} if how == "close" else {}))
+        leave = member.open.pop("LeaveGroup", None)
+        if leave is None:
+            raise WentAnotherWay(f"{step.name} sends no LeaveGroup")
+        member.behind.append([*before, leave])
+        if how == "close":
+            member.forget()
 
     def _left_arrives(self, step: ReplayStep) -> None:
-        self.group.do("deliver", id=self._member(step).behind.pop(step.connection).id)
+        member = self._member(step)
+        request = member.behind[step.connection].pop(0)
+        member.behind = [connection for connection in member.behind if connection]
+        self.group.do("deliver", id=request.id)
+        if request.api in member.answers and member.answers[request.api].id == request.id:
+            self.group.do("lose", id=member.answers.pop(request.api).id)
 
     def _forget_overtaken(self, step: ReplayStep) -> None:
         """What the model has lost of what was left behind never arrives."""
-        before, after = list(step.behind()), list(step.behind(after=True))
-        if step.event.action.startswith("left ") and step.event.action != "left behind":
-            del before[step.connection]
-        kept = []
-        for connection, request in zip(
-            (*before, *after[len(before) :]), self._member(step).behind, strict=True
-        ):
-            if after and connection == after[0]:
-                kept.append(request)
-                del after[0]
-        self._member(step).behind = kept
+        before, after = step.behind(), step.behind(after=True)
+        if len(after) > len(before):
+            return
+        there = [request for connection in before for request in connection]
+        if step.event.action.startswith("left "):
+            there.remove(before[step.connection][0])
+        real = [request for connection in self._member(step).behind for request in connection]
+        pairs = iter(zip(there, real, strict=True))
+        self._member(step).behind = [
+            [next(sent for request, sent in pairs if request == kept) for kept in connection]
+            for connection in after
+        ]
 
     # -- the coordinator and its log, topics --------------------------------------------------------------
 
@@ -393,6 +435,9 @@ class CodeSteps:
     def _append_fails(self, step: ReplayStep) -> None:
         # No coordinator that a cell has answers so; those that did were Scala's.
         self.group.forge(self._member(step), "JoinGroup", Error.REBALANCE_IN_PROGRESS)
+
+    def _group_expires(self, step: ReplayStep) -> None:
+        self.group.do("expire", timer=GROUP_EXPIRY)
 
     def _enforce(self, step: ReplayStep) -> None:
         self.group.do("enforce", member=step.event.who)

@@ -8,7 +8,7 @@ consumers show is put into the model's own observations and judged by the same c
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, permutations, product
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from rebalance.explore.groups.bugs import without
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.live.code.cell import CellBroken, CellDied, CellRefused, KafkaCell
+from rebalance.live.code.releases import OLDEST_CONSUMER, OLDEST_COORDINATOR
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import CodeGroup, CodeMember, CodeReleases
 from rebalance.live.replay.code_steps import CodeSteps
@@ -23,6 +24,16 @@ from rebalance.live.replay.judge import ClauseJudge
 from rebalance.live.replay.replay_plan import ReplayStep, parting, replay_plan
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import LEADER, OBSERVABLE_CLAUSES, Replayed
+from rebalance.model.bugs.observed import (
+    ABSENT,
+    COORDINATOR,
+    OBSERVED,
+    OPEN,
+    SHOWN,
+    Observation,
+    Observations,
+)
+from rebalance.model.bugs.releases import version
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import Life
@@ -141,6 +152,72 @@ def replay_on_code(
         if best.verdict == "same" or not decided:
             break
     return min(results, key=lambda result: result.rank)
+
+
+# -- release by release --------------------------------------------------------------------------------
+
+AT_ONCE = 10
+"""Releases in one JVM."""
+
+
+def observe(runs: Sequence[SavedRun], releases: CodeReleases, cell: KafkaCell) -> Observation:
+    """What the runs of one switch say of one release: it is enough that one of them shows it."""
+    results: list[Replayed] = []
+    for run in runs:
+        results.append(replay_on_code(run, beside(run, releases), cell))
+        if results[-1].verdict == "same":
+            return Observation(SHOWN)
+    # What is spelled out is there because the smallest run says too little.
+    if any(result.absent for result in results):
+        return Observation(ABSENT)
+    last = results[-1]
+    why = last.stopped or next(iter(last.unforced), "") or last.why_unobservable
+    return Observation(OPEN, why.partition("\n")[0])
+
+
+def beside(run: SavedRun, releases: CodeReleases) -> CodeReleases:
+    """The same releases, but those that the run needs for some of its members."""
+    needed: Mapping[str, str] = run.origin.get("beside") or {}
+    if not needed:
+        return releases
+    slots = run.setup.slots
+    return replace(releases, consumers=tuple(needed.get(letter(slot), releases.of(slot)) for slot in slots))
+
+
+def observe_part(
+    part: str,
+    runs: Mapping[str, Sequence[SavedRun]],
+    releases: Sequence[str],
+    other: str = "",
+    progress: Callable[[str], None] = lambda line: None,
+) -> Observations:
+    """What came of the runs that show each switch, in each of the releases of a part
+    (``rebalance.model.bugs.observed``) that a cell can have, with ``other`` of what it works with ("": the
+    same as in ``observed.toml``). Raises ToolError.
+    """
+    other = other or OBSERVED[part].other
+    oldest = version(OLDEST_COORDINATOR if part == COORDINATOR else OLDEST_CONSUMER)
+    listed = tuple(one for one in releases if version(one) >= oldest)
+    needed = dict.fromkeys(one for several in runs.values() for run in several for one in _needed(run))
+    found: dict[tuple[str, str], Observation] = {}
+    for first in range(0, len(listed) if runs else 0, AT_ONCE):
+        several = listed[first : first + AT_ONCE]
+        coordinators, consumers = (several, [other]) if part == COORDINATOR else ([other], several)
+        with KafkaCell(coordinators, [*consumers, *needed]) as cell:
+            for release in several:
+                progress(f"{part} {release}")
+                one = (release, other) if part == COORDINATOR else (other, release)
+                on = CodeReleases(coordinator=one[0], consumers=(one[1],))
+                found |= {(switch, release): observe(its, on, cell) for switch, its in runs.items()}
+    order = {(switch, release): found[switch, release] for switch in runs for release in listed}
+    return Observations(part=part, releases=listed, other=other, found=order)
+
+
+def _needed(run: SavedRun) -> Iterator[str]:
+    yield from (run.origin.get("beside") or {}).values()
+
+
+# -- runs ----------------------------------------------------------------------------------------------
 
 
 def repeated(run: SavedRun) -> SavedRun:

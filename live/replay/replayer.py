@@ -138,7 +138,11 @@ class TraceReplayer:
 
 NOT_FORCED = {
     "enforce": "the recorders have no command for enforceRebalance()",
-    **dict.fromkeys(("late leave", "left leave arrives"), "LeaveGroup is answered as it comes"),
+    **dict.fromkeys(("late leave", "left leave arrives", "leave lost"), "LeaveGroup is answered as it comes"),
+    "member removed": "there is no administrator",
+    "racks change": "the mock cluster has no racks",
+    **dict.fromkeys(("polls on", "completes again", "unsubscribe midway"), "the recorders close then"),
+    **dict.fromkeys(("sync not stored", "return not stored"), "what is answered is in the log"),
     "left decision arrives": "the decision is the trace's, not the leader's, once its connection is gone",
 }
 """Steps that nothing here can bring about, and why."""

@@ -153,7 +153,10 @@ def gathered(
     so_far = 0
     try:
         for number, one in work:
-            found[number] = Searched() if one is None else one
+            if one is None:  # by whatever it was that it played
+                result.stopped = "a process that plays was killed"
+                break
+            found[number] = one
             while so_far in found:
                 result.searched.add(found.pop(so_far))
                 so_far += 1

@@ -27,14 +27,15 @@ class ReleaseProfile:
     """One release. ``decisions`` are ids of ``rebalance.model.bugs.decisions``.
 
     ``switches`` are those of ``rebalance.model.bugs.switches`` for its cooperative-sticky assignor, in the
-    order to apply them. ``metadata_version`` is the highest subscription version it writes (0 of a
-    broker: none); ``user_data_generation`` whether its CooperativeStickyAssignor writes one there
-    (KAFKA-12984).
+    order to apply them. ``release`` is the one it was computed for. ``metadata_version`` is the highest
+    subscription version it writes (0 of a broker: none); ``user_data_generation`` whether its
+    CooperativeStickyAssignor writes one there (KAFKA-12984).
     """
 
     name: str
     kind: Kind
     notes: str
+    release: Version = ()
     decisions: frozenset[str] = frozenset()
     switches: tuple[str, ...] = ()
     default_assignors: tuple[str, ...] = ()
@@ -82,6 +83,7 @@ def _java(name: str, release: Version, notes: str) -> ReleaseProfile:
     return ReleaseProfile(
         name=name,
         kind="client",
+        release=release,
         decisions=decisions_in("Java", release),
         switches=switches_in("Java", release),
         default_assignors=RANGE_FIRST if release >= (3, 0, 0) else ("range",),
@@ -105,6 +107,7 @@ def _other(
     return ReleaseProfile(
         name=name,
         kind="client",
+        release=release,
         decisions=decisions_in(product, release) | {id_ for id_ in read if id_ in DECISIONS},
         switches=(*switches_in(product, release), *(id_ for id_ in read if id_ not in DECISIONS)),
         default_assignors=default_assignors,
@@ -177,6 +180,7 @@ def _broker(name: str, release: Version, notes: str) -> ReleaseProfile:
     return ReleaseProfile(
         name=name,
         kind="broker",
+        release=release,
         decisions=decisions_in("broker", release),
         notes=notes,
     )

@@ -14,7 +14,7 @@ ends several ranges: fixed in 2.7.2, 2.8.1 and 3.0.0 is ``to 2.7.1, 2.8.0``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -87,6 +87,28 @@ def newest_of_minors(releases: Iterable[str], first: str) -> tuple[str, ...]:
     """
     newest = {version(one)[:2]: one for one in released(releases) if version(one) >= version(first)}
     return tuple(newest.values())
+
+
+def ranges(labels: Sequence[str], chosen: Sequence[bool]) -> str:
+    """The labels that are chosen; neighbours are put together if they are releases.
+
+    >>> ranges(["1.0", "1.1", "2.0", "3.0"], [True, True, False, True])
+    '1.0 to 1.1, 3.0'
+    >>> ranges(["sticky", "range"], [True, True])
+    'sticky, range'
+    """
+    if not all(label[:1].isdigit() for label in labels):
+        return ", ".join(label for label, is_chosen in zip(labels, chosen, strict=True) if is_chosen)
+    parts: list[str] = []
+    start: int | None = None
+    for index, is_chosen in enumerate([*chosen, False]):
+        if is_chosen and start is None:
+            start = index
+        elif not is_chosen and start is not None:
+            last = index - 1
+            parts.append(labels[start] if last == start else f"{labels[start]} to {labels[last]}")
+            start = None
+    return ", ".join(parts)
 
 
 @cache

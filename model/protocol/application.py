@@ -55,8 +55,8 @@ def resubscribe(me: MemberContext, budget: int, member: Member) -> Iterator[Outc
 
 def refresh(me: MemberContext, member: Member, cluster: ClusterState) -> Iterator[Outcome]:
     """The metadata of the member becomes that of the cluster."""
-    if member.life is Life.UP and member.view != cluster.parts:
-        yield Outcome((member._replace(view=cluster.parts),))
+    if member.life is Life.UP and (member.view, member.view_moved) != cluster:
+        yield Outcome((member._replace(view=cluster.parts, view_moved=cluster.moved),))
 
 
 def leave(
@@ -74,7 +74,7 @@ def leave(
     """
     config = me.config(member.stage)
     known = member.state is not MemberState.UNJOINED and member.id != NO_ID
-    ought = known and not me.static
+    ought = known and not me.static and (config.leaves or not close)
     sends = ought and "no_leave_on_unsubscribe" not in config.decisions
     after, seen = leave_prepare(me, member)
     note = Left(me.slot, after.believed, sends, ought)
@@ -86,7 +86,15 @@ def leave(
     else:
         kept = NO_ID if forgets else member.id
         last_gen = member.own_gen if remembers(config) else NONE
-        after = Member(Life.UP, member.stage, id=kept, own_gen=last_gen, view=member.view, last=member.last)
+        after = Member(
+            Life.UP,
+            member.stage,
+            id=kept,
+            own_gen=last_gen,
+            view=member.view,
+            view_moved=member.view_moved,
+            last=member.last,
+        )
     return after, None, stray, LeaveGroup(member.id) if sends else None, (*seen, note)
 
 
@@ -116,6 +124,20 @@ def unsubscribe(
         yield Outcome((budget - 1, *after), seen=tuple(seen))
 
 
+def unsubscribe_midway(
+    me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
+) -> Iterator[Outcome]:
+    """``unsubscribe()`` while a join is under way: the future of the join survives that, and the next one
+    waits for the answer to the old. What has not reached the coordinator yet does so before LeaveGroup."""
+    waits = member.received is not None or not isinstance(wire, Join | Sync | None)
+    if works(member) and member.topics and waits:
+        after, _, late, group, records, seen = leave_at_once(
+            me, member, wire, stray, group, records, close=False
+        )
+        after = after._replace(received=member.received)
+        yield Outcome((budget - 1, after, wire, late, group, records), seen=seen)
+
+
 def subscribe(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """``subscribe()`` after an unsubscribe."""
     if works(member) and not member.topics:
@@ -132,6 +154,18 @@ def close(
             return
         *after, seen = leave_at_once(me, member, wire, stray, group, records, close=True)
         yield Outcome((budget - 1, *after), seen=tuple(seen))
+
+
+def leave_lost(me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray) -> Iterator[Outcome]:
+    """A member leaves and its LeaveGroup is lost: its session has to end."""
+    if works(member) and member.topics:
+        for close in (False, True):
+            *after, request, seen = leave(me, member, wire, stray, close=close)
+            if request is not None:
+                yield Outcome((budget - 1, *after), "close" if close else "unsubscribe", tuple(seen))
+    if beats(member) and not me.static:
+        late, note = too_late(me, member)
+        yield Outcome((budget - 1, late, wire, stray), "max poll", note)
 
 
 def poll_interval(
@@ -174,7 +208,9 @@ def start(
     """
     if member.life in (Life.DOWN, Life.FAILED):
         topics = me.consumer.subscriptions[0]
-        fresh = Member(life=Life.UP, stage=member.stage, topics=topics, view=cluster.parts)
+        fresh = Member(
+            life=Life.UP, stage=member.stage, topics=topics, view=cluster.parts, view_moved=cluster.moved
+        )
         yield Outcome((fresh, None, None))
 
 

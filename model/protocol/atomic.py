@@ -31,6 +31,12 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
             yield chain("join", action, request, error)
             if "slow network" in kinds:
                 yield at_a_cost("join late", action, "budget")
+            if ("return not stored", who) in by_name:
+                paid, undone = at_a_cost("join", action, "budget"), _free(by_name["return not stored", who])
+                yield chain("join not stored", paid, undone, error, whole=True)
+            if "polls on" in kinds:
+                paid, goes_on = at_a_cost("join", action, "budget"), _free(by_name["polls on", who])
+                yield chain("join polls on", paid, request, goes_on, whole=True)
             if "left behind" in kinds:
                 left = _free(by_name["left behind", who])
                 yield chain("join left behind", at_a_cost("join", action, "budget"), left)
@@ -53,6 +59,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
             if "listener throws" in kinds:
                 throws = _free(by_name["listener throws", who])
                 yield chain("callback throws", at_a_cost("receive", after_sync, "budget"), throws)
+            if "completes again" in kinds:
+                throws = _free(by_name["completes again", who])
+                yield chain("callback again", at_a_cost("receive", after_sync, "budget"), throws, whole=True)
             if "left behind" in kinds:
                 left = _free(by_name["left behind", who])
                 yield chain("sync left behind", at_a_cost("receive", after_join, "budget"), left)

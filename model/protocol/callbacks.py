@@ -53,7 +53,12 @@ def _prepares_anew(config: ConsumerConfig) -> bool:
 def joined(member: Member, wire: JoinOk) -> Member:
     """JoinGroup was answered: the generation is the new one before anything was assigned in it."""
     return member._replace(
-        state=MemberState.COMPLETING, id=wire.id, generation=wire.generation, watch=None, watched=Topics(0)
+        state=MemberState.COMPLETING,
+        id=wire.id,
+        generation=wire.generation,
+        watch=None,
+        watched=Topics(0),
+        watch_moved=False,
     )
 
 

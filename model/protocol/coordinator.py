@@ -12,20 +12,29 @@ from typing import Any, cast
 
 from rebalance.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, When, fault, is_a
 from rebalance.model.protocol.errors import membership_error
-from rebalance.model.protocol.expiry import rebalance_timeout, session_expires, session_lost, too_slow
+from rebalance.model.protocol.expiry import (
+    member_removed,
+    rebalance_timeout,
+    session_expires,
+    session_lost,
+    too_slow,
+)
 from rebalance.model.protocol.join_group import (
     GONE,
     abandoned_join,
     append_fails,
     join_request,
     left_join_arrives,
+    prepare,
     select_protocol,
 )
 from rebalance.model.protocol.observations import Elected, Expelled, Noted, Replaced
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
+    NO_ID,
     NONE,
     NOTHING,
+    Behind,
     Error,
     Generation,
     Group,
@@ -68,7 +77,7 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
     members = [(Id(Slot(slot), r.id), r) for slot in slots for r in kept[slot] if r.meta is not None]
     generation = Generation(group.generation + 1)
     if not members:
-        empty = Group(GroupState.EMPTY, generation)
+        empty = Group(GroupState.EMPTY, generation, limited=group.limited)
         log = (empty, *((),) * len(slots)) if setup.keeps_log else ()
         yield Outcome((empty, *kept, *wires, *log), seen=tuple(seen))
         return
@@ -84,7 +93,7 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
                 else wire
                 for slot, wire in enumerate(wires)
             ]
-            after = Group(GroupState.COMPLETING, generation, leader, protocol)
+            after = Group(GroupState.COMPLETING, generation, leader, protocol, limited=group.limited)
             elected = Elected(protocol, tuple(meta.assignors for meta in metas))
             choice = f"{protocol}, leader {_name(leader, awaiting)}"
             yield Outcome((after, *kept, *answers, *log), choice, (*seen, elected))
@@ -216,6 +225,23 @@ def settled(
     return stable, *after, *wires, *log
 
 
+def sync_not_stored(
+    setup: Setup, slot: int, budget: int, wire: Wire, group: Group, *rest: Any
+) -> Iterator[Outcome]:
+    """The leader's SyncGroup arrives in time and the append to the log fails, or takes too long and is in the
+    log all the same: whoever waits is sent to look for the coordinator, and the group rebalances."""
+    if isinstance(wire, Sync) and in_time(MemberContext(Slot(slot), setup), wire, group):
+        size = len(setup.slots)
+        records, wires, logs = rest[:size], list(rest[size : 2 * size]), rest[2 * size :]
+        stored = settled(setup, slot, wire, group, records, wires)[1 + 2 * size :]
+        for s, parked in enumerate(wires):
+            waits = isinstance(parked, SyncParked) and parked.generation == group.generation
+            wires[s] = _cut(setup, parked, False) if s == slot or waits else parked
+        yield Outcome((budget - 1, prepare(group), *records, *wires, *logs))
+        if stored != logs:
+            yield Outcome((budget - 1, prepare(group), *records, *wires, *stored), "logged")
+
+
 def in_time(me: MemberContext, wire: Wire, group: Group) -> bool:
     """Whether a SyncGroup is the one that the group waits for."""
     if not isinstance(wire, Sync) or wire.grants is None or group.state is not GroupState.COMPLETING:
@@ -260,23 +286,43 @@ def failover(setup: Setup, budget: int, group: Group, log: Group, *rest: Any) ->
 
     Lost: the phase of a rebalance, parked requests, pending members, generations and removals since the
     last append, other protocols' metadata. Responses that were sent may still arrive. As specified the
-    removal of a static member's id is not lost, or the process that has a new one would be fenced.
+    removal of a static member's id is not lost, or the process that has a new one would be fenced; and what a
+    leader decided in a generation that is lost decides nothing once its number is given again.
+
+    A group with more members than the new broker allows rebalances.
     """
-    slots = setup.slots
-    wires, logs = rest[: len(slots)], list(rest[len(slots) : 2 * len(slots)])
-    loaded = log
+    slots, size = setup.slots, len(setup.slots)
+    wires, logs, behinds = rest[:size], list(rest[size : 2 * size]), rest[3 * size :]
+    loaded = log._replace(limited=setup.lowers)
     if setup.coordinator.isdisjoint({"static_removal_not_persisted", "static_replace_not_persisted"}):
-        for slot, records in zip(slots, rest[2 * len(slots) :], strict=True):
+        for slot, records in zip(slots, rest[2 * size : 3 * size], strict=True):
             known = [record.id for record in records]
             there = tuple(record for record in logs[slot] if record.id in known)
             if setup.consumers[slot].instance is not None and there != logs[slot]:
-                logs[slot], loaded = there, log._replace(state=GroupState.PREPARING)
+                logs[slot], loaded = there, loaded._replace(state=GroupState.PREPARING)
+    if setup.lowers and over_capacity(setup, logs):
+        loaded = loaded._replace(state=GroupState.PREPARING)
+    if "lost_generation_believed" not in setup.coordinator:
+        behinds = tuple(map(_undecided, behinds))
     loads = any(isinstance(wire, Sync) for wire in wires)
     between = group.state is GroupState.COMPLETING
     seen = (Noted("failover between join and sync"),) if between else (Noted("failover"),)
     for loading in (False, True) if loads else (False,):
         answers = tuple(_cut(setup, wire, loading) for wire in wires)
-        yield Outcome((budget - 1, loaded, *logs, *answers), "loading" if loading else "", seen)
+        yield Outcome((budget - 1, loaded, *logs, *answers, *behinds), "loading" if loading else "", seen)
+
+
+def over_capacity(setup: Setup, logs: Sequence[Records]) -> bool:
+    """Whether the members in the log are more than group.max.size."""
+    return sum(map(len, logs)) > (setup.max_size or 0)
+
+
+def _undecided(behind: Behind) -> Behind:
+    """What was left under way, without what it decides."""
+    return tuple(
+        tuple(Sync(one.id, one.generation) if isinstance(one, Sync) else one for one in connection)
+        for connection in behind
+    )
 
 
 def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
@@ -292,10 +338,14 @@ def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
     return wire
 
 
-def expire_group(budget: int, group: Group) -> Iterator[Outcome]:
-    """An empty group without offsets is deleted; the next one of that name starts at generation 0."""
+def expire_group(setup: Setup, budget: int, group: Group, *_: Any) -> Iterator[Outcome]:
+    """An empty group without offsets is deleted, from the log too, and with it the ids that were handed out
+    and not used yet; the next one of that name starts at generation 0."""
     if group.state is GroupState.EMPTY:
-        yield Outcome((budget - 1, Group()))
+        nobody = ((),) * len(setup.slots)
+        empty = Group(limited=group.limited)
+        log = (empty, *nobody) if setup.keeps_log else ()
+        yield Outcome((budget - 1, empty, *nobody, *log))
 
 
 def persist_replacement(join: Run, me: MemberContext, at: int) -> Run:
@@ -316,6 +366,27 @@ def persist_replacement(join: Run, me: MemberContext, at: int) -> Run:
             yield Outcome((*outcome.values, new, header), outcome.choice, outcome.seen)
 
     return run
+
+
+def return_not_stored(me: MemberContext, join: Action) -> Action:
+    """``join`` where a static member returns to a stable group and the append to the log fails, or takes too
+    long and is in the log all the same: the replacement is undone, and the member has to try again."""
+    wire = me.name("wire")
+    in_log = {"log", me.name("log")}
+
+    def run(budget: int, *values: Value) -> Iterator[Outcome]:
+        before = dict(zip(join.reads, values, strict=True))
+        undone = {**before, wire: Refused("join", Error.NOT_COORDINATOR, NO_ID)}
+        for outcome in join.run(*values) if isinstance(before[wire], Join) else ():
+            if any(isinstance(one, Replaced) and not one.rebalances for one in outcome.seen):
+                after = dict(zip(join.writes, outcome.values, strict=True))
+                logged = {name: after[name] if name in in_log else undone[name] for name in after}
+                for choice, values_ in {"": undone, "logged": logged}.items():
+                    if not choice or setup.keeps_log:
+                        yield Outcome((budget - 1, *(values_[name] for name in join.writes)), choice)
+
+    setup = me.setup
+    return fault("return not stored", me.slot, ("budget", *join.reads), ("budget", *join.writes), run)
 
 
 def actions(setup: Setup) -> tuple[Action, ...]:
@@ -341,7 +412,17 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             touched = ("budget", w, r)
             listed.append(fault("append fails", me.slot, touched, touched, partial(append_fails, me)))
         others = tuple(name for name in all_of["record"] if name != r) if setup.compares else ()
-        listed += _joins(me, others)
+        joins = list(_joins(me, others))
+        listed += joins
+        if "return not stored" in setup.faults and me.static:
+            listed.append(return_not_stored(me, joins[0]))
+        if "sync not stored" in setup.faults:
+            reads: Footprint = ("budget", w, *wide)
+            act = partial(sync_not_stored, setup, me.slot)
+            listed.append(fault("sync not stored", me.slot, reads, ("budget", *wide), act))
+        if "member removed" in setup.faults:
+            reads = ("budget", "group", r)
+            listed.append(fault("member removed", me.slot, reads, reads, partial(member_removed, me)))
         listed += [
             Action(name="sync request", who=me.slot, reads=(w, "group", r), writes=(w, r),
                    run=partial(sync_request, me), guard=is_a(Sync)),
@@ -364,12 +445,13 @@ def actions(setup: Setup) -> tuple[Action, ...]:
             if name in setup.faults
         ]
     if setup.keeps_log:
-        reads = ("budget", "group", "log", *all_of["wire"], *all_of["log"], *all_of["record"])
-        writes = ("budget", "group", *all_of["record"], *all_of["wire"])
+        left = tuple(me.name("behind") for me in mes) if setup.breaks_connections else ()
+        reads = ("budget", "group", "log", *all_of["wire"], *all_of["log"], *all_of["record"], *left)
+        writes = ("budget", "group", *all_of["record"], *all_of["wire"], *left)
         listed.append(fault("failover", NOBODY, reads, writes, partial(failover, setup)))
     if "group expires" in setup.faults:
-        both = ("budget", "group")
-        listed.append(fault("group expires", NOBODY, both, both, expire_group))
+        whole = ("budget", "group", *all_of["record"], *logs)
+        listed.append(fault("group expires", NOBODY, whole, whole, partial(expire_group, setup)))
     return tuple(listed)
 
 

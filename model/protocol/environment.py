@@ -153,7 +153,7 @@ def topic_grows(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Ou
     """A topic gets a partition more; also how a deleted topic comes back. Which number it has is a name."""
     for parts in setup.topics:
         for partition in each(parts & ~cluster.parts):
-            more = ClusterState(Parts(cluster.parts | 1 << partition))
+            more = cluster._replace(parts=Parts(cluster.parts | 1 << partition))
             yield Outcome((budget - 1, more), str(setup.partition(partition)))
 
 
@@ -162,7 +162,7 @@ def topic_shrinks(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[
     for parts in setup.topics:
         if len(each(parts & cluster.parts)) > 1:
             for partition in each(parts & cluster.parts):
-                less = ClusterState(Parts(cluster.parts & ~(1 << partition)))
+                less = cluster._replace(parts=Parts(cluster.parts & ~(1 << partition)))
                 yield Outcome((budget - 1, less), str(setup.partition(partition)))
 
 
@@ -170,7 +170,13 @@ def topic_deleted(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[
     """A topic is deleted."""
     for topic, parts in enumerate(setup.topics):
         if parts & cluster.parts:
-            yield Outcome((budget - 1, ClusterState(Parts(cluster.parts & ~parts))), f"topic {topic}")
+            gone = cluster._replace(parts=Parts(cluster.parts & ~parts))
+            yield Outcome((budget - 1, gone), f"topic {topic}")
+
+
+def racks_change(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
+    """Replicas are moved to other racks, or back (KAFKA-14867)."""
+    yield Outcome((budget - 1, cluster._replace(moved=not cluster.moved)))
 
 
 def bounce(
@@ -207,10 +213,15 @@ def bounce(
 def actions(setup: Setup) -> tuple[Action, ...]:
     """What connections do, topic events, and one bounce for each slot that has a next stage."""
     both = ("budget", "cluster")
-    topics = {"topic grows": topic_grows, "topic shrinks": topic_shrinks, "topic deleted": topic_deleted}
+    cluster = {
+        "topic grows": topic_grows,
+        "topic shrinks": topic_shrinks,
+        "topic deleted": topic_deleted,
+        "racks change": racks_change,
+    }
     listed = [
         fault(name, NOBODY, both, both, partial(run, setup))
-        for name, run in topics.items()
+        for name, run in cluster.items()
         if name in setup.faults
     ]
     for slot in setup.slots:

@@ -39,7 +39,8 @@ def membership_error(me: MemberContext, records: Records, member_id: int) -> Err
 def answer_to(
     me: MemberContext, api: str, group: Group, records: Records, member_id: int, generation: int
 ) -> Error | None:
-    """What the coordinator answers to a heartbeat or a commit of ``member_id`` in ``generation``."""
+    """What the coordinator answers to a heartbeat, a commit or a ``"transactional commit"`` of ``member_id``
+    in ``generation``; the last is accepted while the leader assigns."""
     if group.state in (GroupState.DEAD, GroupState.EMPTY):
         return Error.UNKNOWN_MEMBER_ID
     error = membership_error(me, records, member_id)
@@ -47,8 +48,8 @@ def answer_to(
         return error
     if generation != group.generation:
         return Error.ILLEGAL_GENERATION
-    refusing = GroupState.PREPARING if api == "heartbeat" else GroupState.COMPLETING
-    return Error.REBALANCE_IN_PROGRESS if group.state is refusing else None
+    refusing = {"heartbeat": GroupState.PREPARING, "commit": GroupState.COMPLETING}
+    return Error.REBALANCE_IN_PROGRESS if group.state is refusing.get(api) else None
 
 
 def fail(me: MemberContext, member: Member, error: str) -> tuple[Member, Seen]:

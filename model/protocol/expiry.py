@@ -97,6 +97,13 @@ def session_lost(
         yield Outcome((budget - 1, *outcome.values), outcome.choice)
 
 
+def member_removed(me: MemberContext, budget: int, group: Group, records: Records) -> Iterator[Outcome]:
+    """An administrator removes a member, by its member id or its instance id (KIP-345, KIP-571): the
+    LeaveGroup that the member would send, at any time."""
+    for record in admitted(records):
+        yield Outcome((budget - 1, *removed(me, group, records, record.id)), f"id {record.id}")
+
+
 def _give_up(
     me: MemberContext, member: Member, wire: Wire, group: Group, records: Records, at_work: bool
 ) -> Iterator[Outcome]:

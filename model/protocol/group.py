@@ -12,7 +12,7 @@ from rebalance.model.protocol import coordinator, environment, leader, member
 from rebalance.model.protocol.atomic import atomic
 from rebalance.model.protocol.describe import description
 from rebalance.model.protocol.errors import answer_to
-from rebalance.model.protocol.setup import CONNECTION_FAULTS, MemberContext, Setup, letter
+from rebalance.model.protocol.setup import CONNECTION_FAULTS, RARE_FAULTS, MemberContext, Setup, letter
 from rebalance.model.protocol.state import (
     ClusterState,
     Group,
@@ -40,7 +40,7 @@ FAULTS = (
     "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
     "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
     "failover", "append fails", "group expires", "topic grows", "topic shrinks", "topic deleted",
-    *CONNECTION_FAULTS,
+    *CONNECTION_FAULTS, *RARE_FAULTS,
 )  # fmt: skip
 """Every kind of fault; each draws one on the common budget."""
 
@@ -133,14 +133,15 @@ def held(me: Member, records: Records) -> Parts:
 def commits(me: MemberContext, m: Member, stray: Stray, group: Group, records: Records) -> Parts:
     """The partitions for which an offset commit would be accepted: sent now, or on its way and arriving now.
 
-    The client sends none unless it is STABLE; everything else is up to the coordinator.
+    The client sends none unless it is STABLE; everything else is up to the coordinator. Each may be one of a
+    transaction.
     """
     sent = [Late("commit", m.id, m.generation, m.owned)] if m.state is MemberState.STABLE else []
     late = [stray] if isinstance(stray, Late) and stray.api == "commit" else []
     accepted = [
         commit.parts
         for commit in (*sent, *late)
-        if answer_to(me, "commit", group, records, commit.id, commit.generation) is None
+        if answer_to(me, "transactional commit", group, records, commit.id, commit.generation) is None
     ]
     return union(accepted)
 

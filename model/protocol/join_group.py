@@ -79,7 +79,8 @@ def refusal(
         and not candidates([join.meta, *(r.meta for r in members if r.meta)])
     ):
         return Error.INCONSISTENT_GROUP_PROTOCOL
-    if setup.max_size is not None:
+    most = _limit(setup, group)
+    if most is not None:
         known = mine is not None and mine.meta is not None
         if "max_size_counts_members" in setup.coordinator:
             accepted, count = mine is not None, len(members)
@@ -87,9 +88,14 @@ def refusal(
             accepted, count = mine is not None and mine.joined, sum(r.joined for r in members)
         else:
             accepted, count = known, len(members)
-        if not accepted and count >= setup.max_size:
+        if not accepted and count >= most:
             return Error.GROUP_MAX_SIZE_REACHED
     return None
+
+
+def _limit(setup: Setup, group: Group) -> int | None:
+    """group.max.size of the group's broker."""
+    return None if setup.lowers and not group.limited else setup.max_size
 
 
 def join_arrives(
@@ -145,7 +151,7 @@ def _join_new(
     elif "ghost_on_retry" not in decisions:
         given = Refused("join", Error.MEMBER_ID_REQUIRED, NO_ID, given=fresh)
         return given, group, put(records, MemberRecord(fresh, None)), ()
-    seen = Admitted(me.slot, me.static, len(admitted(everybody)) + 1, me.setup.max_size)
+    seen = Admitted(me.slot, me.static, len(admitted(everybody)) + 1, _limit(me.setup, group))
     return *_parked(group, records, MemberRecord(fresh, None, new=True), wire.meta), (seen,)
 
 
@@ -198,7 +204,7 @@ def _join_known(
     me: MemberContext, wire: Join, group: Group, records: Records, mine: MemberRecord, size: int
 ) -> tuple[Wire, Group, Records, Seen]:
     if mine.meta is None:
-        seen = Admitted(me.slot, True, size + 1, me.setup.max_size)
+        seen = Admitted(me.slot, True, size + 1, _limit(me.setup, group))
         return *_parked(group, records, mine._replace(new=True), wire.meta), (seen,)
     leads = group.leader == me.id(mine.id)
     same = written(mine.meta) == written(wire.meta)

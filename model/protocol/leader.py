@@ -41,7 +41,8 @@ from rebalance.model.values import NO_GENERATION, Cluster, Subscription, TopicPa
 class Question(NamedTuple):
     """What the assignor is asked: its name and switches, the leader's metadata, the members in order.
 
-    ``metas`` have generations as small as their order allows. ``racks`` are the members'.
+    ``metas`` have generations as small as their order allows. ``racks`` are the members'; ``moved``: replicas
+    are in other racks.
     """
 
     protocol: str
@@ -50,6 +51,7 @@ class Question(NamedTuple):
     metas: tuple[Metadata, ...]
     racks: tuple[str | None, ...]
     instances: tuple[int | None, ...]
+    moved: bool = False
 
 
 class Refusal(NamedTuple):
@@ -71,8 +73,9 @@ def ask(setup: Setup, question: Question) -> Answer:
         f"m{number}": _subscription(assignor, setup, question, number, names)
         for number in range(len(question.metas))
     }
+    racks = setup.moved if question.moved else setup.racks
     topics = {
-        f"t{t}": tuple(setup.racks[p] if setup.racks else () for p in each(parts & question.view))
+        f"t{t}": tuple(racks[p] if racks else () for p in each(parts & question.view))
         for t, parts in enumerate(setup.topics)
         if parts & question.view
     }
@@ -180,6 +183,7 @@ def question_of(
         ),
         racks=tuple(setup.consumers[i.slot].rack for i, _ in members),
         instances=tuple(setup.consumers[i.slot].instance for i, _ in members),
+        moved=member.view_moved,
     )
     return question, [i for i, _ in members], [record.silent for _, record in members]
 
@@ -210,7 +214,8 @@ def assign(
     decisions = me.config(member.stage).decisions
     own = "leader_watches_own_topics" in decisions
     watched = Topics(member.topics if own else everything)
-    after = after._replace(watch=Parts(member.view & setup.parts(watched)), watched=watched)
+    snapshot = Parts(member.view & setup.parts(watched))
+    after = after._replace(watch=snapshot, watched=watched, watch_moved=member.view_moved)
     if wire.skip and "static_leader_returns_as_follower" in decisions:
         yield Outcome((joined(member, wire), Sync(wire.id, wire.generation)))
         return

@@ -16,6 +16,7 @@ from rebalance.model.protocol.application import (
     disconnect,
     enforce_rebalance,
     hang,
+    leave_lost,
     pause,
     poll_interval,
     poll_too_late,
@@ -25,6 +26,7 @@ from rebalance.model.protocol.application import (
     start,
     subscribe,
     unsubscribe,
+    unsubscribe_midway,
 )
 from rebalance.model.protocol.callbacks import (
     expelled,
@@ -36,6 +38,7 @@ from rebalance.model.protocol.callbacks import (
 )
 from rebalance.model.protocol.environment import start_after
 from rebalance.model.protocol.errors import (
+    FATAL,
     answer_to,
     beats,
     fail,
@@ -45,7 +48,7 @@ from rebalance.model.protocol.errors import (
     refused,
     send_late,
 )
-from rebalance.model.protocol.observations import Claimed, Noted, Seen
+from rebalance.model.protocol.observations import Claimed, Noted, Seen, Threw
 from rebalance.model.protocol.setup import ConsumerConfig, MemberContext
 from rebalance.model.protocol.state import (
     NONE,
@@ -71,7 +74,8 @@ def wants_to_join(me: MemberContext, member: Member) -> bool:
     """``rejoinNeededOrPending``: asked for, other subscription, or other metadata at the leader."""
     if not member.topics:
         return False
-    changed = member.watch is not None and member.watch != member.view & me.setup.parts(member.watched)
+    watched = (member.view & me.setup.parts(member.watched), member.view_moved)
+    changed = member.watch is not None and (member.watch, member.watch_moved) != watched
     return member.rejoin or member.joined_topics != member.topics or changed
 
 
@@ -107,16 +111,22 @@ def join(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
 def _send(me: MemberContext, member: Member, seen: Seen = ()) -> Outcome:
     """JoinGroup, behind what was ``seen`` of onJoinPrepare."""
     config = me.config(member.stage)
-    latched = member.rejoin or "rejoin_flag_not_latched" not in config.decisions
     if "unsorted_metadata" in config.decisions:
         member = member._replace(noise=1 - member.noise)
     if "offset_fetch_not_resumed" in config.decisions:
         member = member._replace(unfetched=member.owned)
-    member = member._replace(state=MemberState.PREPARING, rejoin=latched, joined_topics=member.topics)
+    member = member._replace(
+        state=MemberState.PREPARING, rejoin=_latched(member, config), joined_topics=member.topics
+    )
     meta = metadata(member, config)
     if meta.owned and meta.label != NONE:
         seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
     return Outcome((member, Join(member.id, meta)), seen=seen)
+
+
+def _latched(member: Member, config: ConsumerConfig) -> bool:
+    """What ``rejoinNeededOrPending`` makes of a rejoin that is called for."""
+    return member.rejoin or "rejoin_flag_not_latched" not in config.decisions
 
 
 def _can_send(me: MemberContext, member: Member, wire: Wire) -> bool:
@@ -125,19 +135,20 @@ def _can_send(me: MemberContext, member: Member, wire: Wire) -> bool:
 
 
 def slow_commit(me: MemberContext, budget: int, member: Member, wire: Wire) -> Iterator[Outcome]:
-    """The commit of onJoinPrepare takes longer than a poll; EAGER stops fetching until it is through."""
+    """The commit of onJoinPrepare takes longer than a poll; EAGER stops fetching until it has revoked."""
     config = me.config(member.stage)
     if _can_send(me, member, wire) and member.prepare and member.owned and member.generation != NONE:
         pauses = config.eager and "fetch_while_pending_revocation" not in config.decisions
         stopped = member.owned if pauses else NOTHING
-        yield Outcome((budget - 1, member._replace(committing=True, unfetched=stopped)))
+        after = member._replace(committing=True, unfetched=stopped, rejoin=_latched(member, config))
+        yield Outcome((budget - 1, after))
 
 
 def commit_done(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """The commit of onJoinPrepare came back, or its timer ran out."""
     again = "prepare_commit_never_done" in me.config(member.stage).decisions and member.generation != NONE
     if works(member) and member.committing and not again:
-        yield Outcome((member._replace(committing=False, unfetched=NOTHING),))
+        yield Outcome((member._replace(committing=False),))
 
 
 def commit_refused(
@@ -150,7 +161,7 @@ def commit_refused(
     if error not in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
         return
     after, seen = refused(me, member, Refused("commit", error, member.id, member.generation))
-    after = after._replace(committing=False, unfetched=NOTHING)
+    after = after._replace(committing=False)
     if after.generation == NONE and "join_sent_after_reset" in me.config(member.stage).decisions:
         after, prepared = join_prepare_unaware(me, after)
         yield _send(me, after, (*seen, *prepared))
@@ -217,11 +228,28 @@ def complete(me: MemberContext, member: Member) -> Iterator[Outcome]:
     yield _completed(me, member, member.received)
 
 
+def polls_on(me: MemberContext, budget: int, wire: Wire, member: Member) -> Iterator[Outcome]:
+    """An error that is not to be retried is thrown by poll, and the application, which should close the
+    consumer, polls on: state, generation, member id and what it owns are as they were."""
+    if works(member) and isinstance(wire, Refused) and wire.error in FATAL:
+        yield Outcome((budget - 1, None, member._replace(rejoin=True)), seen=(Threw(me.slot, wire.error),))
+
+
 def complete_throwing(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
     """The same with a listener that throws: the steps all run, then poll throws."""
     if works(member) and member.received is not None and member.state is MemberState.STABLE:
         completed = _completed(me, member, member.received, throws=True)
         yield completed._replace(values=(budget - 1, *completed.values))
+
+
+def complete_again(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
+    """The same as Java has it: the future of the join is forgotten once onJoinComplete has returned. So the
+    next poll completes it once more, and nothing is prepared before that."""
+    for outcome in complete_throwing(me, budget, member):
+        left, after = outcome.values
+        assert isinstance(after, Member)
+        if any(isinstance(one, Threw) for one in outcome.seen):
+            yield Outcome((left, after._replace(received=member.received, prepare=False)), seen=outcome.seen)
 
 
 def _completed(me: MemberContext, member: Member, assigned: Parts, *, throws: bool = False) -> Outcome:
@@ -294,9 +322,13 @@ def actions(me: MemberContext) -> tuple[Action, ...]:
         ("resubscribe", both, both, resubscribe),
         ("enforce", both, both, enforce_rebalance),
         ("disconnect", ("budget", m, w), ("budget", w), disconnect),
+        ("leave lost", ("budget", m, w, s), ("budget", m, w, s), leave_lost),
         ("late request", ("budget", m, s), ("budget", s), send_late),
         ("slow commit", ("budget", m, w), both, slow_commit),
         ("listener throws", both, both, complete_throwing),
+        ("completes again", both, both, complete_again),
+        ("polls on", ("budget", w, m), ("budget", w, m), polls_on),
+        ("unsubscribe midway", whole, whole, unsubscribe_midway),
     )
     steps = [
         Action(name=name, who=me.slot, reads=reads, writes=writes, run=partial(run, me), guard=guard)

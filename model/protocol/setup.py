@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import permutations, product
 
 from rebalance.model.assignor import Assignor
@@ -15,6 +15,12 @@ from rebalance.model.values import RebalanceProtocol, TopicPartition
 
 CONNECTION_FAULTS = ("left behind", "late leave")
 """Kinds of faults by which a request outlives its connection."""
+
+RARE_FAULTS = (
+    *("leave lost", "member removed", "sync not stored", "return not stored"),
+    *("polls on", "completes again", "unsubscribe midway", "racks change"),
+)
+"""Kinds of faults that have scenarios of their own."""
 
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
@@ -28,6 +34,8 @@ class ConsumerConfig:
     ``model.bugs.switches`` (its assignor). ``version`` is the subscription version it writes; ``tells``
     whether CooperativeStickyAssignor's user data carries a generation. ``upgrade_from``: a Streams
     application with that setting is EAGER whatever its assignor can do (KIP-429, upgrade path for Streams).
+    ``leaves``: it sends LeaveGroup when it is closed; Streams turns that off
+    (``internal.leave.group.on.close``).
     """
 
     assignors: tuple[str, ...]
@@ -36,6 +44,7 @@ class ConsumerConfig:
     version: int = 3
     tells: bool = True
     upgrade_from: bool = False
+    leaves: bool = True
 
     @property
     def eager(self) -> bool:
@@ -73,7 +82,8 @@ class Setup:
     ``budget`` is how many faults may happen in all, of the kinds in ``faults``. ``naming``: "every" lets
     the leader's assignor see the members and partitions under every naming, since ids are random
     (sound for symmetry); "given" under one. ``steps``: "atomic" (``protocol.atomic``) or "fine".
-    ``racks[p]`` are the racks of partition ``p``.
+    ``max_size`` is group.max.size; where it ``lowers``, only of a broker that a failover moves the group to.
+    ``racks[p]`` are the racks of partition ``p``, as long as they do not change, and ``moved[p]`` afterwards.
     """
 
     consumers: tuple[Consumer, ...]
@@ -83,9 +93,11 @@ class Setup:
     budget: int = 0
     coordinator: frozenset[str] = frozenset()
     max_size: int | None = None
+    lowers: bool = False
     naming: str = "every"
     steps: str = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
+    moved: tuple[tuple[str, ...], ...] = ()
     factory: AssignorFactory = switched
 
     @property
@@ -144,7 +156,12 @@ class Setup:
         >>> Setup(consumers=(), topics=(Parts(0b11),), exist=Parts(0b11)).spell(0b11)
         't-0 t-1'
         """
-        return " ".join(str(self.partition(p)) for p in each(parts or 0)) or "-"
+        names = self._partition_names
+        return " ".join(names[p] for p in each(parts or 0)) or "-"
+
+    @cached_property
+    def _partition_names(self) -> Mapping[int, str]:
+        return {number: str(self.partition(number)) for parts in self.topics for number in each(parts)}
 
 
 def _orders(parts: Parts, kept: int) -> Iterator[tuple[int, ...]]:
@@ -181,6 +198,7 @@ class MemberContext:
         return Id(self.slot, incarnation)
 
 
+@cache
 def letter(slot: int) -> str:
     """A, B, C ... for slots.
 

@@ -64,12 +64,13 @@ class Member(NamedTuple):
     """One consumer, as its own fields say.
 
     Two generations: ``generation`` is that of the last JoinGroup answered, ``own_gen`` that in which
-    ``owned`` was assigned. ``received`` is an assignment that SyncGroup brought and onJoinComplete has not
-    handled. ``view`` is the partitions of its metadata, ``watch`` the leader's snapshot of those of the
-    topics ``watched``. ``last`` is what StickyAssignor remembers (its last onAssignment, never trimmed).
-    ``believed`` is what the listener must believe, from the callbacks alone. ``unfetched`` is owned and not
-    read. ``committing``: onJoinPrepare waits for its commit. ``enforced``: enforceRebalance was called during
-    a rebalance. ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more.
+    ``owned`` was assigned. ``received`` is an assignment that SyncGroup brought and onJoinComplete has
+    not handled. ``view`` is the partitions of its metadata, ``watch`` the leader's snapshot of those of
+    the topics ``watched``; ``view_moved`` and ``watch_moved``: replicas have moved there. ``last`` is
+    what StickyAssignor remembers (its last onAssignment, never trimmed). ``believed`` is what the
+    listener must believe, from the callbacks alone. ``unfetched`` is owned and not read. ``committing``:
+    onJoinPrepare waits for its commit. ``enforced``: enforceRebalance was called during a rebalance.
+    ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more.
     """
 
     life: Life = Life.DOWN
@@ -94,6 +95,8 @@ class Member(NamedTuple):
     enforced: bool = False
     noise: int = 0
     stuck: bool = False
+    view_moved: bool = False
+    watch_moved: bool = False
 
 
 # -- what is sent --------------------------------------------------------------------------------------
@@ -273,19 +276,22 @@ Records = tuple[MemberRecord, ...]
 
 
 class Group(NamedTuple):
-    """The coordinator's group. ``first``: the initial delay runs, only its end completes the join phase."""
+    """The coordinator's group. ``first``: the initial delay runs, only its end completes the join phase.
+    ``limited``: its broker is one with the lower group.max.size (``Setup.lowers``)."""
 
     state: GroupState = GroupState.DEAD
     generation: Generation = Generation(0)
     leader: Id | None = None
     protocol: str | None = None
     first: bool = False
+    limited: bool = False
 
 
 class ClusterState(NamedTuple):
-    """The partitions that exist."""
+    """The partitions that exist, and whether their replicas have moved to other racks."""
 
     parts: Parts
+    moved: bool = False
 
 
 # -- renaming ------------------------------------------------------------------------------------------

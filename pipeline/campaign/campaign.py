@@ -93,8 +93,8 @@ class SliceOutcome(NamedTuple):
     coverage: Mapping[str, int] = {}  # never changed
 
 
-PlaySeed = Callable[[int], SliceOutcome]
-"""Plays the scenario that follows from a seed."""
+PlaySeed = Callable[[int, int], SliceOutcome]
+"""Plays the scenario that follows from a seed, the one of this number."""
 
 
 class Player(Protocol):
@@ -328,7 +328,7 @@ def _working(player: Player, seed: int) -> Iterator[Callable[[int], VerdictRow]]
         def work(number: int) -> VerdictRow:
             began = time.perf_counter_ns()
             own = seed_of(seed, number)
-            outcome = play(own)
+            outcome = play(own, number)
             return _line(number, own, outcome, (time.perf_counter_ns() - began) // 1000)
 
         yield work

@@ -65,7 +65,7 @@ class WalkPlayer:
         setups = {mix: self.setup(mix) for mix in self.mixes}
         built = {mix: (machine(setup), rules(setup)) for mix, setup in setups.items()}
 
-        def play(seed: int) -> SliceOutcome:
+        def play(seed: int, number: int) -> SliceOutcome:
             mix = self.mix(seed)
             one = walk(*built[mix], seed, self.steps)
             taken = Counter(f"step: {event.action}" for event in one.trace.events)

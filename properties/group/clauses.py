@@ -56,7 +56,7 @@ def _always(setup: Setup) -> Iterator[Always]:
         yield Always("group/owner", (f"held {a}", f"held {b}"), partial(checks.owner, setup, a, b))
     for a, b in permutations(slots, 2):
         yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(checks.commit, setup, a, b))
-    if setup.max_size is not None:
+    if setup.max_size is not None and not setup.lowers:
         yield Always(
             "group/size", ("group", *(f"size {a}" for a in slots)), partial(checks.size, setup.max_size)
         )

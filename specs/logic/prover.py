@@ -26,6 +26,7 @@ from rebalance.specs.logic.counterexample import MOST, SIZES, Counterexample, co
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Term, Vocabulary
 from rebalance.specs.logic.limit import LIMIT, Budget
+from rebalance.specs.logic.memory import keep_freed_memory
 from rebalance.specs.logic.specification import ProofCase, Theorem
 
 SOON = LIMIT // 5
@@ -224,6 +225,7 @@ class _Possible:
 
 def shows(hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int = 0) -> ProofVerdict:
     """Whether the goal follows from the hypotheses; unknown when the budget is used up."""
+    keep_freed_memory()
     context = z3.Context()
     solver = z3.SimpleSolver(ctx=context)
     solver.set("random_seed", seed)

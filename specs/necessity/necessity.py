@@ -30,6 +30,7 @@ from rebalance.specs.protocol.vocabulary import (
     JOIN_PARKED,
     JOINING,
     SETTLED,
+    SYNC,
     VOCABULARY,
     A,
     C,
@@ -214,9 +215,8 @@ _CALM: dict[str, Mapping[str, Term]] = {
 """What holds of a calm group in place of what has the same name."""
 
 _PROPERTIES: dict[str, Mapping[str, Term]] = {
-    "commit_generation_unchecked": _fenced(_s.group != EMPTY, _s.group != COMPLETING, _s.member(M)),
-    "commit_member_unchecked": _fenced(_s.group != EMPTY, _s.group != COMPLETING, _of_generation),
-    "commit_between_join_and_sync": _fenced(_s.group != EMPTY, _s.member(M), _of_generation),
+    "commit_generation_unchecked": _fenced(_s.group != EMPTY, _s.member(M)),
+    "commit_member_unchecked": _fenced(_s.group != EMPTY, _of_generation),
 }
 
 # -- what more is asked of the run that refutes a variation --------------------------------------------
@@ -234,6 +234,18 @@ _chosen_is_eager = Implies(_s.chosen(A), Not(cooperative(A)))
 _GIVEN = {
     "protocol_flag_inconsistent": And(_s.lists(C, A), _chosen_is_eager),
     "no_revoke_on_protocol_downgrade": _chosen_is_eager,
+    # The decision that is left behind keeps everything for the leader.
+    "lost_generation_believed": Implies(
+        And(
+            _s.group == COMPLETING,
+            _s.log_group == SETTLED,
+            _s.wire(C) == SYNC,
+            _s.leading(C),
+            of(M) == C,
+            _s.names(M),
+        ),
+        _s.offer(C, M, P),
+    ),
 }
 
 # -- the table -----------------------------------------------------------------------------------------

@@ -165,6 +165,17 @@ def left_join_believed(effect: Effect, s: State, t: After, m: Term) -> None:
     t.where(Implies(honest(of(m)), Or(t.claim(m, P) == none, t.claim(m, P) == s.left_claim(m, P))))
 
 
+@around(failover.failover)
+def lost_decision_stays(effect: Effect, s: State, t: After) -> None:
+    """What leaders decided and left behind outlives a failover."""
+    effect(s, t)
+    t._assigned.pop("left_decision", None)
+
+
+lost_decision_believed = connections.left_decision_under({})
+"""It was decided in another generation of that number, of whose claims nothing is known any more."""
+
+
 # -- the coordinator: the end of the join phase --------------------------------------------------------
 
 

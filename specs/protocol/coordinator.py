@@ -170,10 +170,7 @@ def static_returns(s: State, t: After, c: Term, m: Term, n: Term) -> None:
 
     As specified that takes that the old process had nothing to revoke (U9), and the log learns the new id.
     """
-    t.when(s.wire(c) == JOIN_NEW, static(c), fresh(s, c, m), of(n) == c, s.member(n), s.group == SETTLED)
-    t.when(ForAll([P], s.topics(n, P) == s.sent_topics(c, P)))
-    t.when(ForAll([P], Implies(s.claim(n, P) != none, s.assigned(n, P))))
-    t.when(ForAll([A], Implies(s.chosen(A), s.sent_list(c, A))))
+    returns(s, t, c, m, n)
     hand_over(s, t, m, n)
     overtake(s, t, m)
     t.silent[m] = False
@@ -182,6 +179,19 @@ def static_returns(s: State, t: After, c: Term, m: Term, n: Term) -> None:
     t.topics[m, P] = s.sent_topics(c, P)
     put(s, t, c, JOIN_OK, names=m == M, generation=s.current)
     log_return(s, t, m, n)
+    log_sent(s, t, c, m)
+
+
+def returns(s: State, t: After, c: Term, m: Term, n: Term) -> None:
+    """A static member returns as ``m`` to a stable group that it does not change."""
+    t.when(s.wire(c) == JOIN_NEW, static(c), fresh(s, c, m), of(n) == c, s.member(n), s.group == SETTLED)
+    t.when(ForAll([P], s.topics(n, P) == s.sent_topics(c, P)))
+    t.when(ForAll([P], Implies(s.claim(n, P) != none, s.assigned(n, P))))
+    t.when(ForAll([A], Implies(s.chosen(A), s.sent_list(c, A))))
+
+
+def log_sent(s: State, t: After, c: Term, m: Term) -> None:
+    """The log learns what ``m`` says of itself."""
     t.log_claim[m, P] = s.sent(c, P)
     t.log_supports[m, A] = s.sent_list(c, A)
     t.log_topics[m, P] = s.sent_topics(c, P)
@@ -231,13 +241,6 @@ def group_full(s: State, t: After, c: Term) -> None:
     """GROUP_MAX_SIZE_REACHED."""
     t.when(Or(s.wire(c) == JOIN_NEW, s.wire(c) == JOIN))
     refuse(s, t, c, JOIN_REFUSED, FATAL)
-
-
-def append_fails(s: State, t: After, c: Term, m: Term) -> None:
-    """The append to the log takes too long, and a JoinGroup is told to try again (KAFKA-10870)."""
-    t.when(s.wire(c) == JOIN_PARKED, of(m) == c, s.names(m))
-    t.joined[m] = False
-    refuse(s, t, c, JOIN_REFUSED, IN_PROGRESS)
 
 
 # -- the end of the join phase -------------------------------------------------------------------------
@@ -370,12 +373,22 @@ def sync_of_settled(s: State, t: After, c: Term, m: Term) -> None:
 
 def leader_syncs(s: State, t: After, c: Term, m: Term) -> None:
     """The leader's SyncGroup in time: stored and appended to the log."""
-    t.when(_syncs(s, c, m), s.member(m), s.wire_generation(c) == s.current, s.group == COMPLETING)
-    t.when(s.leads(m), s.leading(c))
+    decides(s, t, c, m)
     t.group = SETTLED
     t.synced[m] = True
     t.assigned[M, P] = And(s.member(M), s.offer(c, M, P))
     put(s, t, c, SYNC_OK, names=s.names(M), generation=s.current, granted=s.offer(c, m, P))
+    log_decision(s, t, c)
+
+
+def decides(s: State, t: After, c: Term, m: Term) -> None:
+    """The leader's SyncGroup arrives in time."""
+    t.when(_syncs(s, c, m), s.member(m), s.wire_generation(c) == s.current, s.group == COMPLETING)
+    t.when(s.leads(m), s.leading(c))
+
+
+def log_decision(s: State, t: After, c: Term) -> None:
+    """The log learns what the SyncGroup of ``c`` assigns."""
     log_members(s, t)
     t.log_assigned[M, P] = And(s.member(M), s.offer(c, M, P))
 

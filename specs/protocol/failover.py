@@ -12,11 +12,13 @@ from rebalance.specs.protocol.vocabulary import (
     JOIN_REFUSED,
     PREPARING,
     RETRIABLE,
+    SETTLED,
     SYNC,
     SYNC_PARKED,
     SYNC_REFUSED,
     A,
     C,
+    G,
     M,
     P,
     none,
@@ -50,13 +52,17 @@ def load(s: State, t: After) -> None:
 
 
 def _cut(s: State, t: After) -> None:
-    """What is parked at the old coordinator is answered by it: NOT_COORDINATOR."""
+    """What is parked at the old coordinator is answered by it: NOT_COORDINATOR.
+
+    As specified what a leader decided and left behind decides nothing when its generation comes again (U12).
+    """
     joins, syncs = s.wire(C) == JOIN_PARKED, s.wire(C) == SYNC_PARKED
     of_cut = Or(s.wire(of(M)) == JOIN_PARKED, s.wire(of(M)) == SYNC_PARKED)
     t.wire[C] = If(joins, JOIN_REFUSED, If(syncs, SYNC_REFUSED, s.wire(C)))
     t.error[C] = If(Or(joins, syncs), RETRIABLE, s.error(C))
     t.names[M] = And(s.names(M), Not(of_cut))
     t.wire_generation[C] = If(Or(joins, syncs), none, s.wire_generation(C))
+    t.left_decision[M, G] = False
 
 
 def failover(s: State, t: After) -> None:
@@ -70,10 +76,20 @@ def failover(s: State, t: After) -> None:
     _cut(s, t)
 
 
+def over_capacity(s: State, t: After) -> None:
+    """A group that was loaded has more members than its broker allows, and rebalances."""
+    t.when(Or(s.group == SETTLED, s.group == PREPARING))
+    t.group = PREPARING
+
+
 def turned_away(s: State, t: After, c: Term) -> None:
-    """NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again."""
-    t.when(Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW, s.wire(c) == SYNC))
-    refuse(s, t, c, If(s.wire(c) == SYNC, SYNC_REFUSED, JOIN_REFUSED), RETRIABLE)
+    """NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again.
+
+    So is who waits for a leader whose decision could not be stored.
+    """
+    joins = Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW)
+    t.when(Or(joins, s.wire(c) == SYNC, s.wire(c) == SYNC_PARKED))
+    refuse(s, t, c, If(joins, JOIN_REFUSED, SYNC_REFUSED), RETRIABLE)
 
 
 def sync_while_loading(s: State, t: After, c: Term) -> None:
@@ -83,6 +99,8 @@ def sync_while_loading(s: State, t: After, c: Term) -> None:
 
 
 def group_expires(s: State, t: After) -> None:
-    """An empty group is deleted; the next one of that name starts at the first generation."""
+    """An empty group is deleted, and with it the ids that nobody has joined with; the next one of that name
+    starts at the first generation, after a failover too."""
     t.when(s.group == EMPTY)
-    t.current = zero
+    t.current = t.log_current = zero
+    t.pending[M] = False

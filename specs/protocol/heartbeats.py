@@ -113,8 +113,8 @@ def _stray_of_present(s: State, c: Term) -> Term:
 
 
 def accepts(s: State, m: Term, g: Term) -> Term:
-    """A commit of ``m`` in generation ``g`` would be accepted."""
-    return And(s.group != EMPTY, s.group != COMPLETING, s.member(m), g == s.current)
+    """A commit of ``m`` in generation ``g`` would be accepted; between join and sync one of a transaction."""
+    return And(s.group != EMPTY, s.member(m), g == s.current)
 
 
 def _late(s: State, c: Term, m: Term) -> Term:

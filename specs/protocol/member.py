@@ -264,6 +264,14 @@ def partitions_assigned(s: State, t: After, c: Term) -> None:
     _handled(t, c)
 
 
+def assigned_and_thrown(s: State, t: After, c: Term) -> None:
+    """The same, and the listener throws: the next poll completes the join once more, unprepared."""
+    partitions_assigned(s, t, c)
+    t.prepare[c] = s.prepare(c)
+    t.received[c] = s.received(c)
+    t.got[c, P] = s.got(c, P)
+
+
 def _complete(s: State, c: Term) -> Term:
     return And(s.state(c) == STABLE, s.generation(c) != none)
 
@@ -339,6 +347,13 @@ def fails(s: State, t: After, c: Term) -> None:
     """An error that no application handles: the consumer closes, without a word to the coordinator."""
     t.when(refused(s, c), s.error(c) == FATAL)
     fail(s, t, c)
+    clear(s, t, c)
+
+
+def polls_on(s: State, t: After, c: Term) -> None:
+    """The same, and the application, which should close the consumer, polls on."""
+    t.when(refused(s, c), s.error(c) == FATAL)
+    t.rejoin[c] = True
     clear(s, t, c)
 
 

@@ -9,6 +9,8 @@ from rebalance.specs.protocol.vocabulary import (
     DOWN,
     HUNG,
     IDLE,
+    JOIN,
+    JOIN_NEW,
     JOIN_OK,
     JOIN_REFUSED,
     JOINING,
@@ -65,6 +67,16 @@ def unsubscribe_unnoticed(s: State, t: After, c: Term) -> None:
     t.when(s.life(c) == UP, s.subscribes(c))
     clear(s, t, c)
     blank(s, t, c, keep_id=static(c))
+
+
+def unsubscribe_midway(s: State, t: After, c: Term) -> None:
+    """The same while a join is under way, the future of which survives: the next one waits for its answer."""
+    _leave(s, t, c)
+    t.when(s.life(c) == UP, s.subscribes(c))
+    t.when(s.wire(c) != JOIN, s.wire(c) != JOIN_NEW, s.wire(c) != SYNC)
+    blank(s, t, c, keep_id=static(c))
+    t.received[c] = s.received(c)
+    t.got[c, P] = s.got(c, P)
 
 
 def close(s: State, t: After, c: Term) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import z3
-from rebalance.specs.logic.language import State, Term
+from rebalance.specs.logic.language import SpecAction, State, Term
 from rebalance.specs.logic.specification import Specification
-from rebalance.specs.protocol import connections, coordinator, failover, heartbeats, member, process
+from rebalance.specs.protocol import appends, connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import (
     AXIOMS,
@@ -47,6 +48,7 @@ MEMBER_FAULTS = (
     process.reconfigure, process.disconnect, process.stray_lost, connections.join_left_behind,
     connections.new_join_left_behind, connections.sync_left_behind, connections.left_lost,
     process.unsubscribe_unnoticed, process.close_unnoticed, process.poll_too_late_unnoticed,
+    member.polls_on, member.assigned_and_thrown, process.unsubscribe_midway,
 )  # fmt: skip
 """What the application, the operator and the network do to it."""
 
@@ -69,9 +71,11 @@ COORDINATOR = (
 """What the coordinator does by itself."""
 
 COORDINATOR_FAULTS = (
-    coordinator.group_full, coordinator.append_fails, coordinator.session_lost,
+    coordinator.group_full, appends.append_fails, appends.sync_not_stored, appends.sync_stored_in_vain,
+    appends.return_stored_in_vain, coordinator.session_lost,
     coordinator.too_slow_to_join, coordinator.too_slow_to_sync, failover.failover,
-    failover.turned_away, failover.sync_while_loading, failover.group_expires, process.topics_change,
+    failover.over_capacity, failover.turned_away, failover.sync_while_loading, failover.group_expires,
+    process.topics_change,
 )  # fmt: skip
 """What goes wrong there, and in the cluster."""
 
@@ -93,10 +97,28 @@ def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) 
     faults = {effect.__name__ for effect in (*MEMBER_FAULTS, *COORDINATOR_FAULTS)}
     return Specification(
         vocabulary=VOCABULARY,
-        axioms={name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()},
-        initial=initial(VOCABULARY.state()),
-        actions=tuple(VOCABULARY.action(effect, fault=name in faults) for name, effect in effects.items()),
+        axioms=dict(_axioms()),
+        initial=_initial(),
+        actions=tuple(_action(effect, name in faults) for name, effect in effects.items()),
     )
+
+
+# Formulas are long to build and the same in every specification.
+
+
+@cache
+def _action(effect: Effect, fault: bool) -> SpecAction:
+    return VOCABULARY.action(effect, fault=fault)
+
+
+@cache
+def _axioms() -> Mapping[str, Term]:
+    return {name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()}
+
+
+@cache
+def _initial() -> Term:
+    return initial(VOCABULARY.state())
 
 
 def initial(s: State) -> Term:

@@ -244,7 +244,9 @@ class Abstraction:
         if m.stuck:
             raise NoCounterpartError("a consumer waits for ever for what does not come")
         config = MemberContext(here.slot, setup).config(m.stage)
-        news = m.watch is not None and m.watch != m.view & setup.parts(m.watched)
+        news = m.watch is not None and (
+            m.watch != m.view & setup.parts(m.watched) or m.watch_moved != m.view_moved
+        )
         return {
             "life": (LIVES[m.life],),
             "state": (m.state.value,),
@@ -257,7 +259,7 @@ class Abstraction:
             "rejoin": (m.rejoin,),
             "resubscribed": (m.joined_topics != m.topics,),
             "outdated": (news,),
-            "unseen": (not here.gone and m.view != here.cluster.parts,),
+            "unseen": (not here.gone and (m.view, m.view_moved) != here.cluster,),
             "subscribes": (bool(m.topics),),
             "subscribed": self._set(setup.parts(m.topics)),
             "received": (m.received is not None,),

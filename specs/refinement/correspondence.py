@@ -7,18 +7,15 @@ allows these actions is asked in ``refinement``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
-from rebalance.model.machine import Event
+from rebalance.model.protocol.coordinator import over_capacity
 from rebalance.model.protocol.errors import FATAL, RETRIABLE, answer_to
 from rebalance.model.protocol.join_group import connection_of
-from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import (
     NO_ID,
     NONE,
     Error,
-    Group,
     Join,
     JoinOk,
     JoinParked,
@@ -28,51 +25,13 @@ from rebalance.model.protocol.state import (
     MemberState,
     Records,
     Refused,
-    Slot,
     Sync,
     SyncOk,
     SyncParked,
     each,
 )
-from rebalance.specs.refinement.abstraction import Abstraction, Local, NoCounterpartError
-
-SpecStep = tuple[str, tuple[int, ...]]
-"""An action of the logic, and its parameters."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Move:
-    """A step of the model, slot by slot."""
-
-    map: Abstraction
-    event: Event
-    before: tuple[Local, ...]
-    after: tuple[Local, ...]
-    group: Group
-    group_after: Group
-
-    @property
-    def c(self) -> int:
-        """The consumer."""
-        return max(0, self.event.who)
-
-    @property
-    def old(self) -> Local:
-        """Its slot before."""
-        return self.before[self.c]
-
-    @property
-    def new(self) -> Local:
-        """Its slot after."""
-        return self.after[self.c]
-
-    @property
-    def me(self) -> MemberContext:
-        return MemberContext(Slot(self.c), self.map.setup)
-
-    def id(self, incarnation: int) -> int:
-        """The element of a member id of the slot."""
-        return self.map.id(self.c, incarnation)
+from rebalance.specs.refinement.abstraction import NoCounterpartError
+from rebalance.specs.refinement.moves import Counterpart, Move, SpecStep, changed, consumer, of, requested
 
 
 def steps(move: Move) -> list[SpecStep]:
@@ -83,34 +42,6 @@ def steps(move: Move) -> list[SpecStep]:
     if move.event.action not in COUNTERPARTS:
         raise NoCounterpartError("no action of the logic does this")
     return list(COUNTERPARTS[move.event.action](move))
-
-
-Counterpart = Callable[[Move], Iterable[SpecStep]]
-"""The actions that a step of one action of the model stands for."""
-
-Name = str | Callable[[Move], str]
-"""The action of the logic, or which one it is."""
-
-
-def _of(name: Name, *elements: Callable[[Move], int]) -> Counterpart:
-    """One action, with these parameters."""
-    return lambda move: [
-        (name if isinstance(name, str) else name(move), tuple(element(move) for element in elements))
-    ]
-
-
-def _consumer(move: Move) -> int:
-    return move.c
-
-
-def _requested(move: Move) -> int:
-    """The member id in the request that is under way."""
-    return move.id(move.old.wire.id)
-
-
-def _changed(move: Move) -> int:
-    """The member id whose record is another one now, or gone."""
-    return move.id(next(record.id for record in move.old.records if record not in move.new.records))
 
 
 def _nothing(move: Move) -> Iterable[SpecStep]:
@@ -192,6 +123,12 @@ def _complete(move: Move) -> Iterator[SpecStep]:
         yield "partitions_assigned", (c,)
 
 
+def _completes_again(move: Move) -> Iterator[SpecStep]:
+    *first, (_, parameters) = _complete(move)
+    yield from first
+    yield "assigned_and_thrown", parameters
+
+
 def _heartbeat(move: Move) -> Iterator[SpecStep]:
     m, c = move.old.member, move.c
     error = answer_to(move.me, "heartbeat", move.group, move.old.records, m.id, m.generation)
@@ -256,6 +193,10 @@ def _late_leave(move: Move) -> Iterator[SpecStep]:
     """The member goes, and its LeaveGroup is as good as the end of its session."""
     if isinstance(move.old.wire, Join | Sync) and move.event.choice != "max poll":
         yield from _left_behind(move)
+    yield from _leave_lost(move)
+
+
+def _leave_lost(move: Move) -> Iterator[SpecStep]:
     kind = {"max poll": "poll_too_late", "close": "close", "unsubscribe": "unsubscribe"}
     yield f"{kind[move.event.choice]}_unnoticed", (move.c,)
     if move.event.choice == "close":
@@ -315,7 +256,8 @@ def _hang(move: Move) -> str:
 
 
 def _close(move: Move) -> Iterator[SpecStep]:
-    yield "close", (move.c,)
+    leaves = move.me.config(move.old.member.stage).leaves
+    yield "close" if leaves else "close_unnoticed", (move.c,)
     yield from _stray_lost(move)
 
 
@@ -405,6 +347,25 @@ def _parked_answered(move: Move) -> Iterator[SpecStep]:
             yield "sync_parked_answered", (old.slot, move.map.id(old.slot, old.wire.id))
 
 
+def _sync_not_stored(move: Move) -> Iterator[SpecStep]:
+    logged = move.event.choice == "logged"
+    yield "sync_stored_in_vain" if logged else "sync_not_stored", (move.c, move.id(move.old.wire.id))
+    for old, new in zip(move.before, move.after, strict=True):
+        if isinstance(old.wire, SyncParked) and isinstance(new.wire, Refused):
+            yield "turned_away", (old.slot,)
+
+
+def _return_not_stored(move: Move) -> Iterator[SpecStep]:
+    if move.event.choice == "logged":
+        [stored] = move.new.log
+        yield (
+            "return_stored_in_vain",
+            (move.c, move.id(stored.id), move.id(_admitted(move.old.records)[0].id)),
+        )
+    else:
+        yield "turned_away", (move.c,)
+
+
 def _join_refused(move: Move) -> str:
     fenced = move.new.wire.error is Error.FENCED_INSTANCE_ID
     return "join_of_replaced" if fenced else "join_of_removed"
@@ -412,12 +373,14 @@ def _join_refused(move: Move) -> str:
 
 def _timeout(of_join: str, of_sync: str) -> Counterpart:
     """A member that syncs too late is removed, one that joins too late is given up."""
-    return _of(lambda move: of_sync if len(move.new.records) < len(move.old.records) else of_join, _changed)
+    return of(lambda move: of_sync if len(move.new.records) < len(move.old.records) else of_join, changed)
 
 
 def _failover(move: Move) -> Iterator[SpecStep]:
     """The coordinator moves, and every request that is in flight is turned away."""
     yield "failover", ()
+    if move.map.setup.lowers and over_capacity(move.map.setup, [old.log for old in move.before]):
+        yield "over_capacity", ()
     for old, new in zip(move.before, move.after, strict=True):
         match old.wire, new.wire:
             case Sync(), Refused(error=Error.REBALANCE_IN_PROGRESS):
@@ -433,43 +396,49 @@ def _admitted(records: Records) -> list[MemberRecord]:
 COUNTERPARTS: Mapping[str, Counterpart] = {
     # -- the member --
     "join": _join,
-    "receive": _of(_receive, _consumer),
+    "receive": of(_receive, consumer),
     "complete": _complete,
     "listener throws": _complete,
+    "completes again": _completes_again,
+    "polls on": of("polls_on", consumer),
+    "unsubscribe midway": of("unsubscribe_midway", consumer),
     "heartbeat": _heartbeat,
     "slow commit": _nothing,
     "commit done": _nothing,
     "commit refused": _commit_refused,
     "prepare": _prepare,
-    "refresh": _of("refresh", _consumer),
-    "resume": _of("resume", _consumer),
+    "refresh": of("refresh", consumer),
+    "resume": of("resume", consumer),
     "late request arrives": _late_request_arrives,
-    "poll interval": _of("poll_too_late", _consumer),
-    "max poll": _of("poll_too_late", _consumer),
+    "poll interval": of("poll_too_late", consumer),
+    "max poll": of("poll_too_late", consumer),
     "late answer": _late_answer,
     "start": _start,
-    "subscribe": _of("subscribe", _consumer),
+    "subscribe": of("subscribe", consumer),
     "crash": _crash,
-    "pause": _of("pause", _consumer),
-    "hang": _of(_hang, _consumer),
+    "pause": of("pause", consumer),
+    "hang": of(_hang, consumer),
     "close": _close,
-    "unsubscribe": _of("unsubscribe", _consumer),
-    "resubscribe": _of("resubscribe", _consumer),
+    "unsubscribe": of("unsubscribe", consumer),
+    "resubscribe": of("resubscribe", consumer),
     "enforce": _enforce,
-    "disconnect": _of(lambda move: "lost" if move.old.gone else "disconnect", _consumer),
-    "late request": _of(lambda move: f"{move.new.stray.api}_late", _consumer),
+    "disconnect": of(lambda move: "lost" if move.old.gone else "disconnect", consumer),
+    "late request": of(lambda move: f"{move.new.stray.api}_late", consumer),
     # -- the leader --
-    "assign": _of(_assign, _consumer),
+    "assign": of(_assign, consumer),
     # -- the coordinator --
     "join request": _join_request,
     "join phase ends": _join_phase_ends,
-    "sync request": _of(_sync_request, _consumer, _requested),
+    "sync request": of(_sync_request, consumer, requested),
     "leader sync": _leader_sync,
-    "sync refused": _of("sync_parked_refused", _consumer),
-    "join refused": _of(_join_refused, _consumer, _requested),
-    "append fails": _of("append_fails", _consumer, _requested),
-    "session expires": _of("session_expires", _changed),
-    "session timeout": _of("session_lost", _changed),
+    "sync refused": of("sync_parked_refused", consumer),
+    "join refused": of(_join_refused, consumer, requested),
+    "append fails": of("append_fails", consumer, requested),
+    "session expires": of("session_expires", changed),
+    **dict.fromkeys(("session timeout", "member removed"), of("session_lost", changed)),
+    "sync not stored": _sync_not_stored,
+    "return not stored": _return_not_stored,
+    "leave lost": _leave_lost,
     "rebalance timeout": _timeout("rebalance_timeout", "sync_timeout"),
     "slow member": _timeout("too_slow_to_join", "too_slow_to_sync"),
     "left behind": _left_behind,
@@ -479,9 +448,9 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "left decision arrives": _left_decision_arrives,
     "left leave arrives": _left_leave_arrives,
     "failover": _failover,
-    "group expires": _of("group_expires"),
+    "group expires": of("group_expires"),
     # -- the environment --
     "bounce": _bounce,
-    **dict.fromkeys(("topic grows", "topic shrinks", "topic deleted"), _of("topics_change")),
+    **dict.fromkeys(("topic grows", "topic shrinks", "topic deleted", "racks change"), of("topics_change")),
 }
 """By the model's actions. As specified no JoinGroup is given up on, so none that is abandoned arrives."""

@@ -12,15 +12,16 @@ from collections.abc import Hashable, Iterable, Iterator
 from rebalance.model.protocol.observations import Call, Callback
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.logic.universe import Structure, Universe
-from rebalance.specs.refinement.correspondence import SpecStep
+from rebalance.specs.refinement.moves import SpecStep
 
 ENDS = (Call.REVOKED, Call.LOST)
 CALLS: dict[str, tuple[Call, ...]] = {
     "partitions_lost": (Call.LOST,),
     "partitions_revoked_to_join": (Call.REVOKED,),
     "partitions_revoked": (Call.REVOKED,),
-    "partitions_assigned": (Call.ASSIGNED,),
+    **dict.fromkeys(("partitions_assigned", "assigned_and_thrown"), (Call.ASSIGNED,)),
     **dict.fromkeys(("unsubscribe", "close", "unsubscribe_unnoticed", "close_unnoticed"), ENDS),
+    "unsubscribe_midway": ENDS,
     **dict.fromkeys(("fails", "heartbeat_of_fenced", "late_answer_fails"), ENDS),
 }
 """The actions of the logic that call the listener, and how."""

@@ -40,8 +40,9 @@ from rebalance.specs.refinement.abstraction import (
     StructureSize,
     needed,
 )
-from rebalance.specs.refinement.correspondence import Move, SpecStep, steps
+from rebalance.specs.refinement.correspondence import steps
 from rebalance.specs.refinement.listeners import ListenerCall, TakenStep, called_by, differs, seen_by
+from rebalance.specs.refinement.moves import Move, SpecStep
 from rebalance.specs.refinement.transitions import (
     NumberedMachine,
     Numbers,

@@ -10,7 +10,8 @@ Three things are proved, and together they are it.
    two callbacks, nobody has anything to give back.
 
 A group that has not started is calm, and so it is whenever a consumer starts or calls enforceRebalance. That
-one becomes calm after faults is not proved but searched for, in small groups
+one becomes calm after faults is proved in part: what is late, paused or out of date ends (``leftovers``).
+That members and coordinator then come to agree is searched for, in small groups
 (tests/specs/theorems/test_calm.py).
 
 Fairness is thereby no more than: a step that is possible is taken some time. Assumed of the assignor are
@@ -101,6 +102,14 @@ def calm(s: State) -> dict[str, Term]:
             wire_in(s, C, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED, SYNC, SYNC_PARKED, SYNC_OK),
             Exists([M], And(of(M) == C, s.names(M))),
         ),
+        "all is in the log": Implies(
+            s.group == SETTLED,
+            And(
+                s.member(M) == s.log_member(M),
+                s.assigned(M, P) == s.log_assigned(M, P),
+                s.claim(M, P) == s.log_claim(M, P),
+            ),
+        ),
         # A static member that came back too late for a join phase is silent until the next one ends.
         "nobody is given up": And(Not(s.given_up(M)), Implies(s.silent(M), s.group != COMPLETING)),
         "a refused JoinGroup": Implies(
@@ -178,6 +187,7 @@ def calm(s: State) -> dict[str, Term]:
         ),
         "got by subscribers": Implies(Or(s.got(C, P), s.granted(C, P)), s.subscribed(C, P)),
         "received is not prepared": Implies(s.received(C), Not(s.prepare(C))),
+        "received in EAGER owns nothing": Implies(And(s.received(C), s.eager(C)), Not(owns(s, C, P))),
         "JoinGroup claims what is owned": Implies(s.wire(C) == JOIN, s.sent(C, P) == s.since(C, P)),
         "got as in the log": Implies(
             And(s.member(M), s.id(M), s.received(c)), s.got(c, P) == s.log_assigned(M, P)

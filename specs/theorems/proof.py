@@ -20,7 +20,15 @@ from rebalance.specs.logic.specification import (
 from rebalance.specs.protocol import gate
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY, ContractClause
 from rebalance.specs.protocol.protocol import Effect
-from rebalance.specs.theorems import boundary, convergence, instances, steps, upgrade, zombies
+from rebalance.specs.theorems import (
+    boundary,
+    convergence,
+    instances,
+    leftovers,
+    steps,
+    upgrade,
+    zombies,
+)
 from rebalance.specs.theorems.outline import RESTS_ON
 from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import INVARIANTS, theorems
@@ -66,6 +74,7 @@ def proof(
         boundary.contract(build(contract=SAFETY), build(contract=gate.SAFETY)),
         instances.instances(spec),
         zombies.zombies(spec),
+        leftovers.leftovers(spec),
     )
 
 

@@ -98,8 +98,11 @@ def kept_by(spec: Specification, action: SpecAction, symbols: Mapping[str, set[s
     return spec.case(STEP, goals, action=action, near=near)
 
 
-def inductive(spec: Specification, own: Mapping[str, Term]) -> Iterator[ProofCase]:
-    """That formulas of a theorem of its own hold at first and stay true, given the invariants."""
+def inductive(
+    spec: Specification, own: Mapping[str, Term], known: Mapping[str, Term] = {}
+) -> Iterator[ProofCase]:
+    """That formulas of a theorem of its own hold at first and stay true, given the invariants and what is
+    ``known`` besides."""
     goals = {name: partial(own.__getitem__, name) for name in own}
     yield spec.case(INIT, goals, facts={"initial state": spec.initial}, given={})
     symbols = {name: symbols_of(formula) for name, formula in own.items()}
@@ -111,7 +114,7 @@ def inductive(spec: Specification, own: Mapping[str, Term]) -> Iterator[ProofCas
         }
         if kept:
             near = {name: (name, *RESTS_ON.get(name, ())) for name in kept}
-            given = {**spec.invariants, **own}
+            given = {**spec.invariants, **known, **own}
             yield spec.case(STEP, kept, action=action, given=given, near=near)
 
 

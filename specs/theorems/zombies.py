@@ -87,7 +87,7 @@ def _invariants(s: State) -> dict[str, Term]:
             s.state(C) == JOINING, wire_in(s, C, IDLE, JOIN_NEW, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED)
         ),
         "lost means to rejoin": Implies(s.generation(C) == none, s.rejoin(C)),
-        "who takes part subscribes": Implies(Or(s.state(C) != UNJOINED, s.received(C)), s.subscribes(C)),
+        "who takes part subscribes": Implies(s.state(C) != UNJOINED, s.subscribes(C)),
         "who owns subscribes": Implies(owns(s, C, P), s.subscribes(C)),
     }
 

@@ -1647,6 +1647,106 @@ PollTooLateUnnoticed(c) ==
                   left_new, left_new_list, left_sync, left_decision, group, current, leads, chosen,
                   pending, member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
+\* The same, and the application, which should close the consumer, polls on.
+\* (A fault.)
+PollsOn(c) ==
+  /\ life[c] = "UP"
+  /\ wire[c] = "join_refused" \/ wire[c] = "sync_refused"
+  /\ error[c] = "fatal"
+  /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
+  /\ wire' = [wire EXCEPT ![c] = "idle"]
+  /\ names' = [M \in Member |-> IF of[M] = c THEN FALSE ELSE names[M]]
+  /\ wire_generation' = [wire_generation EXCEPT ![c] = 0]
+  /\ error' = [error EXCEPT ![c] = "no_error"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
+                  resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
+
+\* The same, and the listener throws: the next poll completes the join once more, unprepared.
+\* (A fault.)
+AssignedAndThrown(c) ==
+  /\ life[c] = "UP"
+  /\ received[c]
+  /\ state[c] = "STABLE"
+  /\ generation[c] # 0
+  /\ \A P \in Partition : got[c, P] => subscribed[c, P]
+  /\ \A P \in Partition : since[c, P] # 0 => got[c, P]
+  /\ since' =
+       [C \in Consumer, P \in Partition |->
+         IF C = c THEN (IF got[c, P] THEN generation[c] ELSE 0) ELSE since[C, P]]
+  /\ told' =
+       [C \in Consumer, P \in Partition |->
+         IF C = c THEN told[c, P] \/ (got[c, P] /\ since[c, P] = 0) ELSE told[C, P]]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, prepare, rejoin,
+                  resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
+
+\* The same while a join is under way, the future of which survives: the next one waits for its answer.
+\* (A fault.)
+UnsubscribeMidway(c) ==
+  /\ life[c] = "UP"
+  /\ subscribes[c]
+  /\ wire[c] # "join"
+  /\ wire[c] # "join_new"
+  /\ wire[c] # "sync"
+  /\ member' =
+       [M \in Member |-> member[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ pending' =
+       [M \in Member |-> pending[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ leads' =
+       [M \in Member |-> leads[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ joined' =
+       [M \in Member |-> joined[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ synced' =
+       [M \in Member |-> synced[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ silent' =
+       [M \in Member |-> silent[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ given_up' =
+       [M \in Member |-> given_up[M] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ claim' =
+       [M \in Member, P \in Partition |->
+         IF of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED" THEN 0 ELSE claim[M, P]]
+  /\ supports' =
+       [M \in Member, A \in Assignor |->
+         supports[M, A] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ topics' =
+       [M \in Member, P \in Partition |->
+         topics[M, P] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ assigned' =
+       [M \in Member, P \in Partition |->
+         assigned[M, P] /\ ~(of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED")]
+  /\ group' =
+       IF /\ \E M \in Member : of[M] = c /\ id[M] /\ ~static[c] /\ state[c] # "UNJOINED" /\ member[M]
+          /\ group = "Stable" \/ group = "CompletingRebalance"
+       THEN "PreparingRebalance"
+       ELSE group
+  /\ state' = [state EXCEPT ![c] = "UNJOINED"]
+  /\ generation' = [generation EXCEPT ![c] = 0]
+  /\ identified' = [identified EXCEPT ![c] = identified[c] /\ static[c]]
+  /\ id' = [M \in Member |-> id[M] /\ (of[M] = c => static[c])]
+  /\ rejoin' = [rejoin EXCEPT ![c] = TRUE]
+  /\ prepare' = [prepare EXCEPT ![c] = TRUE]
+  /\ since' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE since[C, P]]
+  /\ told' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE told[C, P]]
+  /\ resubscribed' = [resubscribed EXCEPT ![c] = FALSE]
+  /\ outdated' = [outdated EXCEPT ![c] = FALSE]
+  /\ subscribes' = [subscribes EXCEPT ![c] = FALSE]
+  /\ subscribed' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE subscribed[C, P]]
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, unseen, received, got, eager, lists, left,
+                  left_claim, left_list, left_new, left_new_list, left_sync, left_decision, current,
+                  chosen >>
+
 \* A dynamic consumer joins without an id, and is given one to join with (KIP-394).
 JoinRefusedWithoutId(c, m) ==
   /\ wire[c] = "join_new"
@@ -2536,11 +2636,7 @@ LateRequestAccepted(c, m) ==
   /\ stray[c] = "heartbeat" \/ stray[c] = "commit"
   /\ of[m] = c
   /\ stray_names[m]
-  /\ \/ /\ stray[c] = "commit"
-        /\ group # "Empty"
-        /\ group # "CompletingRebalance"
-        /\ member[m]
-        /\ stray_generation[c] = current
+  /\ \/ stray[c] = "commit" /\ group # "Empty" /\ member[m] /\ stray_generation[c] = current
      \/ /\ stray[c] = "heartbeat"
         /\ group # "PreparingRebalance"
         /\ member[m]
@@ -3061,6 +3157,155 @@ AppendFails(c, m) ==
                   group, current, leads, chosen, pending, member, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
+\* The leader's SyncGroup in time, and the append to the log fails: the group rebalances.
+\*
+\* Those that wait for it are turned away.
+\* (A fault.)
+SyncNotStored(c, m) ==
+  /\ wire[c] = "sync"
+  /\ of[m] = c
+  /\ names[m]
+  /\ member[m]
+  /\ wire_generation[c] = current
+  /\ group = "CompletingRebalance"
+  /\ leads[m]
+  /\ leading[c]
+  /\ group' = "PreparingRebalance"
+  /\ wire' = [wire EXCEPT ![c] = "sync_refused"]
+  /\ names' =
+       [M \in Member |->
+         IF of[M] = c THEN "retriable" # "retriable" /\ "retriable" # "REBALANCE_IN_PROGRESS" /\ names[M]
+         ELSE names[M]]
+  /\ wire_generation' =
+       [wire_generation EXCEPT
+         ![c] = IF /\ "retriable" # "retriable"
+                   /\ "retriable" # "REBALANCE_IN_PROGRESS"
+                   /\ "sync_refused" = "sync_refused"
+                THEN wire_generation[c]
+                ELSE 0]
+  /\ error' = [error EXCEPT ![c] = "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
+
+\* The same of an append that takes too long: nobody hears of the decision, but it is in the log.
+\* (A fault.)
+SyncStoredInVain(c, m) ==
+  /\ wire[c] = "sync"
+  /\ of[m] = c
+  /\ names[m]
+  /\ member[m]
+  /\ wire_generation[c] = current
+  /\ group = "CompletingRebalance"
+  /\ leads[m]
+  /\ leading[c]
+  /\ group' = "PreparingRebalance"
+  /\ wire' = [wire EXCEPT ![c] = "sync_refused"]
+  /\ names' =
+       [M \in Member |->
+         IF of[M] = c THEN "retriable" # "retriable" /\ "retriable" # "REBALANCE_IN_PROGRESS" /\ names[M]
+         ELSE names[M]]
+  /\ wire_generation' =
+       [wire_generation EXCEPT
+         ![c] = IF /\ "retriable" # "retriable"
+                   /\ "retriable" # "REBALANCE_IN_PROGRESS"
+                   /\ "sync_refused" = "sync_refused"
+                THEN wire_generation[c]
+                ELSE 0]
+  /\ error' = [error EXCEPT ![c] = "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ log_group' = "Stable"
+  /\ log_current' = current
+  /\ log_chosen' = [A \in Assignor |-> chosen[A]]
+  /\ log_leads' = [M \in Member |-> leads[M]]
+  /\ log_member' = [M \in Member |-> member[M]]
+  /\ log_claim' = [M \in Member, P \in Partition |-> claim[M, P]]
+  /\ log_supports' = [M \in Member, A \in Assignor |-> supports[M, A]]
+  /\ log_topics' = [M \in Member, P \in Partition |-> topics[M, P]]
+  /\ log_assigned' = [M \in Member, P \in Partition |-> member[M] /\ offer[c, M, P]]
+  /\ UNCHANGED << strayVars, life, state, generation, identified, id, since, told, prepare, rejoin,
+                  resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
+
+\* A static member returns, and the append takes too long: the return is undone, but it is in the log.
+\*
+\* Where it is not in the log either, the consumer is just turned away.
+\* (A fault.)
+ReturnStoredInVain(c, m, n) ==
+  /\ wire[c] = "join_new"
+  /\ static[c]
+  /\ of[m] = c
+  /\ ~(\/ member[m]
+       \/ pending[m]
+       \/ log_member[m]
+       \/ id[m]
+       \/ names[m]
+       \/ stray_names[m]
+       \/ left[m]
+       \/ \E G \in Generation : left_sync[m, G])
+  /\ of[n] = c
+  /\ member[n]
+  /\ group = "Stable"
+  /\ \A P \in Partition : topics[n, P] <=> sent_topics[c, P]
+  /\ \A P \in Partition : claim[n, P] # 0 => assigned[n, P]
+  /\ \A A \in Assignor : chosen[A] => sent_list[c, A]
+  /\ log_group' = "Stable"
+  /\ log_current' = current
+  /\ log_chosen' = [A \in Assignor |-> chosen[A]]
+  /\ log_leads' = [M \in Member |-> (leads[M] /\ n # M) \/ (m = M /\ leads[n])]
+  /\ log_member' = [M \in Member |-> (member[M] /\ n # M) \/ m = M]
+  /\ log_claim' =
+       [M \in Member, P \in Partition |->
+         IF M = m THEN sent[c, P] ELSE IF n = M THEN 0 ELSE claim[M, P]]
+  /\ log_supports' =
+       [M \in Member, A \in Assignor |-> IF M = m THEN sent_list[c, A] ELSE supports[M, A] /\ n # M]
+  /\ log_topics' =
+       [M \in Member, P \in Partition |-> IF M = m THEN sent_topics[c, P] ELSE topics[M, P] /\ n # M]
+  /\ log_assigned' =
+       [M \in Member, P \in Partition |-> IF m = M THEN assigned[n, P] ELSE assigned[M, P] /\ n # M]
+  /\ wire' = [wire EXCEPT ![c] = "join_refused"]
+  /\ names' =
+       [M \in Member |->
+         IF of[M] = c THEN "retriable" # "retriable" /\ "retriable" # "REBALANCE_IN_PROGRESS" /\ names[M]
+         ELSE names[M]]
+  /\ wire_generation' =
+       [wire_generation EXCEPT
+         ![c] = IF /\ "retriable" # "retriable"
+                   /\ "retriable" # "REBALANCE_IN_PROGRESS"
+                   /\ "join_refused" = "sync_refused"
+                THEN wire_generation[c]
+                ELSE 0]
+  /\ error' = [error EXCEPT ![c] = "retriable"]
+  /\ leading' = [leading EXCEPT ![c] = FALSE]
+  /\ sent' = [C \in Consumer, P \in Partition |-> IF C = c THEN 0 ELSE sent[C, P]]
+  /\ sent_list' = [C \in Consumer, A \in Assignor |-> IF C = c THEN FALSE ELSE sent_list[C, A]]
+  /\ sent_topics' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE sent_topics[C, P]]
+  /\ offer' =
+       [C \in Consumer, M \in Member, P \in Partition |-> IF C = c THEN FALSE ELSE offer[C, M, P]]
+  /\ granted' = [C \in Consumer, P \in Partition |-> IF C = c THEN FALSE ELSE granted[C, P]]
+  /\ UNCHANGED << strayVars, life, state, generation, identified, id, since, told, prepare, rejoin,
+                  resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager, lists,
+                  left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision, group,
+                  current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
+                  supports, topics, assigned >>
+
 \* The session of one who is at work: its heartbeats did not arrive.
 \* (A fault.)
 SessionLost(m) ==
@@ -3170,16 +3415,32 @@ Failover ==
   /\ wire_generation' =
        [C \in Consumer |->
          IF wire[C] = "join_parked" \/ wire[C] = "sync_parked" THEN 0 ELSE wire_generation[C]]
+  /\ left_decision' = [M \in Member, G \in Generation |-> FALSE]
   /\ UNCHANGED << strayVars, logVars, life, state, generation, identified, id, since, told, prepare,
                   rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
                   lists, leading, sent, sent_list, sent_topics, offer, granted, left, left_claim,
-                  left_list, left_new, left_new_list, left_sync, left_decision >>
+                  left_list, left_new, left_new_list, left_sync >>
+
+\* A group that was loaded has more members than its broker allows, and rebalances.
+\* (A fault.)
+OverCapacity ==
+  /\ group = "Stable" \/ group = "PreparingRebalance"
+  /\ group' = "PreparingRebalance"
+  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
+                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
+                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
+                  left_decision, current, leads, chosen, pending, member, joined, synced, silent,
+                  given_up, claim, supports, topics, assigned >>
 
 \* NOT_COORDINATOR, or to a JoinGroup COORDINATOR_LOAD_IN_PROGRESS: the consumer tries again.
+\*
+\* So is who waits for a leader whose decision could not be stored.
 \* (A fault.)
 TurnedAway(c) ==
-  /\ wire[c] = "join" \/ wire[c] = "join_new" \/ wire[c] = "sync"
-  /\ wire' = [wire EXCEPT ![c] = IF wire[c] = "sync" THEN "sync_refused" ELSE "join_refused"]
+  /\ wire[c] = "join" \/ wire[c] = "join_new" \/ wire[c] = "sync" \/ wire[c] = "sync_parked"
+  /\ wire' =
+       [wire EXCEPT
+         ![c] = IF wire[c] = "join" \/ wire[c] = "join_new" THEN "join_refused" ELSE "sync_refused"]
   /\ names' =
        [M \in Member |->
          IF of[M] = c THEN "retriable" # "retriable" /\ "retriable" # "REBALANCE_IN_PROGRESS" /\ names[M]
@@ -3188,7 +3449,9 @@ TurnedAway(c) ==
        [wire_generation EXCEPT
          ![c] = IF /\ "retriable" # "retriable"
                    /\ "retriable" # "REBALANCE_IN_PROGRESS"
-                   /\ (IF wire[c] = "sync" THEN "sync_refused" ELSE "join_refused") = "sync_refused"
+                   /\ (IF wire[c] = "join" \/ wire[c] = "join_new" THEN "join_refused"
+                       ELSE "sync_refused") =
+                        "sync_refused"
                 THEN wire_generation[c]
                 ELSE 0]
   /\ error' = [error EXCEPT ![c] = "retriable"]
@@ -3357,12 +3620,19 @@ Fault ==
   \/ \E c \in Consumer : UnsubscribeUnnoticed(c)
   \/ \E c \in Consumer : CloseUnnoticed(c)
   \/ \E c \in Consumer : PollTooLateUnnoticed(c)
+  \/ \E c \in Consumer : PollsOn(c)
+  \/ \E c \in Consumer : AssignedAndThrown(c)
+  \/ \E c \in Consumer : UnsubscribeMidway(c)
   \/ \E c \in Consumer : GroupFull(c)
   \/ \E c \in Consumer, m \in Member : AppendFails(c, m)
+  \/ \E c \in Consumer, m \in Member : SyncNotStored(c, m)
+  \/ \E c \in Consumer, m \in Member : SyncStoredInVain(c, m)
+  \/ \E c \in Consumer, m, n \in Member : ReturnStoredInVain(c, m, n)
   \/ \E m \in Member : SessionLost(m)
   \/ \E m \in Member : TooSlowToJoin(m)
   \/ \E m \in Member : TooSlowToSync(m)
   \/ Failover
+  \/ OverCapacity
   \/ \E c \in Consumer : TurnedAway(c)
   \/ \E c \in Consumer : SyncWhileLoading(c)
   \/ GroupExpires
@@ -3498,7 +3768,6 @@ CommitFencing ==
        /\ committed[of[M], P]
        /\ honest[of[M]]
        /\ group # "Empty"
-       /\ group # "CompletingRebalance"
        /\ member[M]
        /\ stray_generation[of[M]] = current
        /\ id[N]
@@ -3570,7 +3839,7 @@ PreparedWithoutMembershipOwnsNothing ==
   \A C \in Consumer, P \in Partition : ~prepare[C] /\ since[C, P] # 0 => generation[C] # 0
 
 PreparedInEAGEROwnsNothing ==
-  \A C \in Consumer, P \in Partition : ~prepare[C] /\ eager[C] => since[C, P] = 0
+  \A C \in Consumer, P \in Partition : ~prepare[C] /\ eager[C] /\ ~received[C] => since[C, P] = 0
 
 EAGERByItsList ==
   \A C \in Consumer, A \in Assignor : lists[C, A] /\ ~cooperative[A] => eager[C]
@@ -3792,9 +4061,9 @@ SettledAsInTheLog ==
   \A M \in Member, P \in Partition :
     group = "Stable" =>
       /\ log_current = current
-      /\ member[M] <=> log_member[M]
-      /\ assigned[M, P] <=> log_assigned[M, P]
-      /\ claim[M, P] = log_claim[M, P]
+      /\ (member[M] <=> log_member[M]) \/ static[of[M]]
+      /\ member[M] /\ log_member[M] =>
+           (assigned[M, P] <=> log_assigned[M, P]) /\ claim[M, P] = log_claim[M, P]
 
 KnownToTheLog ==
   \A M \in Member, P \in Partition :

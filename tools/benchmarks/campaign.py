@@ -84,7 +84,7 @@ def _ready(target: str) -> None:
 
 def _one(number: int) -> tuple[Any, ...]:
     began = time.perf_counter_ns()
-    return (number, *_play[0](seed_of(0, number)), time.perf_counter_ns() - began)
+    return (number, *_play[0](seed_of(0, number), number), time.perf_counter_ns() - began)
 
 
 def _pool(processes: int, scenarios: int, target: str) -> Counter[str]:

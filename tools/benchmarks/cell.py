@@ -1,21 +1,33 @@
-"""How many steps a second a cell does: three consumers and their coordinator, rebalancing all the time.
+"""How many steps a second Kafka's own code does in a cell, alone, in step with the model, and searched.
 
-A step is a command that did something: what was refused, since nothing was under way, and a poll in which
-nothing happened count for nothing. Measured from this side of the pipe, with the answers read as JSON.
+A step of the cell alone is a command that did something: what was refused, since nothing was under way, and a
+poll in which nothing happened count for nothing; three consumers rebalance all the time. A step of the others
+is what their commands count. Seconds are those of the processors, of the JVM with its compiler and of Python,
+since that is what does not depend on who else is at work.
 
-    python -m tools.benchmarks.cell [--coordinator 4.4.0] [--consumers 4.4.0,4.4.0,4.4.0] [--seconds 20]
+``python -m tools.benchmarks.cell [--coordinator 4.4.0] [--consumers 4.4.0,4.4.0,4.4.0] [--steps 120000]``
+writes tools/benchmarks/cell.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import random
 import time
-from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.live.code.cell import CellMember, KafkaCell
+from rebalance.live.lockstep import walks as in_step
+from rebalance.live.lockstep.both import Lockstep
 from rebalance.live.processes.program import JsonLine
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.search import walks as searching
+from rebalance.model.protocol.group import machine
 
 ROUNDS = 8
 """In one line, each of a few commands for every member."""
@@ -23,49 +35,159 @@ ROUNDS = 8
 RUN = 25
 """Lines before the group begins anew."""
 
+WARM = 10
+"""One of so many steps is done before anything is measured."""
+
+SLOWER = 40
+"""How many steps of the cell alone are measured for one of the others."""
+
+SCENARIO = "dynamic"
+
+HEAD = """# Kafka's own code in a cell
+
+Made by `python -m tools.benchmarks.cell` ({machine}, Python {python}; load {load:.0f} on {cores} cores
+when it began). Coordinator {coordinator}, consumers {consumers}, scenario `{scenario}`; one JVM, one
+process of Python. Seconds are those of the processors: of the JVM, with its compiler's threads, and of
+Python. *Lines*: to the cell and back, for each step.
+
+| what | steps | JVM, us a step | Python, us a step | lines a step | steps per CPU s |
+|---|---|---|---|---|---|"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What ``steps`` took: seconds of both processes, lines."""
+
+    steps: int
+    jvm: float
+    python: float
+    lines: int
+
+    def row(self, name: str) -> str:
+        """As a row of the table."""
+        each = (f"{1e6 * one / self.steps:.0f}" for one in (self.jvm, self.python))
+        rate = self.steps / (self.jvm + self.python)
+        return (
+            f"| {name} | {self.steps:,} | {' | '.join(each)} | {self.lines / self.steps:.2f} | {rate:,.0f} |"
+        )
+
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--coordinator", default="4.4.0")
     parser.add_argument("--consumers", default="4.4.0,4.4.0,4.4.0")
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument(
+        "--steps", type=int, default=120_000, help="of the cell alone, of the others a fortieth"
+    )
     parser.add_argument("--resets", type=int, default=10_000)
     given = parser.parse_args()
     consumers = given.consumers.split(",")
+    releases = CodeReleases(coordinator=given.coordinator, consumers=tuple(consumers))
+    lines = [
+        HEAD.format(
+            machine=platform.machine(), python=platform.python_version(), load=os.getloadavg()[0],
+            cores=os.cpu_count(), coordinator=given.coordinator, consumers=", ".join(consumers),
+            scenario=SCENARIO,
+        )
+    ]  # fmt: skip
     with KafkaCell([given.coordinator], consumers):
         pass  # everything is compiled now
-    began = time.monotonic()
-    with KafkaCell([given.coordinator], consumers) as cell:
-        cell.create(given.coordinator, [CellMember(release=one) for one in consumers], {"t": 3})
-        started = [{"do": "start", "member": one} for one in range(len(consumers))]
-        cell.batch(started)
-        print(f"a cell with {len(consumers)} consumers started in {time.monotonic() - began:.1f} s")
-        steps(cell, len(consumers), 1, given.seconds / 2)
-        rate, shares = steps(cell, len(consumers), 2, given.seconds)
-        print(f"{rate:,.0f} steps a second: {shares}")
-        for part in (given.resets // 10, given.resets):
-            print(f"{resets(cell, started, part)} MiB resident after {part:,} resets")
+    with Counted([given.coordinator], consumers) as cell:
+        create(cell, releases)
+        started = cell.cpu()
+        lines.append(alone(cell, releases, given.steps).row("the cell alone"))
+    with Counted([given.coordinator], consumers) as cell:
+        lines.append(lockstep(cell, releases, given.steps // SLOWER).row("in step with the model"))
+    with Counted([given.coordinator], consumers) as cell:
+        lines.append(searched(cell, releases, given.steps // SLOWER).row("searched"))
+    lines.append(f"\nA cell with all consumers started took {started:.1f} CPU seconds.")
+    with Counted([given.coordinator], consumers) as cell:
+        sizes = [resets(cell, releases, some) for some in (given.resets // 10, given.resets)]
+    lines.append(
+        f"{sizes[0]} MiB were resident after {given.resets // 10:,} resets, {sizes[1]} MiB after "
+        f"{given.resets:,} more, each with all consumers started."
+    )
+    print("\n".join(lines))
+    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def steps(cell: KafkaCell, members: int, seed: int, seconds: float) -> tuple[float, str]:
-    """Steps a second over ``seconds``, by random commands of ``seed``, and the share of each command."""
-    rnd, lines = random.Random(seed), 0
-    done: Counter[str] = Counter()
-    began = time.monotonic()
-    while time.monotonic() - began < seconds:
-        line = [one for _ in range(ROUNDS) for one in commands(rnd, members)]
-        if lines % RUN == 0:
-            line = [{"do": "reset"}, *({"do": "start", "member": one} for one in range(members)), *line]
-        lines += 1
+class Counted(KafkaCell):
+    """A cell that counts its lines."""
+
+    lines = 0
+
+    def _ask(self, message: JsonLine) -> JsonLine:
+        self.lines += 1
+        return super()._ask(message)
+
+    def cpu(self) -> float:
+        """Seconds of all threads of the JVM."""
+        times = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+    def cost(self, play: Callable[[int], int], steps: int) -> Cost:
+        """Of so many steps; ``play`` plays a number of the run and tells how many steps it had."""
+        number = done = 0
+        while done < steps // WARM:
+            done += play(number := number + 1)
+        jvm, python, lines, done = self.cpu(), time.process_time(), self.lines, 0
+        while done < steps:
+            done += play(number := number + 1)
+        python = time.process_time() - python
+        return Cost(steps=done, jvm=self.cpu() - jvm, python=python, lines=self.lines - lines)
+
+
+def alone(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
+    """Random commands, a hundred in a line."""
+    rnd, begins = random.Random(1), create(cell, releases)
+
+    def play(number: int) -> int:
+        line = [one for _ in range(ROUNDS) for one in commands(rnd, len(releases.consumers))]
+        line = [*(begins if number % RUN == 0 else ()), *line]
         answers = cell.batch(line)
-        done.update(
-            one["do"]
+        return sum(
+            bool(answer.get("events") or ("refused" not in answer and one["do"] != "poll"))
             for one, answer in zip(line, answers, strict=True)
-            if answer.get("events") or ("refused" not in answer and one["do"] != "poll")
         )
-    shares = ", ".join(f"{do} {count / done.total():.0%}" for do, count in done.most_common(4))
-    return done.total() / (time.monotonic() - began), shares
+
+    return cell.cost(play, steps)
+
+
+def lockstep(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
+    """Walks of ``rebalance conform --code``."""
+    size = ScenarioSize(members=len(releases.consumers), partitions=3)
+    setup = in_step.lockstep_setup(SCENARIOS[SCENARIO], size, releases)
+    built = machine(setup)
+
+    def play(number: int) -> int:
+        one = Lockstep(cell, setup, built, releases)
+        if in_step.walk(one, random.Random(f"0/{number}"), 100) is not None:
+            raise SystemExit(f"walk {number} is out of step")
+        return one.seen.steps
+
+    return cell.cost(play, steps)
+
+
+def searched(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
+    """Walks of ``rebalance explore --on``, left in peace in the end."""
+    setup = SCENARIOS[SCENARIO].setup(ScenarioSize(members=len(releases.consumers), partitions=3))
+    setup = replace(setup, budget=searching.PLENTY)
+    playing = searching.CodeSearchPlan(setup=setup, releases=releases).playing(cell)
+
+    def play(number: int) -> int:
+        return len(searching.walk(playing, random.Random(f"0/{number}"), 100).events)
+
+    return cell.cost(play, steps)
+
+
+def create(cell: KafkaCell, releases: CodeReleases) -> list[JsonLine]:
+    """A group of its releases; what begins it anew, with everybody started."""
+    members = [CellMember(release=one) for one in releases.consumers]
+    cell.create(releases.coordinator, members, {"t": 3})
+    begins: list[JsonLine] = [{"do": "start", "member": one} for one in range(len(members))]
+    cell.batch(begins)
+    return [{"do": "reset"}, *begins]
 
 
 def commands(rnd: random.Random, members: int) -> list[JsonLine]:
@@ -89,10 +211,11 @@ def commands(rnd: random.Random, members: int) -> list[JsonLine]:
     return made
 
 
-def resets(cell: KafkaCell, started: list[JsonLine], count: int) -> int:
-    """MiB that the JVM has resident after so many resets, each with all consumers started."""
+def resets(cell: KafkaCell, releases: CodeReleases, count: int) -> int:
+    """MiB that the JVM has resident after so many resets."""
+    begins = create(cell, releases)
     for _ in range(count // 100):
-        cell.batch([{"do": "reset"}, *started] * 100)
+        cell.batch(begins * 100)
     pages = int(Path(f"/proc/{cell.pid}/statm").read_text().split()[1])
     return pages * 4096 >> 20
 

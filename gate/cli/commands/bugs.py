@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.progress import progress
 from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, unicode, usage_errors
-from rebalance.gate.cli.console.text import fold
+from rebalance.gate.cli.console.text import clean, fold
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
-from rebalance.gate.report.frame import labelled, stairs
+from rebalance.gate.report.frame import labelled
 from rebalance.gate.report.markup import code, table
 from rebalance.properties.verdict import Exit
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rebalance.explore.groups.bugs import Shown
     from rebalance.explore.groups.matrix import Cell
     from rebalance.model.bugs.catalogue import Entry
+    from rebalance.model.bugs.observed import Observations
+    from rebalance.model.bugs.profiles import ReleaseProfile
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -30,12 +32,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
         epilog="A bug that is shown is what was asked for: exit 0.",
         description="List the catalogue of rebalance bugs that were shipped (as text, json or md); with IDs, "
         "tell their story and make each mistake again: on the model of the group, and by the search of "
-        "`rebalance check`. With --out the runs are kept, for replay and show.",
+        "`rebalance check`. With --out the runs are kept, for replay and show. --matrix shows beside each "
+        "other what the catalogue says, what the model shows, and what was observed of Kafka's own code "
+        "(docs/results/released.md); with --on code:RELEASE[,RELEASE...] it is observed now, in these.",
     )
     parser.add_argument("entries", nargs="*", metavar="ID", help="an entry such as J1, or a switch")
     parser.add_argument("--matrix", action="store_true", help="releases x bugs, each cell by running; takes "
                         "minutes without ID and --release, which names columns")  # fmt: skip
-    add_options(parser, "--release")
+    add_options(parser, "--release", "--on")
     parser.add_argument("--story", action="store_true", help="tell the story only, run nothing")
     add_options(parser, "--out")
     add_format(parser, "md")
@@ -46,8 +50,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """The command."""
     chosen = _chosen(options.entries)
-    if options.release and not options.matrix:
-        raise UsageError("--release goes with --matrix")
+    for name in ("release", "on"):
+        if getattr(options, name) and not options.matrix:
+            raise UsageError(f"--{name} goes with --matrix")
     if options.matrix:
         return _matrix(options, [switch for entry in chosen for switch in entry.switches])
     if not options.entries:
@@ -227,66 +232,62 @@ def judged(spec: str, profile: str) -> Any:
 def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
     from rebalance.explore.groups.bugs import SHOWN
     from rebalance.explore.groups.matrix import cells
-    from rebalance.model.bugs.profiles import BROKERS, CLIENTS
+    from rebalance.gate.report.terminal.matrix import data, render, unexplained
+    from rebalance.model.bugs.observed import OBSERVED
 
-    profiles = [name for several in options.release for name in several]
-    for name in profiles:
-        if name not in CLIENTS and name not in BROKERS:
-            raise UsageError(f"--release: no release {name!r}; there are {', '.join([*CLIENTS, *BROKERS])}")
-    chosen = [switch for switch in switches if switch in SHOWN]
+    chosen = tuple(dict.fromkeys(switch for switch in switches if switch in SHOWN))
     if switches and not chosen:
         raise UsageError("nothing of that is shown on the model; `rebalance bugs ID` says how it is shown")
+    columns = _columns(options)
+    observed = _observed_now(options, chosen or tuple(SHOWN)) if options.on else OBSERVED
     found: list[Cell] = []
     with usage_errors(ValueError), progress(options) as show:
-        for cell in cells(tuple(dict.fromkeys(chosen)), profiles):
+        for cell in cells(chosen, columns):
             found.append(cell)
             show(lambda: f"{len(found)} cells, {found[-1].switch} {found[-1].profile.name}")
     if options.format == "json":
-        rows = [
-            {
-                "switch": cell.switch,
-                "release": cell.profile.name,
-                "kind": cell.profile.kind,
-                "mark": cell.mark.name.lower(),
-                "expected": cell.expected,
-                "agrees": cell.agrees,
-            }
-            for cell in found
-        ]
-        print_json(rows)
+        print_json(data(found, observed))
     else:
-        print_out("\n".join(_grids(found, markdown=options.format == "md")))
-    return 0 if all(cell.agrees for cell in found) else 1
+        print_out(render(found, observed, markdown=options.format == "md"))
+    return 1 if unexplained(found, observed) else 0
 
 
-def _grids(found: Sequence[Cell], *, markdown: bool) -> Iterator[str]:
-    """Clients and brokers apart: rows are switches, columns releases."""
-    from rebalance.model.bugs.catalogue import entries_of
+def _columns(options: argparse.Namespace) -> list[ReleaseProfile]:
+    """What ``--release`` and ``--on`` name; none: all. Raises UsageError."""
+    from rebalance.model.bugs.profiles import broker, client
 
-    for kind in ("client", "broker"):
-        mine = [cell for cell in found if cell.profile.kind == kind]
-        if not mine:
-            continue
-        columns = list(dict.fromkeys(cell.profile.name for cell in mine))
-        marks = {(cell.switch, cell.profile.name): cell for cell in mine}
-        rows = list(dict.fromkeys(cell.switch for cell in mine))
-        first = [f"{entries_of(s)[0].id if entries_of(s) else '-'} {s}" for s in rows]
-        cells = [
-            (name, [_mark(marks.get((s, c))) for c in columns]) for name, s in zip(first, rows, strict=True)
-        ]
-        if markdown:
-            yield from table([kind, *columns], ((name, *row) for name, row in cells))
-        else:
-            yield from (*stairs("", columns, cells), "")
-    yield "X breaks its clause, and not without this switch   . does not   o another bug shows so too"
-    wrong = [cell for cell in found if not cell.agrees]
-    for cell in wrong:
-        says = "has it" if cell.expected else "does not have it"
-        yield f"! {cell.switch} in {cell.profile.name}: the catalogue says that it {says}"
-    yield f"{len(found)} cells, {len(wrong)} differ from the catalogue"
+    names = [name for several in options.release for name in several]
+    with usage_errors(ValueError, option="--release"):
+        found = [broker(one) if one.startswith("broker-") else client(one) for one in names]
+    with usage_errors(ValueError, option="--on"):
+        for release in _releases_on(options):
+            found += [client(f"java-{release}"), broker(f"broker-{release}")]
+    return found
 
 
-def _mark(cell: Cell | None) -> str:
-    if cell is None:
-        return " "
-    return str(cell.mark.value) if cell.agrees else "!"
+def _releases_on(options: argparse.Namespace) -> tuple[str, ...]:
+    """Those of ``--on code:RELEASE[,RELEASE...]``. Raises UsageError."""
+    if not options.on:
+        return ()
+    kind, _, releases = options.on.partition(":")
+    if kind != "code" or not all(releases.split(",")):
+        raise UsageError("--on: releases of Kafka's code are observed, code:RELEASE[,RELEASE...]")
+    return tuple(dict.fromkeys(releases.split(",")))
+
+
+def _observed_now(options: argparse.Namespace, switches: Sequence[str]) -> dict[str, Observations]:
+    """The runs of these switches on the releases of ``--on``. Raises UsageError."""
+    from rebalance.explore.groups.released import runs_for_code
+    from rebalance.live.processes.tools import ToolError
+    from rebalance.live.replay.on_code import observe_part
+    from rebalance.model.bugs.observed import PARTS, concerns
+
+    listed, found = _releases_on(options), {}
+    try:
+        with progress(options) as show:
+            for part in PARTS:
+                runs = {switch: runs_for_code(switch) for switch in switches if concerns(part, switch)}
+                found[part] = observe_part(part, runs, listed, progress=lambda line: show(lambda: line))
+    except ToolError as error:
+        raise UsageError(f"--on {options.on}: {clean(str(error))}") from error
+    return found

@@ -13,18 +13,26 @@ from rebalance.gate.cli.console.progress import counted, progress
 from rebalance.gate.cli.console.terminal import UsageError, answer, print_err, usage_errors
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_options
-from rebalance.gate.cli.shared.releases import AS_SPECIFIED, releases
+from rebalance.gate.cli.shared.releases import AS_SPECIFIED, faults, of_code, releases
 from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session, spec
 from rebalance.gate.cli.shared.values import whole
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
     from rebalance.gate.check.player import TargetPlayer
+    from rebalance.live.lockstep.walks import LockstepResult
     from rebalance.pipeline.campaign.campaign import Campaign
+    from rebalance.pipeline.campaign.lockstep import LockstepPlayer
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
+    AnyPlayer = TargetPlayer | WalkPlayer | LockstepPlayer
+
 SLICE, SLICE_OF_PROGRAM = 20_000, 2_000
-"""Scenarios that a kill may cost; a program answers about a tenth as fast as a Python target."""
+"""Scenarios that a kill may cost; a program answers about a tenth as fast as a Python target, and so does
+Kafka's own code."""
+
+DEPTH, DEPTH_IN_STEP = 200, 100
+"""Steps of a walk, and of one in step with Kafka's own code."""
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -35,9 +43,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         epilog="Scenarios that hang or end their process are rows of their own; where nothing "
         "worse was found they make the campaign inconclusive.",
         description="Play scenarios by the thousand or by the million: histories on TARGET, as `rebalance "
-        "check` does, or random walks of SCENARIO, as `rebalance explore --swarm` does. The rows are Parquet "
-        "below --out; the same command goes on where a campaign was interrupted or killed, and with more "
-        "--scenarios makes it longer.",
+        "check` does, or random walks of SCENARIO, as `rebalance explore --swarm` does or, with --code, "
+        "`rebalance conform --code`. The rows are Parquet below --out; the same command goes on where a "
+        "campaign was interrupted or killed, and with more --scenarios makes it longer.",
     )
     parser.add_argument("what", nargs="?", metavar="TARGET|SCENARIO", help="as `rebalance check` or as "
                         "`rebalance explore` takes it; or `-- COMMAND ...`")  # fmt: skip
@@ -63,7 +71,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "Of several --release each walk has one.",
     )
     add_options(group, "--release", "--members", "--partitions", "--broker", "--max-faults", "--switch",
-                "--depth", broker=AS_SPECIFIED, depth=200)  # fmt: skip
+                "--depth", broker=AS_SPECIFIED)  # fmt: skip
+    code = parser.add_argument_group(
+        "of a SCENARIO in step with Kafka's own code",
+        "Walk N is walk N of `rebalance conform --code`, with a cell for each task; the first that disagrees "
+        "is made short. Takes --members, --partitions and --depth.",
+    )
+    add_options(code, "--code", "--faults")
     return parser
 
 
@@ -84,6 +98,7 @@ def _campaign(options: argparse.Namespace) -> int:
     from importlib.metadata import version
 
     from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance.pipeline.campaign.lockstep import LockstepPlayer
     from rebalance.pipeline.session import LOCAL
     from rebalance.pipeline.session import session as spark_session
 
@@ -119,6 +134,8 @@ def _campaign(options: argparse.Namespace) -> int:
                 f"same command goes on from there, `rebalance campaign --played --out {directory}` shows them"
             )
             return Exit.INTERRUPTED
+    if isinstance(player, LockstepPlayer):
+        return _show(campaign, directory, found, {}, options, _walked_again(player, found))
     paths = _shrink(player, found, campaign, options)
     return _show(campaign, directory, found, paths, options)
 
@@ -133,7 +150,7 @@ def _kept(directory: Path, campaign: Campaign) -> int:
 def _is_program(options: argparse.Namespace) -> bool:
     from rebalance.gate.targets.java import JAVA
 
-    return bool(options.command) or (options.what or "").startswith(JAVA)
+    return bool(options.command or options.code) or (options.what or "").startswith(JAVA)
 
 
 def _report_only(options: argparse.Namespace) -> int:
@@ -153,11 +170,15 @@ def _report_only(options: argparse.Namespace) -> int:
 # -- what is played --------------------------------------------------------------------------------------
 
 
-def _player(options: argparse.Namespace) -> TargetPlayer | WalkPlayer:
+def _player(options: argparse.Namespace) -> AnyPlayer:
     """What TARGET|SCENARIO names. Raises UsageError."""
     from rebalance.explore.groups.scenarios import SCENARIOS
     from rebalance.gate.targets.resolve import known
 
+    if options.code:
+        return _in_step(options)
+    if options.faults is not None:
+        raise UsageError("--faults goes with --code; walks of the model have those of their scenario")
     named = options.what in SCENARIOS and not options.command
     if named and options.what in known() and options.kind is None:
         raise UsageError(f"{options.what!r} is an assignor and a scenario: say --as target or --as scenario")
@@ -183,12 +204,31 @@ def _walks(options: argparse.Namespace) -> WalkPlayer:
             broker=options.broker,
             budget=options.max_faults,
             switches=tuple(dict.fromkeys(options.switch)),
-            steps=options.depth,
+            steps=options.depth or DEPTH,
         )
         for mix in mixes:
             if not mix:
                 raise UsageError("--release names no release")
             machine(player.setup(mix))
+    return player
+
+
+def _in_step(options: argparse.Namespace) -> LockstepPlayer:
+    from rebalance.gate.cli.shared.options import refuse
+    from rebalance.pipeline.campaign.lockstep import LockstepPlayer
+
+    refuse(options, ("--release", "--broker", "--max-faults", "--switch"), "does not go with --code")
+    player = LockstepPlayer(
+        scenario=options.what or "",
+        releases=of_code(options),
+        members=options.members,
+        partitions=options.partitions,
+        faults=faults(options.faults),
+        steps=options.depth or DEPTH_IN_STEP,
+        seed=options.seed,
+    )
+    with usage_errors(ValueError):
+        player.setup()
     return player
 
 
@@ -271,10 +311,24 @@ def _show(
     found: Mapping[str, Sequence[Any]],
     paths: Mapping[str, str],
     options: argparse.Namespace,
+    first: LockstepResult | None = None,
 ) -> int:
+    """``first``: of walks in step, the first that disagrees, made short."""
+    from rebalance.gate.cli.commands import lockstep
     from rebalance.gate.report.terminal.campaign import data, render
     from rebalance.pipeline.campaign.campaign import exit_of
 
     of = (campaign, directory, found, paths)
-    answer(options, lambda: data(*of), lambda: render(*of))
+    lines = [] if first is None else ["", *lockstep.text(first, campaign.identity["scenario"])]
+    in_step = {} if first is None else {"in_step": lockstep.data(first)}
+    answer(options, lambda: {**data(*of), **in_step}, lambda: "\n".join([render(*of), *lines]))
     return int(exit_of(campaign, found))
+
+
+def _walked_again(player: LockstepPlayer, found: Mapping[str, Sequence[Any]]) -> LockstepResult | None:
+    """The first walk that disagrees, walked here as ``conform --code`` does. Raises UsageError."""
+    from rebalance.live.processes.workers import CannotStart
+
+    first = min((row.first for row in found["clauses"]), default=None)
+    with usage_errors(CannotStart, option="--code"):
+        return None if first is None else player.walked_again(first)

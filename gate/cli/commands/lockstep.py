@@ -12,7 +12,7 @@ from rebalance.gate.cli.console.progress import counted, progress
 from rebalance.gate.cli.console.terminal import UsageError, json_text, print_out, usage_errors, write
 from rebalance.gate.cli.console.text import clean, count, percent
 from rebalance.gate.cli.shared.options import add_options
-from rebalance.gate.cli.shared.releases import faults
+from rebalance.gate.cli.shared.releases import faults, of_code
 from rebalance.gate.cli.shared.values import natural
 from rebalance.gate.report.frame import labelled
 from rebalance.properties.verdict import Exit, Verdict
@@ -35,9 +35,7 @@ def add_lockstep(parser: argparse.ArgumentParser) -> None:
         "Walk N begins anew, with a random step that the model allows after the other; the same step is done "
         "to the shipped ConsumerCoordinator and group coordinator, and both have to look alike after it.",
     )
-    group.add_argument("--code", metavar="RELEASES", help="4.4.0, or coordinator:RELEASE,consumer:RELEASE and"
-                       " more consumers, which the members have in turn")  # fmt: skip
-    add_options(group, *OF_CODE[:5], scenario="dynamic", walks=200)
+    add_options(group, "--code", *OF_CODE[:5], scenario="dynamic", walks=200)
     group.add_argument("--first-walk", type=natural, default=0, metavar="N", help="the number of the first, "
                        "to go on where another command ended (0)")  # fmt: skip
     add_options(group, "--depth", "--seed", "--jobs", depth=100, seed=0)
@@ -49,12 +47,10 @@ def run_lockstep(options: argparse.Namespace) -> int:
     from rebalance.live.lockstep.walks import LockstepPlan, lockstep, lockstep_setup
     from rebalance.live.processes.tools import ToolError
     from rebalance.live.processes.workers import CannotStart
-    from rebalance.live.replay.attempts import code_releases
 
     if options.scenario not in SCENARIOS:
         raise UsageError(f"--scenario: no {options.scenario!r}; there are {', '.join(SCENARIOS)}")
-    with usage_errors(ValueError, option="--code"):
-        releases = code_releases(options.code if ":" in options.code else f"code:{options.code}")
+    releases = of_code(options)
     size = ScenarioSize(members=options.members, partitions=options.partitions, faults=faults(options.faults))
     with usage_errors(ScenarioError, ValueError):
         setup = lockstep_setup(SCENARIOS[options.scenario], size, releases)
@@ -82,7 +78,7 @@ def verdict(found: LockstepResult) -> Verdict:
     """What the walks say."""
     if found.disagreement is not None:
         return Verdict.VIOLATION if found.seen_again else Verdict.INCONCLUSIVE
-    return Verdict.INCONCLUSIVE if found.interrupted else Verdict.CONFORMANT
+    return Verdict.INCONCLUSIVE if found.interrupted or found.stopped else Verdict.CONFORMANT
 
 
 def data(found: LockstepResult) -> dict[str, Any]:
@@ -123,6 +119,7 @@ def text(found: LockstepResult, scenario: str) -> list[str]:
     titles = {Verdict.CONFORMANT: "IN STEP", Verdict.VIOLATION: "OUT OF STEP"}
     word = titles.get(verdict(found), "INTERRUPTED" if found.interrupted else "INCONCLUSIVE")
     lines = [f"{word}  {scenario} with {plan.releases.sentence}", *_rows(found)]
+    lines += labelled("stopped", found.stopped, width=10) if found.stopped else []
     if found.disagreement is not None:
         from rebalance.live.lockstep.walks import lines_of
 

@@ -98,6 +98,12 @@ SHARED: dict[str, Option] = {
         "confluent, kafka-python, aiokafka, java:VERSION, or Kafka's own code: code:RELEASE, "
         "coordinator:RELEASE,consumer:RELEASE",
     ),
+    "--code": _value(
+        str,
+        "RELEASES",
+        "of Kafka: 4.4.0, or coordinator:RELEASE,consumer:RELEASE and more consumers, which the members have "
+        "in turn",
+    ),
     # a target
     "--target": _value(
         str,

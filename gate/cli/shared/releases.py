@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.terminal import UsageError, usage_errors
 from rebalance.gate.cli.shared.values import comma_separated
+
+if TYPE_CHECKING:
+    from rebalance.live.replay.code_group import CodeReleases
 
 AS_SPECIFIED = "as-specified"
 
@@ -39,3 +43,11 @@ def faults(text: str | None) -> tuple[str, ...] | None:
     if unknown := [word for word in wanted if word not in FAULTS]:
         raise UsageError(f"--faults: no fault {unknown[0]!r}; there are: {', '.join(FAULTS)}; all; none")
     return tuple(fault for fault in FAULTS if fault in wanted)
+
+
+def of_code(options: argparse.Namespace) -> CodeReleases:
+    """The releases of Kafka's code that ``--code`` names. Raises UsageError."""
+    from rebalance.live.replay.attempts import code_releases
+
+    with usage_errors(ValueError, option="--code"):
+        return code_releases(options.code if ":" in options.code else f"code:{options.code}")

@@ -24,6 +24,7 @@ from rebalance.gate.report.frame import stairs
 from rebalance.gate.report.markup import code, escaped, fenced, table
 from rebalance.gate.traces import counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of
+from rebalance.model.bugs.releases import ranges
 from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.rounds import unusual_preconditions
@@ -300,28 +301,6 @@ def red_cells(members: Sequence[Judged]) -> Iterator[RedCells]:
                 pairs = zip(members, row.cells, red, strict=True)
                 found = tuple((one, cell) for one, cell, is_red in pairs if is_red)
                 yield RedCells(row, ranges(labels, red), found)
-
-
-def ranges(labels: Sequence[str], red: Sequence[bool]) -> str:
-    """The red columns; neighbours are put together if they are releases.
-
-    >>> ranges(["1.0", "1.1", "2.0", "3.0"], [True, True, False, True])
-    '1.0 to 1.1, 3.0'
-    >>> ranges(["sticky", "range"], [True, True])
-    'sticky, range'
-    """
-    if not all(label[:1].isdigit() for label in labels):
-        return ", ".join(label for label, is_red in zip(labels, red, strict=True) if is_red)
-    parts: list[str] = []
-    start: int | None = None
-    for index, is_red in enumerate([*red, False]):
-        if is_red and start is None:
-            start = index
-        elif not is_red and start is not None:
-            last = index - 1
-            parts.append(labels[start] if last == start else f"{labels[start]} to {labels[last]}")
-            start = None
-    return ", ".join(parts)
 
 
 def _not_judged(members: Sequence[Judged]) -> Iterator[str]:

@@ -34,11 +34,22 @@ GOLDEN = {
     "crowded": (4637, 12884, 21, 3),
     "static-topics": (4187, 8296, 29, 5),
     "mixed-failover": (12036, 24352, 38, 5),
+    "leaving": (15860, 35319, 37, 5),
+    "unsent-leave": (14120, 30489, 37, 5),
+    "appends": (15616, 30797, 39, 5),
+    "static-appends": (14781, 30153, 36, 5),
+    "careless": (2329, 6187, 22, 3),
+    "midway": (3495, 7477, 31, 4),
+    "shrinking": (3206, 7260, 34, 3),
+    "racks": (7927, 16341, 39, 6),
     "downgrade": (5137, 10838, 25, 4),
 }
 
 
-BY_DAY = ("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager")
+BY_DAY = (
+    *("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager"),
+    *("leaving", "unsent-leave", "static-appends", "careless", "midway", "shrinking", "racks"),
+)
 PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager")
 BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)
 

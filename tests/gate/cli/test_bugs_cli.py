@@ -10,9 +10,12 @@ from rebalance.explore.groups import matrix
 from rebalance.explore.groups.bugs import SHOWN, shown_by
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import play
+from rebalance.model.bugs import observed
 from rebalance.model.bugs.catalogue import CATALOGUE
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS
+
+from tests.live.code.played import needs_java
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.id)
@@ -90,6 +93,7 @@ def test_the_matrix_runs_its_cells(rebalance):
             "mark": "fine",
             "expected": False,
             "agrees": True,
+            "observed": None,
         }
     ]
 
@@ -104,7 +108,7 @@ def test_the_matrix_as_a_grid(rebalance, monkeypatch):
     ran = rebalance("bugs", "--matrix")
     assert ran.code == 0
     assert "java-3.5\n" in ran.out
-    assert "| kafka-python\nQ2 leave_on_empty_assignment  . o\n" in ran.out
+    assert "|  kafka-python\nQ2 leave_on_empty_assignment  .  o\n" in ran.out
     assert "broker-3.0\nU3 persist_selected_protocol_only  X\n" in ran.out
     assert "3 cells, 0 differ from the catalogue" in ran.out
     table = rebalance("bugs", "--matrix", "--format", "md").out
@@ -117,7 +121,50 @@ def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
     monkeypatch.setattr(matrix, "cells", lambda switches, profiles: iter([wrong]))
     ran = rebalance("bugs", "Q2", "--matrix")
     assert ran.code == 1
-    assert "! leave_on_empty_assignment in java-3.5: the catalogue says that it does not have it" in ran.out
+    assert "leave_on_empty_assignment in java-3.5: the catalogue says that it does not have it" in ran.out
+
+
+def test_what_was_observed_stands_behind_what_the_model_says(rebalance, monkeypatch):
+    j1, u3 = "prepare_not_repeated_after_reset", "persist_selected_protocol_only"
+    rows = [
+        matrix.Cell(j1, CLIENTS["java-2.8.0"], matrix.Mark.BREAKS, True),
+        matrix.Cell(j1, CLIENTS["java-2.8.1"], matrix.Mark.FINE, False),
+        matrix.Cell(u3, BROKERS["broker-3.0"], matrix.Mark.BREAKS, True),
+        matrix.Cell(u3, BROKERS["broker-current"], matrix.Mark.BREAKS, True),
+    ]
+    monkeypatch.setattr(matrix, "cells", lambda switches, profiles: iter(rows))
+    ran = rebalance("bugs", "J1", "U3", "--matrix")
+    assert ran.code == 0
+    assert f"J1 {j1}  XX ..\n" in ran.out
+    assert f"U3 {u3}  X  XX\n" in ran.out
+    assert f"consumer {j1}: shown in 2.4.0 to 2.7.1, 2.8.0; absent in 2.7.2, 2.8.1 to 4.4.0" in ran.out
+    found = json.loads(rebalance("bugs", "J1", "U3", "--matrix", "--format", "json").out)
+    assert [row["observed"] for row in found] == ["shown", "absent", None, "shown"]
+
+
+def test_what_is_otherwise_is_explained_or_fails(rebalance, monkeypatch):
+    fine = matrix.Cell("sync_load_error_raw", BROKERS["broker-current"], matrix.Mark.BREAKS, True)
+    hidden = matrix.Cell("unsorted_metadata", CLIENTS["java-2.8.0"], matrix.Mark.FINE, True)
+    monkeypatch.setattr(matrix, "cells", lambda switches, profiles: iter([fine, hidden]))
+    ran = rebalance("bugs", "U4", "J13", "--matrix")
+    assert ran.code == 0
+    assert "observed sync_load_error_raw is shown in coordinator 3.8.0 to 3.9.2: this coordinator" in ran.out
+    assert "2 cells, 1 differ from the catalogue, 1 of them explained" in ran.out
+    monkeypatch.setattr(observed, "EXPLANATIONS", ())
+    ran = rebalance("bugs", "U4", "J13", "--matrix")
+    assert ran.code == 1
+    assert "!        sync_load_error_raw is shown in coordinator 3.8.0 to 3.9.2\n" in ran.out
+
+
+@needs_java
+@pytest.mark.slow
+def test_what_is_observed_now(rebalance):
+    ran = rebalance("bugs", "J9", "--matrix", "--on", "code:2.8.0,2.8.1", "--format", "json")
+    assert ran.code == 0
+    assert {row["release"]: (row["mark"], row["observed"]) for row in json.loads(ran.out)} == {
+        "java-2.8.0": ("breaks", "shown"),
+        "java-2.8.1": ("fine", "absent"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -125,7 +172,10 @@ def test_a_cell_that_differs_is_named_and_fails(rebalance, monkeypatch):
     [
         (("Z9",), "no bug and no switch is called 'Z9'; bugs: U1"),
         (("--release", "java-2.4"), "--release goes with --matrix"),
-        (("--matrix", "--release", "x"), "no release 'x'"),
+        (("--on", "code:4.4.0"), "--on goes with --matrix"),
+        (("--matrix", "--release", "x"), "unknown client profile 'x'"),
+        (("--matrix", "--on", "java:4.4.0"), "code:RELEASE[,RELEASE...]"),
+        (("--matrix", "--on", "code:4.x"), "--on: "),
         (("U2", "--matrix"), "nothing of that is shown on the model"),
         (("J1", "--format", "json"), "--format goes with the list"),
     ],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rebalance.live.code.answers import (
     CellRequest,
     CellResponse,
     CellThrown,
+    state_of,
 )
 from rebalance.live.code.cell import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
 from rebalance.live.code.releases import command, newest_of_minors
@@ -315,6 +317,56 @@ def test_one_line_can_have_many_commands(jvm: KafkaCell) -> None:
     answers = jvm.batch(line)
     assert [sorted(one) for one in answers] == [["events"], ["refused"], ["events", "state"]]
     assert [sorted(one) for one in jvm.batch(line, stop=True)] == [["events"], ["refused"]]
+
+
+def test_a_state_by_its_changes_is_the_whole_state(jvm: KafkaCell) -> None:
+    two(jvm)
+    before = jvm.state()
+    for do in ("enforce", "poll", "deliver", "nothing", "crash", "reset", "create"):
+        member = {"release": RELEASE, "topics": ["t"]}
+        more = {"topics": {"u": 1}, "members": [member], "coordinator": RELEASE} if do == "create" else {}
+        jvm.batch([{"do": do, "member": 0} | more])
+        after = jvm.state()
+        assert after == state_of(jvm.batch([{"do": "state"}])[0])
+        assert (after == before) is (do == "nothing")
+        before = jvm.state()
+
+
+def test_of_a_state_by_its_changes_what_has_not_changed_is_left_out(jvm: KafkaCell) -> None:
+    two(jvm)
+    before = jvm.state()
+    changes: JsonLine = {"do": "state", "changes": True}
+    asks, [refused, unchanged] = (
+        {"do": "enforce", "member": 1},
+        jvm.batch([{"do": "deliver", "id": 0}, changes]),
+    )
+    assert list(refused) == ["refused"]
+    assert unchanged["state"] == {"members": [None, None]}
+    state = jvm.batch([asks, changes])[1]["state"]
+    assert [one and one["rejoin"] for one in state.pop("members")] == [None, True]
+    assert state == {}
+    quiet = jvm.batch([{"do": "crash", "member": 0}, changes], quiet=True)
+    assert quiet == []
+    assert jvm.state().members[0] is None
+    assert jvm.state().coordinator == before.coordinator
+
+
+@pytest.mark.nightly
+def test_ten_thousand_resets_leave_nothing_behind() -> None:
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        Played(cell, [CellMember(release=RELEASE)] * 3, {"t": 3}).settle()
+        calls = ("start", "poll", "deliver", "respond", "poll", "deliver")
+        run: list[JsonLine] = [{"do": do, "member": one} for do in calls for one in range(3)]
+
+        def kept(resets: int) -> int:
+            for _ in range(resets // 100):
+                cell.batch([{"do": "reset"}, *run] * 100, quiet=True)
+            counted = ["jcmd", str(cell.pid), "GC.class_histogram"]  # what a full collection leaves
+            lines = subprocess.run(counted, capture_output=True, text=True, check=True).stdout
+            return int(lines.split()[-2])  # objects
+
+        first = kept(100)
+        assert kept(10_000) < first * 1.01
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.commands.lockstep import text, verdict
 from rebalance.live.code.cell import KafkaCell
-from rebalance.live.lockstep.both import Disagreement, Lockstep
+from rebalance.live.lockstep import walks
+from rebalance.live.lockstep.both import Agreement, Disagreement, Lockstep
 from rebalance.live.lockstep.deviations import NAMED
 from rebalance.live.lockstep.observed import IdNames, differences, of_model
 from rebalance.live.lockstep.walks import (
@@ -29,10 +30,19 @@ from rebalance.live.lockstep.walks import (
     walk,
 )
 from rebalance.live.replay.code_group import CodeReleases
+from rebalance.model.assignor import Promise
 from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import Life, Refused
+from rebalance.model.values import (
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Partitions,
+    RebalanceProtocol,
+)
 from rebalance.properties.verdict import Verdict
 
 from tests.command import Rebalance
@@ -64,6 +74,14 @@ def test_differences_are_sentences() -> None:
         "D is: the model has STABLE, Kafka REBALANCING",
         "E: the model has nothing, Kafka up",
     ]
+
+
+def test_a_process_that_walks_and_is_killed_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([(0, (Agreement(walks=20, steps=9), None)), (1, None)])
+    monkeypatch.setattr(walks, "stream", lambda *given: (one for one in ends))
+    found = walked(setup(), 60)
+    assert (found.agreement.steps, verdict(found)) == (9, Verdict.INCONCLUSIVE)
+    assert "stopped   the worker of the walks from 20 on was killed" in "\n".join(text(found, "dynamic"))
 
 
 def test_ids_have_the_names_of_the_model() -> None:
@@ -99,7 +117,7 @@ def test_each_deviation_is_told() -> None:
 
 
 def test_what_is_not_played_is_no_fault_and_timers_always_are() -> None:
-    of = setup(size=replace(SMALL, faults=("append fails", "crash")))
+    of = setup(size=replace(SMALL, faults=("slow network", "crash")))
     assert of.faults == ("crash", "session timeout", "slow member")
 
 
@@ -224,6 +242,17 @@ def test_a_join_request_of_a_broken_connection_undoes_a_later_one() -> None:
 
 @needs_java
 @pytest.mark.slow
+def test_a_late_join_request_takes_the_answer_of_the_one_that_waits() -> None:
+    """Of one member id; who sent both is never answered."""
+    with begun("connections") as one:
+        plays(one, "A start, A join, A join request, A receive, A join, A left behind, A receive, A join")
+        plays(one, "A join request, A left join arrives, join phase ends, A session timeout, A disconnect")
+        plays(one, "A receive, A join, A join request")
+    assert one.seen.deviations == {"late_join_takes_the_answer": 3}
+
+
+@needs_java
+@pytest.mark.slow
 def test_what_a_failed_consumer_had_sent_still_arrives() -> None:
     """The other id of a static member fences it while its SyncGroup is under way."""
     with begun("static-connections") as one:
@@ -241,6 +270,78 @@ def test_a_static_leader_that_returns_skips_the_assignment_whether_it_is_told_or
     with begun("static", releases) as one:
         plays(one, f"{JOINED}, A crash, A start, A join, A join request, A assign, A sync request, A receive")
         plays(one, "A complete")
+
+
+ALONE = f"{ENTERS.format('A')}, join phase ends, A assign, {LEADS.format('A')}, A enforce"
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["2.8.1", "3.1.2", RELEASE])
+def test_a_commit_before_the_join_that_is_refused_is_heard_of_too_late(release: str) -> None:
+    """U11: JoinGroup claims what it owned, and the next poll gives that up."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with begun(releases=releases) as one:
+        plays(one, f"{ALONE}, A slow commit, A session timeout, A commit refused, A prepare, A join request")
+        plays(one, "A receive, A join, A join request")
+        assert one.seen.taken["prepare"] == 1
+
+
+@needs_java
+@pytest.mark.slow
+def test_an_eager_member_reads_nothing_from_its_commit_to_its_join() -> None:
+    with begun("eager") as one:
+        plays(one, f"{ALONE}, A slow commit, A commit done, A join, A join request")
+        assert one.try_in_vain(Event("polls in vain", 0)) is None
+
+
+@needs_java
+@pytest.mark.slow
+def test_an_empty_group_is_deleted_with_its_offsets_and_with_ids_that_were_never_used() -> None:
+    with begun("failover") as one:
+        plays(one, f"{ALONE}, A slow commit, A commit done, A join, A join request, A close, group expires")
+        plays(one, "failover, B start, B join, B join request, B receive, B join, B join request")
+        plays(one, "B session timeout, B receive, B join, B join request, group expires, B receive, B join")
+        plays(one, "B join request")
+        assert isinstance(one.built.value(one.state, "wire B"), Refused)
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["close", "unsubscribe", "max poll"])
+def test_a_leave_that_takes_long_ends_a_membership_that_it_finds(how: str) -> None:
+    with begun("connections") as one:
+        plays(one, f"{ALONE}, A late leave t-{how}")
+        back = {"close": "A start, ", "unsubscribe": "A subscribe, ", "max poll": ""}[how]
+        plays(one, f"{back}A join, A join request, A receive, A left leave arrives, A join, A join request")
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["2.7.2", RELEASE])
+def test_what_a_failed_append_answers_is_a_retry_or_the_end(release: str) -> None:
+    """B11: before 2.8.0 no consumer knew REBALANCE_IN_PROGRESS as an answer to JoinGroup."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with begun(releases=releases) as one:
+        plays(one, f"{ENTERS.format('A')}, A append fails, A receive")
+        plays(one, "A start" if release == "2.7.2" else "A join, A join request, join phase ends, A assign")
+    assert one.seen.deviations["join_not_appended"] == 1
+
+
+@needs_java
+@pytest.mark.slow
+def test_who_does_not_run_does_nothing() -> None:
+    """In a cell it would: the model has to know."""
+    with begun() as one:
+        plays(one, "A start, A pause")
+        action = one.built.by_name["join", 0]
+        running = one.built.put(
+            one.state, "member A", one.built.value(one.state, "member A")._replace(life=Life.UP)
+        )
+        one.state = running
+        found = one.step(Event("join", 0), next(iter(one.built.outcomes_of(action, running))))
+    assert found is not None
+    assert found.cause == "join: A does not run"
 
 
 # -- out of step -----------------------------------------------------------------------------------------
@@ -268,6 +369,7 @@ def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> Non
         (("complete", "listener throws"), "polls in vain: A is"),
         (("session expires", "session timeout"), "session ends in vain: the group"),
         (("enforce",), "complete: "),
+        (("crash",), "crashes in vain: "),
     ],
 )
 def test_a_step_that_the_model_lacks_is_missed(missing: tuple[str, ...], says: str) -> None:
@@ -278,6 +380,30 @@ def test_a_step_that_the_model_lacks_is_missed(missing: tuple[str, ...], says: s
         found = next(one for one in walks if one is not None and one.cause.startswith(says))
         short = shortened(lambda: Lockstep(cell, of, less, NOW), found)
     assert (short.cause, len(short.events) < 20) == (found.cause, True)
+
+
+class Greedy:
+    """An assignor that gives everything to one."""
+
+    name, protocols, promises = "greedy", tuple(RebalanceProtocol), frozenset[Promise]()
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        first, *others = group
+        return {first: tuple(cluster.partitions()), **dict.fromkeys(others, ())}
+
+    def user_data(self, owned: Partitions, generation: int) -> bytes | None:
+        return None
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_leader_decides_as_well_as_the_model() -> None:
+    of = setup()
+    greedy = machine(replace(of, factory=lambda *_: Greedy()))
+    with KafkaCell([RELEASE], [RELEASE]) as cell:
+        walks = (walk(Lockstep(cell, of, greedy, NOW), Random(seed), 100) for seed in range(20))
+        found = next(one for one in walks if one is not None)
+    assert found.cause.startswith("assign: the leader decides [Grant(")
 
 
 @needs_java

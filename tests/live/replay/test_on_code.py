@@ -13,21 +13,20 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.released import runs_for_code
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.traces import runs
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.code.releases import OLDEST_COORDINATOR
 from rebalance.live.replay.code_group import CodeReleases
-from rebalance.live.replay.on_code import replay_on_code
+from rebalance.live.replay.on_code import observe, replay_on_code
 from rebalance.live.replay.verdict import Replayed
 from rebalance.properties.group.clauses import CONVERGES
 
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
 from tests.processes import alive
-from tools import on_code
-from tools.released import runs_for_code
 
 pytestmark = needs_java
 
@@ -124,7 +123,7 @@ def test_what_was_read_in_the_coordinator_is_in_it(switch: str) -> None:
 
 def observed(cell: KafkaCell, switch: str, coordinator: str, consumer: str) -> str:
     on = CodeReleases(coordinator=coordinator, consumers=(consumer,))
-    return on_code.observe(runs_for_code(switch), on, cell).seen
+    return observe(runs_for_code(switch), on, cell).seen
 
 
 @pytest.mark.slow

@@ -24,6 +24,14 @@ public class InGroup implements ConsumerPartitionAssignor, Configurable {
         return "in-group";
     }
 
+    private static void speak(String line) {
+        try (java.io.FileOutputStream out = new java.io.FileOutputStream("/proc/self/fd/1")) {
+            out.write(line.getBytes());
+        } catch (java.io.IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     @Override
     public GroupAssignment assign(Cluster cluster, GroupSubscription subscriptions) {
         Map<String, Subscription> group = new TreeMap<>(subscriptions.groupSubscription());
@@ -44,6 +52,36 @@ public class InGroup implements ConsumerPartitionAssignor, Configurable {
                     while (true) {
                         kept.add(new long[1 << 20]);
                     }
+                case "halt":
+                    Runtime.getRuntime().halt(4);
+                    break;
+                case "answers":
+                    speak("{\"events\":[]}\n");
+                    break;
+                case "parent":
+                    ProcessHandle.current().parent().ifPresent(ProcessHandle::destroyForcibly);
+                    break;
+                case "threads":
+                    for (int one = 0; one < 4; one++) {
+                        new Thread(() -> {
+                            while (true) {
+                                try {
+                                    Thread.sleep(1_000);
+                                } catch (InterruptedException goesOn) {
+                                    continue;
+                                }
+                            }
+                        }).start();
+                    }
+                    System.out.println("{\"events\":[]}");
+                    break;
+                case "children":
+                    try {
+                        new ProcessBuilder("setsid", "sleep", "987").start();
+                    } catch (java.io.IOException error) {
+                        throw new IllegalStateException(error);
+                    }
+                    break;
                 case "throws":
                     throw new ArrayIndexOutOfBoundsException("as wanted");
                 default:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import zipfile
@@ -15,6 +16,7 @@ from rebalance.live.search.assignor import without_clients
 
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
+from tests.processes import left
 
 COORDINATES = f"{CLIENTS}:{RELEASE}"
 
@@ -83,6 +85,8 @@ def test_the_end_of_the_jvm_is_a_verdict_and_so_is_who_grants_twice(
         ("throws", "poll throws java.lang.ArrayIndexOutOfBoundsException"),
         ("loop", "cell: the cell does not answer within 10 s"),
         ("memory", "java.lang.OutOfMemoryError"),
+        ("halt", "cell: the cell ended with exit status 4"),
+        ("answers", "cell: the cell answers a batch with something else"),
     ],
 )
 def test_what_it_throws_what_never_ends_and_what_takes_all_memory(
@@ -91,6 +95,34 @@ def test_what_it_throws_what_never_ends_and_what_takes_all_memory(
     code, text = checked(rebalance, classes, mode, "--call-seconds", "10")
     assert code == 1
     assert sentence in text
+
+
+@needs_java
+@pytest.mark.nightly
+def test_who_kills_the_process_that_plays_gets_no_verdict(rebalance: Rebalance, classes: Path) -> None:
+    code, text = checked(rebalance, classes, "parent")
+    assert (code, text.split()[0]) == (3, "INCONCLUSIVE"), text
+    assert "a process that plays was killed" in text
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["threads", "children"])
+def test_what_it_starts_ends_with_it(rebalance: Rebalance, classes: Path, mode: str) -> None:
+    code, text = checked(rebalance, classes, mode)
+    assert (code, text.split()[0]) == (0, "HOLDS"), text
+    assert left(sleeping()) == []
+
+
+def sleeping() -> list[int]:
+    """The children that the assignor starts, in sessions of their own."""
+    listed = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
+    found = []
+    for pid in listed:
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00987\x00":
+                found.append(pid)
+    return found
 
 
 @pytest.mark.parametrize(

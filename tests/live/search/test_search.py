@@ -13,7 +13,7 @@ import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.replay.code_group import CodeReleases
-from rebalance.live.search import findings
+from rebalance.live.search import findings, walks
 from rebalance.live.search.choices import FAULTS, actions, key
 from rebalance.live.search.exhaustive import Everything
 from rebalance.live.search.findings import CodeFinding, Searched, shortened
@@ -34,6 +34,7 @@ from rebalance.model.protocol.observations import Call, Callback, Completed
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Parts, Slot
 from rebalance.properties.group.clauses import CLAUSES, CONVERGES
+from rebalance.properties.verdict import Verdict
 
 from tests.command import Rebalance
 from tests.gate.traces.published import hold
@@ -63,6 +64,15 @@ def test_an_event_is_found_by_what_is_done_whatever_it_is_called() -> None:
     assert key(Event("receive", 0, "SyncGroup")) == key(Event("assign", 0))
     assert key(Event("crash", 0)) != key(Event("crash", 0, "arrives"))
     assert key(Event("topic grows", NOBODY, "t-1")) != key(Event("topic grows", NOBODY, "t-2"))
+
+
+def test_a_process_that_plays_and_is_killed_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it played may have done that, and what it had seen is lost."""
+    ends = iter([(0, Searched(runs=3)), (1, None), (2, Searched(runs=3))])
+    monkeypatch.setattr(walks, "stream", lambda *given: (one for one in ends))
+    found = search_walks(CodeSearchPlan(setup=of(), releases=NOW, walks=60))
+    assert (found.stopped, found.searched.runs) == ("a process that plays was killed", 3)
+    assert found.verdict is Verdict.INCONCLUSIVE
 
 
 def test_a_cause_has_no_names() -> None:

@@ -14,7 +14,7 @@ from rebalance.model.bugs.switches import NOT_EXPRESSED as NO_SWITCH
 from rebalance.model.bugs.switches import SWITCHES
 
 LISTED = """
-    U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11
+    U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11 U12
     J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 J13 J14 J15 J16 J17 J18 J19 J20 J21 J22 J23 J24 J25 J28 J29 J30
     B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B12
     L4 L5 L6 L7 L8 L9
@@ -39,7 +39,7 @@ def test_all_entries_once() -> None:
 
 
 def test_all_decisions_once() -> None:
-    assert len(DECISIONS) == 58
+    assert len(DECISIONS) == 59
     sentences = [d.sentence for d in DECISIONS.values()] + [s.sentence for s in SWITCHES.values()]
     shared = [id_ for id_ in DECISIONS if id_ in SWITCHES]
     assert shared == ["claims_always_empty", "validate_raw_claims"]
@@ -166,9 +166,8 @@ def test_assignor_switches_tell_the_same_releases() -> None:
         "minquota_still_unfilled",
         "assign_leader_topics_only",
     ]
-    # The check of raw claims is older than the releases in which it fails without two claimants; and the
-    # catalogue counts sarama's strategy among those that claim nothing.
-    assert wrong == ["validate_raw_claims", "claims_always_empty"]
+    # The catalogue counts sarama's strategy among those that claim nothing.
+    assert wrong == ["claims_always_empty"]
 
 
 FACTS = {
@@ -183,8 +182,8 @@ FACTS = {
     "trust_all_claims": ("2.5.1 2.6.0 2.7.2 2.8.0", "2.5.0 2.8.1 3.0.0"),
     # KAFKA-14639: 2.8.1 to 3.4.0; fixed in 3.4.1, 3.5.0.
     "max_generation_only": ("2.8.1 2.8.2 3.0.0 3.3.2 3.4.0", "2.8.0 3.4.1 3.5.0"),
-    # KAFKA-13406: the exemption is in 2.8.2, 3.0.1, 3.1.0.
-    "validate_raw_claims": ("2.4.1 2.8.0 2.8.1 3.0.0", "2.8.2 3.0.1 3.1.0 3.5.0"),
+    # KAFKA-13406: before 2.8.1 no claim is left aside; the exemption is in 2.8.2, 3.0.1, 3.1.0.
+    "validate_raw_claims": ("2.8.1 3.0.0", "2.4.1 2.8.0 2.8.2 3.0.1 3.1.0 3.5.0"),
     # KAFKA-13419: fixed in 3.2.0.
     "clear_member_id_on_illegal_generation": ("2.4.1 3.1.2", "3.2.0"),
     # KAFKA-13891 was shipped in 3.3.0 and 3.3.1 and taken back.

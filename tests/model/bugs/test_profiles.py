@@ -32,6 +32,7 @@ FAITHFUL = {
         "static_forgets_id",
     },
     "broker": {
+        "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",
         "sync_load_error_raw",
@@ -110,7 +111,7 @@ STEPS = {
     ),
     "java-2.8.1": (
         {"prepare_not_repeated_after_reset", "reset_on_retriable", "unsorted_metadata"},
-        set(),
+        {"validate_raw_claims"},
         ("max_generation_only", "third_round_general"),
     ),
     "java-3.0": (set(), set(), ("max_generation_only", "third_round_general")),
@@ -144,6 +145,7 @@ def test_java_release_by_release() -> None:
 
 def test_brokers() -> None:
     both = {
+        "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",
         "silent_static_claims_stale",

@@ -32,7 +32,8 @@ EVERY_FAULT = (
     "crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "enforce", "disconnect",
     "slow network", "late request", "slow commit", "listener throws", "session timeout", "slow member",
     "failover", "append fails", "group expires", "topic grows", "topic shrinks", "topic deleted",
-    "left behind", "late leave",
+    "left behind", "late leave", "leave lost", "member removed", "sync not stored", "return not stored",
+    "polls on", "completes again", "unsubscribe midway", "racks change",
 )  # fmt: skip
 
 

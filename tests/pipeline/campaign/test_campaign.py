@@ -37,7 +37,7 @@ class Toy:
     def playing(self):
         from rebalance.pipeline.campaign.campaign import SliceOutcome
 
-        def play(seed: int) -> SliceOutcome:
+        def play(seed: int, number: int) -> SliceOutcome:
             if self.log:
                 with open(self.log, "a") as file:
                     file.write(f"{seed}\n")

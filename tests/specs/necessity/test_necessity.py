@@ -109,7 +109,7 @@ def test_every_action_is_an_event_of_the_model_or_a_part_of_one():
         *("partitions_lost", "partitions_revoked_to_join", "partitions_revoked"),
         *("join_answered", "sync_parked_answered", "reconfigure", "topics_change", "lost", "stray_lost"),
         "left_lost",
-        *("turned_away", "sync_while_loading"),
+        *("over_capacity", "turned_away", "sync_while_loading"),
     }
     names = {action.name for action in specification().actions}
     assert names - set(EVENTS) == silent

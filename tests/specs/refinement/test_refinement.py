@@ -78,12 +78,17 @@ def failed(setup: Setup, spec: Specification | None = None) -> RefinementFailure
 LATE = ("late request", "crash", "max poll", "unsubscribe", "session timeout", "failover")
 SMALL = {
     "dynamic": group("dynamic", 2, 2, 0),
+    "one fault": group("dynamic", 2, 1, 1, ("crash", "disconnect", "pause")),
     "alone": group("dynamic", 1, 1, 1),
     "static alone": group("static", 1, 1, 2),
     "crowded": group("crowded", 2, 1, 0),
     "one moves": group("topics", 1, 2, 1),
     "downgrade": group("downgrade", 2, 1, 0),
     "static, connections": group("static-connections", 1, 1, 2),
+    "static, appends": group("static-appends", 1, 1, 2),
+    "unsent leave": group("unsent-leave", 1, 1, 2),
+    "midway": group("midway", 1, 1, 2),
+    "racks": group("racks", 1, 1, 2),
 }
 COVERING = {
     "alone, two faults": group("dynamic", 1, 1, 2),
@@ -91,6 +96,10 @@ COVERING = {
     "static, three faults": group("static", 1, 1, 3, LATE),
     "connections": group("connections", 1, 1, 2, ("left behind", "crash", "late leave", "failover")),
     "connections of two": group("connections", 2, 1, 1, ("left behind", "late leave")),
+    "appends": group("appends", 2, 1, 1),
+    "leaving": group("leaving", 2, 1, 1),
+    "careless": group("careless", 2, 1, 1),
+    "shrinking": group("shrinking", 2, 1, 1),
     "topics": group("topics", 2, 2, 1),
     "throws": replace(group("dynamic", 1, 1, 0), factory=nonsense),
     "upgrade at once": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[-1], 2, 1),

@@ -7,8 +7,8 @@ its clause (``explore.groups.runs.play``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 
 from rebalance.explore.groups.bugs import SHOWN, Shown
 from rebalance.explore.groups.reproduction import reproduce
@@ -21,13 +21,15 @@ from rebalance.model.machine import NOBODY, Event
 class SpelledRun:
     """The ``steps`` of a run in the group of ``shown``: ``A join``, or ``join phase ends / CHOICE``.
 
-    ``why``: what it has that the smallest has not. ``loop`` as in SavedRun.
+    ``why``: what it has that the smallest has not. ``loop`` as in SavedRun. ``beside``: by letter the members
+    whose release is not the one that is asked.
     """
 
     shown: Shown
     why: str
     steps: tuple[str, ...]
     loop: int | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def saved(self) -> SavedRun:
@@ -37,7 +39,11 @@ class SpelledRun:
             clause=self.shown.clause,
             events=tuple(map(_event, self.steps)),
             loop=self.loop,
-            origin={"scenario": self.shown.scenario, "switches": [self.shown.switch, *self.shown.also]},
+            origin={
+                "scenario": self.shown.scenario,
+                "switches": [self.shown.switch, *self.shown.also],
+                **({"beside": self.beside} if self.beside else {}),
+            },
         )
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from rebalance.explore.groups.bugs import without
+from rebalance.explore.groups.released import SPELLED, SpelledRun
 from rebalance.explore.groups.runs import play
 from rebalance.live.replay.replay_plan import parting, replay_plan
-
-from tools.released import SPELLED, SpelledRun
 
 
 @pytest.mark.parametrize("spelled", SPELLED, ids=lambda one: one.shown.switch)
