@@ -117,12 +117,13 @@ def test_only_who_is_of_the_group_holds(member: Member, records: tuple[MemberRec
         ({"stray_A": Late("commit", 1, Generation(2), Parts(0b10))}, 0b01),
         ({"stray_A": Late("heartbeat", 1, G3, Parts(0b10))}, 0b01),
         ({"stray_A": Refused("commit", Error.ILLEGAL_GENERATION, 1, G3)}, 0b01),
-        ({"group": GROUP._replace(state=GroupState.COMPLETING)}, 0),
+        ({"group": GROUP._replace(state=GroupState.COMPLETING)}, 0b01),
+        ({"group": GROUP._replace(state=GroupState.EMPTY)}, 0),
         ({"record_A": ()}, 0),
     ],
 )
 def test_what_may_be_committed(values: dict[str, Any], accepted: int):
-    """Now, or by what is under way: between join and sync and in an old generation it is refused."""
+    """Now or late: an old generation is refused, a transaction between join and sync is not."""
     assert look("commits", **{**SETTLED, **values}) == accepted
 
 
