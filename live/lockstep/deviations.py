@@ -136,7 +136,7 @@ def _arriving(step: ReplayStep) -> Join | None:
 def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """The coordinator compares bytes, and CooperativeStickyAssignor writes its last generation into them,
     which since version 2 of the subscription (Kafka 3.4) nobody reads."""
-    asking, request = _arriving(step), code.arrived
+    asking, request = _arriving(step), code.last_arrived
     if asking is None or request is None or memory.before is None:
         return None
     if step.built.value(after, "group").state is GroupState.PREPARING:

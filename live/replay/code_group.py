@@ -119,7 +119,7 @@ class CodeGroup(RunNames):
 
     ``order``: the slots in the order in which their member ids sort, which are drawn from the number
     ``naming`` on. ``commits``: whether the consumers commit before they join. ``has_offsets``: whether a
-    commit has been accepted; ``arrived``: the last request that did.
+    commit has been accepted; ``last_arrived``: the last request that did.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class CodeGroup(RunNames):
         self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
         self.seen: list[Any] = []
         self.refreshed: list[int] = []
-        self.arrived: CellRequest | None = None
+        self.last_arrived: CellRequest | None = None
         self.has_offsets = False
         self.state: CellState
         self.watch = CoordinatorWatch(setup)
@@ -214,7 +214,7 @@ class CodeGroup(RunNames):
         name, arguments = commands[0]["do"], {k: v for k, v in commands[0].items() if k != "do"}
         if name == "deliver":
             sent = (member.sent.get(arguments["id"]) for member in self.members)
-            self.arrived = next((one for one in sent if one is not None), None)
+            self.last_arrived = next((one for one in sent if one is not None), None)
         self.seen += self.watch.sees(name, arguments, before, self.state.coordinator, events)
         return events
 
