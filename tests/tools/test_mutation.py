@@ -17,6 +17,7 @@ from rebalance.model.protocol.group import machine
 
 from tests.model.protocol.small_groups import setup
 from tools.mutation.battery import CLEAN
+from tools.mutation.clauses import clause_mutants
 from tools.mutation.loading import applied, loaded
 from tools.mutation.mutants import MODULES, Mutant, mutants, mutants_of, sources
 from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic
@@ -106,7 +107,7 @@ def test_a_module_comes_after_those_that_it_imports():
 
 
 def test_reasons_are_for_mutants_that_exist():
-    keys = {mutant.key for mutant in mutants()}
+    keys = {mutant.key for mutant in (*mutants(), *clause_mutants())}
     assert [key for key in REASONS if key not in keys] == []
 
 
@@ -121,7 +122,7 @@ def test_the_model_is_back_after_a_mutant():
 KILLED = (
     ("join_group._join_new | never | old is not None and (not both)", "clause", "group/instance"),
     ("callbacks.leave_prepare | operand dropped | rebalancing", "clause", "callback/lost"),
-    ("join_group.refusal | never | setup.max_size is not None", "clause", "group/size"),
+    ("join_group.refusal | never | not accepted and count >= most", "clause", "group/size"),
     ("expiry.removed | field dropped | _replace(state=GroupState.PREPARING)", "settling", "group/converges"),
     ("join_group._replace_static | negated | group.state is GroupState.STABLE #2",
      "witness", "static leader skips the assignment"),

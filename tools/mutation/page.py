@@ -41,7 +41,6 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
             "member._up | operand dropped | member.life is Life.UP",
             "member._hung | operand dropped | member.life is Life.HUNG",
             "member._beating | operand dropped | beats(member)",
-            "member._committing | operand dropped | member.committing",
             "member._preparing | operand dropped | _prepares_again(member)",
             "member._answered | operand dropped | not wire.leader",
             "member._received | operand dropped | member.received is not None",
