@@ -260,9 +260,10 @@ def test_the_text_says_how_many_mutants_are_noticed():
     figures = {figure.what: f"{figure.count:,}" for figure in tables.counted()}
     tried, killed, left = (figures[f"mutants that {of}"] for of in ("were tried", "were killed", "are open"))
     assert (
-        f"Of {figures['mutants']} mutants of the model {tried} were tried, a random sample; "
-        f"{killed} were killed and {left} are open"
+        f"All {figures['mutants']} mutants of the model were tried; {killed} are killed, nearly all by tests "
+        f"of single steps, and {left} are open"
     ) in prose()
+    assert tried == figures["mutants"]
 
 
 def test_the_formulas_shown_are_those_of_the_logic():

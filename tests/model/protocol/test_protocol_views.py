@@ -118,6 +118,7 @@ def test_only_who_is_of_the_group_holds(member: Member, records: tuple[MemberRec
         ({"stray_A": Late("heartbeat", 1, G3, Parts(0b10))}, 0b01),
         ({"stray_A": Refused("commit", Error.ILLEGAL_GENERATION, 1, G3)}, 0b01),
         ({"group": GROUP._replace(state=GroupState.COMPLETING)}, 0b01),
+        ({"group": GROUP._replace(state=GroupState.EMPTY)}, 0),
         ({"record_A": ()}, 0),
     ],
 )
