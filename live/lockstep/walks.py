@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
 from rebalance.explore.random.dropping import left_out
 from rebalance.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
 from rebalance.live.code.cell import CellDied, KafkaCell
 from rebalance.live.lockstep.both import NO_STEPS, Agreement, Disagreement, Lockstep
+from rebalance.live.lockstep.deviations import NAMED
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
@@ -21,6 +23,7 @@ from rebalance.model.machine import Event, Options, Outcome
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import RARE_FAULTS, Setup
+from rebalance.properties.verdict import Verdict
 
 NOT_PLAYED = ("slow network", *RARE_FAULTS)
 """Kinds of faults that lockstep does not have."""
@@ -83,6 +86,40 @@ class LockstepResult:
         """The actions of the model that were not taken."""
         names = dict.fromkeys(action.name for action in machine(self.plan.setup).actions)
         return [name for name in names if not self.agreement.taken[name]]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the walks say."""
+        if self.disagreement is not None:
+            return Verdict.VIOLATION if self.seen_again else Verdict.INCONCLUSIVE
+        return Verdict.INCONCLUSIVE if self.interrupted or self.stopped else Verdict.CONFORMANT
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        seen, plan, mismatch = self.agreement, self.plan, None
+        if self.disagreement is not None:
+            events = list(map(event_text, self.disagreement.events))
+            mismatch = {"events": events, "differences": list(self.disagreement.sentences)}
+        return {
+            "verdict": self.verdict.value,
+            "releases": str(plan.releases),
+            "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
+            "steps": seen.steps,
+            "in_vain": seen.in_vain,
+            "taken": dict(sorted(seen.taken.items())),
+            "never_taken": self.never_taken,
+            "deviations": {
+                name: {"times": times, "sentence": NAMED[name].sentence, "releases": NAMED[name].releases}
+                for name, times in sorted(seen.deviations.items())
+            },
+            "threw": dict(sorted(seen.threw.items())),
+            "decisions": {"all": seen.decisions, "predicted": seen.predicted},
+            "not_forced": [
+                {"action": action, "why": why, "times": times}
+                for (action, why), times in sorted(seen.unforced.items())
+            ],
+            "disagreement": mismatch,
+        }
 
 
 def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol, TopicPartition
@@ -28,6 +29,20 @@ class Scope(StrEnum):
     RELATION = "relation"  # a call and further questions about it
     REPEAT = "repeat"  # a call and the right to put it to another process of the target
     HISTORY = "history"  # all calls of a scenario, the undisturbed ones at its end included
+
+    @property
+    def by(self) -> str:
+        """By what a clause is checked, in words."""
+        return _CHECKED_BY[self]
+
+
+_CHECKED_BY = {
+    Scope.CALL: "every answer",
+    Scope.REPLY: "every reply, and every missing one",
+    Scope.RELATION: "asking again, with the input changed in a way that must not matter",
+    Scope.REPEAT: "putting the same question to a second process, with another hash seed",
+    Scope.HISTORY: "playing the group on until it settles, and once more",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +90,19 @@ class Clause:
     def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
         """Whether a target with these promises is asked for this clause under ``protocol``."""
         return protocol in self.protocols and self.promises <= frozenset(promises)
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is said of it, as JSON values."""
+        return {
+            "id": self.id,
+            "level": str(self.level),
+            "sentence": self.sentence,
+            "rule": self.rule,
+            "link": self.link,
+            "protocols": [str(p) for p in self.protocols],
+            "promises": sorted(str(p) for p in self.promises),
+            "checked_by": self.scope.by,
+        }
 
 
 class Violation(AssertionError):

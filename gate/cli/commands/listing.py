@@ -73,7 +73,7 @@ def _clauses(options: argparse.Namespace) -> None:
     with usage_errors(ValueError):
         chosen = select(options.names)
     if options.format == "json":
-        print_json(catalogue.to_json(chosen))
+        print_json([clause.to_json() for clause in chosen])
     else:
         print_out(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.names)))
 

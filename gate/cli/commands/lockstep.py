@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.progress import counted, progress
 from rebalance.gate.cli.console.terminal import UsageError, json_text, print_out, usage_errors, write
@@ -67,57 +67,18 @@ def run_lockstep(options: argparse.Namespace) -> int:
             )
     except (CannotStart, ToolError) as error:
         raise UsageError(f"--code {options.code}: {clean(str(error))}") from error
-    document = json_text(data(found))
+    document = json_text(found.to_json())
     if options.out is not None:
         write(Path(options.out), document + "\n", "--out")
     print_out(document if options.format == "json" else "\n".join(text(found, options.scenario)))
-    return Exit.of(verdict(found), interrupted=found.interrupted)
-
-
-def verdict(found: LockstepResult) -> Verdict:
-    """What the walks say."""
-    if found.disagreement is not None:
-        return Verdict.VIOLATION if found.seen_again else Verdict.INCONCLUSIVE
-    return Verdict.INCONCLUSIVE if found.interrupted or found.stopped else Verdict.CONFORMANT
-
-
-def data(found: LockstepResult) -> dict[str, Any]:
-    """The result as JSON values."""
-    from rebalance.live.lockstep.deviations import NAMED
-    from rebalance.model.protocol.describe import event_text
-
-    seen, plan = found.agreement, found.plan
-    mismatch = None
-    if found.disagreement is not None:
-        events = list(map(event_text, found.disagreement.events))
-        mismatch = {"events": events, "differences": list(found.disagreement.sentences)}
-    return {
-        "verdict": verdict(found).value,
-        "releases": str(plan.releases),
-        "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
-        "steps": seen.steps,
-        "in_vain": seen.in_vain,
-        "taken": dict(sorted(seen.taken.items())),
-        "never_taken": found.never_taken,
-        "deviations": {
-            name: {"times": times, "sentence": NAMED[name].sentence, "releases": NAMED[name].releases}
-            for name, times in sorted(seen.deviations.items())
-        },
-        "threw": dict(sorted(seen.threw.items())),
-        "decisions": {"all": seen.decisions, "predicted": seen.predicted},
-        "not_forced": [
-            {"action": action, "why": why, "times": times}
-            for (action, why), times in sorted(seen.unforced.items())
-        ],
-        "disagreement": mismatch,
-    }
+    return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
 def text(found: LockstepResult, scenario: str) -> list[str]:
     """The result for people."""
     seen, plan = found.agreement, found.plan
     titles = {Verdict.CONFORMANT: "IN STEP", Verdict.VIOLATION: "OUT OF STEP"}
-    word = titles.get(verdict(found), "INTERRUPTED" if found.interrupted else "INCONCLUSIVE")
+    word = titles.get(found.verdict, "INTERRUPTED" if found.interrupted else "INCONCLUSIVE")
     lines = [f"{word}  {scenario} with {plan.releases.sentence}", *_rows(found)]
     lines += labelled("stopped", found.stopped, width=10) if found.stopped else []
     if found.disagreement is not None:

@@ -3,34 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rebalance.properties.assignors.clause import Clause, Scope
-
-CHECKED_BY = {
-    Scope.CALL: "every answer",
-    Scope.REPLY: "every reply, and every missing one",
-    Scope.RELATION: "asking again, with the input changed in a way that must not matter",
-    Scope.REPEAT: "putting the same question to a second process, with another hash seed",
-    Scope.HISTORY: "playing the group on until it settles, and once more",
-}
-
-
-def to_json(clauses: Sequence[Clause]) -> list[dict[str, Any]]:
-    """One object per clause."""
-    return [
-        {
-            "id": c.id,
-            "level": str(c.level),
-            "sentence": c.sentence,
-            "rule": c.rule,
-            "link": c.link,
-            "protocols": [str(p) for p in c.protocols],
-            "promises": sorted(str(p) for p in c.promises),
-            "checked_by": CHECKED_BY[c.scope],
-        }
-        for c in clauses
-    ]
+from rebalance.properties.assignors.clause import Clause
 
 
 def render(clauses: Sequence[Clause], *, markdown: bool = False, full: bool = False) -> str:
@@ -40,7 +14,7 @@ def render(clauses: Sequence[Clause], *, markdown: bool = False, full: bool = Fa
         head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
         rows = (
             f"| `{c.id}` | {c.level} | {c.sentence} | [{c.rule}]({c.link}) | {_protocols(c)} "
-            f"| {_targets(c)} | {CHECKED_BY[c.scope]} |"
+            f"| {_targets(c)} | {c.scope.by} |"
             for c in clauses
         )
         return "\n".join((head, *rows))
@@ -48,7 +22,7 @@ def render(clauses: Sequence[Clause], *, markdown: bool = False, full: bool = Fa
         return "\n\n".join(
             f"{c.id}  [{c.level}]\n  {c.sentence}\n"
             f"  rule        {c.rule}\n              {c.link}\n"
-            f"  protocols   {_protocols(c)}\n  asked of    {_targets(c)}\n  checked by  {CHECKED_BY[c.scope]}"
+            f"  protocols   {_protocols(c)}\n  asked of    {_targets(c)}\n  checked by  {c.scope.by}"
             for c in clauses
         )
     width = max(len(c.id) for c in clauses)

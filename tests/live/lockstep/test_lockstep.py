@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.commands.lockstep import text, verdict
+from rebalance.gate.cli.commands.lockstep import text
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep import walks
 from rebalance.live.lockstep.both import Agreement, Disagreement, Lockstep
@@ -80,7 +80,7 @@ def test_a_process_that_walks_and_is_killed_is_no_pass(monkeypatch: pytest.Monke
     ends = iter([(0, (Agreement(walks=20, steps=9), None)), (1, None)])
     monkeypatch.setattr(walks, "stream", lambda *given: (one for one in ends))
     found = walked(setup(), 60)
-    assert (found.agreement.steps, verdict(found)) == (9, Verdict.INCONCLUSIVE)
+    assert (found.agreement.steps, found.verdict) == (9, Verdict.INCONCLUSIVE)
     assert "stopped   the worker of the walks from 20 on was killed" in "\n".join(text(found, "dynamic"))
 
 
@@ -449,7 +449,7 @@ def test_what_no_second_cell_does_is_no_verdict() -> None:
     plan = LockstepPlan(setup=setup(), releases=NOW)
     died = Disagreement(events=(Event("start", 0),), sentences=("the cell died",))
     once, twice = (LockstepResult(plan=plan, disagreement=died, seen_again=again) for again in (False, True))
-    assert (verdict(once), verdict(twice)) == (Verdict.INCONCLUSIVE, Verdict.VIOLATION)
+    assert (once.verdict, twice.verdict) == (Verdict.INCONCLUSIVE, Verdict.VIOLATION)
     assert text(once, "dynamic")[-3:] == [
         "the shortest run which a second cell did not do again:", "  1 A start", "    the cell died"
     ]  # fmt: skip
