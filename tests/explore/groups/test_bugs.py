@@ -20,8 +20,16 @@ def test_every_decision_has_a_group_that_shows_it() -> None:
     assert set(DECISIONS) <= set(SHOWN)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("switch", SHOWN)
+LARGE = {"lost_generation_believed"}
+"""More than a million states."""
+
+BY_SIZE = [
+    pytest.param(switch, marks=pytest.mark.nightly if switch in LARGE else pytest.mark.slow)
+    for switch in SHOWN
+]
+
+
+@pytest.mark.parametrize("switch", BY_SIZE)
 def test_found(switch: str) -> None:
     shown = SHOWN[switch]
     setup = shown.setup()
@@ -43,8 +51,7 @@ def test_found(switch: str) -> None:
         assert bool(broken) is (number == len(trace.events)), "the trace breaks its clause at its end"
 
 
-@pytest.mark.parametrize("switch", SHOWN)
-@pytest.mark.slow
+@pytest.mark.parametrize("switch", BY_SIZE)
 def test_without_the_switch_its_clause_holds(switch: str) -> None:
     shown = SHOWN[switch]
     setup = shown.setup(on=False)

@@ -15,6 +15,7 @@ from rebalance.model.bugs.catalogue import CATALOGUE
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 
+from tests.explore.groups.test_bugs import BY_SIZE
 from tests.live.code.played import needs_java
 
 
@@ -187,8 +188,7 @@ def test_wrong_use_is_one_message(rebalance, argv, message):
     assert ran.out == ""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("switch", sorted(set(SHOWN) & set(DECISIONS)))
+@pytest.mark.parametrize("switch", [one for one in BY_SIZE if one.values[0] in DECISIONS])
 def test_every_switch_gives_a_run_that_replays(switch):
     found = reproduce(SHOWN[switch])
     assert found is not None
