@@ -89,7 +89,7 @@ def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance, monkeypatch):
-    monkeypatch.setattr("rebalance.pipeline.campaign.walks.STATES", 2_000)  # short enough
+    monkeypatch.setattr("rebalance.pipeline.campaign.walks.STATES", 200)  # short enough
     argv = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --trace-dir t --release java-2.4"
     argv += " --release as-specified --scenarios 80 --slice 40 --format json"
     ran = rebalance(*argv.split())
