@@ -3501,16 +3501,27 @@ SyncWhileLoading(c) ==
                   group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
                   claim, supports, topics, assigned >>
 
-\* An empty group is deleted; the next one of that name starts at the first generation.
+\* An empty group is deleted, and with it the ids that nobody has joined with; the next one of that name
+\* starts at the first generation, after a failover too.
 \* (A fault.)
 GroupExpires ==
   /\ group = "Empty"
   /\ current' = 1
-  /\ UNCHANGED << wireVars, strayVars, logVars, life, state, generation, identified, id, since, told,
-                  prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
-                  eager, lists, left, left_claim, left_list, left_new, left_new_list, left_sync,
-                  left_decision, group, leads, chosen, pending, member, joined, synced, silent, given_up,
-                  claim, supports, topics, assigned >>
+  /\ pending' = [M \in Member |-> FALSE]
+  /\ log_group' = "Empty"
+  /\ log_current' = 1
+  /\ log_chosen' = [A \in Assignor |-> FALSE]
+  /\ log_leads' = [M \in Member |-> FALSE]
+  /\ log_member' = [M \in Member |-> FALSE]
+  /\ log_claim' = [M \in Member, P \in Partition |-> 0]
+  /\ log_supports' = [M \in Member, A \in Assignor |-> FALSE]
+  /\ log_topics' = [M \in Member, P \in Partition |-> FALSE]
+  /\ log_assigned' = [M \in Member, P \in Partition |-> FALSE]
+  /\ UNCHANGED << wireVars, strayVars, life, state, generation, identified, id, since, told, prepare,
+                  rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got, eager,
+                  lists, left, left_claim, left_list, left_new, left_new_list, left_sync, left_decision,
+                  group, leads, chosen, member, joined, synced, silent, given_up, claim, supports,
+                  topics, assigned >>
 
 \* Topics or partitions come or go; consumers that run will see it when they refresh their metadata.
 \* (A fault.)
