@@ -142,6 +142,8 @@ class TargetComparison:
     memory_mib: int = 2048
     known: tuple[counterexamples.Trace, ...] = ()
     """Counterexamples from elsewhere, to be played on all."""
+    jobs: int = 1
+    """How many processes search one target; the cells do not depend on it."""
 
     def identity(self) -> dict[str, Any]:
         """What the cells depend on, beside the target."""
@@ -165,7 +167,7 @@ class CompareError(ValueError):
 
 
 ReportProgress = Callable[[int, int, str], None]
-"""Called before each step with the number of steps done, of all, and what is done next."""
+"""Called before each step with the number of steps done, of all of its pass, and what is done next."""
 
 Corpus = Mapping[str, Sequence[Scenario]]
 """Clause-protocol id -> scenarios that break it on some target, or on a known mistake; the smallest first."""
@@ -181,19 +183,18 @@ def run(
     """
     _enlist(comparison)
     judged = [load(comparison, column) for column in comparison.columns]
-    total = 2 * len(judged)
-    for number, one in enumerate(judged):
-        if not one.info:
-            report_progress(number, total, f"search {one.column.spec}")
-            _with_target(comparison, one, _search)
+    unsearched = [one for one in judged if not one.info]
+    for number, one in enumerate(unsearched):
+        report_progress(number, len(unsearched), f"search {one.column.spec}")
+        _with_target(comparison, one, _search)
     corpus = _corpus(comparison, judged)
     digest = _digest([[key, *map(to_json, scenarios)] for key, scenarios in corpus.items()])
-    for number, one in enumerate(judged, len(judged)):
-        if one.info and one.played != digest:
-            report_progress(number, total, f"counterexamples of all on {one.column.spec}")
-            _with_target(comparison, one, partial(_play, corpus=corpus))
-            one.played = digest
-            _save(comparison, one)
+    unplayed = [one for one in judged if one.info and one.played != digest]
+    for number, one in enumerate(unplayed):
+        report_progress(number, len(unplayed), f"counterexamples of all on {one.column.spec}")
+        _with_target(comparison, one, partial(_play, corpus=corpus))
+        one.played = digest
+        _save(comparison, one)
     return judged
 
 
@@ -222,7 +223,9 @@ def _search(comparison: TargetComparison, one: Judged, session: Session) -> None
     """The target's own search, and the probes; a clause that a probe breaks is broken."""
     info = describe(one.column.spec, session.hello)
     red = _probe(comparison, one, info, Subject.of(session))
-    result = check(replace(comparison.plan, repeatable=True), session, info, fresh=session.close)
+    result = check(
+        replace(comparison.plan, repeatable=True), session, info, fresh=session.close, jobs=comparison.jobs
+    )
     if result.interrupted:
         raise KeyboardInterrupt
     own = {row.id: _cell(comparison, info, row, result.missed) for row in result.clauses}

@@ -50,7 +50,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "or a directory of them, to be played on all besides; repeatable")  # fmt: skip
     add_options(parser, "--profile", "--clause", "--seed", "--out", profile="smoke", seed=0)
     add_format(parser, "md")
-    add_options(parser, *LIMITS, "--verbose", "--no-progress")
+    add_options(parser, "--jobs", *LIMITS, "--verbose", "--no-progress")
     return parser
 
 
@@ -132,6 +132,7 @@ def comparison_of(options: argparse.Namespace) -> TargetComparison:
     """The comparison that the options ask for. Raises UsageError."""
     from rebalance.gate.check.plan import PROFILES, CheckPlan
     from rebalance.gate.compare.compare import TargetComparison
+    from rebalance.live.processes.workers import processors
     from rebalance.properties.verdict import Level
 
     found = columns(options.targets, options.client, options.versions, options.only)
@@ -152,6 +153,7 @@ def comparison_of(options: argparse.Namespace) -> TargetComparison:
         call_seconds=options.call_seconds,
         memory_mib=options.memory_mib,
         known=_known(options.traces),
+        jobs=int(options.jobs or processors()),
     )
 
 
@@ -165,16 +167,17 @@ def _known(paths: Sequence[Path]) -> tuple[Trace, ...]:
 
 
 def report_progress(options: argparse.Namespace) -> Callable[[int, int, str], None]:
-    """Says what is done, and how long the rest will take if it goes on as since the start."""
+    """Says what is done, and how long the rest of the pass will take if it goes on as since its start."""
     if options.no_progress:
         return lambda done, total, what: None
-    began: list[tuple[float, int]] = []
+    start = 0.0
 
     def print_progress(done: int, total: int, what: str) -> None:
-        began.append((time.monotonic(), done))
-        (start, first), (now, _) = began[0], began[-1]
-        left = (now - start) / (done - first) * (total - done) if done > first else None
-        print_err(f"{done + 1}/{total} {what}" + (f"  (about {span(left)} left)" if left else ""))
+        nonlocal start
+        if not done:
+            start = time.monotonic()
+        left = f"  (about {span((time.monotonic() - start) / done * (total - done))} left)" if done else ""
+        print_err(f"{done + 1}/{total} {what}{left}")
 
     return print_progress
 
