@@ -94,7 +94,7 @@ class LockstepResult:
             return Verdict.VIOLATION if self.seen_again else Verdict.INCONCLUSIVE
         return Verdict.INCONCLUSIVE if self.interrupted or self.stopped else Verdict.CONFORMANT
 
-    def to_json(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
         """As JSON values."""
         seen, plan, mismatch = self.agreement, self.plan, None
         if self.disagreement is not None:

@@ -320,7 +320,7 @@ def _show(
 
     of = (campaign, directory, found, paths)
     lines = [] if first is None else ["", *lockstep.text(first, campaign.identity["scenario"])]
-    in_step = {} if first is None else {"in_step": first.to_json()}
+    in_step = {} if first is None else {"in_step": first.data()}
     answer(options, lambda: {**data(*of), **in_step}, lambda: "\n".join([render(*of), *lines]))
     return int(exit_of(campaign, found))
 

@@ -67,7 +67,7 @@ def run_lockstep(options: argparse.Namespace) -> int:
             )
     except (CannotStart, ToolError) as error:
         raise UsageError(f"--code {options.code}: {clean(str(error))}") from error
-    document = json_text(found.to_json())
+    document = json_text(found.data())
     if options.out is not None:
         write(Path(options.out), document + "\n", "--out")
     print_out(document if options.format == "json" else "\n".join(text(found, options.scenario)))

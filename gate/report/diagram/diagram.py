@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from rebalance.gate.cli.console.text import count
+from rebalance.model.machine import StepMessage
 
 MOST_COLUMNS = 64
 MOST_PARTITIONS = 12
@@ -107,19 +108,10 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageArrow:
-    """A message between a member and the coordinator. ``api``: JoinGroup, SyncGroup, Heartbeat ...
-
-    ``answer``: from the coordinator. ``text`` says what it carries, or the error. ``lost``: it never arrives.
-    """
+class MessageArrow(StepMessage):
+    """A message where it is drawn."""
 
     column: int
-    member: str
-    api: str
-    answer: bool = False
-    generation: int | None = None
-    text: str = ""
-    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
