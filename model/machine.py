@@ -298,6 +298,10 @@ class Machine:
             after[self.position[name]] = value
         return tuple(after)
 
+    def change(self, state: State, event: Event, outcome: Outcome) -> Callable[[str], tuple[Value, Value]]:
+        """From the name of a view to its values in ``state`` and after ``outcome``."""
+        return lambda view: (self.look(state, view), self.look(self.apply(state, event, outcome), view))
+
     def enabled(self, state: State) -> tuple[Event, ...]:
         """The events that can happen in ``state``."""
         return tuple(event for event, _ in self.outcomes(state))

@@ -8,12 +8,21 @@ leads into a dead end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 
 from rebalance.explore.engine.search import ModelTrace
-from rebalance.model.machine import Event, Machine, State
+from rebalance.model.machine import Event, Machine, Outcome, State
+from rebalance.properties.group.rules import Rules
 
-Shows = Callable[[Event, tuple[Hashable, ...]], bool]
+Shows = Callable[[State, Event, Outcome], bool]
+"""Whether a step out of a state is one that is looked for."""
+
+
+def shown_by(machine: Machine, rules: Rules) -> Shows:
+    """A step is looked for that breaks or shows one of ``rules``."""
+    return lambda state, event, outcome: rules.concerns(
+        event, outcome.seen, machine.change(state, event, outcome)
+    )
 
 
 def unfold(
@@ -54,7 +63,7 @@ def _steps(
 ) -> Iterator[tuple[Event, State]]:
     for event, outcome in machine.outcomes(state):
         after = machine.apply(state, event, outcome)
-        if (here + 1 == depth and shows is not None and shows(event, outcome.seen)) or on_way(
+        if (here + 1 == depth and shows is not None and shows(state, event, outcome)) or on_way(
             after, here + 1
         ):
             yield event, after

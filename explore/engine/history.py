@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.engine.backtrace import unfold
+from rebalance.explore.engine.backtrace import shown_by, unfold
 from rebalance.explore.engine.memo import Columns, Remark
 from rebalance.explore.engine.search import DEADLOCK, Graph, ModelTrace
 from rebalance.explore.engine.space import BLOCK, Candidates, Space
@@ -133,7 +133,7 @@ def follow(space: Space, ways: Sequence[Hashes], clause: str) -> Iterator[ModelT
             met[state] = space.key(state)
         return bool(_among(np.array([met[state]], np.uint64), ways[here])[0])
 
-    return unfold(space.machine, len(ways) - 1, on_way, space.rules.about(clause).concerns)
+    return unfold(space.machine, len(ways) - 1, on_way, shown_by(space.machine, space.rules.about(clause)))
 
 
 def _among(hashes: Hashes, some: Hashes) -> NDArray[np.bool_]:

@@ -24,6 +24,20 @@ class Remark(NamedTuple):
     shows: tuple[str, ...] = ()
 
 
+class ChangingView(NamedTuple):
+    """A view of what an action reads: of which values, and which of them it writes (-1: not this one)."""
+
+    view: str
+    of: Callable[..., Value]
+    reads: list[int]
+    writes: list[int]
+
+    def after(self, given: Sequence[Value], written: Sequence[Value]) -> Value:
+        """Its value after an outcome of what was ``given``."""
+        places = zip(self.reads, self.writes, strict=True)
+        return self.of(*[given[old] if new < 0 else written[new] for old, new in places])
+
+
 class Steps(NamedTuple):
     """The outcomes of one action on a block of states: whence, and which of the remembered outcomes.
 
@@ -58,7 +72,8 @@ class ActionTable:
         self.written = [Growing(np.uint32) for _ in self.writes]
         self.remark = Growing(np.int32)
         self.remarks = Numbered([Remark()])
-        self.known: dict[tuple[str, tuple[Value, ...]], int] = {}
+        self.known: dict[tuple[Value, ...], int] = {}
+        self.changing = self._changing(machine)
         self.most = 0
 
     def steps(self, states: Columns) -> Steps | None:
@@ -132,7 +147,7 @@ class ActionTable:
 
     def _ask(self, tuples: list[list[int]]) -> list[int]:
         """Call the action for new values of what it reads; the answers are rows."""
-        action, known = self.action, self.known
+        action, known, changing = self.action, self.known, self.changing
         reads = [self.columns[position].values for position in self.reads]
         old_at = [self.reads.index(position) if position in self.reads else -1 for position in self.writes]
         into: list[list[int]] = [[] for _ in self.writes]
@@ -147,13 +162,17 @@ class ActionTable:
         for ids in tuples:
             given = [values[i] for values, i in zip(reads, ids, strict=False)]
             before = len(remarks)
+            was = [one.of(*[given[i] for i in one.reads]) for one in changing]
             for values, choice, seen in action.run(*given):
                 for value, (number, old, append) in zip(values, writes, strict=True):
                     # Most of what is written is what was there, as the same object.
                     append(ids[old] if old >= 0 and value is given[old] else number(value))
-                remark = known.get((choice, seen))
+                changes = tuple(
+                    [(old, one.after(given, values)) for old, one in zip(was, changing, strict=True)]
+                )
+                remark = known.get((choice, seen, changes))
                 if remark is None:
-                    remark = known[choice, seen] = self._remark(Event(action.name, action.who, choice), seen)
+                    remark = known[choice, seen, changes] = self._remark(choice, seen, changes)
                 remarks.append(remark)
             count = len(remarks) - before
             rows.append(row + len(counts) if count else 0)
@@ -187,10 +206,26 @@ class ActionTable:
                 delta -= random[ids[:, old]]
         self.delta.extend(delta)
 
-    def _remark(self, event: Event, seen: tuple[Value, ...]) -> int:
+    def _remark(self, choice: str, seen: tuple[Value, ...], changes: tuple[tuple[Value, Value], ...]) -> int:
+        event = Event(self.action.name, self.action.who, choice)
+        change = dict(zip([one.view for one in self.changing], changes, strict=True)).__getitem__
         return self.remarks.id(
-            Remark(tuple(self.rules.at_step(event, seen)), tuple(self.rules.shown(event, seen)))
+            Remark(tuple(self.rules.at_step(event, seen, change)), tuple(self.rules.shown(event, seen)))
         )
+
+    def _changing(self, machine: Machine) -> list[ChangingView]:
+        """The views that an ``EachChange`` about this action is asked with."""
+        action = self.action
+        rules = [rule for rule in self.rules.each_change if rule.concerns(action.name, action.who)]
+        found = []
+        for name in dict.fromkeys(view for rule in rules for view in rule.views):
+            view = machine.view[name]
+            if missing := set(view.reads) - set(action.reads):
+                raise ValueError(f"{action.name} does not read {min(missing)}, which {name!r} is about")
+            at = [action.reads.index(read) for read in view.reads]
+            new = [action.writes.index(read) if read in action.writes else -1 for read in view.reads]
+            found.append(ChangingView(name, view.of, at, new))
+        return found
 
 
 class AlwaysTable:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from rebalance.explore.engine.backtrace import Shows, unfold
+from rebalance.explore.engine.backtrace import Shows, shown_by, unfold
 from rebalance.explore.engine.memory import resident
 from rebalance.explore.engine.search import DEADLOCK, Exploration, Graph, Limits, ModelTrace, Stop
 from rebalance.explore.engine.tally import Tally
@@ -64,7 +64,7 @@ def _next_level(
         for action in dict.fromkeys(taken):
             tally.take(action, 1, taken.count(action))
         for event, outcome in outcomes:
-            for clause, sentence in rules.at_step(event, outcome.seen):
+            for clause, sentence in rules.at_step(event, outcome.seen, machine.change(state, event, outcome)):
                 tally.breach(clause, sentence, depth)
             for clause in rules.shown(event, outcome.seen):
                 tally.witness(clause, depth)
@@ -97,7 +97,7 @@ class PlainHistory:
             return any(rules.in_state(partial(machine.look, state)))
 
         last = self.levels[depth] if depth < len(self.levels) else []
-        return self._traces({state for state in last if goal(state)}, depth, rules.concerns)
+        return self._traces({state for state in last if goal(state)}, depth, shown_by(machine, rules))
 
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Every shortest trace to the state with this index."""
@@ -105,7 +105,7 @@ class PlainHistory:
         while index >= len(self.levels[depth]):
             index -= len(self.levels[depth])
             depth += 1
-        return self._traces({self.levels[depth][index]}, depth, lambda event, seen: False)
+        return self._traces({self.levels[depth][index]}, depth, lambda state, event, outcome: False)
 
     def _traces(self, goals: set[State], depth: int, shows: Shows) -> Iterator[ModelTrace]:
         machine, ways = self.machine, [goals]
@@ -116,7 +116,7 @@ class PlainHistory:
                     state
                     for state in level
                     if any(
-                        (first and shows(event, outcome.seen))
+                        (first and shows(state, event, outcome))
                         or machine.normal(machine.apply(state, event, outcome)) in ways[-1]
                         for event, outcome in machine.outcomes(state)
                     )

@@ -118,7 +118,7 @@ class Explored:
     def clause_count(self) -> int:
         """How many clauses were asked."""
         required = rules(self.plan.setup)
-        names = [rule.clause for rule in required.always] + [rule.clause for rule in required.each_step]
+        names = list(required.safety)
         if self.lively is not None:
             names += [CONVERGES.id, ROUNDS.id]
         return len(set(names))

@@ -85,9 +85,9 @@ def play(run: SavedRun) -> Played:
     judge = Judge(built, required, run.clause)
     state, after = built.initial[0], 0
     for after, (reached, outcome) in enumerate(built.replay(run.events), 1):
-        state = reached
+        before, state = state, reached
         since = quiet(built, run.events[:after]) if judge.rules.bounded else ()
-        step = judge.step(run.events[after - 1], outcome.seen)
+        step = judge.step(before, run.events[after - 1], outcome)
         for broken in (*step, *judge.state(state), *judge.run(since)):
             return Played(broken.sentence, after)
     normal = built.normal(state)

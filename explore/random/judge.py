@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance.model.machine import Event, Machine, Outcome, State, Value
@@ -44,9 +44,10 @@ class Judge:
             if sentence is not None:
                 yield Broken(rule.clause, sentence)
 
-    def step(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[Broken]:
-        """The ``EachStep`` rules that do not hold at a step."""
-        return (Broken(*found) for found in self.rules.at_step(event, seen))
+    def step(self, state: State, event: Event, outcome: Outcome) -> Iterator[Broken]:
+        """The ``EachStep`` and ``EachChange`` rules that do not hold at a step out of ``state``."""
+        change = self.machine.change(state, event, outcome)
+        return (Broken(*found) for found in self.rules.at_step(event, outcome.seen, change))
 
     def run(self, since_fault: Sequence[Event]) -> Iterator[Broken]:
         """The ``Bounded`` rules that a run breaks with its steps since the last fault."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from rebalance.explore.engine.search import ModelTrace
 from rebalance.explore.random.dropping import left_out
 from rebalance.explore.random.judge import Judge, quiet
-from rebalance.model.machine import Event, Machine, Outcome, State
+from rebalance.model.machine import Event, Machine, State
 from rebalance.properties.group.rules import Rules
 
 STATES = 2_000
@@ -75,7 +75,7 @@ class _Run:
         """
         state = self.machine.normal(initial)
         taken: list[Event] = []
-        if self._broken(state, None, None, taken):
+        if self._ends_broken(state, taken):
             return ()
         for event in events:
             outcome = self.machine.outcome(state, event)
@@ -86,18 +86,14 @@ class _Run:
                 if strict:
                     raise ValueError(f"{event} cannot happen after {len(taken)} events")
                 continue
-            state = self.machine.normal(self.machine.apply(state, event, outcome))
             event = event._replace(choice=outcome.choice)
+            before, state = state, self.machine.normal(self.machine.apply(state, event, outcome))
             taken.append(event)
-            if self._broken(state, event, outcome, taken):
+            if any(self.judge.step(before, event, outcome)) or self._ends_broken(state, taken):
                 return tuple(taken)
         return None
 
-    def _broken(
-        self, state: State, event: Event | None, outcome: Outcome | None, taken: Sequence[Event]
-    ) -> bool:
-        if event is not None and outcome is not None and any(self.judge.step(event, outcome.seen)):
-            return True
+    def _ends_broken(self, state: State, taken: Sequence[Event]) -> bool:
         if self.judge.rules.bounded and any(self.judge.run(quiet(self.machine, taken))):
             return True
         return self.state_broken(state)
@@ -180,7 +176,7 @@ def _quicker(
         for state in frontier:
             for event, outcome in allowed.outcomes(state):
                 after = machine.normal(machine.apply(state, event, outcome))
-                wrong = any(judge.step(event, outcome.seen))
+                wrong = any(judge.step(state, event, outcome))
                 if after in came and not wrong:
                     continue
                 came.setdefault(after, (state, event))

@@ -115,7 +115,7 @@ def _onward(
         sight.step(event, outcome)
         after = judge.machine.normal(judge.machine.apply(state, event, outcome))
         run = quiet(judge.machine, [*events, event]) if judge.rules.bounded else ()
-        yield event, after, (*judge.step(event, outcome.seen), *judge.state(after), *judge.run(run))
+        yield event, after, (*judge.step(state, event, outcome), *judge.state(after), *judge.run(run))
 
 
 def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, swarm: bool) -> Walk:
@@ -137,9 +137,9 @@ def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, s
         event, outcome = outcomes[config.choose(random, outcomes)]
         sight.step(event, outcome)
         events.append(event)
-        state = machine.normal(machine.apply(state, event, outcome))
+        before, state = state, machine.normal(machine.apply(state, event, outcome))
         run = quiet(machine, events) if judge.rules.bounded else ()
-        broken = (*judge.step(event, outcome.seen), *judge.state(state), *judge.run(run))
+        broken = (*judge.step(before, event, outcome), *judge.state(state), *judge.run(run))
     return Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
 
 

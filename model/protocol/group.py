@@ -179,8 +179,18 @@ def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
             f"settled {letter(me.slot)}", (m, w, "group", r), lambda m, w, g, r: settled(setup, m, w, g, r)
         )
         yield View(f"share {letter(me.slot)}", (m, r), lambda m, r: _share(setup, m, r))
+        yield View(f"life {letter(me.slot)}", (m,), lambda m: m.life)
+        yield View(f"owned {letter(me.slot)}", (m,), lambda m: m.owned)
+        yield View(f"wants {letter(me.slot)}", (m,), lambda m: (m.rejoin, m.enforced))
         yield View(f"ids {letter(me.slot)}", (r,), lambda r: len(admitted(r)))
+        if setup.keeps_log:
+            yield View(f"unlogged {letter(me.slot)}", (r, me.name("log")), _unlogged)
         yield View(f"size {letter(me.slot)}", (r,), lambda r: sum(not x.silent for x in admitted(r)))
+
+
+def _unlogged(records: Records, log: Records) -> int:
+    """How many of the admitted member ids a coordinator that loads the log would not know."""
+    return len({record.id for record in admitted(records)} - {record.id for record in log})
 
 
 def _reads(me: MemberContext, m: Member) -> tuple[bool, bool, Parts]:

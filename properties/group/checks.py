@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from rebalance.model.machine import Event
 from rebalance.model.protocol.observations import (
     Admitted,
     Answered,
@@ -109,6 +110,37 @@ def grant(setup: Setup, decided: Decided) -> str | None:
             return f"{letter(grant.id.slot)} gets {parts} without subscribing to it"
         granted |= grant.parts
     return None
+
+
+def log(a: str, group: GroupState, unlogged: int) -> str | None:
+    if group is not GroupState.STABLE or not unlogged:
+        return None
+    return f"the group is stable, and its log does not know the member id of {a}"
+
+
+# -- at every step: what it changes --------------------------------------------------------------------
+
+Change = tuple[tuple[bool, bool, Parts], tuple[bool, bool, Parts]]
+
+
+def runs(a: str, event: Event, life: tuple[Life, Life]) -> str | None:
+    return None if life[0] is Life.UP else f"{a} is {life[0]} and takes part: {event.action}"
+
+
+def reads_on(setup: Setup, a: str, event: Event, reads: Change, kept: tuple[Parts, Parts]) -> str | None:
+    (eager, _, before), (_, _, after) = reads
+    stopped = before & kept[1] & ~after
+    if eager or not stopped:
+        return None
+    return f"COOPERATIVE {a} stops to read {setup.spell(Parts(stopped))}, which it keeps: {event.action}"
+
+
+def enforced(a: str, event: Event, wants: tuple[object, object]) -> str | None:
+    return f"enforceRebalance() of {a} changes nothing" if wants[0] == wants[1] else None
+
+
+def stays(a: str, event: Event, ids: tuple[int, int]) -> str | None:
+    return f"static {a} is no member any more by its own {event.action}" if ids[1] < ids[0] else None
 
 
 # -- at every step: callbacks --------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from rebalance.model.protocol.observations import (
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import GroupState
 from rebalance.properties.group import checks
-from rebalance.properties.group.rules import Always, Bounded, EachStep, Finally, Rules, Sometimes
+from rebalance.properties.group.rules import Always, Bounded, EachChange, EachStep, Finally, Rules, Sometimes
 from rebalance.properties.verdict import Level
 
 Check = Callable[[Setup, Any], str | None]
@@ -63,8 +63,56 @@ def _always(setup: Setup) -> Iterator[Always]:
     for slot, a in enumerate(slots):
         if setup.consumers[slot].instance is not None:
             yield Always("group/instance", (f"ids {a}",), partial(checks.instance, a))
+            if setup.keeps_log:
+                yield Always("coordinator/log", ("group", f"unlogged {a}"), partial(checks.log, a))
         yield Always("callback/told", (f"listener {a}",), partial(checks.listener, setup, a))
         yield Always("callback/fetch", (f"reads {a}",), partial(checks.fetch, setup, a))
+
+
+_POLLS = frozenset(
+    (
+        *("join", "join late", "join lost", "join unanswered", "join left behind", "join not stored"),
+        *(
+            "join polls on",
+            "receive",
+            "receive join",
+            "receive sync",
+            "receive error",
+            "sync late",
+            "sync lost",
+        ),
+        *("sync left behind", "complete", "callback late", "callback throws", "callback again", "prepare"),
+        *("listener throws", "completes again", "polls on", "commit done", "commit refused", "slow commit"),
+    )
+)
+"""What a consumer does in its poll, in both granularities."""
+
+_CALLS = frozenset(("close", "unsubscribe", "unsubscribe midway", "subscribe", "resubscribe", "enforce"))
+"""What an application does with its consumer."""
+
+_STAYS = frozenset(("close", "unsubscribe", "unsubscribe midway", "max poll", "poll interval"))
+"""By what a dynamic member leaves."""
+
+
+def _each_change(setup: Setup) -> Iterator[EachChange]:
+    for slot, a in enumerate(map(letter, setup.slots)):
+        about = partial(EachChange, who=slot)
+        yield about(
+            clause="member/runs", actions=_POLLS | _CALLS | {"refresh", "pause", "hang", "leave lost"},
+            views=(f"life {a}",), breach=partial(checks.runs, a),
+        )  # fmt: skip
+        yield about(
+            clause="member/reads", actions=_POLLS, views=(f"reads {a}", f"owned {a}"),
+            breach=partial(checks.reads_on, setup, a),
+        )  # fmt: skip
+        yield about(
+            clause="member/enforce", actions=frozenset({"enforce"}), views=(f"wants {a}",),
+            breach=partial(checks.enforced, a),
+        )  # fmt: skip
+        if setup.consumers[slot].instance is not None:
+            yield about(
+                clause="leave/static", actions=_STAYS, views=(f"ids {a}",), breach=partial(checks.stays, a)
+            )
 
 
 _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
@@ -219,10 +267,30 @@ _STATES = tuple(
         ("group/instance", "one group.instance.id belongs to one member of the group", "KIP-345"),
         ("callback/told", "what the listener was told adds up to what the consumer owns", "KIP-429"),
         ("callback/fetch", "an EAGER member reads nothing after its last commit", "KAFKA-14196"),
+        (
+            "coordinator/log",
+            "while the group is stable its log knows the member id of every static member",
+            "KAFKA-10284",
+        ),
     )
 )
 
-TABLE: tuple[ProtocolClause, ...] = (*_STATES, *(clause for clause, *_ in _STEPS), CONVERGES, ROUNDS)
+_CHANGES = tuple(
+    ProtocolClause(id=name, level=level, kind="always", sentence=sentence, source=source)
+    for name, level, sentence, source in (
+        ("member/runs", Level.SAFETY, "only a process that runs takes part", "KafkaConsumer.poll"),
+        ("member/reads", Level.SAFETY, "a COOPERATIVE member reads on what it keeps while it rebalances",
+         "KIP-429, motivation"),
+        ("member/enforce", Level.LIVENESS, "enforceRebalance has an effect at the next poll", "KIP-568"),
+        ("leave/static", Level.SAFETY,
+         "a static member that closes, unsubscribes or polls too late stays in the group", "KIP-345"),
+    )
+)  # fmt: skip
+
+TABLE: tuple[ProtocolClause, ...] = (
+    *(*_STATES, *(clause for clause, *_ in _STEPS), *_CHANGES),
+    *(CONVERGES, ROUNDS),
+)
 """All clauses of the protocol."""
 
 CLAUSES: dict[str, ProtocolClause] = {clause.id: clause for clause in TABLE}
@@ -252,6 +320,7 @@ def rules(setup: Setup) -> Rules:
         each_step=tuple(
             EachStep(clause.id, partial(_at_step, kind, check, setup)) for clause, kind, check in _STEPS
         ),
+        each_change=tuple(_each_change(setup)),
         sometimes=tuple(Sometimes(name, partial(_shows, name)) for name in WITNESSES),
         finally_=(_finally(setup),),
         bounded=(Bounded(ROUNDS.id, _round, most_rounds(setup)),),

@@ -28,6 +28,28 @@ class EachStep(NamedTuple):
     breach: Callable[[Event, tuple[Hashable, ...]], str | None]
 
 
+Change = Callable[[str], tuple[Value, Value]]
+"""From the name of a view to its values before and after a step."""
+
+
+class EachChange(NamedTuple):
+    """Holds between the states before and after every step of ``actions`` that is about ``who``.
+
+    ``breach`` is asked with the event and, for each of ``views``, the values before and after: what the step
+    did to the state, whatever was observed of it. ``views`` read only what these actions read.
+    """
+
+    clause: str
+    who: int
+    actions: frozenset[str]
+    views: tuple[str, ...]
+    breach: Callable[..., str | None]
+
+    def concerns(self, action: str, who: int) -> bool:
+        """Whether it is asked about this action."""
+        return who == self.who and action in self.actions
+
+
 class Sometimes(NamedTuple):
     """A witness: some step of some run shows it, or the search was too small to be a verdict."""
 
@@ -56,9 +78,16 @@ class Rules(NamedTuple):
 
     always: tuple[Always, ...] = ()
     each_step: tuple[EachStep, ...] = ()
+    each_change: tuple[EachChange, ...] = ()
     sometimes: tuple[Sometimes, ...] = ()
     finally_: tuple[Finally, ...] = ()
     bounded: tuple[Bounded, ...] = ()
+
+    @property
+    def safety(self) -> tuple[str, ...]:
+        """The clauses that are asked of states, steps and changes; one may be named by several rules."""
+        stated, stepped, changed = self.always, self.each_step, self.each_change
+        return (*(r.clause for r in stated), *(r.clause for r in stepped), *(r.clause for r in changed))
 
     def about(self, *clauses: str) -> Rules:
         """Those of ``clauses``."""
@@ -71,17 +100,29 @@ class Rules(NamedTuple):
             if sentence is not None:
                 yield rule.clause, sentence
 
-    def at_step(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[tuple[str, str]]:
-        """Clause and sentence of each ``EachStep`` that fails at a step."""
+    def at_step(
+        self, event: Event, seen: tuple[Hashable, ...], change: Change | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """Clause and sentence of each ``EachStep`` that fails at a step, and of each ``EachChange``.
+
+        ``change``: what the step did to the views; None where nobody knows (shipped code shows no state of
+        this form), and then changes are not judged.
+        """
         for rule in self.each_step:
             sentence = rule.breach(event, seen)
             if sentence is not None:
                 yield rule.clause, sentence
+        if change is not None:
+            for about in self.each_change:
+                if about.concerns(event.action, event.who):
+                    sentence = about.breach(event, *map(change, about.views))
+                    if sentence is not None:
+                        yield about.clause, sentence
 
     def shown(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[str]:
         """The witnesses that a step shows."""
         return (rule.clause for rule in self.sometimes if rule.shows(event, seen))
 
-    def concerns(self, event: Event, seen: tuple[Hashable, ...]) -> bool:
+    def concerns(self, event: Event, seen: tuple[Hashable, ...], change: Change) -> bool:
         """Whether a step breaks or shows anything."""
-        return any(self.at_step(event, seen)) or any(self.shown(event, seen))
+        return any(self.at_step(event, seen, change)) or any(self.shown(event, seen))

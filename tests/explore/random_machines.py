@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from rebalance.model.machine import NOBODY, Action, Event, Labels, Machine, Outcome, Permutation, Value, View
-from rebalance.properties.group.rules import Always, EachStep, Rules, Sometimes
+from rebalance.properties.group.rules import Always, EachChange, EachStep, Rules, Sometimes
 
 XS = 3
 
@@ -79,6 +79,7 @@ def build(
         views=(
             View("xs", everyone, lambda *ms: tuple(sorted(m[0] for m in ms))),
             View("holds", ("shared",), lambda shared: shared[2] >= 0),
+            *(View(f"x of {me}", (me,), lambda m: m[0]) for me in everyone),
         ),
         labels=Labels(_used, _relabel) if labelled else None,
         symmetries=tuple(
@@ -93,6 +94,10 @@ def build(
             Always("lone", ("holds", "xs"), lambda h, xs: "held" if h and xs[0] == xs[-1] else None),
         ),
         each_step=(EachStep("no-two", _no_two),),
+        each_change=tuple(
+            EachChange("no-fall", i, frozenset({"kind0", "kind1"}), (f"x of {me}",), _no_fall)
+            for i, me in enumerate(everyone)
+        ),
         sometimes=(Sometimes("fresh", _fresh), Sometimes("never", lambda event, seen: False)),
     )
     return machine, rules
@@ -100,6 +105,10 @@ def build(
 
 def _no_two(event: Event, seen: Sequence[Any]) -> str | None:
     return f"{event.action}: two" if event.choice == "2" and "copied" in seen else None
+
+
+def _no_fall(event: Event, x: tuple[int, int]) -> str | None:
+    return f"{event.action}: from {x[0]} to {x[1]}" if x == (2, 0) else None
 
 
 def _fresh(event: Event, seen: Sequence[Any]) -> bool:

@@ -134,6 +134,7 @@ def _required(some: MutationCase, setup: Any, known: frozenset[str] = frozenset(
     return required._replace(
         always=tuple(rule for rule in required.always if wanted(rule.clause)),
         each_step=tuple(rule for rule in required.each_step if wanted(rule.clause)),
+        each_change=tuple(rule for rule in required.each_change if wanted(rule.clause)),
     )
 
 

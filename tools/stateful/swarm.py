@@ -106,7 +106,7 @@ def only(rules: Rules, clause: str | None) -> Rules:
     if clause is None:
         return rules
     found = rules.about(clause)._replace(sometimes=rules.sometimes)
-    if not (found.always or found.each_step or found.finally_ or found.bounded):
+    if not (found.always or found.each_step or found.each_change or found.finally_ or found.bounded):
         raise ValueError(f"no rule of this setup is about {clause!r}")
     return found
 
@@ -316,9 +316,11 @@ class RandomRun:
             self._counts[index] += rule.counts(event)
             if self._counts[index] > rule.most:
                 self._break(rule.clause, f"{self._counts[index]} steps count, {rule.most} may")
+        for clause, sentence in context.rules.at_step(
+            event, outcome.seen, context.machine.change(before, event, outcome)
+        ):
+            self._break(clause, sentence)
         if outcome.seen:
-            for step in context.rules.each_step:
-                self._break(step.clause, step.breach(event, outcome.seen))
             self._shown.update(r.clause for r in context.rules.sometimes if r.shows(event, outcome.seen))
         self._ask(self._changed(before, action))
 

@@ -148,8 +148,7 @@ def _requested_clauses(found: Explored) -> Iterator[str]:
     from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
 
     requested = rules(found.plan.setup)
-    yield from (rule.clause for rule in requested.always)
-    yield from (rule.clause for rule in requested.each_step)
+    yield from requested.safety
     yield from (CONVERGES.id, ROUNDS.id)
 
 

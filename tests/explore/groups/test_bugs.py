@@ -46,8 +46,8 @@ def test_found(switch: str) -> None:
     judge, state = Judge(built, clauses, shown.clause), trace.initial
     for number, event in enumerate(trace.events, 1):
         [outcome] = [outcome for one, outcome in built.outcomes(state) if one == event]
-        state = built.apply(state, event, outcome)
-        broken = [*judge.step(event, outcome.seen), *judge.state(state)]
+        before, state = state, built.apply(state, event, outcome)
+        broken = [*judge.step(before, event, outcome), *judge.state(state)]
         assert bool(broken) is (number == len(trace.events)), "the trace breaks its clause at its end"
 
 

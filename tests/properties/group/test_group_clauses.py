@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from rebalance.model.machine import Event
+from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.observations import (
     Admitted,
     Answered,
@@ -200,6 +201,7 @@ def test_each_clause_of_a_step_is_broken_by_something():
         "callback/told",
         "callback/fetch",
     }
+    states |= {"coordinator/log", "member/runs", "member/reads", "member/enforce", "leave/static"}
     states |= {"group/converges", "group/rounds"}
     assert {name for _, names in STEPS for name in names} == {clause.id for clause in TABLE} - states
 
@@ -214,8 +216,9 @@ VIEWS: dict[str, Any] = {
     **{f"reads {s}": (True, False, 0b01) for s in "AB"},
     **{f"ids {s}": 1 for s in "AB"},
     **{f"size {s}": 1 for s in "AB"},
+    **{f"unlogged {s}": 0 for s in "AB"},
 }
-LIMITED = group(instances=(1, 2), max_size=2)
+LIMITED = group(instances=(1, 2), max_size=2, faults=("failover",))
 
 
 @pytest.mark.parametrize(
@@ -238,6 +241,8 @@ LIMITED = group(instances=(1, 2), max_size=2)
         ({"reads A": (True, True, 0b01)}, ["callback/fetch"]),
         ({"reads A": (True, True, 0)}, []),
         ({"reads A": (False, True, 0b01)}, []),
+        ({"unlogged B": 1}, ["coordinator/log"]),
+        ({"unlogged B": 1, "group": GroupState.PREPARING}, []),
     ],
 )
 def test_what_a_state_breaks(views: dict[str, Any], clauses: list[str]):
@@ -246,7 +251,66 @@ def test_what_a_state_breaks(views: dict[str, Any], clauses: list[str]):
 
 def test_size_and_instance_are_asked_where_there_is_a_limit_and_an_instance():
     usual = {rule.clause for rule in rules(GROUP).always}
-    assert {rule.clause for rule in rules(LIMITED).always} - usual == {"group/size", "group/instance"}
+    found = {rule.clause for rule in rules(LIMITED).always} - usual
+    assert found == {"group/size", "group/instance", "coordinator/log"}
+
+
+# -- what a step changes ---------------------------------------------------------------------------------
+
+READS = ((False, False, 0b11), (False, False, 0b11))
+
+
+@pytest.mark.parametrize(
+    ("action", "views", "clauses"),
+    [
+        ("join", {}, []),
+        ("join", {"life A": (Life.DOWN, Life.UP)}, ["member/runs"]),
+        ("receive sync", {"life A": (Life.HUNG, Life.HUNG)}, ["member/runs"]),
+        ("join", {"life A": (Life.UP, Life.FAILED)}, []),
+        ("start", {"life A": (Life.DOWN, Life.UP)}, []),
+        ("join", {"reads A": (READS[0], (False, False, 0b01))}, ["member/reads"]),
+        ("join", {"reads A": (READS[0], (False, False, 0b01)), "owned A": (0b11, 0b01)}, []),
+        ("join", {"reads A": ((True, False, 0b11), (True, True, 0))}, []),
+        ("receive sync", {"reads A": (READS[0], (False, False, 0b111))}, []),
+        ("enforce", {}, ["member/enforce"]),
+        ("enforce", {"wants A": ((False, False), (True, False))}, []),
+        ("close", {"ids A": (1, 0)}, ["leave/static"]),
+        ("poll interval", {"ids A": (1, 0)}, ["leave/static"]),
+        ("session expires", {"ids A": (1, 0)}, []),
+        ("close", {"ids A": (0, 0)}, []),
+    ],
+)
+def test_what_a_change_breaks(action: str, views: dict[str, Any], clauses: list[str]):
+    before_and_after: dict[str, Any] = {
+        "life A": (Life.UP, Life.UP),
+        "reads A": READS,
+        "owned A": (0b11, 0b11),
+        "wants A": ((False, False), (False, False)),
+        "ids A": (1, 1),
+    }
+    change = {**before_and_after, **views}.__getitem__
+    assert [clause for clause, _ in rules(LIMITED).at_step(Event(action, 0), (), change)] == clauses
+    assert not list(rules(LIMITED).at_step(Event(action, 0), ()))  # where nobody knows what it changed
+
+
+def test_who_leaves_and_is_dynamic_may_go():
+    change = {"ids A": (1, 0), "life A": (Life.UP, Life.UP)}.__getitem__
+    assert not list(rules(GROUP).at_step(Event("close", 0), (), change))
+
+
+@pytest.mark.parametrize("steps", ["atomic", "fine"])
+def test_changes_are_asked_of_actions_that_there_are(steps: str):
+    of = group(instances=(1, 2), faults=FAULTS, budget=1, steps=steps)
+    names = {(action.name, action.who) for action in machine(of).actions}
+    for rule in rules(of).each_change:
+        assert {who for name, who in names if name in rule.actions} == {0, 1}
+
+
+def test_every_name_of_an_action_is_one_in_either_granularity():
+    named = {name for rule in rules(LIMITED).each_change for name in rule.actions}
+    some = {"instances": (1, 2), "faults": FAULTS, "budget": 1}
+    both = [machine(group(**some, steps=steps)).actions for steps in ("atomic", "fine")]
+    assert named <= {action.name for actions in both for action in actions}
 
 
 # -- in the end ------------------------------------------------------------------------------------------
