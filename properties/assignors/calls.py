@@ -39,7 +39,6 @@ class Answer:
 
     assignment: GroupAssignment
     mutated: str | None = None
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,6 @@ class Failure:
     kind: FailureKind
     message: str
     detail: str = ""
-    seconds: float = 0.0
 
 
 class Asker(NamedTuple):
