@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,12 +20,11 @@ PATIENCE = 5.0
 """Seconds that a search may lose in calls that do not return, and minimising one scenario in slow plays."""
 
 STEADY_PATIENCE = 20.0
-"""The same while a scenario is minimised where the clock must not decide: 40 calls that do not return, or so
-many scenarios as are large enough to lose it by their size."""
+"""The same while a scenario is minimised where the machine must not decide: 40 calls that do not return, or
+so many scenarios as are large enough to lose it by their size."""
 
 QUICK, SLOW = 0.1, 1.0
-"""Seconds that playing a scenario may take without counting as slow: by its size, and by the clock, which
-other programs of the machine slow down too. What is minimised must not depend on them."""
+"""Seconds that playing a scenario may take without counting as slow: by its size, and by CPU time."""
 
 SECONDS_EACH = 1 / 4000
 """What a member or a partition adds to the time that playing a scenario takes, roughly."""
@@ -71,9 +69,9 @@ def shrink(plan: CheckPlan, subject: Subject, scenario: Scenario, broken: Found)
     def played(candidate: Scenario) -> PlayedHistory:
         nonlocal left, patience
         left -= 1
-        began = time.monotonic()
+        began = session.cpu_seconds
         record = subject.play(candidate, (clause,))
-        patience -= _lost(record, 0.0 if plan.repeatable else time.monotonic() - began)
+        patience -= _lost(record, 0.0 if plan.repeatable else session.cpu_seconds - began)
         return record
 
     def breaks(candidate: Scenario) -> bool:

@@ -53,8 +53,9 @@ class Session:
     """One target in a process of its own; use as a context manager.
 
     Entering starts the target and raises TargetError when it cannot be started or says no valid hello
-    within ``start_seconds``. A request may take ``call_seconds``; the process and its descendants may have
-    ``memory_mib`` of memory resident (watched where /proc tells).
+    within ``start_seconds``. A request may take ``call_seconds`` of CPU time of the process and its
+    descendants, and leave them idle for as long; they may have ``memory_mib`` of memory resident (watched
+    where /proc tells; elsewhere the clock counts).
 
     A process is replaced after timeout, crash, memory, and after garbage that leaves it unclear where the
     next reply begins; it is kept after a well-formed reply, be it errored, skipped or a wrong result.
@@ -108,12 +109,18 @@ class Session:
             raise RuntimeError("the session is not started: use it as `with Session(target) as session:`")
         return self._hello
 
+    @property
+    def cpu_seconds(self) -> float:
+        """Seconds that this process and those of the target have run: a busy machine does not add to them."""
+        children = [one._child for one in (self, self._twin) if one is not None and one._child is not None]
+        return time.process_time() + sum(child.cpu_seconds for child in children)
+
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask for one assignment."""
         seq = self._next()
         request = (seq, assign_request(seq, protocol, cluster, group, self.history))
         (outcome,) = self._exchange([request], decode_assignment)
-        return outcome if isinstance(outcome, Failure) else Answer(*outcome[0], outcome[1])
+        return outcome if isinstance(outcome, Failure) else Answer(*outcome)
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask the same of a second process, as another leader would: one that was asked nothing else, and
@@ -174,7 +181,7 @@ class Session:
             seq = self._next()
             requests.append((seq, user_data_request(seq, owned, generation, asker, self.history)))
         outcomes = self._exchange(requests, decode_user_data)
-        return until_failure(o if isinstance(o, Failure) else o[0] for o in outcomes)
+        return until_failure(outcomes)
 
     def renew(self) -> None:
         """Let the next request go to a new process, unless the one that runs has been asked nothing."""
@@ -251,13 +258,10 @@ class Session:
             raise
         if isinstance(outcome, Failure):
             self._end()
-            return outcome
-        return outcome[0]
+        return outcome
 
-    def _exchange(
-        self, requests: Sequence[_Request], decode: _Decode[_T]
-    ) -> list[tuple[_T, float] | Failure]:
-        """Send all requests and read the replies, each with its seconds, up to one that ends the process."""
+    def _exchange(self, requests: Sequence[_Request], decode: _Decode[_T]) -> list[_T | Failure]:
+        """Send all requests and read the replies, up to one that ends the process."""
         if not requests:
             return []
         self._used = True
@@ -268,7 +272,7 @@ class Session:
             if self._lost:
                 return [self._lost]
             self._send(*(line for _, line in requests))
-            outcomes: list[tuple[_T, float] | Failure] = []
+            outcomes: list[_T | Failure] = []
             for seq, _ in requests:
                 if self._child:
                     outcomes.append(self._hear(seq, self.call_seconds, decode))
@@ -288,16 +292,14 @@ class Session:
                 self._observe(">", line)
         return b"".join(lines)
 
-    def _hear(self, seq: int, seconds: float, decode: _Decode[_T]) -> tuple[_T, float] | Failure:
+    def _hear(self, seq: int, seconds: float, decode: _Decode[_T]) -> _T | Failure:
         """The outcome of request ``seq``, the oldest one unanswered.
 
         Most of what a target says it has said before, with another number: what that meant is kept.
         """
         assert self._child
-        began = time.monotonic()
         try:
-            line = self._child.line(began + seconds)
-            took = time.monotonic() - began
+            line = self._child.line(time.monotonic() + seconds)
             if self._observe:
                 self._observe("<", line)
             heard = self._heard.setdefault(decode, {})
@@ -305,36 +307,35 @@ class Session:
             body = line[len(begin) :] if line.startswith(begin) else None
             if body in heard:
                 known: _T = heard[body]
-                return known, took
+                return known
             message = from_line(line)
             if reply_seq(message) != seq:
                 raise Garbage(f"expected the reply to request {seq}, got {show(line)}")
         except Gone as gone:
             within = f" within {seconds:g} s" if gone.kind is FailureKind.TIMEOUT else ""
-            return self._fail(gone.kind, f"{gone}{within}", began)
+            return self._fail(gone.kind, f"{gone}{within}")
         except Garbage as garbage:
-            return self._fail(FailureKind.GARBAGE, f"reply {seq}: {garbage}", began)
+            return self._fail(FailureKind.GARBAGE, f"reply {seq}: {garbage}")
         try:
             reply = decode_reply(message)
             if isinstance(reply, RefusalReply):
-                return Failure(FailureKind(reply.kind), reply.message, reply.detail, took)
+                return Failure(FailureKind(reply.kind), reply.message, reply.detail)
             value = decode(reply)
         except Garbage as garbage:
-            return Failure(FailureKind.GARBAGE, f"reply {seq}: {garbage}", self._child.stderr(), took)
+            return Failure(FailureKind.GARBAGE, f"reply {seq}: {garbage}", self._child.stderr())
         if body is not None and len(body) <= _LONGEST_KNOWN:
             if len(heard) >= _MOST_KNOWN:
                 heard.clear()
             heard[body] = value
-        return value, took
+        return value
 
-    def _fail(self, kind: FailureKind, message: str, began: float) -> Failure:
+    def _fail(self, kind: FailureKind, message: str) -> Failure:
         """End the process and say what it left behind."""
         assert self._child
-        took = time.monotonic() - began
         if kind is FailureKind.TIMEOUT and self.target.stack_signal is not None:
             self._child.ask_for_stack(self.target.stack_signal)
         self._child.kill()
-        return Failure(kind, message, self._end(), took)
+        return Failure(kind, message, self._end())
 
     def _end(self) -> str:
         """Get rid of the process, if there is one; the last of its stderr."""
@@ -353,9 +354,7 @@ class Session:
 
 
 def _restart_failure(failure: Failure) -> Failure:
-    return Failure(
-        failure.kind, f"cannot be started again: {failure.message}", failure.detail, failure.seconds
-    )
+    return Failure(failure.kind, f"cannot be started again: {failure.message}", failure.detail)
 
 
 def _start_error(target: Target, failure: Failure) -> TargetError:

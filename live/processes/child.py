@@ -16,7 +16,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from rebalance.live.processes.supervision import end_all, family, named, queued, resident, send_signal, spawn
+from rebalance.live.processes.supervision import (
+    TimeUsed,
+    cpu_seconds,
+    end_all,
+    family,
+    named,
+    resident,
+    send_signal,
+    spawn,
+)
 from rebalance.properties.assignors.calls import FailureKind
 
 MAX_LINE = 64 * 2**20
@@ -64,7 +73,7 @@ class Child:
         self._pipes = [p for p in (self._process.stdin, self._process.stdout, self._process.stderr) if p]
         self._stdin, self._stdout, *errors = (pipe.fileno() for pipe in self._pipes)
         self._stderr = errors[0] if errors else -1
-        self._queued_before: float | None = None
+        self._used: TimeUsed | None = None  # for the line that is waited for
         self._poll = select.poll()
         for number in (self._stdin, self._stdout, *errors):
             os.set_blocking(number, False)
@@ -90,6 +99,12 @@ class Child:
         """How it ended, negative for a signal; None while it runs."""
         return self._process.poll()
 
+    @property
+    def cpu_seconds(self) -> float:
+        """Seconds that it and its descendants have run; by the clock where /proc does not tell."""
+        seconds = cpu_seconds(self._family())
+        return time.monotonic() if seconds is None else seconds
+
     def send(self, data: bytes) -> None:
         """Write now what the pipe takes; `line` writes the rest while it waits."""
         with self._sending:
@@ -100,10 +115,10 @@ class Child:
     def line(self, deadline: float) -> bytes:
         """The next line of stdout without its newline; waits until ``deadline`` (``time.monotonic``).
 
-        Time that the child spends waiting for a processor is not held against it: a busy machine is no
-        hang. Raises Gone.
+        Later on a busy machine: what counts is the CPU time of the child and its descendants, and the time
+        in which they do nothing at all (``TimeUsed``). Raises Gone.
         """
-        self._queued_before = None
+        self._used, seconds = None, deadline - time.monotonic()
         while True:
             end = self._received.find(b"\n", self._searched)
             if end >= 0:
@@ -114,7 +129,7 @@ class Child:
             self._searched = len(self._received)
             if self._searched > MAX_LINE:
                 raise Gone(FailureKind.GARBAGE, f"wrote {MAX_LINE >> 20} MiB without a newline")
-            self._wait(deadline)
+            self._wait(seconds)
 
     def unread(self) -> bool:
         """Whether there is something of its stdout that `line` has not read."""
@@ -206,11 +221,12 @@ class Child:
 
     # --- waiting ---------------------------------------------------------------------------------------
 
-    def _wait(self, deadline: float) -> None:
-        """Wait for something to happen, one tick at most, and deal with it. Raises Gone."""
-        now = time.monotonic()
+    def _wait(self, seconds: float) -> None:
+        """Wait for something to happen, one tick at most, and deal with it. ``seconds``: what the child may
+        use until there is a line. Raises Gone."""
+        tick = max(0.0, min(self._tick, seconds))
         heard = False
-        for pipe, _ in self._poll.poll(max(0.0, min(self._tick, deadline - now)) * 1000):
+        for pipe, _ in self._poll.poll(tick * 1000):
             if pipe == self._stdout:
                 heard = True
                 self._read()
@@ -221,15 +237,15 @@ class Child:
                     if self._write():
                         self._poll.unregister(self._stdin)
         now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + self._tick
-            self._look(heard)
-        # What has been heard may be the whole reply, so the clock is asked only without a newline.
+        if now < self._next_look and seconds > 0:
+            return
+        self._next_look = now + tick
+        self._look(heard)
+        # What has been heard may be the whole reply, so time counts only without a newline.
         if self._received.find(b"\n", self._searched) >= 0:
             return
-        if self._queued_before is None:
-            self._queued()
-        if now >= deadline and now >= deadline + self._queued():
+        self._used = self._used or TimeUsed(self.pid)
+        if self._used.look() >= seconds:
             raise Gone(FailureKind.TIMEOUT, "no complete line" if self._received else "no reply")
 
     def _look(self, heard: bool) -> None:
@@ -244,13 +260,6 @@ class Child:
                     if self._received.find(b"\n", self._searched) >= 0:
                         return
             raise Gone(FailureKind.CRASH, self._ending())
-
-    def _queued(self) -> float:
-        """Seconds that it waited for a processor since this was first asked."""
-        waited = queued(self.pid)
-        if self._queued_before is None:
-            self._queued_before = waited
-        return waited - self._queued_before
 
     def _read(self) -> None:
         data = os.read(self._stdout, _CHUNK)

@@ -11,6 +11,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 TIED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("tied.py")))
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -58,13 +60,59 @@ def resident(pids: Iterable[int]) -> int:
     return pages * _PAGE
 
 
-def queued(pid: int) -> float:
-    """Seconds that a process was ready to run and did not get to: a busy machine is no hang."""
-    try:
-        with open(f"/proc/{pid}/schedstat", "rb") as file:
-            return int(file.read().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+class TimeUsed:
+    """What a process and its descendants have made of the time since they were first looked at.
+
+    A busy machine changes none of it: a process that is ready and does not get to run is neither at work nor
+    idle. Where /proc does not tell, both are the time that went by.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.ran = self.idle = 0.0
+        self._pid, self._seen, self._cpu = pid, time.monotonic(), cpu_seconds(family(pid)) or 0.0
+
+    def look(self) -> float:
+        """The longer of the two by now: seconds that they ran, all together, and seconds of whole moments
+        between two looks in which none of them did, or could have. Look often."""
+        everybody, now = family(self._pid), time.monotonic()
+        cpu, passed = cpu_seconds(everybody), now - self._seen
+        if cpu is None:
+            self.ran, self.idle = self.ran + passed, self.idle + passed
+        else:
+            if cpu > self._cpu:
+                self.ran += cpu - self._cpu
+            elif not ready(everybody):
+                self.idle += passed
+            self._cpu = cpu
+        self._seen = now
+        return max(self.ran, self.idle)
+
+
+def cpu_seconds(pids: Iterable[int]) -> float | None:
+    """Seconds that processes ran, with their children that have ended, to the hundredth; None if /proc does
+    not tell."""
+    ticks = list[int]()
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError):
+            ticks += map(int, _stat(f"/proc/{pid}")[11:15])
+    return sum(ticks) * _TICK if ticks else None
+
+
+def ready(pids: Iterable[int]) -> bool:
+    """Whether a thread of these processes runs, or would if the machine had a processor for it."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with contextlib.suppress(OSError, IndexError):
+                    if _stat(f"/proc/{pid}/task/{thread}")[0] == b"R":
+                        return True
+    return False
+
+
+def _stat(directory: str) -> list[bytes]:
+    """What the system knows of a process or thread, from its state on; what precedes may hold anything."""
+    with open(f"{directory}/stat", "rb") as stat:
+        return stat.read().rpartition(b")")[2].split()
 
 
 def send_signal(number: int, pids: Iterable[int]) -> None:
@@ -102,18 +150,30 @@ def named(code: int) -> str:
 # -- this process --------------------------------------------------------------------------------------
 
 
+WAITING = 3
+"""So many times as long as it may run a call in this process may take in all."""
+
+_TIMERS = (
+    (signal.ITIMER_PROF, signal.SIGPROF, 1),
+    (signal.ITIMER_REAL, signal.SIGALRM, WAITING),
+)
+
+
 class ended_after:  # noqa: N801  # a statement, quicker than a generator: it is around each call
-    """The process ends, wherever it hangs, if the block takes more than so many seconds."""
+    """The process ends, wherever it hangs, if the block takes more than so many seconds of its CPU time, or
+    ``WAITING`` times as long by the clock: it does not see itself whether it is idle or has to wait."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        for timer, number, times in _TIMERS:
+            signal.signal(number, signal.SIG_DFL)
+            signal.setitimer(timer, times * self._seconds)
 
     def __exit__(self, *error: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer, _, _ in _TIMERS:
+            signal.setitimer(timer, 0)
 
 
 def limit_memory(mib: int) -> None:

@@ -23,7 +23,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
-from rebalance.live.processes.supervision import end_all, named, queued
+from rebalance.live.processes.supervision import TimeUsed, end_all, named
 from rebalance.live.processes.tied import tie
 
 T = TypeVar("T")
@@ -288,14 +288,13 @@ class _Watch:
         self._advance()
 
     def _advance(self) -> None:
-        self._since, self._queued = time.monotonic(), queued(self._worker.pid)
+        self._used: TimeUsed | None = None
 
     def results(self) -> list[Any]:
         """What it does in a moment. Raises CannotStart."""
         found = self._read(TICK)
-        # Time in which it waits for a processor is not held against it: a busy machine is no hang.
-        waited = queued(self._worker.pid) - self._queued
-        if self.fate is None and time.monotonic() - self._since - waited > self._allowed:
+        self._used = self._used or TimeUsed(self._worker.pid)
+        if self.fate is None and self._used.look() > self._allowed:
             end_all(self._worker.pid)
             found += self._read(math.inf)
             self.fate = "hung", f"no result within {self._limit:g} s"

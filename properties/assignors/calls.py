@@ -6,7 +6,7 @@ an oracle that shared the assignors' code would share their mistakes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, wraps
@@ -39,7 +39,6 @@ class Answer:
 
     assignment: GroupAssignment
     mutated: str | None = None
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,6 @@ class Failure:
     kind: FailureKind
     message: str
     detail: str = ""
-    seconds: float = 0.0
 
 
 class Asker(NamedTuple):
@@ -66,6 +64,15 @@ class UserDataQuestion(NamedTuple):
     owned: Partitions
     generation: int
     asker: Asker | None = None
+
+
+class AssignQuestion(NamedTuple):
+    """What is the assignment of this group? ``again``: of another process of the target."""
+
+    protocol: RebalanceProtocol
+    cluster: Cluster
+    group: GroupSubscription
+    again: bool = False
 
 
 Reply = Answer | Failure
@@ -199,6 +206,19 @@ def _newest(claims: Mapping[str, int]) -> tuple[str, ...]:
 
 
 _T = TypeVar("_T")
+_Q = TypeVar("_Q")
+_R = TypeVar("_R")
+
+
+def answered(asking: Generator[_Q, _R, _T], answer: Callable[[_Q], _R]) -> _T:
+    """What comes of something that asks questions, with the answers to them."""
+    try:
+        question = next(asking)
+        while True:
+            question = asking.send(answer(question))
+    except StopIteration as end:
+        result: _T = end.value
+        return result
 
 
 def once(ask: Callable[[AssignorCall], _T]) -> Callable[[AssignorCall], _T]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -10,7 +10,7 @@ from typing import Any
 
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.calls import AssignorCall, AssignQuestion, Reply
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.verdict import Level
 
@@ -58,6 +58,10 @@ class Breach:
     """Distance from the optimum, where the clause measures one."""
 
 
+Asking = Generator[AssignQuestion, Reply, Breach | None]
+"""A clause that asks the target, and comes to a breach or none."""
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """All calls of one scenario; those from ``settling`` on are undisturbed."""
@@ -73,7 +77,8 @@ class Clause:
     """One sentence that must hold of an assignor.
 
     ``promises``: asked only of targets that promise all of these (``Promise``). ``check`` takes
-    what ``scope`` says and returns the breach or ``None``.
+    what ``scope`` says and returns the breach or ``None``; where it has further questions it is a generator
+    of them (``Asking``).
     """
 
     id: str
@@ -83,7 +88,7 @@ class Clause:
     rule: str
     """Where the sentence comes from: KIP and section."""
     link: str
-    check: Callable[..., Breach | None]
+    check: Callable[..., Any]
     protocols: tuple[RebalanceProtocol, ...] = BOTH
     promises: frozenset[Promise] = frozenset()
 

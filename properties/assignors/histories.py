@@ -8,8 +8,9 @@ SyncGroup that fails, a JoinGroup response that is lost, a member that stays sil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from rebalance.model import wire
 from rebalance.model.assignor import Promise
@@ -17,7 +18,6 @@ from rebalance.model.values import (
     NO_GENERATION,
     Cluster,
     Partitions,
-    RebalanceProtocol,
     Subscription,
     TopicPartition,
 )
@@ -27,11 +27,13 @@ from rebalance.properties.assignors.calls import (
     Ask,
     Asker,
     AssignorCall,
+    AssignQuestion,
     Failure,
     FailureKind,
     Reply,
     StatedClaim,
     UserDataQuestion,
+    answered,
 )
 from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach, Clause, History, Scope
 from rebalance.properties.assignors.scenarios import (
@@ -50,8 +52,16 @@ from rebalance.properties.assignors.scenarios import (
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
 
-WriteUserData = Callable[[Sequence[UserDataQuestion]], Sequence[bytes | Failure | None]]
-"""The target's own subscriptionUserData of some members, in order; nothing follows the first Failure."""
+Written = Sequence[bytes | Failure | None]
+"""The target's own subscriptionUserData of some members, in order; nothing that follows a Failure counts."""
+
+WriteUserData = Callable[[Sequence[UserDataQuestion]], Written]
+
+Question = AssignQuestion | tuple[UserDataQuestion, ...]
+"""What a history wants to know next: a `Reply`, or what some members write (`Written`)."""
+
+T = TypeVar("T")
+Playing = Generator[Question, Any, T]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +159,23 @@ def play(
     ``ask`` puts one question to the target, ``again`` puts it to another process of the same target
     (``None``: there is none, the same is asked). ``writer`` knows its userData (``None``: it has none).
     """
+
+    def answer(question: Question) -> Reply | Written:
+        if isinstance(question, AssignQuestion):
+            return (again if again and question.again else ask)(*question[:3])
+        assert writer is not None
+        return writer.write(question)
+
+    return answered(history(scenario, writer, clauses, promises), answer)
+
+
+def history(
+    scenario: Scenario, writer: Writer | None, clauses: Sequence[Clause], promises: Iterable[Promise]
+) -> Playing[PlayedHistory]:
+    """Play ``scenario`` as ``play`` does: a generator of its questions that is sent the answers, so that
+    many histories can be played at once."""
     promised = frozenset(promises)
-    asked_for = [c for c in clauses if c.applies(scenario.protocol, promised)]
-    judge = _Judge(asked_for, ask, again or ask)
+    judge = _Judge([c for c in clauses if c.applies(scenario.protocol, promised)])
     group = _Group(scenario, Cluster(dict(scenario.topics)))
     for member in scenario.members:
         _join(group, member)
@@ -160,17 +184,17 @@ def play(
     try:
         for events in scenario.rounds:
             faults = _apply(group, events)
-            _rebalance(group, faults, judge, writer, calls, disturbed=True)
+            yield from _rebalance(group, faults, judge, writer, calls, disturbed=True)
         if calls:
-            judge.repeat(calls[-1])
+            yield from judge.further(Scope.REPEAT, calls[-1])
         settling = len(calls)
         settled = None
         while len(calls) - settling < MOST_ROUNDS:
-            if not _rebalance(group, {}, judge, writer, calls, disturbed=False):
+            if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
             if scenario.protocol is EAGER or not calls[-1].revoked:
                 settled = len(calls) - 1
-                _rebalance(group, {}, judge, writer, calls, disturbed=False)
+                yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
                 break
         if len(calls) > settling:
             judge.history(History(tuple(calls), settling, settled))
@@ -227,9 +251,8 @@ class _NoAnswer(Exception):
 class _Judge:
     """Holds answers against the clauses and remembers the first breach of each."""
 
-    def __init__(self, clauses: Sequence[Clause], ask: Ask, again: Ask) -> None:
+    def __init__(self, clauses: Sequence[Clause]) -> None:
         self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
-        self._ask, self._again = ask, again
         self.found: dict[str, Found] = {}
         self.witnesses: set[str] = set()
         self.questions = self.round = self.claims = 0
@@ -242,16 +265,8 @@ class _Judge:
             raise _NoAnswer(reply)
         return reply
 
-    def ask(self, protocol: RebalanceProtocol, cluster: Cluster, group: Mapping[str, Subscription]) -> Answer:
-        return self.reply(self._ask(protocol, cluster, group))
-
-    def again(
-        self, protocol: RebalanceProtocol, cluster: Cluster, group: Mapping[str, Subscription]
-    ) -> Answer:
-        return self.reply(self._again(protocol, cluster, group))
-
-    def call(self, call: AssignorCall, disturbed: bool) -> None:
-        for name, shows in SITUATIONS.items():
+    def call(self, call: AssignorCall) -> None:
+        for name, shows in oracles.SITUATIONS.items():
             if name not in self.witnesses and shows(call):
                 self.witnesses.add(name)
         for clause in self.by_scope[Scope.CALL]:
@@ -260,14 +275,18 @@ class _Judge:
                 self._note(clause, breach)
                 if Promise.STICKY in clause.promises:
                     self.claims += call.kept + (breach.gap if breach else 0)
-        for clause in self.by_scope[Scope.RELATION] if disturbed else ():
-            if clause.id not in self.found:
-                self._note(clause, clause.check(call, self.ask))
 
-    def repeat(self, call: AssignorCall) -> None:
-        """Put one question of a history again, to a process that was not asked the others."""
-        for clause in self.by_scope[Scope.REPEAT]:
-            self._note(clause, clause.check(call, self.again))
+    def further(self, scope: Scope, call: AssignorCall) -> Playing[None]:
+        """Let the clauses of a scope ask further questions about a call."""
+        for clause in self.by_scope[scope]:
+            if clause.id not in self.found:
+                asking = clause.check(call)
+                try:
+                    question = next(asking)
+                    while True:
+                        question = asking.send(self.reply((yield question)))
+                except StopIteration as end:
+                    self._note(clause, end.value)
 
     def history(self, history: History) -> None:
         self.round = len(history.calls) if history.settled is None else history.settled + 1
@@ -332,7 +351,7 @@ def _rebalance(
     writer: Writer | None,
     calls: list[AssignorCall],
     disturbed: bool,
-) -> bool:
+) -> Playing[bool]:
     """One rebalance, from JoinGroup to SyncGroup; whether there was anybody to take part."""
     judge.round = len(calls) + 1
     present: list[_State] = []
@@ -347,7 +366,8 @@ def _rebalance(
         present.append(state)
     if not present:
         return False
-    for state, (user_data, since) in zip(joining, _user_data(group, joining, writer, judge), strict=True):
+    written = yield from _user_data(group, joining, writer, judge)
+    for state, (user_data, since) in zip(joining, written, strict=True):
         state.stored = _presented(group, state, writer, user_data, since)
     subscriptions: dict[str, Subscription] = {}
     claims: dict[str, StatedClaim] = {}
@@ -355,7 +375,8 @@ def _rebalance(
         assert state.stored
         subscriptions[state.member.id], claims[state.member.id] = state.stored
     group.generation += 1
-    answer = judge.ask(group.scenario.protocol, group.cluster, subscriptions)
+    reply = yield AssignQuestion(group.scenario.protocol, group.cluster, subscriptions)
+    answer = judge.reply(reply)
     call = AssignorCall(
         protocol=group.scenario.protocol,
         cluster=group.cluster,
@@ -364,7 +385,9 @@ def _rebalance(
         assignment=answer.assignment,
     )
     calls.append(call)
-    judge.call(call, disturbed)
+    judge.call(call)
+    if disturbed:
+        yield from judge.further(Scope.RELATION, call)
     for member_id, state in group.members.items():
         _learn(group, state, faults.get(member_id), answer.assignment.get(member_id, ()), judge)
     return True
@@ -398,7 +421,7 @@ def _presented(
 
 def _user_data(
     group: _Group, joining: Sequence[_State], writer: Writer | None, judge: _Judge
-) -> list[tuple[bytes | None, int]]:
+) -> Playing[list[tuple[bytes | None, int]]]:
     """The userData that members write - their own client's, none, or that of another client's assignor -
     and the generation that can be in it."""
     if writer is None:
@@ -406,7 +429,7 @@ def _user_data(
     sticky_too = writer.sticky_too and (group.scenario.protocol is COOPERATIVE or writer.tells_claims)
     others = (UserData.NONE, UserData.STICKY_V0, UserData.STICKY_V1) if sticky_too else (UserData.NONE,)
     own = [state for state in joining if state.member.user_data not in others]
-    answers = iter(_written(own, writer, judge) if own else ())
+    answers = iter((yield from _written(own, judge)) if own else ())
     found: list[tuple[bytes | None, int]] = []
     for state in joining:
         kind, since = state.member.user_data, state.since
@@ -421,17 +444,20 @@ def _user_data(
     return found
 
 
-def _written(members: Sequence[_State], writer: Writer, judge: _Judge) -> Iterator[bytes | None]:
+def _written(members: Sequence[_State], judge: _Judge) -> Playing[list[bytes | None]]:
     """What the target's own code writes for ``members``."""
-    questions = [
-        UserDataQuestion(state.last, state.since, Asker(state.member.id, state.member.topics))
-        for state in members
-    ]
-    for answer in writer.write(questions):
+    found: list[bytes | None] = []
+    for answer in (
+        yield tuple(
+            UserDataQuestion(state.last, state.since, Asker(state.member.id, state.member.topics))
+            for state in members
+        )
+    ):
         if isinstance(answer, Failure):
             judge.reply(answer)
             raise _NoAnswer(answer)
-        yield answer
+        found.append(answer)
+    return found
 
 
 def _learn(
@@ -454,26 +480,3 @@ def _learn(
             state.joined = state.since = group.generation
     if eager:
         state.owned = ()  # revoked before every JoinGroup
-
-
-SITUATIONS: dict[str, Callable[[AssignorCall], bool]] = {
-    "partition withheld": lambda call: bool(call.withheld),
-    "unequal subscriptions": lambda call: not call.equal_subscriptions,
-    "stale claim": lambda call: any(len(c) > len(call.holders[p]) for p, c in call.claimants.items()),
-    "tied claims": lambda call: any(len(holders) > 1 for holders in call.holders.values()),
-    "claim listed twice": lambda call: any(
-        len(set(c.partitions)) < len(c.partitions) for c in call.claims.values()
-    ),
-    "claim to unknown partition": lambda call: not call.claimants.keys() <= call.existing,
-    "claim to unsubscribed topic": lambda call: any(
-        not {topic for topic, _ in c.partitions}.issubset(call.group[m].topics)
-        for m, c in call.claims.items()
-    ),
-    "topic without metadata": lambda call: any(
-        not call.cluster.topics.keys() >= set(s.topics) for s in call.group.values()
-    ),
-    "mixed versions": lambda call: len({s.version for s in call.group.values()}) > 1,
-    "racks": oracles.rack_matters,
-    "claims beside none": lambda call: len({bool(c.partitions) for c in call.claims.values()}) > 1,
-}
-"""Situations that matter, by what is said of the scenarios that reach them: is this call one of them?"""

@@ -3,12 +3,14 @@
 One minimum-cost flow answers three questions in the order that the contract ranks them: the best
 possible balance (no load can fall without a higher or equal one rising: the optimal semi-matching
 of Harvey, Ladner, Lovasz and Tamir), for it the most placements in a replica's rack (KIP-881), and
-for these the most valid claims kept (KIP-54). It shares nothing with the assignors it measures.
+for these the most valid claims kept (KIP-54). It shares nothing with the assignors it measures. Last there
+is what makes a call worth asking: the situations that it can be in.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
@@ -186,3 +188,26 @@ def transferable(call: AssignorCall) -> tuple[str, str, str] | None:
         if call.loads[richest] >= call.loads[poorest] + 2:
             return richest, poorest, topic
     return None
+
+
+SITUATIONS: dict[str, Callable[[AssignorCall], bool]] = {
+    "partition withheld": lambda call: bool(call.withheld),
+    "unequal subscriptions": lambda call: not call.equal_subscriptions,
+    "stale claim": lambda call: any(len(c) > len(call.holders[p]) for p, c in call.claimants.items()),
+    "tied claims": lambda call: any(len(holders) > 1 for holders in call.holders.values()),
+    "claim listed twice": lambda call: any(
+        len(set(c.partitions)) < len(c.partitions) for c in call.claims.values()
+    ),
+    "claim to unknown partition": lambda call: not call.claimants.keys() <= call.existing,
+    "claim to unsubscribed topic": lambda call: any(
+        not {topic for topic, _ in c.partitions}.issubset(call.group[m].topics)
+        for m, c in call.claims.items()
+    ),
+    "topic without metadata": lambda call: any(
+        not call.cluster.topics.keys() >= set(s.topics) for s in call.group.values()
+    ),
+    "mixed versions": lambda call: len({s.version for s in call.group.values()}) > 1,
+    "racks": rack_matters,
+    "claims beside none": lambda call: len({bool(c.partitions) for c in call.claims.values()}) > 1,
+}
+"""Situations that matter, by what is said of the scenarios that reach them: is this call one of them?"""

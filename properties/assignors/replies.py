@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rebalance.properties.assignors.calls import Answer, Ask, AssignorCall, Failure, FailureKind, StatedClaim
-from rebalance.properties.assignors.clause import Breach
+from rebalance.properties.assignors.calls import (
+    Answer,
+    AssignorCall,
+    AssignQuestion,
+    Failure,
+    FailureKind,
+    StatedClaim,
+)
+from rebalance.properties.assignors.clause import Asking, Breach
 from rebalance.properties.assignors.wording import differs, everything, listed, same_owners
 
 
@@ -52,14 +59,14 @@ def input_untouched(reply: Answer | Failure) -> Breach | None:
     return None
 
 
-def deterministic(call: AssignorCall, ask: Ask) -> Breach | None:
-    again = ask(call.protocol, call.cluster, call.group)
+def deterministic(call: AssignorCall) -> Asking:
+    again = yield AssignQuestion(call.protocol, call.cluster, call.group, again=True)
     if not isinstance(again, Answer) or same_owners(again.assignment, call.assignment):
         return None
     return differs(call, again.assignment, "asked the same of two processes")
 
 
-def indifferent_to_order(call: AssignorCall, ask: Ask) -> Breach | None:
+def indifferent_to_order(call: AssignorCall) -> Asking:
     group = {
         member: replace(
             subscription,
@@ -69,13 +76,13 @@ def indifferent_to_order(call: AssignorCall, ask: Ask) -> Breach | None:
         for member, subscription in reversed(list(call.group.items()))
     }
     cluster = replace(call.cluster, topics=dict(reversed(list(call.cluster.topics.items()))))
-    other = ask(call.protocol, cluster, group)
+    other = yield AssignQuestion(call.protocol, cluster, group)
     if not isinstance(other, Answer) or same_owners(other.assignment, call.assignment):
         return None
     return differs(call, other.assignment, "asked with members, topics and claims in reverse order")
 
 
-def stale_claims_ignored(call: AssignorCall, ask: Ask) -> Breach | None:
+def stale_claims_ignored(call: AssignorCall) -> Asking:
     stale = {
         (m, p)
         for p, claims in call.claimants.items()
@@ -92,7 +99,7 @@ def stale_claims_ignored(call: AssignorCall, ask: Ask) -> Breach | None:
         m: StatedClaim(tuple(p for p in c.partitions if (m, p) not in stale), c.generation)
         for m, c in call.claims.items()
     }
-    answer = ask(call.protocol, call.cluster, group)
+    answer = yield AssignQuestion(call.protocol, call.cluster, group)
     if not isinstance(answer, Answer):
         return None
     without = AssignorCall(

@@ -110,7 +110,9 @@ SHARED: dict[str, Option] = {
         "TARGET",
         "an assignor, as `rebalance check` takes it, in place of the named or built-in one",
     ),
-    "--call-seconds": _value(duration, "TIME", "how long the target may take for one answer (10)", 10.0),
+    "--call-seconds": _value(
+        duration, "TIME", "CPU time that one answer may take, or time without any (10)", 10.0
+    ),
     "--memory-mib": _value(whole, "N", "how much memory the target may use (2048)", 2048),
     "--maven": _several("GROUP:ARTIFACT:VERSION", "where the class is, with all that it needs"),
     "--classpath": _several("A.jar:B.jar", "the same as jars and directories, and both may be given"),

@@ -331,7 +331,7 @@ class Hanging(InProcess):
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         self.allowed.append(self.call_seconds)
-        return Failure(FailureKind.TIMEOUT, "no reply", "", self.call_seconds)
+        return Failure(FailureKind.TIMEOUT, "no reply")
 
     again = assign
 

@@ -451,6 +451,30 @@ def test_interrupt_leaves_no_reply_behind(session, monkeypatch):
     assert ask(opened, GOOD).assignment == {"A": (T0,)}
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("used", [0.5, 2.0])
+def test_limit_is_the_same_on_a_busy_machine(session, tmp_path, monkeypatch, used):
+    """Twenty loops beside it: a call that may run for a second gets it, and no more."""
+    (tmp_path / "slow.py").write_text(
+        "import os\n"
+        "def assign(cluster, group):\n"
+        f"    until = sum(os.times()[:2]) + {used}\n"
+        "    while sum(os.times()[:2]) < until: pass\n"
+        "    return {'A': [('t', 0), ('t', 1)]}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    opened = session("slow:assign", call_seconds=1.0, start_seconds=60.0)
+    loops = [Child([sys.executable, "-c", "while True: pass"]) for _ in range(20)]
+    try:
+        began = time.monotonic()
+        reply = ask(opened, GOOD)
+        assert time.monotonic() - began > 1.0  # by the clock it would be too long
+    finally:
+        for loop in loops:
+            loop.kill()
+    assert isinstance(reply, Answer) == (used < 1), reply
+
+
 @pytest.mark.slow
 def test_program_that_does_not_leave(session):
     """It would sleep for ever."""

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rebalance.live.processes import supervision
 from rebalance.live.processes.program import CommandRefused, Process, Server
-from rebalance.live.processes.supervision import spawn
+from rebalance.live.processes.supervision import TimeUsed, spawn
 from rebalance.live.processes.tools import ToolError, run
 
 from tests.processes import LINUX, left
@@ -158,3 +159,59 @@ def test_a_process_that_does_not_end_is_killed():
     process.listen(lambda line: None)
     process.end(0.0)
     assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("load", [1, 20])
+@pytest.mark.parametrize(
+    ("work", "ran", "idle"),
+    [
+        ([("run", 3.0)], 3, 0),
+        ([("sleep", 3.0)], 0, 3),
+        ([("run", 2.0), ("sleep", 1.0), ("run", 2.0)], 4, 1),
+        ([("sleep", 4.0), ("run", 1.0), ("sleep", 4.0)], 1, 8),
+    ],
+)
+def test_a_busy_machine_does_not_change_the_time_that_is_used(monkeypatch, load, work, ran, idle):
+    """On a made-up machine, where whoever is ready runs one moment of ``load``."""
+    clock = cpu = 0.0
+    ready = False
+    monkeypatch.setattr(supervision, "family", lambda pid: [pid])
+    monkeypatch.setattr(supervision, "cpu_seconds", lambda pids: round(cpu, 2))
+    monkeypatch.setattr(supervision, "ready", lambda pids: ready)
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    used = TimeUsed(1)
+    for kind, seconds in work:
+        ready = kind == "run"
+        for moment in range(round(seconds / 0.02 * (load if ready else 1))):
+            clock += 0.02
+            cpu += 0.02 if ready and moment % load == 0 else 0
+            used.look()
+    assert [used.ran, used.idle] == pytest.approx([ran, idle], abs=0.05)
+    assert used.look() == max(used.ran, used.idle)
+
+
+def test_where_the_system_does_not_tell_the_clock_counts(monkeypatch):
+    clock = 5.0
+    monkeypatch.setattr(supervision, "cpu_seconds", lambda pids: None)
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    used = TimeUsed(1)
+    clock = 7.0
+    assert used.look() == 2.0
+
+
+@linux
+def test_what_descendants_use_counts():
+    """One in a session of its own, too; and a process that waits is idle."""
+    spin = "import os\nwhile sum(os.times()[:2]) < 0.3: pass"
+    waits = f"import subprocess as s, sys; s.run([sys.executable, '-c', {spin!r}], start_new_session=True)"
+    process = spawn([sys.executable, "-c", f"{waits}; print(flush=True); input()"], stdin=-1, stdout=-1)
+    used = TimeUsed(process.pid)
+    assert process.stdout is not None
+    process.stdout.readline()
+    used.look()
+    assert 0.3 <= used.ran <= 3
+    for _ in range(10):
+        time.sleep(0.02)
+        used.look()
+    assert used.idle >= 0.1
+    process.communicate(b"\n")

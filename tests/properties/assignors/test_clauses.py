@@ -12,7 +12,15 @@ import pytest
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors import clauses
-from rebalance.properties.assignors.calls import Answer, AssignorCall, Failure, FailureKind, StatedClaim
+from rebalance.properties.assignors.calls import (
+    Answer,
+    AssignorCall,
+    AssignQuestion,
+    Failure,
+    FailureKind,
+    StatedClaim,
+    answered,
+)
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope, Violation, violation
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
@@ -65,7 +73,7 @@ Check = Callable[..., Any]  # a breach, or None: what is asked of it says which
 
 def broken(clause_id: str, *shown: object) -> Breach:
     """The breach of a clause that must not hold."""
-    breach = CLAUSES[clause_id].check(*shown)
+    breach: Breach | None = CLAUSES[clause_id].check(*shown)
     assert breach is not None
     return breach
 
@@ -480,16 +488,21 @@ class Asked:
 
     def __init__(self, given: Mapping[str, str] | Failure) -> None:
         self.reply = given if isinstance(given, Failure) else Answer({m: tps(p) for m, p in given.items()})
-        self.questions: list[tuple[Any, Cluster, Mapping[str, Subscription]]] = []
+        self.questions: list[AssignQuestion] = []
 
-    def __call__(self, *question: Any) -> Answer | Failure:
+    def __call__(self, question: AssignQuestion) -> Answer | Failure:
         self.questions.append(question)
         return self.reply
 
 
+def asking(clause_id: str) -> Check:
+    """A clause with further questions, and who answers them."""
+    return lambda call, ask: answered(CLAUSES[clause_id].check(call), ask)
+
+
 @pytest.mark.parametrize("clause_id", ["assign/6", "assign/7"])
 def test_another_answer_to_the_same_question(clause_id: str):
-    check: Check = CLAUSES[clause_id].check
+    check = asking(clause_id)
     first = call({"A": "t-0 t-1", "B": "t-2"})
     breach = check(first, Asked({"A": "t-0", "B": "t-2 t-1"}))
     assert breach.partitions == tps("t-1")
@@ -504,10 +517,11 @@ def test_another_answer_to_the_same_question(clause_id: str):
 def test_the_same_question_is_the_same_and_the_other_is_reversed():
     first = call({"A": "t-0", "B": "u-0"}, {"A": ("t-0 t-1", 5)}, topics={"t": 2, "u": 1})
     same, other = Asked({"A": "t-0", "B": "u-0"}), Asked({"A": "t-0", "B": "u-0"})
-    CLAUSES["assign/6"].check(first, same)
-    CLAUSES["assign/7"].check(first, other)
-    assert same.questions == [(first.protocol, first.cluster, first.group)]
-    [(protocol, cluster, group)] = other.questions
+    asking("assign/6")(first, same)
+    asking("assign/7")(first, other)
+    assert same.questions == [(first.protocol, first.cluster, first.group, True)]
+    [(protocol, cluster, group, again)] = other.questions
+    assert not again
     assert protocol is first.protocol
     assert list(cluster.topics) == ["u", "t"]
     assert list(group) == ["B", "A"]
@@ -517,20 +531,20 @@ def test_the_same_question_is_the_same_and_the_other_is_reversed():
 
 
 def test_superseded_claims_that_cost_something():
-    check: Check = CLAUSES["kip792/claim/2"].check
+    check = asking("kip792/claim/2")
     claims = {"A": ("t-0 t-1", 5), "B": ("t-0 t-2", 6)}
     ask = Asked({"A": "t-1", "B": "t-0 t-2"})
     breach = check(call({"A": "t-1", "B": "t-2"}, claims), ask)
     assert "cost 1 valid ones and withhold 1 more" in breach.summary
     assert breach.partitions == tps("t-0")
     assert "superseded: A: t-0" in breach.because[0]
-    [(_, _, group)] = ask.questions
+    [(_, _, group, _)] = ask.questions
     assert group["A"].owned_partitions == tps("t-1")
     assert group["B"].owned_partitions == tps("t-0 t-2")
 
 
 def test_superseded_claims_that_cost_nothing():
-    check: Check = CLAUSES["kip792/claim/2"].check
+    check = asking("kip792/claim/2")
     claims = {"A": ("t-0 t-1", 5), "B": ("t-0 t-2", 6)}
     fair = call({"A": "t-1", "B": "t-0 t-2"}, claims)
     assert check(fair, Asked({"A": "t-1", "B": "t-0 t-2"})) is None
@@ -667,7 +681,7 @@ def test_every_clause_function_is_in_the_table_once():
         for f in vars(clauses).values()
         if isinstance(f, FunctionType)
         and not f.__name__.startswith("_")
-        and f.__annotations__.get("return") == "Breach | None"
+        and f.__annotations__.get("return") in ("Breach | None", "Asking")
     }
     assert returns_breach == set(functions)
 
