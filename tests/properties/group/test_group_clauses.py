@@ -308,7 +308,7 @@ def test_changes_are_asked_of_actions_that_there_are(steps: str):
 
 def test_every_name_of_an_action_is_one_in_either_granularity():
     named = {name for rule in rules(LIMITED).each_change for name in rule.actions}
-    some = {"instances": (1, 2), "faults": FAULTS, "budget": 1}
+    some: dict[str, Any] = {"instances": (1, 2), "faults": FAULTS, "budget": 1}
     both = [machine(group(**some, steps=steps)).actions for steps in ("atomic", "fine")]
     assert named <= {action.name for actions in both for action in actions}
 
