@@ -207,7 +207,7 @@ def test_floors_are_witnesses_of_the_table():
 
 @pytest.mark.parametrize(
     "size",
-    [(1, 1), pytest.param((2, 1), marks=pytest.mark.slow), pytest.param((2, 2), marks=pytest.mark.slow)],
+    [(1, 1), pytest.param((2, 1), marks=pytest.mark.slow), pytest.param((2, 2), marks=pytest.mark.nightly)],
 )
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_due_does_show(name, size):

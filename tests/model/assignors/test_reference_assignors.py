@@ -227,7 +227,10 @@ def test_no_flow_is_better_where_racks_are_scarce(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 130))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(100, 105), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(105, 130))],
+)
 def test_no_flow_is_better_at_length(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(60):

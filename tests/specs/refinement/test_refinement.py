@@ -178,7 +178,7 @@ def test_random_runs(name):
     holds(check_walks(group(name, 3, 3, 6, naming="given"), seed=1, count=1000))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_more_random_runs(name):
     holds(check_walks(group(name, 3, 4, 8, naming="given"), seed=2, count=400))
