@@ -164,9 +164,8 @@ def _played(
     judged = {protocol: judged_keys(plan.clauses, protocol, subject.promises) for protocol in protocols}
     part, due = CheckProgress(first=numbers.start, done=numbers.start), time.monotonic() + every
     try:
-        for number in numbers:
-            session.history = number
-            record = subject.play(scenario_at(plan, protocols, number), plan.clauses)
+        played = subject.plays(numbers, partial(scenario_at, plan, protocols), plan.clauses)
+        for number, record in zip(numbers, played, strict=True):
             part.add(record, judged[record.scenario.protocol])
             if part.hung:
                 session.call_seconds = min(patient, IMPATIENT)  # that it can hang is known by now

@@ -47,6 +47,9 @@ from rebalance.properties.assignors.calls import Asker
 VERSION = 1
 """Version of the protocol, sent in ``hello``."""
 
+NEWEST = 2
+"""Newest version that the driver understands, sent too: 2 adds fields to the reply, and what they allow."""
+
 HELLO_SEQ = 0
 """Sequence number of ``hello``, the first request that every process of a target sees."""
 
@@ -69,6 +72,10 @@ class Hello:
     """What a target says of itself; the suite asks only what is declared here.
 
     ``user_data`` says whether its members write user data, that is, whether it must be asked for it.
+
+    Of version 2: ``user_data_once``: it follows from what was owned and the generation, whoever writes it and
+    whatever else happened, so that it need be asked once. ``metadata_only``: of a member it reads the bytes
+    alone. ``histories``: in how many histories it can be at once.
     """
 
     name: str
@@ -79,6 +86,9 @@ class Hello:
     user_data: bool = False
     homepage: str | None = None
     issues: str | None = None
+    user_data_once: bool = False
+    metadata_only: bool = False
+    histories: int = 1
 
 
 class RefusalReply(NamedTuple):
@@ -94,7 +104,7 @@ class RefusalReply(NamedTuple):
 
 def hello_request() -> bytes:
     """The first request to a new process."""
-    return to_line({"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION})
+    return to_line({"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION, "newest": NEWEST})
 
 
 def assign_request(
@@ -103,13 +113,13 @@ def assign_request(
     cluster: Cluster,
     group: GroupSubscription,
     history: int = 0,
-    metadata: bool = True,
+    metadata_only: bool = False,
 ) -> bytes:
     """Ask for an assignment; order and repetitions of everything in ``group`` are kept. ``history``: the
-    number of the history that it is a part of, 0 for none. ``metadata``: whether each subscription is
-    written a second time, as the bytes that the member sent."""
+    number of the history that it is a part of, 0 for none. ``metadata_only``: each subscription is written
+    only as the bytes that the member sent, not as fields beside them."""
     members = ",".join(
-        [f'{{"id":{encode(member)},{_subscription(sub, metadata)}' for member, sub in group.items()]
+        [f'{{"id":{encode(member)},{_subscription(sub, metadata_only)}' for member, sub in group.items()]
     )
     topics = _topics(tuple(cluster.topics.items()))
     return _request(
@@ -144,19 +154,18 @@ def _topics(topics: tuple[tuple[str, tuple[Racks, ...]], ...]) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _subscription(sub: Subscription, metadata: bool) -> str:
+def _subscription(sub: Subscription, metadata_only: bool) -> str:
     """A member of a group without its opening brace and id."""
-    fields: Json = {
-        "topics": sub.topics,
-        "owned": encode_runs(sub.owned_partitions),
-        "generation": sub.generation_id,
-        "rack": sub.rack_id,
-        "instance": sub.group_instance_id,
-        "user_data": encode_bytes(sub.user_data),
-        "version": sub.version,
-    }
-    if metadata:
-        fields["metadata"] = encode_subscription(sub).hex()
+    fields: Json = {"instance": sub.group_instance_id, "metadata": encode_subscription(sub).hex()}
+    if not metadata_only:
+        fields |= {
+            "topics": sub.topics,
+            "owned": encode_runs(sub.owned_partitions),
+            "generation": sub.generation_id,
+            "rack": sub.rack_id,
+            "user_data": encode_bytes(sub.user_data),
+            "version": sub.version,
+        }
     return encode(fields)[1:]
 
 
@@ -260,6 +269,7 @@ def decode_reply(message: Json) -> Json | RefusalReply:
 
 
 _OPTIONAL = ("version", "language", "homepage", "issues")
+_FLAGS = ("user_data", "user_data_once", "metadata_only")
 
 
 def decode_hello(result: Json) -> Hello:
@@ -274,12 +284,16 @@ def decode_hello(result: Json) -> Hello:
             f"hello: protocols must name one or both of eager, cooperative; got {show(result['protocols'])}"
         )
     promises = of_kind(list, result.get("promises", []), "hello: promises")
+    found: dict[str, Any] = {
+        name: of_kind(bool, result.get(name, False), f"hello: {name}") for name in _FLAGS
+    }
+    found |= {name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL}
     return Hello(
         name=to_text(field_of(result, "name", "hello"), "hello: name"),
         protocols=tuple(protocols),
         promises=frozenset([one_of(Promise, p, "hello: promises") for p in promises]),
-        user_data=of_kind(bool, result.get("user_data", False), "hello: user_data"),
-        **{name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL},
+        histories=max(1, integer(result.get("histories", 1), "hello: histories")),
+        **found,
     )
 
 

@@ -6,7 +6,7 @@ an oracle that shared the assignors' code would share their mistakes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, wraps
@@ -75,8 +75,14 @@ class AssignQuestion(NamedTuple):
     again: bool = False
 
 
+Question = AssignQuestion | tuple[UserDataQuestion, ...]
+"""What a history wants to know next: a `Reply`, or what some members write (`Written`)."""
+
 Reply = Answer | Failure
 Ask = Callable[[RebalanceProtocol, Cluster, GroupSubscription], Reply]
+
+Written = Sequence[bytes | Failure | None]
+"""The target's own subscriptionUserData of some members, in order; nothing that follows a Failure counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,9 @@ def test_schema_is_a_schema():
     assert SCHEMA["$defs"]["rebalance_protocol"]["enum"] == list(RebalanceProtocol)
 
 
+FIELDS = ("topics", "owned", "generation", "rack", "user_data", "version")
+
+
 @pytest.mark.slow
 @given(st.sampled_from(RebalanceProtocol), clusters, groups)
 def test_assign_request(protocol, cluster, group):
@@ -83,8 +86,10 @@ def test_assign_request(protocol, cluster, group):
         wire = decode_subscription(bytes.fromhex(member["metadata"]))
         assert sorted(wire.topics) == sorted(subscription.topics)
         assert wire.version == subscription.version
-        del member["metadata"]
-    assert read(messages.assign_request(7, protocol, cluster, group, metadata=False)) == request
+        for field in FIELDS:
+            del member[field]
+    assert read(messages.assign_request(7, protocol, cluster, group, metadata_only=True)) == request
+    assert valid("assign_request", request)
 
 
 @pytest.mark.slow
