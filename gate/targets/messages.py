@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any, NamedTuple, TypeVar, cast
@@ -67,15 +68,22 @@ class Skipped(Exception):
         self.message, self.issue_url = message, issue_url
 
 
+class UserDataSource(StrEnum):
+    """What user data may follow from."""
+
+    OWNED = "owned"
+    GENERATION = "generation"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
     """What a target says of itself; the suite asks only what is declared here.
 
     ``user_data`` says whether its members write user data, that is, whether it must be asked for it.
 
-    Of version 2: ``user_data_once``: it follows from what was owned and the generation, whoever writes it and
-    whatever else happened, so that it need be asked once. ``metadata_only``: of a member it reads the bytes
-    alone. ``histories``: in how many histories it can be at once.
+    Of version 2: ``user_data_from``: which of owned partitions and generation alone it follows from, whoever
+    writes it and whatever else happened, so that it need be asked once. ``metadata_only``: of a member it
+    reads the bytes alone. ``histories``: in how many histories it can be at once.
     """
 
     name: str
@@ -86,7 +94,7 @@ class Hello:
     user_data: bool = False
     homepage: str | None = None
     issues: str | None = None
-    user_data_once: bool = False
+    user_data_from: frozenset[UserDataSource] | None = None
     metadata_only: bool = False
     histories: int = 1
 
@@ -232,6 +240,7 @@ def encode_hello(hello: Hello) -> Json:
     return asdict(hello) | {
         "protocols": [p.value for p in hello.protocols],
         "promises": sorted(p.value for p in hello.promises),
+        "user_data_from": None if hello.user_data_from is None else sorted(hello.user_data_from),
     }
 
 
@@ -269,7 +278,7 @@ def decode_reply(message: Json) -> Json | RefusalReply:
 
 
 _OPTIONAL = ("version", "language", "homepage", "issues")
-_FLAGS = ("user_data", "user_data_once", "metadata_only")
+_FLAGS = ("user_data", "metadata_only")
 
 
 def decode_hello(result: Json) -> Hello:
@@ -288,6 +297,11 @@ def decode_hello(result: Json) -> Hello:
         name: of_kind(bool, result.get(name, False), f"hello: {name}") for name in _FLAGS
     }
     found |= {name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL}
+    if (sources := result.get("user_data_from")) is not None:
+        where = "hello: user_data_from"
+        found["user_data_from"] = frozenset(
+            one_of(UserDataSource, s, where) for s in of_kind(list, sources, where)
+        )
     return Hello(
         name=to_text(field_of(result, "name", "hello"), "hello: name"),
         protocols=tuple(protocols),
@@ -301,13 +315,16 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
     """Assignment, as partitions or as the bytes of each member, and what was mutated. Members, topics and
     indexes need not exist: that is for the clauses to judge. Raises Garbage."""
     only_known(result, ("assignment", "encoded", "mutated"), "assign")
-    field, decode = ("encoded", _decode_partitions) if "encoded" in result else ("assignment", decode_runs)
+    field, decode = ("encoded", _encoded_partitions) if "encoded" in result else ("assignment", decode_runs)
     if "encoded" in result and "assignment" in result:
         raise Garbage("assign: assignment and encoded say the same, give one of them")
-    found = {
-        to_text(member, field): decode(value, f"{field} of {show(member)}")
-        for member, value in of_kind(dict, field_of(result, field, "assign"), field).items()
-    }
+    found: dict[str, Partitions] = {}
+    for member, value in of_kind(dict, field_of(result, field, "assign"), field).items():
+        to_text(member, field)
+        try:
+            found[member] = decode(value)
+        except Garbage as error:
+            raise Garbage(f"{field} of {show(member)}: {error}") from None
     mutated = result.get("mutated")
     return found, None if mutated is None else to_text(mutated, "mutated", limit=None)
 
@@ -322,20 +339,25 @@ def decode_user_data(result: Json) -> bytes | None:
     return _decoded(decode_subscription, result["encoded"], "encoded").user_data
 
 
-def _decode_partitions(value: object, where: str) -> Partitions:
+def _encoded_partitions(value: object) -> Partitions:
     """Partitions in a ConsumerProtocolAssignment."""
-    found = _decoded(wire_assignment, value, where).partitions
-    return tuple([to_partition(to_text(p.topic, where), p.partition, where) for p in found])
+    return _partitions_in(of_kind(str, value))
 
 
-def _decoded(decode: Callable[[bytes], _T], value: object, where: str) -> _T:
-    data = decode_bytes(value, where)
+@lru_cache(maxsize=8192)
+def _partitions_in(value: str) -> Partitions:
+    found = _decoded(wire_assignment, value).partitions
+    return tuple([to_partition(to_text(p.topic), p.partition) for p in found])
+
+
+def _decoded(decode: Callable[[bytes], _T], value: object, *where: str) -> _T:
+    data = decode_bytes(value, *where)
     if data is None:
-        raise Garbage(f"{where}: expected bytes, got null")
+        raise garbage(where, "expected bytes, got null")
     try:
         return decode(data)
     except WireError as error:
-        raise Garbage(f"{where}: {error}") from None
+        raise garbage(where, str(error)) from None
 
 
 def decode_runs(value: object, *where: str) -> Partitions:
@@ -378,7 +400,5 @@ def decode_bytes(value: object, *where: str) -> bytes | None:
     if value is None:
         return None
     if type(value) is not str or not _HEX.match(value):
-        raise Garbage(
-            f"{': '.join(where)} must be null or an even number of hexadecimal digits, got {show(value)}"
-        )
+        raise garbage(where, f"expected null or an even number of hexadecimal digits, got {show(value)}")
     return bytes.fromhex(value)

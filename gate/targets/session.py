@@ -21,6 +21,7 @@ from rebalance.gate.targets.messages import (
     HELLO_SEQ,
     Hello,
     RefusalReply,
+    UserDataSource,
     assign_request,
     bye_request,
     decode_assignment,
@@ -36,7 +37,7 @@ from rebalance.live.processes.child import Child, Gone
 from rebalance.live.processes.lines import Garbage, Json, from_line, show
 from rebalance.live.processes.supervision import limit_memory
 from rebalance.live.processes.workers import quiet
-from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
+from rebalance.model.values import NO_GENERATION, Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import (
     Answer,
     Asker,
@@ -203,12 +204,13 @@ class Session:
 
     def _data(self, asked: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
         """What members write, in order; what follows one that ended the process means nothing."""
-        if not (self.target.hosted or self.hello.user_data_once):
+        sources, known = self.hello.user_data_from, self._known_user_data
+        if sources is None and not self.target.hosted:
             return self._written(asked)
-        known = self._known_user_data
-        if len(known) > _MOST_WRITTEN or self._child is None and not self.hello.user_data_once:
+        if len(known) > _MOST_WRITTEN or (self._child is None and sources is None):
             known.clear()
-        keys = [(owned, generation) for _, (owned, generation, _) in asked]
+        owned, generation = (sources is None or source in sources for source in UserDataSource)
+        keys = [(q.owned if owned else (), q.generation if generation else NO_GENERATION) for _, q in asked]
         new = [key for key in dict.fromkeys(keys) if key not in known]
         written = self._written([(0, UserDataQuestion(*key)) for key in new])
         known.update(zip(new, written, strict=False))

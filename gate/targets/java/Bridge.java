@@ -52,7 +52,10 @@ public final class Bridge {
     private static final int MOST_FRAMES = 60;
     private static final int HISTORIES = 64;
     private static final int BUFFER = 1 << 16;
-    private static final String CLIENTS = "org.apache.kafka.clients.consumer.";
+    /** What Kafka's own remember of their last assignment, and write. */
+    private static final Map<String, List<String>> SOURCES = Map.of(
+        "org.apache.kafka.clients.consumer.StickyAssignor", List.of("owned", "generation"),
+        "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", List.of("generation"));
     private static final Pattern OURS =
         Pattern.compile("(Bridge|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
 
@@ -221,7 +224,9 @@ public final class Bridge {
             .collect(Collectors.toList()));
         hello.put("user_data", writesUserData());
         if (newest >= 2) {
-            hello.put("user_data_once", className.startsWith(CLIENTS)); // its own remember the last assignment only
+            if (SOURCES.containsKey(className)) {
+                hello.put("user_data_from", SOURCES.get(className));
+            }
             hello.put("metadata_only", true);
             hello.put("histories", HISTORIES);
         }
@@ -426,6 +431,9 @@ public final class Bridge {
             ? owned.stream().map(TopicPartition::topic).distinct().collect(Collectors.toList())
             : list(asked.get("topics")).stream().map(String.class::cast).collect(Collectors.toList());
         ByteBuffer data = member.assignor.subscriptionUserData(new HashSet<>(topics));
+        if (asked == null) { // what is asked once follows from the question, so no encoder may use it up
+            return Collections.singletonMap("user_data", data == null ? null : hex(data));
+        }
         Subscription subscription = new Subscription(topics, data, owned);
         return Map.of("encoded", hex(codec.bytes(subscription)));
     }

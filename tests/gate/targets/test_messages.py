@@ -123,6 +123,9 @@ def test_user_data(owned, generation, data):
         language=st.none() | names,
         promises=st.frozensets(st.sampled_from(Promise)),
         user_data=st.booleans(),
+        user_data_from=st.none() | st.frozensets(st.sampled_from(messages.UserDataSource)),
+        metadata_only=st.booleans(),
+        histories=st.integers(1, 100),
         homepage=st.none() | names,
         issues=st.none() | names,
     )
@@ -204,9 +207,9 @@ BAD_RESULTS = [
     ("assign", assignment([["t", [True]]]), "assignment of 'A': partition must be an integer >= 0, got True"),
     ("assign", assignment([["t", [2**31]]]), "assignment of 'A': partition must fit an int32"),
     ("user_data", {}, "user_data: 'user_data' is missing"),
-    ("user_data", {"user_data": "abc"}, "user_data must be null or an even number of hexadecimal digits"),
-    ("user_data", {"user_data": "ab cd"}, "user_data must be null or an even number of hexadecimal digits"),
-    ("user_data", {"user_data": [1]}, "user_data must be null or an even number of hexadecimal digits"),
+    ("user_data", {"user_data": "abc"}, "user_data: expected null or an even number of hexadecimal digits"),
+    ("user_data", {"user_data": "ab cd"}, "user_data: expected null or an even number of hexadecimal digits"),
+    ("user_data", {"user_data": [1]}, "user_data: expected null or an even number of hexadecimal digits"),
 ]
 
 
