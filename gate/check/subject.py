@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.session import Lost, Session
 from rebalance.model.assignor import Promise
-from rebalance.properties.assignors.calls import Reply, Written
+from rebalance.properties.assignors.calls import answered_together
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.histories import PlayedHistory, Writer, history, play
 from rebalance.properties.assignors.scenarios import Scenario
@@ -51,32 +51,18 @@ class Subject:
         at_once = min(session.hello.histories, AT_ONCE)
         while numbers:
             batch, numbers = numbers[:at_once], numbers[at_once:]
-            if at_once > 1:
+            if isinstance(session, Session) and at_once > 1:
+                playing = {n + 1: history(scenario(n), self.writer, clauses, self.promises) for n in batch}
                 try:
-                    yield from self._together({n + 1: scenario(n) for n in batch}, clauses)
-                    continue
+                    played = answered_together(playing, session.answers)
                 except Lost:
                     at_once = 1
+                else:
+                    yield from (played[n] for n in playing)
+                    continue
             for number in batch:
                 session.history = number
                 yield self.play(scenario(number), clauses)
-
-    def _together(self, scenarios: Mapping[int, Scenario], clauses: Sequence[Clause]) -> list[PlayedHistory]:
-        """Play histories with these numbers, each a question further in every round. Raises Lost."""
-        assert isinstance(self.session, Session)
-        playing = {n: history(one, self.writer, clauses, self.promises) for n, one in scenarios.items()}
-        answers: dict[int, Reply | Written | None] = dict.fromkeys(playing)
-        played: dict[int, PlayedHistory] = {}
-        while answers:
-            asked = []
-            for number, answer in answers.items():
-                try:
-                    asked.append((number, playing[number].send(answer)))
-                except StopIteration as end:
-                    played[number] = end.value
-            replies = self.session.answers(asked)
-            answers = {number: reply for (number, _), reply in zip(asked, replies, strict=True)}
-        return [played[number] for number in scenarios]
 
     def play(self, scenario: Scenario, clauses: Sequence[Clause]) -> PlayedHistory:
         """Play one scenario."""

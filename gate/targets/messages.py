@@ -7,20 +7,16 @@ Everything read is checked here, so that no reply, however wrong, gets further t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import lru_cache, partial
-from itertools import repeat
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 from rebalance.live.processes.lines import (
     Garbage,
     Json,
     encode,
     field_of,
-    garbage,
     integer,
     of_kind,
     one_of,
@@ -29,6 +25,15 @@ from rebalance.live.processes.lines import (
     show,
     to_line,
     to_text,
+)
+from rebalance.live.processes.partitions import (
+    decode_bytes,
+    decode_runs,
+    decoded,
+    encode_bytes,
+    encode_runs,
+    encoded_partitions,
+    partitions_of,
 )
 from rebalance.model.assignor import Promise
 from rebalance.model.values import (
@@ -39,10 +44,8 @@ from rebalance.model.values import (
     Racks,
     RebalanceProtocol,
     Subscription,
-    TopicPartition,
 )
-from rebalance.model.wire import WireError, decode_subscription, encode_subscription
-from rebalance.model.wire import decode_assignment as wire_assignment
+from rebalance.model.wire import decode_subscription, encode_subscription
 from rebalance.properties.assignors.calls import Asker
 
 VERSION = 1
@@ -53,9 +56,6 @@ NEWEST = 2
 
 HELLO_SEQ = 0
 """Sequence number of ``hello``, the first request that every process of a target sees."""
-
-_INT32_MAX = 2**31 - 1
-_HEX = re.compile(r"([0-9a-fA-F]{2})*\Z")
 
 _T = TypeVar("_T")
 
@@ -164,39 +164,18 @@ def _topics(topics: tuple[tuple[str, tuple[Racks, ...]], ...]) -> str:
 @lru_cache(maxsize=8192)
 def _subscription(sub: Subscription, metadata_only: bool) -> str:
     """A member of a group without its opening brace and id."""
-    fields: Json = {"instance": sub.group_instance_id, "metadata": encode_subscription(sub).hex()}
-    if not metadata_only:
-        fields |= {
-            "topics": sub.topics,
-            "owned": encode_runs(sub.owned_partitions),
-            "generation": sub.generation_id,
-            "rack": sub.rack_id,
-            "user_data": encode_bytes(sub.user_data),
-            "version": sub.version,
-        }
-    return encode(fields)[1:]
-
-
-def encode_runs(partitions: Iterable[tuple[str, int]]) -> list[list[Any]]:
-    """Partitions as runs of one topic, order and repetitions kept.
-
-    >>> encode_runs([("t", 0), ("t", 2), ("u", 0), ("t", 0)])
-    [['t', [0, 2]], ['u', [0]], ['t', [0]]]
-    """
-    runs: list[list[Any]] = []
-    last: str | None = None
-    for topic, index in partitions:
-        if topic == last:
-            runs[-1][1].append(index)
-        else:
-            runs.append([topic, [index]])
-            last = topic
-    return runs
-
-
-def encode_bytes(data: bytes | None) -> str | None:
-    """Bytes as hexadecimal digits."""
-    return None if data is None else data.hex()
+    metadata = f'"instance":{encode(sub.group_instance_id)},"metadata":"{encode_subscription(sub).hex()}"'
+    if metadata_only:
+        return metadata + "}"
+    fields = {
+        "topics": sub.topics,
+        "owned": encode_runs(sub.owned_partitions),
+        "generation": sub.generation_id,
+        "rack": sub.rack_id,
+        "user_data": encode_bytes(sub.user_data),
+        "version": sub.version,
+    }
+    return f"{metadata},{encode(fields)[1:]}"
 
 
 def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
@@ -206,7 +185,7 @@ def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
         member["id"]: Subscription(
             topics=tuple(member["topics"]),
             user_data=None if member["user_data"] is None else bytes.fromhex(member["user_data"]),
-            owned_partitions=_partitions_of(member["owned"]),
+            owned_partitions=partitions_of(member["owned"]),
             generation_id=member["generation"],
             rack_id=member["rack"],
             group_instance_id=member["instance"],
@@ -219,11 +198,7 @@ def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
 
 def decode_user_data_request(request: Json) -> tuple[Partitions, int]:
     """The partitions and the generation that `user_data_request` wrote."""
-    return _partitions_of(request["owned"]), request["generation"]
-
-
-def _partitions_of(runs: list[list[Any]]) -> Partitions:
-    return tuple([_partition(one) for topic, indexes in runs for one in zip(repeat(topic), indexes)])
+    return partitions_of(request["owned"]), request["generation"]
 
 
 # --- replies ---------------------------------------------------------------------------------------------
@@ -315,7 +290,7 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
     """Assignment, as partitions or as the bytes of each member, and what was mutated. Members, topics and
     indexes need not exist: that is for the clauses to judge. Raises Garbage."""
     only_known(result, ("assignment", "encoded", "mutated"), "assign")
-    field, decode = ("encoded", _encoded_partitions) if "encoded" in result else ("assignment", decode_runs)
+    field, decode = ("encoded", encoded_partitions) if "encoded" in result else ("assignment", decode_runs)
     if "encoded" in result and "assignment" in result:
         raise Garbage("assign: assignment and encoded say the same, give one of them")
     found: dict[str, Partitions] = {}
@@ -336,69 +311,4 @@ def decode_user_data(result: Json) -> bytes | None:
         return decode_bytes(field_of(result, "user_data", "user_data"), "user_data")
     if "user_data" in result:
         raise Garbage("user_data: encoded holds the user data too, give one of them")
-    return _decoded(decode_subscription, result["encoded"], "encoded").user_data
-
-
-def _encoded_partitions(value: object) -> Partitions:
-    """Partitions in a ConsumerProtocolAssignment."""
-    return _partitions_in(of_kind(str, value))
-
-
-@lru_cache(maxsize=8192)
-def _partitions_in(value: str) -> Partitions:
-    found = _decoded(wire_assignment, value).partitions
-    return tuple([to_partition(to_text(p.topic), p.partition) for p in found])
-
-
-def _decoded(decode: Callable[[bytes], _T], value: object, *where: str) -> _T:
-    data = decode_bytes(value, *where)
-    if data is None:
-        raise garbage(where, "expected bytes, got null")
-    try:
-        return decode(data)
-    except WireError as error:
-        raise garbage(where, str(error)) from None
-
-
-def decode_runs(value: object, *where: str) -> Partitions:
-    """Partitions written by `encode_runs`. Raises Garbage; ``where`` begins its text."""
-    found: list[TopicPartition] = []
-    for run in of_kind(list, value, *where):
-        if type(run) is not list or len(run) != 2 or type(run[1]) is not list:
-            raise garbage(where, f"expected [topic, [partition, ...]], got {show(run)}")
-        topic, indexes = run
-        to_text(topic, *where, "topic")
-        if are_indexes(indexes):
-            found += map(_partition, zip(repeat(topic), indexes))
-        else:
-            found += [to_partition(topic, index, *where) for index in indexes]
-    return tuple(found)
-
-
-_partition = partial(tuple.__new__, TopicPartition)  # half the time of TopicPartition(topic, index)
-
-
-def are_indexes(values: Sequence[object]) -> bool:
-    """Whether all of ``values``, and there are some, can be indexes of partitions."""
-    if not values or set(map(type, values)) != {int}:
-        return False
-    numbers = cast(Sequence[int], values)
-    return min(numbers) >= 0 and max(numbers) <= _INT32_MAX
-
-
-def to_partition(topic: str, index: object, *where: str) -> TopicPartition:
-    """A partition whose index was read from outside. Raises Garbage; ``where`` begins its text."""
-    if type(index) is not int or index < 0:
-        raise garbage(where, f"partition must be an integer >= 0, got {show(index)}")
-    if index > _INT32_MAX:
-        raise garbage(where, f"partition must fit an int32, got {show(index)}")
-    return TopicPartition(topic, index)
-
-
-def decode_bytes(value: object, *where: str) -> bytes | None:
-    """Bytes written by `encode_bytes`. Raises Garbage; ``where`` begins its text."""
-    if value is None:
-        return None
-    if type(value) is not str or not _HEX.match(value):
-        raise garbage(where, f"expected null or an even number of hexadecimal digits, got {show(value)}")
-    return bytes.fromhex(value)
+    return decoded(decode_subscription, result["encoded"], "encoded").user_data

@@ -157,11 +157,9 @@ class Session:
         ]
 
     def _assigned(self, asked: Sequence[tuple[int, AssignQuestion]]) -> list[Reply]:
-        requests = []
-        for history, (protocol, cluster, group, _) in asked:
-            seq, only = self._next(), self.hello.metadata_only
-            requests.append((seq, assign_request(seq, protocol, cluster, group, history, only)))
-        outcomes = self._exchange(requests, decode_assignment)
+        only = self.hello.metadata_only
+        lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in asked]
+        outcomes = self._exchange(lines, decode_assignment)
         return [outcome if isinstance(outcome, Failure) else Answer(*outcome) for outcome in outcomes]
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
@@ -221,11 +219,8 @@ class Session:
         return found
 
     def _written(self, asked: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
-        requests = []
-        for history, (owned, generation, asker) in asked:
-            seq = self._next()
-            requests.append((seq, user_data_request(seq, owned, generation, asker, history)))
-        return [*self._exchange(requests, decode_user_data)]
+        lines = [(n := self._next(), user_data_request(n, *q, history)) for history, q in asked]
+        return [*self._exchange(lines, decode_user_data)]
 
     def renew(self) -> None:
         """Let the next request go to a new process, unless the one that runs has been asked nothing."""

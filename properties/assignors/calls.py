@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, wraps
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rebalance.model.values import (
     Cluster,
@@ -225,6 +225,23 @@ def answered(asking: Generator[_Q, _R, _T], answer: Callable[[_Q], _R]) -> _T:
     except StopIteration as end:
         result: _T = end.value
         return result
+
+
+def answered_together(
+    asking: Mapping[int, Generator[_Q, Any, _T]], answer: Callable[[list[tuple[int, _Q]]], Sequence[Any]]
+) -> dict[int, _T]:
+    """The same of many at once, each a question further in every round, in the order of their numbers."""
+    answers: dict[int, Any] = dict.fromkeys(sorted(asking))
+    found: dict[int, _T] = {}
+    while answers:
+        asked = []
+        for number, last in answers.items():
+            try:
+                asked.append((number, asking[number].send(last)))
+            except StopIteration as end:
+                found[number] = end.value
+        answers = {number: one for (number, _), one in zip(asked, answer(asked), strict=True)}
+    return found
 
 
 def once(ask: Callable[[AssignorCall], _T]) -> Callable[[AssignorCall], _T]:

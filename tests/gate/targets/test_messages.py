@@ -12,6 +12,7 @@ from rebalance.gate.targets import messages
 from rebalance.gate.targets.messages import RefusalReply
 from rebalance.live.processes import lines
 from rebalance.live.processes.lines import Garbage
+from rebalance.live.processes.partitions import encode_bytes
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_subscription
@@ -109,7 +110,7 @@ def test_user_data(owned, generation, data):
     request = read(messages.user_data_request(1, owned, generation))
     assert valid("user_data_request", request)
     assert messages.decode_user_data_request(request) == (owned, generation)
-    reply = over_the_wire({"seq": 1, "result": {"user_data": messages.encode_bytes(data)}})
+    reply = over_the_wire({"seq": 1, "result": {"user_data": encode_bytes(data)}})
     assert valid("user_data_reply", reply)
     assert messages.decode_user_data(result_of(reply)) == data
 
