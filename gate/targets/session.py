@@ -146,9 +146,9 @@ class Session:
         again = [(number, q) for number, q in assign if q.again]
         second = (self.second() if again else None) or self
         ended = self._ended + second._ended
-        written = iter(self._data(data))
-        own = iter(self._assigned([(number, q) for number, q in assign if not q.again]))
-        other = iter(second._assigned(again))
+        written, only = iter(self._data(data)), self.hello.metadata_only
+        own = iter(self._assigned([(number, q) for number, q in assign if not q.again], only))
+        other = iter(second._assigned(again, only))
         if self._lost or ended != self._ended + second._ended:
             raise Lost
         return [
@@ -156,8 +156,7 @@ class Session:
             for _, q in asked
         ]
 
-    def _assigned(self, asked: Sequence[tuple[int, AssignQuestion]]) -> list[Reply]:
-        only = self.hello.metadata_only
+    def _assigned(self, asked: Sequence[tuple[int, AssignQuestion]], only: bool = False) -> list[Reply]:
         lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in asked]
         outcomes = self._exchange(lines, decode_assignment)
         return [outcome if isinstance(outcome, Failure) else Answer(*outcome) for outcome in outcomes]
@@ -354,14 +353,14 @@ class Session:
             within = f" within {seconds:g} s" if gone.kind is FailureKind.TIMEOUT else ""
             return self._fail(gone.kind, f"{gone}{within}")
         except Garbage as garbage:
-            return self._fail(FailureKind.GARBAGE, f"reply {seq}: {garbage}")
+            return self._fail(FailureKind.GARBAGE, f"reply: {garbage}")
         try:
             reply = decode_reply(message)
             if isinstance(reply, RefusalReply):
                 return Failure(FailureKind(reply.kind), reply.message, reply.detail)
             value = decode(reply)
         except Garbage as garbage:
-            return Failure(FailureKind.GARBAGE, f"reply {seq}: {garbage}", self._child.stderr())
+            return Failure(FailureKind.GARBAGE, f"reply: {garbage}", self._child.stderr())
         if body is not None and len(body) <= _LONGEST_KNOWN:
             if len(heard) >= _MOST_KNOWN:
                 heard.clear()
