@@ -234,13 +234,13 @@ def answered_together(
     answers: dict[int, Any] = dict.fromkeys(sorted(asking))
     found: dict[int, _T] = {}
     while answers:
-        asked = []
+        pending = []
         for number, last in answers.items():
             try:
-                asked.append((number, asking[number].send(last)))
+                pending.append((number, asking[number].send(last)))
             except StopIteration as end:
                 found[number] = end.value
-        answers = {number: one for (number, _), one in zip(asked, answer(asked), strict=True)}
+        answers = {number: one for (number, _), one in zip(pending, answer(pending), strict=True)}
     return found
 
 
