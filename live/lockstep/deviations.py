@@ -19,7 +19,7 @@ from rebalance.model.machine import Machine, State
 from rebalance.model.protocol.callbacks import join_prepare, reset
 from rebalance.model.protocol.join_group import prepare
 from rebalance.model.protocol.member import wants_to_join
-from rebalance.model.protocol.observations import Call, Callback, Seen
+from rebalance.model.protocol.observations import Call, Callback, Seen, Threw
 from rebalance.model.protocol.setup import MemberContext, letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -90,7 +90,8 @@ def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
 
 def _throws(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``joinGroupIfNeeded`` forgets its future only once ``onJoinComplete`` has returned."""
-    if step.event.action != "listener throws":
+    threw = any(isinstance(one, Threw) for one in memory.expected)
+    if step.event.action != "listener throws" or not threw:  # no listener hears of an old subscription
         return None
     member = step.built.value(after, f"member {step.name}")
     again = member._replace(received=member.owned, prepare=False)
@@ -245,8 +246,10 @@ def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     """``validateOffsetCommit`` of a group that does not exist."""
     if not commit_of_no_group(step):
         return None
+    waits = code.members[step.event.who].late  # or it has heard what it makes nothing of
     answer = step.built.value(after, f"stray {step.name}")
-    return step.built.put(after, f"stray {step.name}", answer._replace(error=Error.ILLEGAL_GENERATION))
+    heard = answer._replace(error=Error.ILLEGAL_GENERATION) if waits else None
+    return step.built.put(after, f"stray {step.name}", heard)
 
 
 def _append_forged(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -401,8 +404,9 @@ DEVIATIONS = (
     ),
     CodeDeviation(
         id="commit_of_no_group",
-        sentence="a commit that arrives after its group was deleted is answered ILLEGAL_GENERATION, in the "
-        "model UNKNOWN_MEMBER_ID: its sender keeps its member id",
+        sentence="a commit that arrives after its group was deleted is answered ILLEGAL_GENERATION, and its "
+        "sender keeps its member id, or GROUP_ID_NOT_FOUND since version 9 of the request (Kafka 3.6), which "
+        "does nothing to its sender; in the model UNKNOWN_MEMBER_ID",
         releases="broker since 3.7.0",
         follow=_no_group,
     ),
