@@ -19,7 +19,7 @@ from rebalance.model.machine import Machine, State
 from rebalance.model.protocol.callbacks import join_prepare, reset
 from rebalance.model.protocol.join_group import prepare
 from rebalance.model.protocol.member import wants_to_join
-from rebalance.model.protocol.observations import Call, Callback, Seen, Threw
+from rebalance.model.protocol.observations import Call, Callback, Seen
 from rebalance.model.protocol.setup import MemberContext, letter
 from rebalance.model.protocol.state import (
     NO_ID,
@@ -90,8 +90,7 @@ def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
 
 def _throws(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``joinGroupIfNeeded`` forgets its future only once ``onJoinComplete`` has returned."""
-    threw = any(isinstance(one, Threw) for one in memory.expected)
-    if step.event.action != "listener throws" or not threw:  # no listener hears of an old subscription
+    if step.event.action != "listener throws":
         return None
     member = step.built.value(after, f"member {step.name}")
     again = member._replace(received=member.owned, prepare=False)

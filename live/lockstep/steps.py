@@ -139,6 +139,8 @@ class LockSteps(CodeSteps):
         beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
+        if action == "listener throws" and not any(isinstance(one, Threw) for one in step.outcome.seen):
+            raise CannotForce("no listener hears of the assignment of an old subscription")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
         unsubscribes = "unsubscribe" in (action, step.event.choice)

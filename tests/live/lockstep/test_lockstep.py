@@ -30,6 +30,7 @@ from rebalance.live.lockstep.walks import (
     walk,
 )
 from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.replay.scene import CannotForce
 from rebalance.model.assignor import Promise
 from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
@@ -333,11 +334,13 @@ def test_what_a_commit_is_answered_that_finds_no_group(release: str) -> None:
 
 @needs_java
 @pytest.mark.slow
-def test_a_listener_that_does_not_hear_of_an_assignment_throws_nothing() -> None:
+def test_a_listener_that_hears_of_no_assignment_throws_nothing() -> None:
     with begun("topics", faults=("resubscribe", "listener throws")) as one:
         plays(one, "A start, A join, A join request, A receive, A join, A resubscribe, A join request")
-        plays(one, "join phase ends, A assign, A leader sync, A receive, A listener throws")
-    assert not one.seen.deviations
+        plays(one, "join phase ends, A assign, A leader sync, A receive")
+        with pytest.raises(CannotForce):
+            plays(one, "A listener throws")
+        plays(one, "A complete")
 
 
 @needs_java
