@@ -247,6 +247,8 @@ def test_what_a_state_breaks(views: dict[str, Any], clauses: list[str]):
 def test_size_and_instance_are_asked_where_there_is_a_limit_and_an_instance():
     usual = {rule.clause for rule in rules(GROUP).always}
     assert {rule.clause for rule in rules(LIMITED).always} - usual == {"group/size", "group/instance"}
+    lowered = replace(LIMITED, lowers=True)  # it may be too large when it is loaded
+    assert {rule.clause for rule in rules(lowered).always} - usual == {"group/instance"}
 
 
 # -- in the end ------------------------------------------------------------------------------------------
