@@ -243,7 +243,8 @@ def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) ->
 
 def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``validateOffsetCommit`` of a group that does not exist."""
-    if not commit_of_no_group(step):
+    known = memory.before is not None and memory.before.state is not None  # of an id that was handed out
+    if not commit_of_no_group(step) or known:
         return None
     waits = code.members[step.event.who].late  # or it has heard what it makes nothing of
     answer = step.built.value(after, f"stray {step.name}")

@@ -334,6 +334,15 @@ def test_what_a_commit_is_answered_that_finds_no_group(release: str) -> None:
 
 @needs_java
 @pytest.mark.slow
+def test_a_group_that_has_handed_out_an_id_is_there_for_a_commit() -> None:
+    with begun(without="slow commit") as one:
+        plays(one, f"{ALONE}, A late request t-commit, A session timeout, group expires, C start, C join")
+        plays(one, "C join request, A late request arrives, A late answer")
+    assert not one.seen.deviations["commit_of_no_group"]
+
+
+@needs_java
+@pytest.mark.slow
 def test_a_listener_that_hears_of_no_assignment_throws_nothing() -> None:
     with begun("topics", faults=("resubscribe", "listener throws")) as one:
         plays(one, "A start, A join, A join request, A receive, A join, A resubscribe, A join request")
