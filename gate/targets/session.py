@@ -138,11 +138,11 @@ class Session:
         """Ask for one assignment."""
         return self._assigned([(self.history, AssignQuestion(protocol, cluster, group))])[0]
 
-    def answers(self, asked: Sequence[tuple[int, Question]]) -> list[Reply | Written]:
+    def answers(self, questions: Sequence[tuple[int, Question]]) -> list[Reply | Written]:
         """The answers to questions, each with the number of its history: of as many histories as the target
         can be in at once. All questions are sent before the first answer is read. Raises Lost."""
-        data = [(number, one) for number, q in asked if not isinstance(q, AssignQuestion) for one in q]
-        assign = [(number, q) for number, q in asked if isinstance(q, AssignQuestion)]
+        data = [(number, one) for number, q in questions if not isinstance(q, AssignQuestion) for one in q]
+        assign = [(number, q) for number, q in questions if isinstance(q, AssignQuestion)]
         again = [(number, q) for number, q in assign if q.again]
         second = (self.second() if again else None) or self
         ended = self._ended + second._ended
@@ -153,11 +153,11 @@ class Session:
             raise Lost
         return [
             next(other if q.again else own) if isinstance(q, AssignQuestion) else [*islice(written, len(q))]
-            for _, q in asked
+            for _, q in questions
         ]
 
-    def _assigned(self, asked: Sequence[tuple[int, AssignQuestion]], only: bool = False) -> list[Reply]:
-        lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in asked]
+    def _assigned(self, questions: Sequence[tuple[int, AssignQuestion]], only: bool = False) -> list[Reply]:
+        lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in questions]
         outcomes = self._exchange(lines, decode_assignment)
         return [outcome if isinstance(outcome, Failure) else Answer(*outcome) for outcome in outcomes]
 
@@ -199,15 +199,17 @@ class Session:
             return until_failure(self._data(numbered))
         return until_failure(self._data([question])[0] for question in numbered)
 
-    def _data(self, asked: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
+    def _data(self, questions: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
         """What members write, in order; what follows one that ended the process means nothing."""
         sources, known = self.hello.user_data_from, self._known_user_data
         if sources is None and not self.target.hosted:
-            return self._written(asked)
+            return self._written(questions)
         if len(known) > _MOST_WRITTEN or (self._child is None and sources is None):
             known.clear()
         owned, generation = (sources is None or source in sources for source in UserDataSource)
-        keys = [(q.owned if owned else (), q.generation if generation else NO_GENERATION) for _, q in asked]
+        keys = [
+            (q.owned if owned else (), q.generation if generation else NO_GENERATION) for _, q in questions
+        ]
         new = [key for key in dict.fromkeys(keys) if key not in known]
         written = self._written([(0, UserDataQuestion(*key)) for key in new])
         known.update(zip(new, written, strict=False))
@@ -217,8 +219,8 @@ class Session:
                 del known[key]
         return found
 
-    def _written(self, asked: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
-        lines = [(n := self._next(), user_data_request(n, *q, history)) for history, q in asked]
+    def _written(self, questions: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
+        lines = [(n := self._next(), user_data_request(n, *q, history)) for history, q in questions]
         return [*self._exchange(lines, decode_user_data)]
 
     def renew(self) -> None:
