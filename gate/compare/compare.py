@@ -224,7 +224,7 @@ def _search(comparison: TargetComparison, one: Judged, session: Session) -> None
     info = describe(one.column.spec, session.hello)
     red = _probe(comparison, one, info, Subject.of(session))
     result = check(
-        replace(comparison.plan, repeatable=True), session, info, fresh=session.close, jobs=comparison.jobs
+        replace(comparison.plan, repeatable=True, causes=1), session, info, fresh=session.close, jobs=comparison.jobs
     )
     if result.interrupted:
         raise KeyboardInterrupt

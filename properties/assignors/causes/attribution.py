@@ -96,13 +96,14 @@ class Attribution:
 
     ``play`` plays a scenario for the clause and says what that costs, a play being 1. ``limit`` is what
     grouping may cost, and again what making one counterexample small may cost. ``expected``: whether a
-    cause, as ``Cause.key`` writes it, needs no small counterexample.
+    cause, as ``Cause.key`` writes it, needs no small counterexample. ``most``: so many causes are made small.
     """
 
     clause: Clause
     play: Callable[[Scenario], tuple[PlayedHistory, float]]
     limit: float
     expected: Callable[[str], bool] = lambda key: False
+    most: int = MOST_CAUSES
     _left: float = 0.0
     _known: dict[tuple[str, bytes], bool] = field(default_factory=dict)
     """Which scenarios break, of those that were played since the last counterexample."""
@@ -117,9 +118,9 @@ class Attribution:
             first = min(shown, key=lambda one: (realism(one.scenario), *one.order))
             if self.expected(cause.key(self.clause, first.scenario.protocol)):
                 known.append(CauseFound(cause=cause, broken=tuple(shown), small=first.scenario, first=first))
-            elif len(found) < MOST_CAUSES:
+            elif len(found) < self.most:
                 self._add(found, cause, first, shown)
-        for kind in sorted(self._met.keys() - {cause.kind for cause in found}):
+        for kind in sorted(self._met.keys() - {cause.kind for cause in found})[: self.most - len(found)]:
             scenario, breach = self._met[kind]
             self._add(found, Cause(kind, ()), BreakingScenario(scenario, breach, broken[0].number), ())
         return sorted((*found.values(), *known), key=lambda one: one.order)
