@@ -88,8 +88,8 @@ class CauseFound:
 
 
 LEGIBLE, STARTS = (3, 8), 4
-"""Members and partitions that a counterexample may have; a larger one is made once more, from another scenario
-of its cause, so many times in all."""
+"""Members and partitions that a counterexample may have; a larger one is made once more, from another
+scenario of its cause, so many times in all."""
 
 MOST_CAUSES = 6
 """Causes of one clause that are made small and shown; the others are counted."""
