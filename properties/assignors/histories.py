@@ -186,12 +186,14 @@ def history(
         if calls:
             yield from judge.further(Scope.REPEAT, calls[-1])
         done = len(calls)
-        while (settled := _settled(scenario, calls, alone)) is None and len(calls) - done < MOST_ROUNDS:
+        while len(calls) - done < MOST_ROUNDS:
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
-        if settled is not None and settled + 1 == len(calls):
-            yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
-        if len(calls) > alone:
+            if scenario.protocol is EAGER or not calls[-1].revoked:
+                yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
+                break
+        settled = _settled(scenario, calls, alone)
+        if len(calls) > done:
             judge.history(History(tuple(calls), alone, settled))
         if settled is not None and settled > alone:
             judge.witnesses.add("follow-up rebalance")
