@@ -101,9 +101,7 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "an empty group has no members, so none of their ids is known anyhow",
         (
-            "errors.answer_to | never | group.state in (GroupState.DEAD, GroupState.EMPTY)",
             "errors.answer_to | element dropped | GroupState.DEAD of (GroupState.DEAD, GroupState.EMPTY)",
-            "errors.answer_to | element dropped | GroupState.EMPTY of (GroupState.DEAD, GroupState.EMPTY)",
             "join_group.refusal | operand dropped | group.state not in GONE",
         ),
     ),
