@@ -9,8 +9,9 @@ from functools import cache
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.assignors.generator import LARGE, SMALL, Seeded, along, crowd, generate, some
+from rebalance.properties.assignors.generator import LARGE, SMALL, along, crowd, generate, some
 from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.draws import Seeded
 from rebalance.properties.verdict import Level
 
 

@@ -52,6 +52,9 @@ from rebalance.properties.assignors.scenarios import (
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
 
+UNREADABLE = (UserData.NONE, UserData.EMPTY, UserData.TRUNCATED)
+"""What holds no claim."""
+
 Written = Sequence[bytes | Failure | None]
 """The target's own subscriptionUserData of some members, in order; nothing that follows a Failure counts."""
 
@@ -409,7 +412,8 @@ def _presented(
         version=member.version,
     )
     if group.scenario.protocol is EAGER:
-        if user_data is None or writer is None or not writer.tells_claims:
+        unread = member.user_data in UNREADABLE or not user_data
+        if unread or writer is None or not writer.tells_claims:
             return sent, StatedClaim((), NO_GENERATION)
         return sent, StatedClaim(state.last, max(since, NO_GENERATION))
     generation = sent.generation_id
@@ -427,7 +431,7 @@ def _user_data(
     if writer is None:
         return [(None, NO_GENERATION)] * len(joining)
     sticky_too = writer.sticky_too and (group.scenario.protocol is COOPERATIVE or writer.tells_claims)
-    others = (UserData.NONE, UserData.STICKY_V0, UserData.STICKY_V1) if sticky_too else (UserData.NONE,)
+    others = tuple(UserData)[1:] if sticky_too else UNREADABLE
     own = [state for state in joining if state.member.user_data not in others]
     answers = iter((yield from _written(own, judge)) if own else ())
     found: list[tuple[bytes | None, int]] = []
@@ -435,8 +439,10 @@ def _user_data(
         kind, since = state.member.user_data, state.since
         if kind not in others:
             found.append((next(answers), since))
-        elif kind is UserData.NONE:
-            found.append((None, NO_GENERATION))
+        elif kind in UNREADABLE:
+            whole = wire.encode_sticky_user_data(state.last, since)
+            data = {UserData.EMPTY: b"", UserData.TRUNCATED: whole[: len(whole) // 2]}.get(kind)
+            found.append((data, NO_GENERATION))
         elif kind is UserData.STICKY_V0:
             found.append((wire.encode_sticky_user_data(state.last, None), NO_GENERATION))
         else:

@@ -23,6 +23,9 @@ from rebalance.properties.assignors.scenarios import (
     SetTopic,
     Subscribe,
     UserData,
+    everybody,
+    renamed,
+    topics_named,
 )
 
 Reduction = Callable[[Scenario], Iterator[Scenario]]
@@ -41,9 +44,9 @@ def minimise(
         for reduce in REDUCTIONS:
             scenario = _exhaust(reduce, scenario, breaks, may_go_on)
         if scenario == before:
-            renamed = _renamed(scenario)
-            if renamed != scenario and may_go_on() and breaks(renamed):
-                scenario = renamed  # and once more: what breaks may depend on names
+            # And once more: what breaks may depend on names.
+            plain = (named for named in _plainly_named(scenario) if may_go_on() and breaks(named))
+            scenario = next(plain, scenario)
     return scenario
 
 
@@ -115,7 +118,7 @@ def _without_events_of(s: Scenario, gone: set[str]) -> Scenario:
 
 
 def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
-    for topic in _topics_named(s):
+    for topic in topics_named(s):
         yield _each_member(
             replace(
                 s,
@@ -131,15 +134,6 @@ def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
                 owned=tuple(p for p in m.owned if p.topic != gone),
             ),
         )
-
-
-def _topics_named(s: Scenario) -> list[str]:
-    named = list(s.topics)
-    for member in _everybody(s):
-        named += member.topics
-        named += [p.topic for p in member.owned]
-    named += [e.topic for events in s.rounds for e in events if isinstance(e, SetTopic)]
-    return list(dict.fromkeys(named))
 
 
 EVERY_COUNT_BELOW = 16
@@ -250,10 +244,6 @@ def _plainer_topics(s: Scenario) -> Iterator[Scenario]:
                     yield replace(s, topics={**s.topics, topic: changed})
 
 
-def _everybody(s: Scenario) -> list[ScenarioMember]:
-    return [*s.members, *(e.member for events in s.rounds for e in events if isinstance(e, AddMember))]
-
-
 def _changed_members(
     s: Scenario, changes: Callable[[ScenarioMember], Iterator[ScenarioMember]]
 ) -> Iterator[Scenario]:
@@ -301,37 +291,12 @@ REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
 )
 
 
-def _renamed(s: Scenario) -> Scenario:
-    """Members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look alike."""
-    ids = list(dict.fromkeys(m.id for m in _everybody(s)))
+def _plainly_named(s: Scenario) -> Iterator[Scenario]:
+    """Members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look alike; only
+    one of them where the names of the other matter."""
+    ids = dict.fromkeys(m.id for m in everybody(s))
     members = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
-    topics = {old: f"t{i}" for i, old in enumerate(_topics_named(s))}
-
-    def member(m: ScenarioMember) -> ScenarioMember:
-        return replace(
-            m,
-            id=members[m.id],
-            topics=tuple(topics[t] for t in m.topics),
-            owned=tuple(p._replace(topic=topics[p.topic]) for p in m.owned),
-            instance=m.instance and f"i-{members[m.id]}",
-        )
-
-    def event(e: ScenarioEvent) -> ScenarioEvent:
-        match e:
-            case AddMember(m):
-                return AddMember(member(m))
-            case Subscribe(who, names):
-                return Subscribe(members.get(who, who), tuple(topics.get(t, t) for t in names))
-            case SetTopic(name, partitions):
-                return SetTopic(topics[name], partitions)
-            case Leave(who):
-                return Leave(members.get(who, who))
-            case Fault(kind, who):
-                return Fault(kind, members.get(who, who))
-
-    return replace(
-        s,
-        topics={topics[t]: p for t, p in s.topics.items()},
-        members=tuple(member(m) for m in s.members),
-        rounds=tuple(tuple(event(e) for e in events) for events in s.rounds),
-    )
+    topics = {old: f"t{i}" for i, old in enumerate(topics_named(s))}
+    for one, other in ((members, topics), (members, {}), ({}, topics)):
+        if (candidate := renamed(s, one, other)) != s:
+            yield candidate
