@@ -12,7 +12,19 @@ from itertools import pairwise
 
 import pytest
 from rebalance.model.values import NO_GENERATION, Cluster, RebalanceProtocol
-from rebalance.properties.assignors.generator import BY_NAME, DIMENSIONS, LARGE, MEDIUM, SMALL, Size, generate
+from rebalance.properties.assignors.generator import (
+    BY_NAME,
+    DIMENSIONS,
+    EVENTS,
+    HOSTILE,
+    LARGE,
+    MEDIUM,
+    SMALL,
+    Size,
+    along,
+    generate,
+    some,
+)
 from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.assignors.scenarios import (
     AddMember,
@@ -314,6 +326,19 @@ def test_subscriptions_before_claims_before_labels_before_events():
     assert sorted(name for stage in stages for name in stage) == sorted(index)
     for before, after in pairwise(stages):
         assert max(index[n] for n in before) < min(index[n] for n in after)
+
+
+@pytest.mark.parametrize("protocol", list(RebalanceProtocol))
+def test_short_calls_come_first_and_hostile_clients_are_never_mixed_with_others(protocol: RebalanceProtocol):
+    kinds = along(protocol)
+    assert len(set(kinds)) == len(kinds)
+    small = [names for names, size in kinds if size is SMALL]
+    assert [names for names, _ in kinds[: len(small)]] == small
+    histories = [bool(EVENTS.intersection(names)) for names in small]
+    assert histories == sorted(histories)
+    assert any(histories)
+    assert not any(HOSTILE in some(Seeded(seed)) for seed in SEEDS)
+    assert [names for names, _ in kinds if HOSTILE in names] == [(HOSTILE,)]
 
 
 def test_names_are_unique_and_sentences_are_there():
