@@ -38,6 +38,7 @@ def pick(draw: Draw, items: Sequence[T]) -> T:
 
 TOPICS = (
     ("t", "t1", "t11", "t111", "t1-1", "t-1"),
+    ("a", "a1", "a10", "a2", "a1.0", "a11"),
     ("orders", "orders-1", "orders-1-1", "orders_1", "orders.1", "orders-10"),
     ("eu.orders", "eu_orders", "eu-orders", "eu.orders.dlq", "eu", "eu."),
     ("1", "11", "-", "1-1", "_", "__consumer_offsets"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any, NamedTuple, TypeVar, cast
@@ -29,7 +29,7 @@ from rebalance.live.processes.lines import (
     to_line,
     to_text,
 )
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import Limits, Promise, stated
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -76,6 +76,7 @@ class Hello:
     version: str | None = None
     language: str | None = None
     promises: frozenset[Promise] = frozenset()
+    limits: Limits = field(default_factory=dict)
     user_data: bool = False
     homepage: str | None = None
     issues: str | None = None
@@ -273,11 +274,17 @@ def decode_hello(result: Json) -> Hello:
         raise Garbage(
             f"hello: protocols must name one or both of eager, cooperative; got {show(result['protocols'])}"
         )
-    promises = of_kind(list, result.get("promises", []), "hello: promises")
+    named = of_kind(list, result.get("promises", []), "hello: promises")
+    promises = frozenset([one_of(Promise, p, "hello: promises") for p in named])
+    try:
+        limits = stated(promises, of_kind(dict, result.get("limits", {}), "hello: limits"))
+    except ValueError as error:
+        raise Garbage(f"hello: limits: {error}") from error
     return Hello(
         name=to_text(field_of(result, "name", "hello"), "hello: name"),
         protocols=tuple(protocols),
-        promises=frozenset([one_of(Promise, p, "hello: promises") for p in promises]),
+        promises=promises,
+        limits=limits,
         user_data=of_kind(bool, result.get("user_data", False), "hello: user_data"),
         **{name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL},
     )

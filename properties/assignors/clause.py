@@ -76,9 +76,9 @@ class History:
 class Clause:
     """One sentence that must hold of an assignor.
 
-    ``promises``: asked only of targets that promise all of these (``Promise``). ``check`` takes
-    what ``scope`` says and returns the breach or ``None``; where it has further questions it is a generator
-    of them (``Asking``).
+    ``promises``: asked only of targets that promise all of these (``Promise``), and none of ``unless``,
+    which is to promise less. ``check`` takes what ``scope`` says and returns the breach or ``None``; where
+    it has further questions it is a generator of these that returns as much (``Asking``).
     """
 
     id: str
@@ -91,10 +91,12 @@ class Clause:
     check: Callable[..., Any]
     protocols: tuple[RebalanceProtocol, ...] = BOTH
     promises: frozenset[Promise] = frozenset()
+    unless: frozenset[Promise] = frozenset()
 
     def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
         """Whether a target with these promises is asked for this clause under ``protocol``."""
-        return protocol in self.protocols and self.promises <= frozenset(promises)
+        promised = frozenset(promises)
+        return protocol in self.protocols and self.promises <= promised and not self.unless & promised
 
     def to_json(self) -> dict[str, Any]:
         """All that is said of it, as JSON values."""
@@ -106,6 +108,7 @@ class Clause:
             "link": self.link,
             "protocols": [str(p) for p in self.protocols],
             "promises": sorted(str(p) for p in self.promises),
+            "unless": sorted(str(p) for p in self.unless),
             "checked_by": self.scope.by,
         }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from rebalance.model import wire
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import Limits, Promise
 from rebalance.model.values import (
     NO_GENERATION,
     Cluster,
@@ -37,6 +37,7 @@ from rebalance.properties.assignors.calls import (
 )
 from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach, Clause, History, Scope
 from rebalance.properties.assignors.scenarios import (
+    UNREADABLE,
     AddMember,
     Fault,
     FaultKind,
@@ -48,12 +49,10 @@ from rebalance.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
+from rebalance.properties.assignors.settling import slow_rounds
 
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
-
-UNREADABLE = (UserData.NONE, UserData.EMPTY, UserData.TRUNCATED)
-"""What holds no claim."""
 
 Written = Sequence[bytes | Failure | None]
 """The target's own subscriptionUserData of some members, in order; nothing that follows a Failure counts."""
@@ -144,6 +143,7 @@ class _State:
 class _Group:
     scenario: Scenario
     cluster: Cluster
+    limits: Limits
     members: dict[str, _State] = field(default_factory=dict)
     generation: int = 0
 
@@ -156,11 +156,13 @@ def play(
     promises: Iterable[Promise],
     *,
     again: Ask | None = None,
+    limits: Limits | None = None,
 ) -> PlayedHistory:
     """Play ``scenario`` against a target and judge every answer.
 
     ``ask`` puts one question to the target, ``again`` puts it to another process of the same target
     (``None``: there is none, the same is asked). ``writer`` knows its userData (``None``: it has none).
+    ``limits``: what it states with its promises.
     """
 
     def answer(question: Question) -> Reply | Written:
@@ -169,17 +171,21 @@ def play(
         assert writer is not None
         return writer.write(question)
 
-    return answered(history(scenario, writer, clauses, promises), answer)
+    return answered(history(scenario, writer, clauses, promises, limits), answer)
 
 
 def history(
-    scenario: Scenario, writer: Writer | None, clauses: Sequence[Clause], promises: Iterable[Promise]
+    scenario: Scenario,
+    writer: Writer | None,
+    clauses: Sequence[Clause],
+    promises: Iterable[Promise],
+    limits: Limits | None = None,
 ) -> Playing[PlayedHistory]:
     """Play ``scenario`` as ``play`` does: a generator of its questions that is sent the answers, so that
     many histories can be played at once."""
     promised = frozenset(promises)
     judge = _Judge([c for c in clauses if c.applies(scenario.protocol, promised)])
-    group = _Group(scenario, Cluster(dict(scenario.topics)))
+    group = _Group(scenario, Cluster(dict(scenario.topics)), limits or {})
     for member in scenario.members:
         _join(group, member)
     calls: list[AssignorCall] = []
@@ -192,7 +198,10 @@ def history(
             yield from judge.further(Scope.REPEAT, calls[-1])
         settling = len(calls)
         settled = None
-        while len(calls) - settling < MOST_ROUNDS:
+        most = MOST_ROUNDS
+        if pace := group.limits.get(Promise.GRADUAL):
+            most += slow_rounds(sum(map(len, group.cluster.topics.values())), pace)
+        while len(calls) - settling < most:
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
             if scenario.protocol is EAGER or not calls[-1].revoked:
@@ -386,6 +395,7 @@ def _rebalance(
         group=subscriptions,
         claims=claims,
         assignment=answer.assignment,
+        limits=group.limits,
     )
     calls.append(call)
     judge.call(call)

@@ -36,6 +36,10 @@ class UserData(StrEnum):
     TRUNCATED = "truncated"  # the first half of that: no client sends it, nobody can read it
 
 
+UNREADABLE = (UserData.NONE, UserData.EMPTY, UserData.TRUNCATED)
+"""What holds no claim."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioMember:
     """A member as it arrives: what it subscribes to, and what it believes to own since ``generation``."""

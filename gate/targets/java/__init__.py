@@ -28,11 +28,12 @@ JAVA = "java:"
 KAFKA = "org.apache.kafka.clients.consumer"
 """The package of the interface and of Kafka's own assignors."""
 
+_STICKY = (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE, Promise.SPREAD)
 PROMISES: dict[str, tuple[Promise, ...]] = {
     f"{KAFKA}.RangeAssignor": (Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE),
     f"{KAFKA}.RoundRobinAssignor": (Promise.BALANCED_EQUAL,),
-    f"{KAFKA}.StickyAssignor": (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE),
-    f"{KAFKA}.CooperativeStickyAssignor": (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE),
+    f"{KAFKA}.StickyAssignor": _STICKY,
+    f"{KAFKA}.CooperativeStickyAssignor": _STICKY,
 }
 """What Kafka's documentation says of its own; aware of racks since KIP-881 only, which the bridge sees."""
 
