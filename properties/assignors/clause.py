@@ -98,6 +98,13 @@ class Clause:
         promised = frozenset(promises)
         return protocol in self.protocols and self.promises <= promised and not self.unless & promised
 
+    def missing(self, promises: Iterable[Promise]) -> str:
+        """Why a target with these promises is not asked for this clause."""
+        promised = frozenset(promises)
+        if less := sorted(self.unless & promised):
+            return f"not asked of what is promised to be {', '.join(less)}"
+        return f"not promised: {', '.join(sorted(self.promises - promised))}"
+
     def to_json(self) -> dict[str, Any]:
         """All that is said of it, as JSON values."""
         return {
