@@ -31,6 +31,9 @@ class Promise(StrEnum):
     WEIGHTED = "weighted"  # balance is of something else than the number of partitions
 
 
+LESSER = (Promise.PARTIAL, Promise.GRADUAL, Promise.WEIGHTED)
+"""The promises of less than others give."""
+
 LIMITED = (Promise.PARTIAL, Promise.GRADUAL)
 """The promises that come with a limit."""
 

@@ -139,7 +139,7 @@ class _State:
     stored: tuple[Subscription, StatedClaim] | None = None  # what the coordinator remembers of it
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Group:
     scenario: Scenario
     cluster: Cluster
@@ -185,7 +185,7 @@ def history(
     many histories can be played at once."""
     promised = frozenset(promises)
     judge = _Judge([c for c in clauses if c.applies(scenario.protocol, promised)])
-    group = _Group(scenario, Cluster(dict(scenario.topics)), limits or {})
+    group = _Group(scenario=scenario, cluster=Cluster(dict(scenario.topics)), limits=limits or {})
     for member in scenario.members:
         _join(group, member)
     calls: list[AssignorCall] = []
