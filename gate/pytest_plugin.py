@@ -247,6 +247,8 @@ def _settle(row: ClauseResult, result: Result, item: pytest.Item) -> None:
     match row.status:
         case Status.UNSUPPORTED | Status.UNTESTED:
             pytest.skip(row.note)
+        case Status.UNCONFIRMED:
+            pytest.fail(f"inconclusive: {row.id} was broken in the search, and not again", pytrace=False)
         case Status.FIXED:
             pytest.fail(f"{row.id} holds: remove {row.note} from the known failures", pytrace=False)
         case Status.KNOWN | Status.FLAKY if finding is not None:

@@ -50,7 +50,10 @@ MAY_IMPORT = {
 
 ORDER = {
     "model": ("model", "model.assignors", "model.bugs", "model.protocol"),
-    "properties": ("properties", "properties.assignors", "properties.group"),
+    "properties": (
+        *("properties", "properties.assignors", "properties.assignors.causes"),
+        *("properties.assignors.search", "properties.group"),
+    ),
     "explore": ("explore", "explore.engine", "explore.liveness", "explore.random", "explore.groups"),
     "specs": (
         *("specs.logic", "specs.protocol", "specs.theorems", "specs.refinement", "specs.necessity"),

@@ -124,14 +124,6 @@ def written_reasons() -> Mapping[str, str]:
     return reasons
 
 
-@cache
-def equivalent() -> Mapping[str, str]:
-    """The key of a mutant which changes nothing that a group shows -> why."""
-    page = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    reasons: Mapping[str, str] = tomllib.loads(page)["equivalent"]
-    return reasons
-
-
 class Reasons:
     """Why lines of one module are not reached."""
 

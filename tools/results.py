@@ -17,6 +17,7 @@ from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, usa
 from rebalance.gate.compare import compare
 from rebalance.gate.compare.compare import UNKNOWN, CellMark, Judged
 from rebalance.gate.compare.newest import newest
+from rebalance.gate.report.facts import UNUSUAL
 from rebalance.gate.report.markup import escaped, table
 from rebalance.gate.report.terminal import comparison as report
 from rebalance.gate.traces import counterexamples, files
@@ -24,9 +25,6 @@ from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.verdict import Exit, Level
-
-UNUSUAL = "°"
-"""After a clause whose counterexample takes what groups seldom see."""
 
 _UNKNOWN = (
     f"`{UNKNOWN}` as the newest: the registry could not be asked, and the releases judged are those that are "

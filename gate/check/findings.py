@@ -1,16 +1,16 @@
-"""A counterexample: the smallest scenario that still breaks a clause, played again in a fresh process."""
+"""Counterexamples: one for each cause of a broken clause, made small, played again in a fresh process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rebalance.gate.check.plan import CheckPlan
 from rebalance.gate.check.result import Finding
 from rebalance.gate.check.subject import Subject
 from rebalance.properties.assignors.calls import FailureKind
-from rebalance.properties.assignors.histories import Found, PlayedHistory, from_round
-from rebalance.properties.assignors.minimise import minimise
+from rebalance.properties.assignors.causes.attribution import Attribution, BreakingScenario
+from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
 IMPATIENT = 0.5
@@ -30,69 +30,59 @@ SECONDS_EACH = 1 / 4000
 """What a member or a partition adds to the time that playing a scenario takes, roughly."""
 
 
-def finding(
-    plan: CheckPlan,
-    subject: Subject,
-    scenario: Scenario,
-    found: Found,
-    number: int,
-    fresh: Callable[[], None],
-) -> Finding:
-    """The counterexample of one clause, minimised unless it is expected, and confirmed."""
-    expected = plan.expected(f"{found.clause.id}-{scenario.protocol}")
-    small = scenario if expected else shrink(plan, subject, scenario, found)
-    for played in (small,) if small == scenario else (small, scenario):
+def findings(
+    plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario], fresh: Callable[[], None]
+) -> tuple[Finding, ...]:
+    """The counterexamples of one clause, of each cause one that was confirmed, the most real first; if none
+    was, what the search saw. A clause that is expected to be broken has one, which is not minimised."""
+    first = min(broken, key=lambda one: (one.scenario.size, one.number))
+    key = f"{first.found.clause.id}-{first.scenario.protocol}"
+    causes = [] if plan.expected(key) else attribution(plan, subject, broken).explain(broken)
+    found = tuple(
+        replace(shown, cause=one.cause, broken=len(one.broken))
+        for one in causes
+        if (shown := confirmed(plan, subject, one.first, one.small, fresh))
+    )
+    return found or (confirmed(plan, subject, first, first.scenario, fresh) or unconfirmed(plan, first),)
+
+
+def confirmed(
+    plan: CheckPlan, subject: Subject, broken: BreakingScenario, small: Scenario, fresh: Callable[[], None]
+) -> Finding | None:
+    """The counterexample that ``small`` is, or what it was made of, if a fresh process shows it too."""
+    for played in (small,) if small == broken.scenario else (small, broken.scenario):
         fresh()
-        record = subject.play(played, (found.clause,))
-        again = record.breach_of(found.clause.id)
+        record = subject.play(played, (broken.found.clause,))
+        again = record.breach_of(broken.found.clause.id)
         if again is not None:
             shown = Finding.of(again, played, record.calls)
-            size = scenario.size
-            return replace(shown, seed=plan.seed, number=number, found_size=size, confirmed=True)
-    return unconfirmed(plan, scenario, found, number)
+            size = broken.scenario.size
+            return replace(shown, seed=plan.seed, number=broken.number, found_size=size, confirmed=True)
+    return None
 
 
-def unconfirmed(plan: CheckPlan, scenario: Scenario, found: Found, number: int) -> Finding:
+def unconfirmed(plan: CheckPlan, broken: BreakingScenario) -> Finding:
     """What the search saw, and nobody has seen again."""
-    return replace(Finding.of(found, scenario), seed=plan.seed, number=number)
+    return replace(Finding.of(broken.found, broken.scenario), seed=plan.seed, number=broken.number)
 
 
-def shrink(plan: CheckPlan, subject: Subject, scenario: Scenario, broken: Found) -> Scenario:
-    """The smallest scenario found that still breaks the clause of ``broken`` on the target.
+def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario]) -> Attribution:
+    """What explains why a clause is ``broken``. Plays that are slow cost more than one."""
+    clause, session = broken[0].found.clause, subject.session
+    patience = STEADY_PATIENCE if plan.repeatable else PATIENCE
+    hangs = any(one.found.breach.actual == FailureKind.TIMEOUT for one in broken)
 
-    Starts from the scenario as it was found, and from the round of it that breaks.
-    """
-    clause, hangs = broken.clause, broken.breach.actual == FailureKind.TIMEOUT
-    session, patient = subject.session, subject.session.call_seconds
-    left, patience = plan.profile.shrink, STEADY_PATIENCE if plan.repeatable else PATIENCE
+    def play(scenario: Scenario) -> tuple[PlayedHistory, float]:
+        began, patient = session.cpu_seconds, session.call_seconds
+        session.call_seconds = min(patient, IMPATIENT) if hangs else patient
+        try:
+            record = subject.play(scenario, (clause,))
+        finally:
+            session.call_seconds = patient
+        lost = _lost(record, 0.0 if plan.repeatable else session.cpu_seconds - began)
+        return record, 1 + lost / patience * plan.profile.shrink
 
-    def played(candidate: Scenario) -> PlayedHistory:
-        nonlocal left, patience
-        left -= 1
-        began = session.cpu_seconds
-        record = subject.play(candidate, (clause,))
-        patience -= _lost(record, 0.0 if plan.repeatable else session.cpu_seconds - began)
-        return record
-
-    def breaks(candidate: Scenario) -> bool:
-        return played(candidate).breach_of(clause.id) is not None
-
-    def small(start: Scenario) -> Scenario:
-        return minimise(start, breaks, may_go_on=lambda: left > 0 and patience > 0)
-
-    if hangs:
-        session.call_seconds = min(patient, IMPATIENT)
-    try:
-        best = small(scenario)
-        record = played(best)
-        found = record.breach_of(clause.id)
-        if found is not None and 1 < found.round <= len(record.calls):
-            shorter = from_round(record, found.round)
-            if breaks(shorter):
-                best = min(best, small(shorter), key=lambda s: s.size)
-        return best
-    finally:
-        session.call_seconds = patient
+    return Attribution(clause=clause, play=play, limit=plan.profile.shrink, expected=plan.expected)
 
 
 def _lost(record: PlayedHistory, seconds: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from rebalance.gate.check.known import KnownFailure, match, unmatched
+from rebalance.gate.check.known import KnownFailure, causes_of, match, unmatched
 from rebalance.gate.check.result import ClauseResult, Result, Status, TargetInfo
 from rebalance.model.assignor import Promise
 from rebalance.properties.assignors.clauses import TABLE
@@ -20,7 +20,7 @@ def judge(result: Result) -> Result:
     stale = bool(result.stale_known) or any(r.status is Status.FIXED for r in rows)
     if violated:
         verdict, code = Verdict.VIOLATION, Exit.VIOLATION
-    elif result.missed or result.interrupted:
+    elif result.doubts or result.interrupted:
         verdict, code = Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE
     else:
         verdict, code = Verdict.CONFORMANT, Exit.VIOLATION if stale else Exit.CONFORMANT
@@ -32,15 +32,19 @@ def allow(
 ) -> Result:
     """``result`` judged again with these lists: known violations pass, needless entries do not.
 
-    An entry of ``failing`` is needless when something that it means was judged and all of that held in
+    A row is known if each of its causes is; of the others the first that is new is its finding. An entry of
+    ``failing`` is needless when something that it means was judged and all of that held in
     a search that came to its end; it is stale when it means no clause that applies to the target, run
     today or not. One of ``flaky`` is neither.
     """
-    violated = [row.id for row in result.clauses if row.status is Status.VIOLATED]
-    needless = () if result.interrupted or result.missed else unmatched(failing, violated)
+    violated = [row for row in result.clauses if row.status is Status.VIOLATED]
+    seen = [name for row in violated for name in causes_of(row)]
+    needless = () if result.interrupted or result.missed else unmatched(failing, seen)
     rows = tuple(_allowed(row, failing, flaky, needless, today) for row in result.clauses)
-    stale = tuple(str(entry) for entry in unmatched(failing, _applicable(result.target)))
-    return judge(replace(result, clauses=rows, stale_known=stale))
+    stale = [str(entry) for entry in unmatched(failing, _applicable(result.target), by_cause=False)]
+    explained = [row.id for row in violated if not row.unattributed]
+    stale += [str(e) for e in needless if e.cause and any(map(e.about, explained))]
+    return judge(replace(result, clauses=rows, stale_known=tuple(stale)))
 
 
 def _applicable(target: TargetInfo) -> list[str]:
@@ -65,7 +69,14 @@ def _allowed(
     if entry := match(flaky, row.id, today):
         return replace(row, status=Status.FLAKY, note=entry.comment)
     if row.status is Status.VIOLATED:
-        entry = match(failing, row.id, today)
-        return replace(row, status=Status.KNOWN, note=entry.comment) if entry else row
+        entries = [match(failing, name, today) for name in causes_of(row)]
+        marked = zip(row.findings, entries, strict=False)
+        findings = [replace(found, known=str(entry)) if entry else found for found, entry in marked]
+        findings.sort(key=lambda found: bool(found.known))
+        if findings:
+            row = replace(row, finding=findings[0], others=tuple(findings[1:]))
+        if entries[0] is not None and all(entries):
+            row = replace(row, status=Status.KNOWN, note=entries[0].comment)
+        return row
     entry = match(needless, row.id, today)
     return replace(row, status=Status.FIXED, note=str(entry)) if entry else row

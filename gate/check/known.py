@@ -6,8 +6,9 @@ One pattern per line, then a comment that says why, best a link to an issue::
     kip429/**-cooperative       # https://example.org/issues/13 until=2027-01-31
 
 A pattern is a clause id; ``*`` stands for one part of it, ``**`` for any number of parts. It means both
-protocols, or only one with ``-eager`` or ``-cooperative`` at its end. From the day after ``until`` on the
-line allows nothing.
+protocols, or only one with ``-eager`` or ``-cooperative`` at its end; and all causes, or only the one that
+follows an ``@``, as in ``kip792/claim/1@unequal+stale``. From the day after ``until`` on the line allows
+nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rebalance.gate.check.result import ClauseResult
+    from rebalance.gate.check.result import ClauseResult, Finding
 
 _SUFFIXES = ("-eager", "-cooperative")
 _PART = re.compile(r"\*{1,2}|[A-Za-z0-9_.-]+")
+_CAUSE = re.compile(r"[A-Za-z0-9_.-]+(\+[A-Za-z0-9_.-]+)*")
 _UNTIL = re.compile(r"(?<!\S)until=(\S*)")
 
 
@@ -52,11 +54,20 @@ class KnownFailure:
     def __str__(self) -> str:
         return f"{self.pattern} ({self.where})" if self.where else self.pattern
 
-    def matches(self, clause_id: str) -> bool:
-        """Whether an id with its protocol, such as ``kip54/sticky/1-eager``, is meant."""
+    @property
+    def cause(self) -> str:
+        """The only cause that is meant, if not all are."""
+        return self.pattern.partition("@")[2]
+
+    def about(self, clause_id: str) -> bool:
+        """Whether an id with its protocol, such as ``kip54/sticky/1-eager``, is meant by any cause."""
         pattern, only = _split(self.pattern)
         path, protocol = _split(clause_id)
         return only in ("", protocol) and _match(pattern.split("/"), path.split("/"))
+
+    def matches(self, name: str) -> bool:
+        """Whether an id with its protocol, and with ``@`` and its cause if that is known, is meant."""
+        return self.cause in ("", name.partition("@")[2]) and self.about(name)
 
     def expired(self, today: date) -> bool:
         """Whether it allows nothing any more."""
@@ -64,8 +75,9 @@ class KnownFailure:
 
 
 def _split(pattern: str) -> tuple[str, str]:
-    suffix = next((s for s in _SUFFIXES if pattern.endswith(s)), "")
-    return pattern.removesuffix(suffix), suffix
+    path = pattern.partition("@")[0]
+    suffix = next((s for s in _SUFFIXES if path.endswith(s)), "")
+    return path.removesuffix(suffix), suffix
 
 
 def _match(pattern: list[str], path: list[str]) -> bool:
@@ -122,6 +134,8 @@ def _check(pattern: str) -> None:
             raise ValueError(f"{part!r} in {pattern!r}: '*' and '**' stand for whole parts only")
         if not _PART.fullmatch(part):
             raise ValueError(f"{pattern!r} is no pattern: write a clause id, such as kip429/leader/4")
+    if "@" in pattern and not _CAUSE.fullmatch(pattern.partition("@")[2]):
+        raise ValueError(f"{pattern!r} names no cause behind '@': write it as a report does")
 
 
 def read(options: Sequence[str], name: str = "--known-failing") -> tuple[KnownFailure, ...]:
@@ -155,43 +169,63 @@ def match(entries: Iterable[KnownFailure], clause_id: str, today: date) -> Known
     return next((e for e in entries if e.matches(clause_id) and not e.expired(today)), None)
 
 
-def unmatched(entries: Iterable[KnownFailure], clause_ids: Iterable[str]) -> tuple[KnownFailure, ...]:
-    """The entries that mean none of these ids: misspelt, or of a clause that is gone or was not run."""
-    ids = tuple(clause_ids)
-    return tuple(e for e in entries if not any(e.matches(i) for i in ids))
+def unmatched(
+    entries: Iterable[KnownFailure], names: Iterable[str], *, by_cause: bool = True
+) -> tuple[KnownFailure, ...]:
+    """The entries that mean none of these: misspelt, or of a clause that is gone or was not run."""
+    known = tuple(names)
+    return tuple(e for e in entries if not any((e.matches if by_cause else e.about)(n) for n in known))
+
+
+def causes_of(row: ClauseResult) -> list[str]:
+    """What a broken clause is called in a list, once for each cause that it is seen to break by."""
+    causes = [f"@{finding.cause.id}" if finding.cause else "" for finding in row.findings]
+    return [row.id + cause for cause in causes or ("",)]
 
 
 def write(results: Iterable[ClauseResult], old: Sequence[KnownFailure] = (), today: date = date.min) -> str:
-    """The text of a list that allows exactly what is broken in ``results``, a clause a line.
+    """The text of a list that allows exactly what is broken in ``results``, a cause a line.
 
     Lines of ``old`` that are still exact stay as they are, in their order. Of a line that meant too
     much, the narrower ones inherit the comment. No new line has a ``*``, which would allow clauses that
-    do not exist yet; it is for both protocols only if the clause was run and broken under all that the
+    do not exist yet; it is for both protocols only if the clause was run and broken so under all that the
     target supports. An ``until`` before ``today`` is dropped: writing the list is accepting the failure
     again. New lines say what is broken, for an issue link to replace.
     """
     from rebalance.gate.check.result import Status
 
     supported = [r for r in results if r.status is not Status.UNSUPPORTED]
-    broken = {r.id: r for r in supported if r.status in (Status.VIOLATED, Status.KNOWN)}
-    ids = frozenset(r.id for r in supported)
+    broken = {
+        name: (row, finding)
+        for row in supported
+        if row.status in (Status.VIOLATED, Status.KNOWN)
+        for name, finding in zip(causes_of(row), row.findings or (None,), strict=True)
+    }
+    held = {r.id for r in supported} - {name.partition("@")[0] for name in broken}
     lines: list[tuple[str, str]] = []
     left = frozenset(broken)
     for entry in old:
-        meant = {i for i in ids if entry.matches(i)}
+        meant = {name for name in (*broken, *held) if entry.matches(name)}
         if meant & left and meant <= broken.keys():
             lines.append((entry.pattern, _comment(entry, today)))
             left -= meant
-    wanted: list[str] = []
-    for path in {_split(i)[0] for i in left}:
-        there = {i for i in ids if _split(i)[0] == path}
-        wanted += [path] if there <= broken.keys() else there & left
+    wanted: set[str] = set()
+    for name in left:
+        path, protocol, cause = _named(name)
+        everywhere = {f"{path}{s}{cause}" for s in _SUFFIXES if any(r.id == f"{path}{s}" for r in supported)}
+        wanted.add(path + cause if everywhere <= broken.keys() else path + protocol + cause)
     for pattern in sorted(wanted):
-        news = sorted(i for i in left if KnownFailure(pattern=pattern).matches(i))
-        heir = next((e for e in old if all(e.matches(i) for i in news)), None)
-        lines.append((pattern, _comment(heir, today) if heir else _summary([broken[i] for i in news])))
+        news = sorted(name for name in left if KnownFailure(pattern=pattern).matches(name))
+        heir = next((e for e in old if all(e.matches(name) for name in news)), None)
+        lines.append((pattern, _comment(heir, today) if heir else _summary([broken[n] for n in news])))
     width = max((len(pattern) for pattern, _ in lines), default=0)
     return "".join(f"{pattern:{width}}  # {comment}\n" for pattern, comment in lines)
+
+
+def _named(name: str) -> tuple[str, str, str]:
+    """The parts of an id with its protocol, and with ``@`` and its cause if it has one."""
+    path, protocol = _split(name)
+    return path, protocol, name.removeprefix(path + protocol)
 
 
 def _comment(entry: KnownFailure, today: date) -> str:
@@ -199,11 +233,10 @@ def _comment(entry: KnownFailure, today: date) -> str:
     return kept.strip() or "known before, no issue yet"
 
 
-def _summary(results: Sequence[ClauseResult]) -> str:
+def _summary(broken: Sequence[tuple[ClauseResult, Finding | None]]) -> str:
     from rebalance.gate.cli.console.text import clean, cut
 
-    first = next((r.finding.breach.summary for r in results if r.finding), results[0].clause.sentence)
-    others = len({r.clause.id for r in results}) - 1
-    more = f" (and {others} more)" if others else ""
+    row, finding = broken[0]
+    summary = finding.breach.summary if finding else row.clause.sentence
     # Names of members come from outside; none of them shall set a date.
-    return f"no issue yet: {cut(clean(first), 80).replace('until=', 'until =')}{more}"
+    return f"no issue yet: {cut(clean(summary), 80).replace('until=', 'until =')}"

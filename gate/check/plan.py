@@ -62,7 +62,7 @@ class CheckPlan:
 FLOORS_FROM = 20
 """Scenarios per dimension from which on a search must reach every situation of ``FLOORS``."""
 
-SLICE = 600
+SLICE = 1200
 """Scenarios that are played on one process of the target, from one multiple of it to the next: what a target
 answers may depend on what it was asked before, and must not depend on how many processes share the work."""
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
-from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import Result
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
@@ -29,10 +28,12 @@ from rebalance.pipeline.campaign.campaign import (
     PlaySeed,
     SliceOutcome,
 )
+from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
 from rebalance.properties.assignors.generator import drawn
 from rebalance.properties.assignors.histories import Found, PlayedHistory
+from rebalance.properties.assignors.search.progress import CheckProgress
 from rebalance.properties.draws import Seeded
 from rebalance.properties.verdict import Level
 
@@ -128,13 +129,13 @@ def shrink_histories(
             found = subject.play(scenario, (clause,)).breach_of(clause.id)
             # What does not show in a process of its own is saved as it is, unconfirmed.
             found = found or Found(clause, Breach(summary="seen in the campaign only"), 1)
-            progress.best[one.clause] = (scenario, found, one.number)
+            progress.breaking[one.clause] = [BreakingScenario(scenario, found, one.number)]
             progress.broken[one.clause] = progress.judged[one.clause] = one.scenarios
         for number, own in lost:
             scenario = drawn(Seeded(own), player.protocols)
             for found in subject.play(scenario, TABLE).found:
                 key = f"{found.clause.id}-{scenario.protocol}"
-                progress.best.setdefault(key, (scenario, found, number))
+                progress.breaking.setdefault(key, [BreakingScenario(scenario, found, number)])
         plan = CheckPlan(profile=SHRINK, seed=seed, level=player.level)
         info = describe(player.spec, session.hello)
         return check(plan, session, info, progress=progress, fresh=session.close)

@@ -8,10 +8,11 @@ from enum import StrEnum
 
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.causes.attribution import Cause
 from rebalance.properties.assignors.clause import Breach, Clause
 from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import Scenario
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 
 class Status(StrEnum):
@@ -20,6 +21,7 @@ class Status(StrEnum):
     PASSED = "passed"
     VIOLATED = "violated"
     KNOWN = "known"  # violated, and on the list of known failures
+    UNCONFIRMED = "unconfirmed"  # broken in the search, and never again
     FLAKY = "flaky"  # on the list of known flaky ones, violated or not
     FIXED = "fixed"  # on the list of known failures, and not violated: the list is stale
     UNSUPPORTED = "unsupported"  # the target does not promise it, or declined
@@ -46,7 +48,8 @@ class Finding:
 
     ``calls`` are the answered calls of the scenario as played, the last to be looked at in
     ``round``; ``found_size`` is the scenario's size before it was minimised. ``confirmed``: it broke
-    again when the minimised scenario was replayed in a fresh process.
+    again when the minimised scenario was replayed in a fresh process. ``cause`` is why it breaks, None where
+    nobody looked, and ``broken`` how many scenarios of the search were seen to break by it.
     """
 
     clause: Clause
@@ -59,6 +62,10 @@ class Finding:
     number: int = 0
     found_size: tuple[int, int, int, int]
     confirmed: bool = False
+    cause: Cause | None = None
+    broken: int = 0
+    known: str = ""
+    """Why the list of known failures allows this cause, if it does."""
     trace_id: str = ""
     path: str = ""
 
@@ -87,12 +94,25 @@ class ClauseResult:
     broken: int = 0
     """Scenarios in which it was broken."""
     finding: Finding | None = None
+    """The most real counterexample that is not known."""
+    others: tuple[Finding, ...] = ()
+    """One for each other cause, the most real first."""
     note: str = ""
     """Why it is unsupported or untested; the issue link of a known failure."""
 
     @property
     def id(self) -> str:
         return f"{self.clause.id}-{self.protocol}"
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """One for each cause."""
+        return (self.finding, *self.others) if self.finding is not None else ()
+
+    @property
+    def unattributed(self) -> int:
+        """Scenarios that break it by a cause that is not shown, or not known."""
+        return max(0, self.broken - sum(found.broken for found in self.findings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,3 +177,10 @@ class Result:
     """Where the reports are."""
     page: str = ""
     """The HTML report, where one is written."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why it would be inconclusive: what was ``missed``, and what was seen once and never again."""
+        level = Level(self.level)
+        once = (r for r in self.clauses if r.status is Status.UNCONFIRMED and r.clause.level.gates(level))
+        return (*self.missed, *(f"{row.id} was broken in the search, and not again" for row in once))

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.check.plan import CheckPlan, count
-from rebalance.gate.check.progress import COUNTERS, CheckProgress, CheckTally, Passing
 from rebalance.gate.check.result import TargetInfo
 from rebalance.live.processes.tools import write_whole
 from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import from_json, to_json
+from rebalance.properties.assignors.search.progress import COUNTERS, CheckProgress, CheckTally, Passing
 
 NUMBERS = ("first", "done", "questions", "claims", "moved", "seconds")
 """The fields of ``CheckProgress`` that are numbers."""
@@ -49,9 +50,19 @@ def save(path: Path, progress: CheckProgress) -> None:
 
 def _written(progress: CheckProgress) -> dict[str, Any]:
     data: dict[str, Any] = {name: getattr(progress, name) for name in (*NUMBERS, *COUNTERS)}
-    data["best"] = {
-        key: [found.clause.id, found.breach.summary, found.round, to_json(scenario), number]
-        for key, (scenario, found, number) in progress.best.items()
+    data["breaking"] = {
+        key: [
+            [
+                one.found.clause.id,
+                one.found.breach.summary,
+                one.found.breach.kind,
+                one.found.round,
+                to_json(one.scenario),
+                one.number,
+            ]
+            for one in broken
+        ]
+        for key, broken in progress.breaking.items()
     }
     data["along"] = {
         key: [tally.scenarios, tally.broken, tally.witnesses] for key, tally in progress.along.items()
@@ -81,9 +92,15 @@ def _parse(data: dict[str, Any]) -> CheckProgress:
     progress = CheckProgress(**{name: data[name] for name in NUMBERS})
     for name in COUNTERS:
         setattr(progress, name, Counter(data[name]))
-    for key, (clause, summary, round_, scenario, number) in data["best"].items():
-        found = Found(CLAUSES[clause], Breach(summary=summary), round_)
-        progress.best[key] = (from_json(scenario), found, number)
+    for key, broken in data["breaking"].items():
+        progress.breaking[key] = [
+            BreakingScenario(
+                from_json(scenario),
+                Found(CLAUSES[clause], Breach(summary=summary, kind=kind), round_),
+                number,
+            )
+            for clause, summary, kind, round_, scenario, number in broken
+        ]
     for key, (scenarios, broken, witnesses) in data["along"].items():
         progress.along[key] = CheckTally(scenarios, Counter(broken), Counter(witnesses))
     for key, (scenario, number, worth) in data["samples"].items():

@@ -13,10 +13,9 @@ from functools import partial
 from importlib.metadata import version as distribution_version
 from typing import TypeVar
 
-from rebalance.gate.check.findings import IMPATIENT, PATIENCE, finding, unconfirmed
+from rebalance.gate.check.findings import IMPATIENT, PATIENCE, findings, unconfirmed
 from rebalance.gate.check.judgement import judge
 from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
-from rebalance.gate.check.progress import CheckProgress, ReportProgress, along_key, judged_keys
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.subject import Subject, TargetSession
 from rebalance.gate.targets.messages import Hello
@@ -24,10 +23,17 @@ from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.clause import Clause, Scope
+from rebalance.properties.assignors.causes.attribution import BreakingScenario
+from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.generator import BY_NAME, CROWD, FLOORS
-from rebalance.properties.assignors.histories import Found, PlayedHistory
+from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.assignors.search.progress import (
+    CheckProgress,
+    ReportProgress,
+    along_key,
+    judged_keys,
+)
 
 T = TypeVar("T")
 
@@ -164,9 +170,8 @@ def _played(
     judged = {protocol: judged_keys(plan.clauses, protocol, subject.promises) for protocol in protocols}
     part, due = CheckProgress(first=numbers.start, done=numbers.start), time.monotonic() + every
     try:
-        for number in numbers:
-            session.history = number
-            record = subject.play(scenario_at(plan, protocols, number), plan.clauses)
+        played = subject.plays(numbers, partial(scenario_at, plan, protocols), plan.clauses)
+        for number, record in zip(numbers, played, strict=True):
             part.add(record, judged[record.scenario.protocol])
             if part.hung:
                 session.call_seconds = min(patient, IMPATIENT)  # that it can hang is known by now
@@ -196,8 +201,8 @@ def _stopped(
 def _violates(plan: CheckPlan, part: CheckProgress) -> bool:
     """Whether ``part`` holds what a search stops at that is to fail fast."""
     return plan.fail_fast and any(
-        found.clause.level.gates(plan.level) and not plan.expected(key)
-        for key, (_, found, _) in part.best.items()
+        broken[0].found.clause.level.gates(plan.level) and not plan.expected(key)
+        for key, broken in part.breaking.items()
     )
 
 
@@ -222,7 +227,7 @@ def check(
     started = time.monotonic() - progress.seconds
     declared = tuple(RebalanceProtocol(p) for p in target.protocols)
     protocols = tuple(p for p in plan.protocols or declared if p in declared)
-    findings: dict[str, Finding] = {}
+    shown: dict[str, tuple[Finding, ...]] = {}
     interrupted, stopped = False, None
     whole = progress
     try:
@@ -233,10 +238,10 @@ def check(
             jobs = 1
             stopped = search(plan, session, protocols, progress, report_progress, jobs)
         whole = progress.whole()
-        keys = sorted(whole.best, key=lambda k: (whole.best[k][1].clause.scope is Scope.REPLY, k))
-        counterexamples = [partial(_finding, plan, fresh, *whole.best[key]) for key in keys]
+        keys = sorted(whole.breaking, key=lambda k: (k.startswith("assign/4-"), k))
+        counterexamples = [partial(_findings, plan, fresh, whole.breaking[key]) for key in keys]
         for number, found in _shared(counterexamples, jobs, session):
-            findings[keys[number]] = found
+            shown[keys[number]] = found
         again = [passing for passing in whole.samples.values() if passing.calls is None]
         replays = [partial(_calls, passing.scenario) for passing in again]
         for number, calls in _shared(replays, jobs, session):
@@ -244,11 +249,11 @@ def check(
     except KeyboardInterrupt:
         interrupted = True
         whole = progress.whole()
-    for key, best in whole.best.items():
-        findings.setdefault(key, unconfirmed(plan, *best))
+    for key, broken in whole.breaking.items():
+        shown.setdefault(key, (unconfirmed(plan, broken[0]),))
     promises = tuple(Promise(p) for p in target.promises)
     rows = tuple(
-        _row(clause, protocol, whole, findings.get(f"{clause.id}-{protocol}"), declared, protocols, promises)
+        _row(clause, protocol, whole, shown.get(f"{clause.id}-{protocol}", ()), declared, protocols, promises)
         for clause in plan.clauses
         for protocol in clause.protocols
     )
@@ -273,15 +278,10 @@ def check(
     return judge(result)
 
 
-def _finding(
-    plan: CheckPlan,
-    fresh: Callable[[], None],
-    scenario: Scenario,
-    found: Found,
-    number: int,
-    session: TargetSession,
-) -> Iterator[Finding]:
-    yield finding(plan, Subject.renewed(session), scenario, found, number, fresh)
+def _findings(
+    plan: CheckPlan, fresh: Callable[[], None], broken: Sequence[BreakingScenario], session: TargetSession
+) -> Iterator[tuple[Finding, ...]]:
+    yield findings(plan, Subject.renewed(session), broken, fresh)
 
 
 def _calls(scenario: Scenario, session: TargetSession) -> Iterator[tuple[AssignorCall, ...]]:
@@ -292,7 +292,7 @@ def _row(
     clause: Clause,
     protocol: RebalanceProtocol,
     progress: CheckProgress,
-    finding: Finding | None,
+    findings: Sequence[Finding],
     declared: Sequence[RebalanceProtocol],
     protocols: Sequence[RebalanceProtocol],
     promises: Sequence[Promise],
@@ -300,9 +300,11 @@ def _row(
     row = partial(ClauseResult, clause=clause, protocol=protocol)
     key = f"{clause.id}-{protocol}"
     judged = progress.judged[key]
-    if finding is not None:
-        broken = progress.broken[key]
-        return row(status=Status.VIOLATED, scenarios=judged, broken=broken, finding=finding)
+    if findings:
+        first, *others = findings
+        status = Status.VIOLATED if first.confirmed else Status.UNCONFIRMED
+        row = partial(row, scenarios=judged, broken=progress.broken[key])
+        return row(status=status, finding=first, others=tuple(others))
     if protocol not in declared:
         return row(status=Status.UNSUPPORTED, note=f"the target does not support {protocol}")
     if protocol not in protocols:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.session import Session
+from rebalance.gate.targets.session import Lost, Session
 from rebalance.model.assignor import Promise
+from rebalance.properties.assignors.calls import answered_together
 from rebalance.properties.assignors.clause import Clause
-from rebalance.properties.assignors.histories import PlayedHistory, Writer, play
+from rebalance.properties.assignors.histories import PlayedHistory, Writer, history, play
 from rebalance.properties.assignors.scenarios import Scenario
+
+AT_ONCE = 32
+"""Histories that are played at once, at most: their questions fill a pipe, which holds 64 KiB, once."""
 
 TargetSession = Session | InProcess
 """Whatever answers for a target."""
@@ -37,6 +41,28 @@ class Subject:
         session.renew()
         session.history = 0
         return cls.of(session)
+
+    def plays(
+        self, numbers: range, scenario: Callable[[int], Scenario], clauses: Sequence[Clause]
+    ) -> Iterator[PlayedHistory]:
+        """Play the scenarios with these numbers, in order: several at once where the target can, until that
+        ends its process; then, and with others, one by one."""
+        session = self.session
+        at_once = min(session.hello.histories, AT_ONCE)
+        while numbers:
+            batch, numbers = numbers[:at_once], numbers[at_once:]
+            if isinstance(session, Session) and at_once > 1:
+                playing = {n + 1: history(scenario(n), self.writer, clauses, self.promises) for n in batch}
+                try:
+                    played = answered_together(playing, session.answers)
+                except Lost:
+                    at_once = 1
+                else:
+                    yield from (played[n] for n in playing)
+                    continue
+            for number in batch:
+                session.history = number
+                yield self.play(scenario(number), clauses)
 
     def play(self, scenario: Scenario, clauses: Sequence[Clause]) -> PlayedHistory:
         """Play one scenario."""

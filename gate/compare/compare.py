@@ -301,6 +301,8 @@ def _cell(
     comparison: TargetComparison, info: TargetInfo, row: ClauseResult, missed: Sequence[str]
 ) -> TargetCell:
     """What the target's own search says; one that did not come to its end clears nothing."""
+    if row.status is Status.UNCONFIRMED:
+        return TargetCell(CellMark.UNKNOWN, "broken in the search, and not again")
     if row.finding is not None:
         return _traced(comparison, info, row.finding)
     if row.status is Status.PASSED:

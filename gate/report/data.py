@@ -10,6 +10,8 @@ from rebalance.gate.report.facts import counts, gating
 from rebalance.gate.traces import codec
 from rebalance.gate.traces.counterexamples import FoundSize
 from rebalance.gate.traces.files import SUITE
+from rebalance.properties.assignors.causes.attribution import realism
+from rebalance.properties.assignors.rounds import unusual_preconditions
 
 SCHEMA = 2
 """Raised when a field changes its meaning or goes away; fields may be added at any time."""
@@ -45,7 +47,7 @@ def to_json(result: Result) -> dict[str, Any]:
         },
         "clauses": [_clause(result, c) for c in result.clauses],
         "reached": dict(sorted(result.witnesses.items())),
-        "missed": list(result.missed),
+        "missed": list(result.doubts),
         "stale_known": list(result.stale_known),
     }
 
@@ -65,6 +67,8 @@ def _clause(result: Result, clause: ClauseResult) -> dict[str, Any]:
         "broken": clause.broken,
         "note": clause.note,
         "finding": clause.finding and _finding(clause.finding),
+        "causes": [_finding(finding) for finding in clause.findings if finding.cause],
+        "unattributed": clause.unattributed if clause.finding and clause.finding.cause else 0,
     }
 
 
@@ -85,4 +89,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "size": FoundSize(*finding.scenario.size)._asdict(),
         "found_size": FoundSize(*finding.found_size)._asdict(),
         "confirmed": finding.confirmed,
+        "cause": finding.cause and finding.cause.id,
+        "needs": [] if finding.cause is None else list(finding.cause.features),
+        "scenarios": finding.broken,
+        "realism": realism(finding.scenario).name.lower(),
+        "unusual": unusual_preconditions(finding.scenario),
+        "known": finding.known,
     }

@@ -8,10 +8,15 @@ from collections.abc import Iterable
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.gate.cli.console.text import clean, count, cut
 from rebalance.model.assignor import LESSER
+from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.verdict import Level, Verdict
 
 LEVELS = tuple(Level)
 """From the worst breach to the mildest."""
+
+
+NOT_JUDGED = (Status.KNOWN, Status.UNCONFIRMED, Status.FLAKY, Status.UNSUPPORTED, Status.UNTESTED)
+"""What becomes of clauses that neither pass nor fail."""
 
 
 def gating(result: Result, clause: ClauseResult) -> bool:
@@ -87,7 +92,7 @@ def _because(result: Result) -> str:
             shares = ", ".join(f"{levels[level]} {level}" for level in LEVELS if levels[level])
             return f"breaks {count(len(found), 'clause')} ({shares})"
         case Verdict.INCONCLUSIVE:
-            reasons = ["interrupted"] * result.interrupted + list(result.missed)
+            reasons = ["interrupted"] * result.interrupted + list(result.doubts)
             others = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
             return "is not judged: " + cut(clean((*reasons, "no reason given")[0]), 50) + others
         case Verdict.CONFORMANT:
@@ -107,6 +112,31 @@ def tally(result: Result) -> str:
     if result.stale_known:
         parts.append(f"{len(result.stale_known)} stale")
     return ", ".join(parts)
+
+
+UNUSUAL = "°"
+"""After a clause whose counterexample takes what groups seldom see."""
+
+
+def mark(finding: Finding, unicode: bool = True) -> str:
+    """``UNUSUAL``, if it takes what groups seldom see."""
+    return (UNUSUAL if unicode else "~") if unusual_preconditions(finding.scenario) else ""
+
+
+def cause_facts(clause: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
+    """Why it breaks, how often by this cause, what in it groups seldom see, and whether it is known."""
+    found = []
+    if finding.cause is not None:
+        often = f", {count(finding.broken, 'scenario')} of {clause.broken:,}" if finding.broken else ""
+        found.append(("cause", f"{finding.cause.id}: {finding.cause.sentence}{often}"))
+    found += [(UNUSUAL, f"groups seldom see that {what}") for what in unusual_preconditions(finding.scenario)]
+    return found + ([("known", finding.known)] if finding.known else [])
+
+
+def unattributed(clause: ClauseResult) -> str:
+    """How many scenarios break it by nobody knows what, if that was asked."""
+    left = clause.unattributed if clause.finding is not None and clause.finding.cause else 0
+    return f"{count(left, 'more scenario')} not attributed to a cause" if left else ""
 
 
 def found_where(clause: ClauseResult, finding: Finding) -> str:

@@ -22,22 +22,15 @@ from typing import Any, BinaryIO
 from rebalance.gate.targets.messages import (
     VERSION,
     Skipped,
-    are_indexes,
     decode_assign,
     decode_user_data_request,
     encode_assignment,
-    encode_bytes,
     encode_hello,
-    to_partition,
 )
 from rebalance.gate.targets.resolve import TargetError, describe, load
 from rebalance.live.processes.lines import Garbage, Json, show, to_line, to_text
-from rebalance.model.values import (
-    Cluster,
-    GroupSubscription,
-    Partitions,
-    TopicPartition,
-)
+from rebalance.live.processes.partitions import are_indexes, encode_bytes, to_partition
+from rebalance.model.values import Cluster, GroupSubscription, Partitions, TopicPartition
 
 
 def ask(

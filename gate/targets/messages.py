@@ -7,19 +7,16 @@ Everything read is checked here, so that no reply, however wrong, gets further t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache, partial
-from itertools import repeat
-from typing import Any, NamedTuple, TypeVar, cast
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 from rebalance.live.processes.lines import (
     Garbage,
     Json,
     encode,
     field_of,
-    garbage,
     integer,
     of_kind,
     one_of,
@@ -28,6 +25,15 @@ from rebalance.live.processes.lines import (
     show,
     to_line,
     to_text,
+)
+from rebalance.live.processes.partitions import (
+    decode_bytes,
+    decode_runs,
+    decoded,
+    encode_bytes,
+    encode_runs,
+    encoded_partitions,
+    partitions_of,
 )
 from rebalance.model.assignor import Limits, Promise, stated
 from rebalance.model.values import (
@@ -38,20 +44,18 @@ from rebalance.model.values import (
     Racks,
     RebalanceProtocol,
     Subscription,
-    TopicPartition,
 )
-from rebalance.model.wire import WireError, decode_subscription, encode_subscription
-from rebalance.model.wire import decode_assignment as wire_assignment
+from rebalance.model.wire import decode_subscription, encode_subscription
 from rebalance.properties.assignors.calls import Asker
 
 VERSION = 1
 """Version of the protocol, sent in ``hello``."""
 
+NEWEST = 2
+"""Newest version that the driver understands, sent too: 2 adds fields to the reply, and what they allow."""
+
 HELLO_SEQ = 0
 """Sequence number of ``hello``, the first request that every process of a target sees."""
-
-_INT32_MAX = 2**31 - 1
-_HEX = re.compile(r"([0-9a-fA-F]{2})*\Z")
 
 _T = TypeVar("_T")
 
@@ -64,11 +68,22 @@ class Skipped(Exception):
         self.message, self.issue_url = message, issue_url
 
 
+class UserDataSource(StrEnum):
+    """What user data may follow from."""
+
+    OWNED = "owned"
+    GENERATION = "generation"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
     """What a target says of itself; the suite asks only what is declared here.
 
     ``user_data`` says whether its members write user data, that is, whether it must be asked for it.
+
+    Of version 2: ``user_data_from``: which of owned partitions and generation alone it follows from, whoever
+    writes it and whatever else happened, so that it need be asked once. ``metadata_only``: of a member it
+    reads the bytes alone. ``histories``: in how many histories it can be at once.
     """
 
     name: str
@@ -80,6 +95,9 @@ class Hello:
     user_data: bool = False
     homepage: str | None = None
     issues: str | None = None
+    user_data_from: frozenset[UserDataSource] | None = None
+    metadata_only: bool = False
+    histories: int = 1
 
 
 class RefusalReply(NamedTuple):
@@ -95,7 +113,7 @@ class RefusalReply(NamedTuple):
 
 def hello_request() -> bytes:
     """The first request to a new process."""
-    return to_line({"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION})
+    return to_line({"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION, "newest": NEWEST})
 
 
 def assign_request(
@@ -104,13 +122,13 @@ def assign_request(
     cluster: Cluster,
     group: GroupSubscription,
     history: int = 0,
-    metadata: bool = True,
+    metadata_only: bool = False,
 ) -> bytes:
     """Ask for an assignment; order and repetitions of everything in ``group`` are kept. ``history``: the
-    number of the history that it is a part of, 0 for none. ``metadata``: whether each subscription is
-    written a second time, as the bytes that the member sent."""
+    number of the history that it is a part of, 0 for none. ``metadata_only``: each subscription is written
+    only as the bytes that the member sent, not as fields beside them."""
     members = ",".join(
-        [f'{{"id":{encode(member)},{_subscription(sub, metadata)}' for member, sub in group.items()]
+        [f'{{"id":{encode(member)},{_subscription(sub, metadata_only)}' for member, sub in group.items()]
     )
     topics = _topics(tuple(cluster.topics.items()))
     return _request(
@@ -145,42 +163,20 @@ def _topics(topics: tuple[tuple[str, tuple[Racks, ...]], ...]) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _subscription(sub: Subscription, metadata: bool) -> str:
+def _subscription(sub: Subscription, metadata_only: bool) -> str:
     """A member of a group without its opening brace and id."""
-    fields: Json = {
+    metadata = f'"instance":{encode(sub.group_instance_id)},"metadata":"{encode_subscription(sub).hex()}"'
+    if metadata_only:
+        return metadata + "}"
+    fields = {
         "topics": sub.topics,
         "owned": encode_runs(sub.owned_partitions),
         "generation": sub.generation_id,
         "rack": sub.rack_id,
-        "instance": sub.group_instance_id,
         "user_data": encode_bytes(sub.user_data),
         "version": sub.version,
     }
-    if metadata:
-        fields["metadata"] = encode_subscription(sub).hex()
-    return encode(fields)[1:]
-
-
-def encode_runs(partitions: Iterable[tuple[str, int]]) -> list[list[Any]]:
-    """Partitions as runs of one topic, order and repetitions kept.
-
-    >>> encode_runs([("t", 0), ("t", 2), ("u", 0), ("t", 0)])
-    [['t', [0, 2]], ['u', [0]], ['t', [0]]]
-    """
-    runs: list[list[Any]] = []
-    last: str | None = None
-    for topic, index in partitions:
-        if topic == last:
-            runs[-1][1].append(index)
-        else:
-            runs.append([topic, [index]])
-            last = topic
-    return runs
-
-
-def encode_bytes(data: bytes | None) -> str | None:
-    """Bytes as hexadecimal digits."""
-    return None if data is None else data.hex()
+    return f"{metadata},{encode(fields)[1:]}"
 
 
 def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
@@ -190,7 +186,7 @@ def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
         member["id"]: Subscription(
             topics=tuple(member["topics"]),
             user_data=None if member["user_data"] is None else bytes.fromhex(member["user_data"]),
-            owned_partitions=_partitions_of(member["owned"]),
+            owned_partitions=partitions_of(member["owned"]),
             generation_id=member["generation"],
             rack_id=member["rack"],
             group_instance_id=member["instance"],
@@ -203,11 +199,7 @@ def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
 
 def decode_user_data_request(request: Json) -> tuple[Partitions, int]:
     """The partitions and the generation that `user_data_request` wrote."""
-    return _partitions_of(request["owned"]), request["generation"]
-
-
-def _partitions_of(runs: list[list[Any]]) -> Partitions:
-    return tuple([_partition(one) for topic, indexes in runs for one in zip(repeat(topic), indexes)])
+    return partitions_of(request["owned"]), request["generation"]
 
 
 # --- replies ---------------------------------------------------------------------------------------------
@@ -224,6 +216,7 @@ def encode_hello(hello: Hello) -> Json:
     return asdict(hello) | {
         "protocols": [p.value for p in hello.protocols],
         "promises": sorted(p.value for p in hello.promises),
+        "user_data_from": None if hello.user_data_from is None else sorted(hello.user_data_from),
     }
 
 
@@ -261,6 +254,7 @@ def decode_reply(message: Json) -> Json | RefusalReply:
 
 
 _OPTIONAL = ("version", "language", "homepage", "issues")
+_FLAGS = ("user_data", "metadata_only")
 
 
 def decode_hello(result: Json) -> Hello:
@@ -276,17 +270,25 @@ def decode_hello(result: Json) -> Hello:
         )
     named = of_kind(list, result.get("promises", []), "hello: promises")
     promises = frozenset([one_of(Promise, p, "hello: promises") for p in named])
+    found: dict[str, Any] = {
+        name: of_kind(bool, result.get(name, False), f"hello: {name}") for name in _FLAGS
+    }
+    found |= {name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL}
+    if (sources := result.get("user_data_from")) is not None:
+        where = "hello: user_data_from"
+        found["user_data_from"] = frozenset(
+            one_of(UserDataSource, s, where) for s in of_kind(list, sources, where)
+        )
     try:
-        limits = stated(promises, of_kind(dict, result.get("limits", {}), "hello: limits"))
+        found["limits"] = stated(promises, of_kind(dict, result.get("limits", {}), "hello: limits"))
     except ValueError as error:
         raise Garbage(f"hello: limits: {error}") from error
     return Hello(
         name=to_text(field_of(result, "name", "hello"), "hello: name"),
         protocols=tuple(protocols),
         promises=promises,
-        limits=limits,
-        user_data=of_kind(bool, result.get("user_data", False), "hello: user_data"),
-        **{name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL},
+        histories=max(1, integer(result.get("histories", 1), "hello: histories")),
+        **found,
     )
 
 
@@ -294,13 +296,16 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
     """Assignment, as partitions or as the bytes of each member, and what was mutated. Members, topics and
     indexes need not exist: that is for the clauses to judge. Raises Garbage."""
     only_known(result, ("assignment", "encoded", "mutated"), "assign")
-    field, decode = ("encoded", _decode_partitions) if "encoded" in result else ("assignment", decode_runs)
+    field, decode = ("encoded", encoded_partitions) if "encoded" in result else ("assignment", decode_runs)
     if "encoded" in result and "assignment" in result:
         raise Garbage("assign: assignment and encoded say the same, give one of them")
-    found = {
-        to_text(member, field): decode(value, f"{field} of {show(member)}")
-        for member, value in of_kind(dict, field_of(result, field, "assign"), field).items()
-    }
+    found: dict[str, Partitions] = {}
+    for member, value in of_kind(dict, field_of(result, field, "assign"), field).items():
+        to_text(member, field)
+        try:
+            found[member] = decode(value)
+        except Garbage as error:
+            raise Garbage(f"{field} of {show(member)}: {error}") from None
     mutated = result.get("mutated")
     return found, None if mutated is None else to_text(mutated, "mutated", limit=None)
 
@@ -312,66 +317,4 @@ def decode_user_data(result: Json) -> bytes | None:
         return decode_bytes(field_of(result, "user_data", "user_data"), "user_data")
     if "user_data" in result:
         raise Garbage("user_data: encoded holds the user data too, give one of them")
-    return _decoded(decode_subscription, result["encoded"], "encoded").user_data
-
-
-def _decode_partitions(value: object, where: str) -> Partitions:
-    """Partitions in a ConsumerProtocolAssignment."""
-    found = _decoded(wire_assignment, value, where).partitions
-    return tuple([to_partition(to_text(p.topic, where), p.partition, where) for p in found])
-
-
-def _decoded(decode: Callable[[bytes], _T], value: object, where: str) -> _T:
-    data = decode_bytes(value, where)
-    if data is None:
-        raise Garbage(f"{where}: expected bytes, got null")
-    try:
-        return decode(data)
-    except WireError as error:
-        raise Garbage(f"{where}: {error}") from None
-
-
-def decode_runs(value: object, *where: str) -> Partitions:
-    """Partitions written by `encode_runs`. Raises Garbage; ``where`` begins its text."""
-    found: list[TopicPartition] = []
-    for run in of_kind(list, value, *where):
-        if type(run) is not list or len(run) != 2 or type(run[1]) is not list:
-            raise garbage(where, f"expected [topic, [partition, ...]], got {show(run)}")
-        topic, indexes = run
-        to_text(topic, *where, "topic")
-        if are_indexes(indexes):
-            found += map(_partition, zip(repeat(topic), indexes))
-        else:
-            found += [to_partition(topic, index, *where) for index in indexes]
-    return tuple(found)
-
-
-_partition = partial(tuple.__new__, TopicPartition)  # half the time of TopicPartition(topic, index)
-
-
-def are_indexes(values: Sequence[object]) -> bool:
-    """Whether all of ``values``, and there are some, can be indexes of partitions."""
-    if not values or set(map(type, values)) != {int}:
-        return False
-    numbers = cast(Sequence[int], values)
-    return min(numbers) >= 0 and max(numbers) <= _INT32_MAX
-
-
-def to_partition(topic: str, index: object, *where: str) -> TopicPartition:
-    """A partition whose index was read from outside. Raises Garbage; ``where`` begins its text."""
-    if type(index) is not int or index < 0:
-        raise garbage(where, f"partition must be an integer >= 0, got {show(index)}")
-    if index > _INT32_MAX:
-        raise garbage(where, f"partition must fit an int32, got {show(index)}")
-    return TopicPartition(topic, index)
-
-
-def decode_bytes(value: object, *where: str) -> bytes | None:
-    """Bytes written by `encode_bytes`. Raises Garbage; ``where`` begins its text."""
-    if value is None:
-        return None
-    if type(value) is not str or not _HEX.match(value):
-        raise Garbage(
-            f"{': '.join(where)} must be null or an even number of hexadecimal digits, got {show(value)}"
-        )
-    return bytes.fromhex(value)
+    return decoded(decode_subscription, result["encoded"], "encoded").user_data

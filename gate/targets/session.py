@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -20,6 +21,7 @@ from rebalance.gate.targets.messages import (
     HELLO_SEQ,
     Hello,
     RefusalReply,
+    UserDataSource,
     assign_request,
     bye_request,
     decode_assignment,
@@ -35,8 +37,23 @@ from rebalance.live.processes.child import Child, Gone
 from rebalance.live.processes.lines import Garbage, Json, from_line, show
 from rebalance.live.processes.supervision import limit_memory
 from rebalance.live.processes.workers import quiet
-from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
-from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, Reply, UserDataQuestion
+from rebalance.model.values import NO_GENERATION, Cluster, GroupSubscription, Partitions, RebalanceProtocol
+from rebalance.properties.assignors.calls import (
+    Answer,
+    Asker,
+    AssignQuestion,
+    Failure,
+    FailureKind,
+    Question,
+    Reply,
+    UserDataQuestion,
+    Written,
+)
+
+
+class Lost(Exception):
+    """The process of the target ended among many questions: asked one by one it will show which it was."""
+
 
 Observer = Callable[[str, bytes], None]
 """Called with ``">"`` and each request line, ``"<"`` and each reply line."""
@@ -47,6 +64,7 @@ _Request = tuple[int, bytes]
 
 _Decode = Callable[[Json], _T]
 _MOST_KNOWN, _LONGEST_KNOWN = 4096, 4096  # replies that are remembered, and bytes in one of them
+_MOST_WRITTEN = 100_000  # the same of user data
 
 
 class Session:
@@ -84,8 +102,9 @@ class Session:
         self._hello: Hello | None = None
         self._lost: Failure | None = None  # why it could not be started again
         self._used = False
+        self._ended = 0  # how often what it did ended its process
         self._seq = HELLO_SEQ
-        self._known_user_data: dict[UserDataQuestion, bytes | None] = {}
+        self._known_user_data: dict[tuple[Partitions, int], bytes | Failure | None] = {}
         self._heard: dict[
             _Decode[Any], dict[bytes | None, Any]
         ] = {}  # by what decodes it, without its number
@@ -117,10 +136,30 @@ class Session:
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask for one assignment."""
-        seq = self._next()
-        request = (seq, assign_request(seq, protocol, cluster, group, self.history))
-        (outcome,) = self._exchange([request], decode_assignment)
-        return outcome if isinstance(outcome, Failure) else Answer(*outcome)
+        return self._assigned([(self.history, AssignQuestion(protocol, cluster, group))])[0]
+
+    def answers(self, questions: Sequence[tuple[int, Question]]) -> list[Reply | Written]:
+        """The answers to questions, each with the number of its history: of as many histories as the target
+        can be in at once. All questions are sent before the first answer is read. Raises Lost."""
+        data = [(number, one) for number, q in questions if not isinstance(q, AssignQuestion) for one in q]
+        assign = [(number, q) for number, q in questions if isinstance(q, AssignQuestion)]
+        again = [(number, q) for number, q in assign if q.again]
+        second = (self.second() if again else None) or self
+        ended = self._ended + second._ended
+        written, only = iter(self._data(data)), self.hello.metadata_only
+        own = iter(self._assigned([(number, q) for number, q in assign if not q.again], only))
+        other = iter(second._assigned(again, only))
+        if self._lost or ended != self._ended + second._ended:
+            raise Lost
+        return [
+            next(other if q.again else own) if isinstance(q, AssignQuestion) else [*islice(written, len(q))]
+            for _, q in questions
+        ]
+
+    def _assigned(self, questions: Sequence[tuple[int, AssignQuestion]], only: bool = False) -> list[Reply]:
+        lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in questions]
+        outcomes = self._exchange(lines, decode_assignment)
+        return [outcome if isinstance(outcome, Failure) else Answer(*outcome) for outcome in outcomes]
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask the same of a second process, as another leader would: one that was asked nothing else, and
@@ -150,38 +189,39 @@ class Session:
     def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
         """What these members write, in order, up to the first Failure.
 
-        Programs of our own get all questions at once. A Python assignor is not told who asks: what it writes
-        follows from the question, which one process of it is asked once.
+        Programs of our own get all questions at once. What a Python assignor writes follows from the
+        question, as it may with others: one process of it is asked once.
         """
         if not self.hello.user_data:
             return [None] * len(questions)
-        if self.target.hosted:
-            return self._written_once(questions)
-        if self.target.stack_signal is not None:
+        numbered = [(self.history, question) for question in questions]
+        if self.target.hosted or self.target.stack_signal is not None:
+            return until_failure(self._data(numbered))
+        return until_failure(self._data([question])[0] for question in numbered)
+
+    def _data(self, questions: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
+        """What members write, in order; what follows one that ended the process means nothing."""
+        sources, known = self.hello.user_data_from, self._known_user_data
+        if sources is None and not self.target.hosted:
             return self._written(questions)
-        return until_failure(self._written([question])[0] for question in questions)
-
-    def _written_once(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
-        known = self._known_user_data
-        if self._child is None:
+        if len(known) > _MOST_WRITTEN or (self._child is None and sources is None):
             known.clear()
-        keys = [UserDataQuestion(owned, generation) for owned, generation, _ in questions]
+        owned, generation = (sources is None or source in sources for source in UserDataSource)
+        keys = [
+            (q.owned if owned else (), q.generation if generation else NO_GENERATION) for _, q in questions
+        ]
         new = [key for key in dict.fromkeys(keys) if key not in known]
-        failed: dict[UserDataQuestion, Failure] = {}
-        for key, data in zip(new, self._written(new), strict=False):
+        written = self._written([(0, UserDataQuestion(*key)) for key in new])
+        known.update(zip(new, written, strict=False))
+        found = [known.get(key) for key in keys]
+        for key, data in zip(new, written, strict=False):
             if isinstance(data, Failure):
-                failed[key] = data
-            else:
-                known[key] = data
-        return until_failure(failed[key] if key in failed else known[key] for key in keys)
+                del known[key]
+        return found
 
-    def _written(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
-        requests = []
-        for owned, generation, asker in questions:
-            seq = self._next()
-            requests.append((seq, user_data_request(seq, owned, generation, asker, self.history)))
-        outcomes = self._exchange(requests, decode_user_data)
-        return until_failure(outcomes)
+    def _written(self, questions: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
+        lines = [(n := self._next(), user_data_request(n, *q, history)) for history, q in questions]
+        return [*self._exchange(lines, decode_user_data)]
 
     def renew(self) -> None:
         """Let the next request go to a new process, unless the one that runs has been asked nothing."""
@@ -315,14 +355,14 @@ class Session:
             within = f" within {seconds:g} s" if gone.kind is FailureKind.TIMEOUT else ""
             return self._fail(gone.kind, f"{gone}{within}")
         except Garbage as garbage:
-            return self._fail(FailureKind.GARBAGE, f"reply {seq}: {garbage}")
+            return self._fail(FailureKind.GARBAGE, f"reply: {garbage}")
         try:
             reply = decode_reply(message)
             if isinstance(reply, RefusalReply):
                 return Failure(FailureKind(reply.kind), reply.message, reply.detail)
             value = decode(reply)
         except Garbage as garbage:
-            return Failure(FailureKind.GARBAGE, f"reply {seq}: {garbage}", self._child.stderr())
+            return Failure(FailureKind.GARBAGE, f"reply: {garbage}", self._child.stderr())
         if body is not None and len(body) <= _LONGEST_KNOWN:
             if len(heard) >= _MOST_KNOWN:
                 heard.clear()
@@ -342,6 +382,7 @@ class Session:
         child, self._child = self._child, None
         if child is None:
             return ""
+        self._ended += 1
         child.kill()
         return child.stderr()
 

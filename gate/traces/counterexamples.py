@@ -175,17 +175,17 @@ def save_all(result: Result, root: Path) -> Result:
 
     Raises ``OSError`` when they cannot be written.
     """
-    if any(row.finding for row in result.clauses) and not root.exists():
+    if any(row.findings for row in result.clauses) and not root.exists():
         make_root(root)
     return replace(result, clauses=tuple(_saved(row, result, root / FAILURES) for row in result.clauses))
 
 
 def _saved(row: ClauseResult, result: Result, directory: Path) -> ClauseResult:
-    if row.finding is None:
-        return row
-    trace = of(row.finding, result.target, result.profile, result.suite_version)
-    path = save(trace, directory)
-    return replace(row, finding=replace(row.finding, trace_id=trace.id, path=str(path)))
+    saved = []
+    for finding in row.findings:
+        trace = of(finding, result.target, result.profile, result.suite_version)
+        saved.append(replace(finding, trace_id=trace.id, path=str(save(trace, directory))))
+    return replace(row, finding=saved[0], others=tuple(saved[1:])) if saved else row
 
 
 def save(trace: Trace, directory: Path) -> Path:

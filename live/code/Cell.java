@@ -96,14 +96,21 @@ public final class Cell {
         Runtime.getRuntime().halt(0);
     }
 
-    @SuppressWarnings("unchecked")
     private void line(String line) throws IOException {
         Map<String, Object> command = Json.object(line);
-        if (!"batch".equals(command.get("do"))) {
+        out.open('{').put("number", number(command, "number", 0)); // an assignor may write lines of its own
+        if ("batch".equals(command.get("do"))) {
+            batch(command);
+        } else {
+            out.name("answer");
             answer(command);
-            return;
         }
-        out.open('{').name("answers").open('[');
+        out.close('}');
+    }
+
+    @SuppressWarnings("unchecked")
+    private void batch(Map<String, Object> command) {
+        out.name("answers").open('[');
         boolean stops = Boolean.TRUE.equals(command.get("stop"));
         boolean quiet = Boolean.TRUE.equals(command.get("quiet"));
         for (Object one : (List<Object>) command.get("commands")) {
@@ -117,7 +124,7 @@ public final class Cell {
                 break;
             }
         }
-        out.close(']').close('}');
+        out.close(']');
     }
 
     /** One answer; what was half written is taken back for an error. */

@@ -6,6 +6,7 @@ every message and on every passing of time.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -186,9 +187,11 @@ class KafkaCell:
         return self._shown
 
     def _checked(self, message: JsonLine) -> JsonLine:
-        return self._good(self._ask(message), message)
+        return self._good(self._ask(message).get("answer"), message)
 
-    def _good(self, answer: JsonLine, command: object) -> JsonLine:
+    def _good(self, answer: object, command: object) -> JsonLine:
+        if not isinstance(answer, dict):
+            raise self._dead("answers with something else")
         if "refused" in answer:
             raise CellRefused(str(answer["refused"]))
         if "broken" in answer:
@@ -206,10 +209,12 @@ class KafkaCell:
     def _ask(self, message: JsonLine) -> JsonLine:
         if self._over:
             raise CellDied(self._over)
-        if self._program.spoke():
+        number = secrets.randbits(62)  # which who writes to the pipe before it is answered does not know
+        self._program.order({"number": number, **message})
+        answer = self._line(self.seconds)
+        if answer.get("number") != number:
             raise self._dead("answers what was not asked")
-        self._program.order(message)
-        return self._line(self.seconds)
+        return answer
 
     def _line(self, seconds: float) -> JsonLine:
         try:

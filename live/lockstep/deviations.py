@@ -243,10 +243,13 @@ def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) ->
 
 def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``validateOffsetCommit`` of a group that does not exist."""
-    if not commit_of_no_group(step):
+    known = memory.before is not None and memory.before.state is not None  # of an id that was handed out
+    if not commit_of_no_group(step) or known:
         return None
+    waits = code.members[step.event.who].late  # or it has heard what it makes nothing of
     answer = step.built.value(after, f"stray {step.name}")
-    return step.built.put(after, f"stray {step.name}", answer._replace(error=Error.ILLEGAL_GENERATION))
+    heard = answer._replace(error=Error.ILLEGAL_GENERATION) if waits else None
+    return step.built.put(after, f"stray {step.name}", heard)
 
 
 def _append_forged(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -401,8 +404,9 @@ DEVIATIONS = (
     ),
     CodeDeviation(
         id="commit_of_no_group",
-        sentence="a commit that arrives after its group was deleted is answered ILLEGAL_GENERATION, in the "
-        "model UNKNOWN_MEMBER_ID: its sender keeps its member id",
+        sentence="a commit that arrives after its group was deleted is answered ILLEGAL_GENERATION, and its "
+        "sender keeps its member id, or GROUP_ID_NOT_FOUND since version 9 of the request (Kafka 3.6), which "
+        "does nothing to its sender; in the model UNKNOWN_MEMBER_ID",
         releases="broker since 3.7.0",
         follow=_no_group,
     ),

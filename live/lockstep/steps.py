@@ -57,6 +57,12 @@ OF_PROCESS = (
 REFUSED = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
 """Answers to a commit by which a consumer hears that its membership is over."""
 
+UNEXPECTED = "GROUP_ID_NOT_FOUND"
+"""What a consumer makes nothing of."""
+
+NO_GROUP = (Error.ILLEGAL_GENERATION.value, UNEXPECTED)
+"""Answers to a commit where there is no group, up to version 8 of the request and since."""
+
 
 class LockSteps(CodeSteps):
     """Moves a group as the model's steps say. Before anything is done CannotForce tells what cannot be."""
@@ -133,6 +139,8 @@ class LockSteps(CodeSteps):
         beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
+        if action == "listener throws" and not any(isinstance(one, Threw) for one in step.outcome.seen):
+            raise CannotForce("no listener hears of the assignment of an old subscription")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
         unsubscribes = "unsubscribe" in (action, step.event.choice)
@@ -171,6 +179,8 @@ class LockSteps(CodeSteps):
         if late and sends and self.waits(ours) and step.event.action != "slow commit":
             raise CannotForce("what is late was sent before the commit that a poll waits for")
         if step.event.action == "commit refused":
+            if step.group().state is GroupState.DEAD:
+                raise CannotForce("a commit that finds no group is answered otherwise")
             return
         if step.event.action == "slow commit" and (not sends or slot in self.committed):
             raise CannotForce("the client commits nothing before it joins")
@@ -249,11 +259,11 @@ class LockSteps(CodeSteps):
         if response is None:
             raise WentAnotherWay("the coordinator does not answer it")
         wanted = expected.error.value if isinstance(expected, Refused) else "NONE"
-        none = commit_of_no_group(step) and response.error == Error.ILLEGAL_GENERATION.value
+        none = commit_of_no_group(step) and response.error in NO_GROUP
         if response.error != wanted and not none:
             raise WentAnotherWay(f"it is answered with {response.error}, in the model with {wanted}")
         self.late[member.slot] = response
-        if wanted == "NONE":
+        if wanted == "NONE" or response.error == UNEXPECTED:
             self._late_answer(step)
 
     def _late_answer(self, step: ReplayStep) -> None:

@@ -131,10 +131,6 @@ class Child:
                 raise Gone(FailureKind.GARBAGE, f"wrote {MAX_LINE >> 20} MiB without a newline")
             self._wait(seconds)
 
-    def unread(self) -> bool:
-        """Whether there is something of its stdout that `line` has not read."""
-        return bool(self._received) or any(pipe == self._stdout for pipe, _ in self._poll.poll(0))
-
     def stderr(self) -> str:
         """The last of what the child wrote to stderr, as far as it is text."""
         if self._log is None:

@@ -67,7 +67,7 @@ _decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant).
 
 # --- checks ----------------------------------------------------------------------------------------------
 
-_NAMES: dict[type, str] = {dict: "an object", list: "an array", bool: "true or false"}
+_NAMES: dict[type, str] = {dict: "an object", list: "an array", bool: "true or false", str: "text"}
 
 
 def garbage(where: tuple[str, ...], text: str) -> Garbage:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import tempfile
@@ -56,15 +55,6 @@ class Program(Child):
                 continue
             if isinstance(message, dict):
                 return message
-
-    def spoke(self) -> bool:
-        """Whether it has written a JSON object that nobody has read; what else is there is read too."""
-        with contextlib.suppress(Gone):
-            while self.unread():
-                with contextlib.suppress(ValueError):
-                    if isinstance(json.loads(self.line(time.monotonic())), dict):
-                        return True
-        return False
 
     def stderr(self) -> str:
         """The last of what it wrote to stderr, for a message."""

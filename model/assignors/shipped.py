@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rebalance.model.assignors import deal, ranges, roundrobin, sticky
-from rebalance.model.assignors.design import Allocate, Encode, Rebalance, Resolve, newest_claims
+from rebalance.model.assignors.design import (
+    Allocate,
+    Encode,
+    Rebalance,
+    Resolve,
+    Withhold,
+    newest_claims,
+    withhold_nothing,
+)
 from rebalance.model.claims import CONTESTED, NOBODY, Claim, Rows, newest, user_data_claim
 from rebalance.model.values import (
     NO_GENERATION,
@@ -101,6 +109,11 @@ def only_once(encode: Encode) -> Encode:
 
 
 # -- withholding and validation ----------------------------------------------------------------------------
+
+
+def by_claims(withhold: Withhold) -> Withhold:
+    """J2 before 2.5.1: whatever a member claims is its own already, if another one loses it at once, too."""
+    return withhold if withhold is withhold_nothing else withhold_revoked
 
 
 def withhold_revoked(rebalance: Rebalance, held: Rows, placed: GroupAssignment) -> GroupAssignment:

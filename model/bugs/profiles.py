@@ -122,7 +122,8 @@ KAFKA_PYTHON_READ: dict[str, str] = {
     "commit_illegal_generation_always_lost": "consumer.py, a refused commit resets in whatever state",
     "static_forgets_id": "base.py, maybe_leave_group_async resets, and sends LeaveGroup if dynamic",
     "static_leader_returns_as_follower": "base.py, JoinGroup is sent in version 7 at most, KIP-814 needs 9",
-    "last_claim_wins": "claims have no generation, and of several on a partition one counts (here the first)",
+    "last_claim_wins": "claims have no generation, and of several on a partition one counts (here the first, "
+    "and only the last does not wait for it)",
 }
 """What kafka-python 3.0.12 was found to do in its own code, each by the id of a switch that others have an
 entry for."""

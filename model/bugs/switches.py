@@ -40,8 +40,9 @@ _TABLE = (
     # -- which claims count --
     Switch(
         id="last_claim_wins", entry="J2", shipped="Java 2.4.0 to 2.5.0", fits=STICKY,
-        sentence="of several claims on a partition, the one of the member seen last counts",
-        apply=lambda d: replace(d, resolve=shipped.last_claim),
+        sentence="of several claims on a partition, the one of the member seen last counts, and who claims "
+        "it does not wait for it",
+        apply=lambda d: replace(d, resolve=shipped.last_claim, withhold=shipped.by_claims(d.withhold)),
     ),
     Switch(
         id="trust_all_claims", entry="J2", shipped="Java 2.5.1 to 2.8.0", fits=("cooperative-sticky",),

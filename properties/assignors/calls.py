@@ -6,11 +6,11 @@ an oracle that shared the assignors' code would share their mistakes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, wraps
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rebalance.model.assignor import Limits, Promise
 from rebalance.model.values import (
@@ -76,8 +76,14 @@ class AssignQuestion(NamedTuple):
     again: bool = False
 
 
+Question = AssignQuestion | tuple[UserDataQuestion, ...]
+"""What a history wants to know next: a `Reply`, or what some members write (`Written`)."""
+
 Reply = Answer | Failure
 Ask = Callable[[RebalanceProtocol, Cluster, GroupSubscription], Reply]
+
+Written = Sequence[bytes | Failure | None]
+"""The target's own subscriptionUserData of some members, in order; nothing that follows a Failure counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +239,23 @@ def answered(asking: Generator[_Q, _R, _T], answer: Callable[[_Q], _R]) -> _T:
     except StopIteration as end:
         result: _T = end.value
         return result
+
+
+def answered_together(
+    asking: Mapping[int, Generator[_Q, Any, _T]], answer: Callable[[list[tuple[int, _Q]]], Sequence[Any]]
+) -> dict[int, _T]:
+    """The same of many at once, each a question further in every round, in the order of their numbers."""
+    answers: dict[int, Any] = dict.fromkeys(sorted(asking))
+    found: dict[int, _T] = {}
+    while answers:
+        pending = []
+        for number, last in answers.items():
+            try:
+                pending.append((number, asking[number].send(last)))
+            except StopIteration as end:
+                found[number] = end.value
+        answers = {number: one for (number, _), one in zip(pending, answer(pending), strict=True)}
+    return found
 
 
 def once(ask: Callable[[AssignorCall], _T]) -> Callable[[AssignorCall], _T]:

@@ -47,9 +47,13 @@ _CHECKED_BY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One way in which a clause does not hold; ``partitions`` are those to look at in a chart."""
+    """One way in which a clause does not hold; ``partitions`` are those to look at in a chart.
+
+    ``kind`` tells ways apart that are no variants of each other, in one or two words.
+    """
 
     summary: str
+    kind: str = ""
     because: tuple[str, ...] = ()
     expected: str = ""
     actual: str = ""

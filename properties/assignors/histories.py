@@ -30,9 +30,11 @@ from rebalance.properties.assignors.calls import (
     AssignQuestion,
     Failure,
     FailureKind,
+    Question,
     Reply,
     StatedClaim,
     UserDataQuestion,
+    Written,
     answered,
 )
 from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach, Clause, History, Scope
@@ -54,13 +56,7 @@ from rebalance.properties.assignors.settling import slow_rounds
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
 
-Written = Sequence[bytes | Failure | None]
-"""The target's own subscriptionUserData of some members, in order; nothing that follows a Failure counts."""
-
 WriteUserData = Callable[[Sequence[UserDataQuestion]], Written]
-
-Question = AssignQuestion | tuple[UserDataQuestion, ...]
-"""What a history wants to know next: a `Reply`, or what some members write (`Written`)."""
 
 T = TypeVar("T")
 Playing = Generator[Question, Any, T]

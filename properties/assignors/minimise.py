@@ -8,9 +8,10 @@ taken away from it, alone, without losing the breach.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import combinations, islice
 
 from rebalance.model.values import NO_GENERATION, Racks, TopicPartition
 from rebalance.properties.assignors.scenarios import (
@@ -95,11 +96,11 @@ def _fewer_members(s: Scenario) -> Iterator[Scenario]:
     for size in sorted({count // 2, count // 4} - {0}, reverse=True):
         for start in range(0, count, size):
             kept = s.members[:start] + s.members[start + size :]
-            yield _without_events_of(
+            yield without_events_of(
                 replace(s, members=kept), {m.id for m in s.members} - {m.id for m in kept}
             )
     for index, member in enumerate(s.members):
-        yield _without_events_of(replace(s, members=s.members[:index] + s.members[index + 1 :]), {member.id})
+        yield without_events_of(replace(s, members=s.members[:index] + s.members[index + 1 :]), {member.id})
 
 
 def _smaller_group(s: Scenario) -> Iterator[Scenario]:
@@ -107,10 +108,10 @@ def _smaller_group(s: Scenario) -> Iterator[Scenario]:
     for index, member in enumerate(s.members):
         fewer = replace(s, members=s.members[:index] + s.members[index + 1 :])
         for count in _counts(max(map(len, s.topics.values()), default=0)):
-            yield _without_events_of(_cut_all(fewer, count), {member.id})
+            yield without_events_of(_cut_all(fewer, count), {member.id})
 
 
-def _without_events_of(s: Scenario, gone: set[str]) -> Scenario:
+def without_events_of(s: Scenario, gone: set[str]) -> Scenario:
     def about(event: ScenarioEvent) -> bool:
         return isinstance(event, Leave | Subscribe | Fault) and event.id in gone
 
@@ -119,7 +120,7 @@ def _without_events_of(s: Scenario, gone: set[str]) -> Scenario:
 
 def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
     for topic in topics_named(s):
-        yield _each_member(
+        yield each_member(
             replace(
                 s,
                 topics={t: p for t, p in s.topics.items() if t != topic},
@@ -149,7 +150,7 @@ def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
             yield _cut(s, topic, count)
         for index in range(len(partitions) - 1):  # one in the middle: the later ones move up
             rest = partitions[:index] + partitions[index + 1 :]
-            yield _each_member(
+            yield each_member(
                 replace(s, topics={**s.topics, topic: rest}),
                 lambda m, t=topic, i=index: replace(  # type: ignore[misc]
                     m,
@@ -181,7 +182,7 @@ def _cut_all(s: Scenario, count: int) -> Scenario:
 
 
 def _cut(s: Scenario, topic: str, count: int) -> Scenario:
-    return _each_member(
+    return each_member(
         replace(s, topics={**s.topics, topic: s.topics[topic][:count]}),
         lambda m: replace(m, owned=tuple(p for p in m.owned if p.topic != topic or p.partition < count)),
     )
@@ -267,7 +268,7 @@ def _changed_events(
                 yield replace(s, rounds=(*s.rounds[:number], edited, *s.rounds[number + 1 :]))
 
 
-def _each_member(s: Scenario, change: Callable[[ScenarioMember], ScenarioMember]) -> Scenario:
+def each_member(s: Scenario, change: Callable[[ScenarioMember], ScenarioMember]) -> Scenario:
     return replace(
         s,
         members=tuple(change(m) for m in s.members),
@@ -278,9 +279,98 @@ def _each_member(s: Scenario, change: Callable[[ScenarioMember], ScenarioMember]
     )
 
 
+def _fewer_shares(s: Scenario) -> Iterator[Scenario]:
+    """A member with all that it owns, or an owned partition of each: how full members are, beside each other,
+    stays as it is."""
+    for index, member in enumerate(s.members):
+        if member.owned:
+            kept = replace(s, members=s.members[:index] + s.members[index + 1 :])
+            yield without_events_of(_without_partitions(kept, set(member.owned)), {member.id})
+    owners = [m.owned for m in s.members if m.owned]
+    if len(owners) > 1:
+        draw = _draw(s)
+        yield _without_partitions(s, {owned[-1] for owned in owners})
+        for _ in range(TRIES):
+            yield _without_partitions(s, {draw.choice(owned) for owned in owners})
+
+
+def _fewer_at_once(s: Scenario) -> Iterator[Scenario]:
+    """Two things at once, then several, at random: what cannot go alone may go with another."""
+    things = _things(s)
+    if len(things) <= MOST_PAIRED:
+        yield from (_deleted(s, pair) for pair in combinations(things, 2))
+    draw = _draw(s)
+    for number in range(TRIES * (len(things) > 2)):
+        several = 2 + number % 3 if number % 2 else max(2, len(things) // 4)
+        yield _deleted(s, draw.sample(things, min(several, len(things))))
+
+
+TRIES = 20
+"""How often several things are taken away at random."""
+
+MOST_PAIRED = 16
+"""Up to so many things, each pair of them is taken away."""
+
+
+def _draw(s: Scenario) -> random.Random:
+    """The same choices for the same scenario."""
+    return random.Random(repr(s.size))
+
+
+_Thing = tuple[str, object]
+
+
+def _things(s: Scenario) -> list[_Thing]:
+    """What a scenario is made of, to be taken away one by one."""
+    return [
+        *(("member", m.id) for m in s.members),
+        *(("partition", TopicPartition(t, i)) for t, ps in s.topics.items() for i in range(len(ps))),
+        *(("claim", (m.id, p)) for m in everybody(s) for p in m.owned),
+        *(("event", (n, i)) for n, events in enumerate(s.rounds) for i in range(len(events))),
+    ]
+
+
+def deletions(s: Scenario) -> Iterator[Scenario]:
+    """The scenario without a member, a partition, a claim, an event: each alone."""
+    return (_deleted(s, (thing,)) for thing in _things(s))
+
+
+def _deleted(s: Scenario, things: Iterable[_Thing]) -> Scenario:
+    gone = frozenset(things)
+    s = each_member(
+        s, lambda m: replace(m, owned=tuple(p for p in m.owned if ("claim", (m.id, p)) not in gone))
+    )
+    rounds = (
+        tuple(e for i, e in enumerate(events) if ("event", (n, i)) not in gone)
+        for n, events in enumerate(s.rounds)
+    )
+    kept = replace(
+        s, members=tuple(m for m in s.members if ("member", m.id) not in gone), rounds=tuple(rounds)
+    )
+    kept = _without_partitions(kept, {p for kind, p in gone if kind == "partition"})  # type: ignore[misc]
+    return without_events_of(kept, {str(name) for kind, name in gone if kind == "member"})
+
+
+def _without_partitions(s: Scenario, gone: set[TopicPartition]) -> Scenario:
+    """The later ones of a topic move up, and with them what is claimed."""
+    topics = {
+        topic: tuple(racks for i, racks in enumerate(partitions) if (topic, i) not in gone)
+        for topic, partitions in s.topics.items()
+    }
+
+    def moved(p: TopicPartition) -> TopicPartition:
+        return p._replace(partition=p.partition - sum(g.topic == p.topic and g < p for g in gone))
+
+    return each_member(
+        replace(s, topics=topics),
+        lambda m: replace(m, owned=tuple(moved(p) for p in m.owned if p not in gone)),
+    )
+
+
 REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
     _fewer_rounds,
     _fewer_members,
+    _fewer_shares,
     _fewer_topics,
     _fewer_partitions,
     _fewer_events,
@@ -288,15 +378,19 @@ REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
     _plainer_members,
     _plainer_topics,
     _smaller_group,
+    _fewer_at_once,
 )
 
 
-def _plainly_named(s: Scenario) -> Iterator[Scenario]:
-    """Members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look alike; only
-    one of them where the names of the other matter."""
+def plain_names(s: Scenario, members: bool = True, topics: bool = True) -> Scenario:
+    """Members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look alike."""
     ids = dict.fromkeys(m.id for m in everybody(s))
-    members = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
-    topics = {old: f"t{i}" for i, old in enumerate(topics_named(s))}
-    for one, other in ((members, topics), (members, {}), ({}, topics)):
-        if (candidate := renamed(s, one, other)) != s:
-            yield candidate
+    plain_ids = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
+    plain_topics = {old: f"t{i}" for i, old in enumerate(topics_named(s))}
+    return renamed(s, plain_ids if members else {}, plain_topics if topics else {})
+
+
+def _plainly_named(s: Scenario) -> Iterator[Scenario]:
+    """Only members or only topics where the names of the others matter."""
+    candidates = (plain_names(s), plain_names(s, topics=False), plain_names(s, members=False))
+    yield from (candidate for candidate in candidates if candidate != s)

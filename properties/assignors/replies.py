@@ -22,11 +22,18 @@ def total(reply: Answer | Failure) -> Breach | None:
         return None
     lines = reply.detail.strip().splitlines()
     return Breach(
+        kind=_kind(reply),
         summary=f"{_FAILED[reply.kind]}: {reply.message}",
         because=tuple(_telling(reply.kind, lines)),
         expected="an assignment, for every well-formed input, within its time and memory",
         actual=str(reply.kind),
     )
+
+
+def _kind(failure: Failure) -> str:
+    """How it failed, with the name of the exception if there is one."""
+    name = failure.message.partition(":")[0].rpartition(".")[2]
+    return name if failure.kind is FailureKind.ERRORED and name.isidentifier() else str(failure.kind)
 
 
 def _telling(kind: FailureKind, lines: Sequence[str]) -> Sequence[str]:

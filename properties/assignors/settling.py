@@ -49,6 +49,7 @@ def settles(history: History) -> Breach | None:
         if not last.waiting:
             return None
         return Breach(
+            kind="stranded",
             summary=f"the group settles with {listed(last.waiting)} assigned to nobody",
             because=("nobody revokes anything in that round, so no rebalance follows it",),
             expected="every partition of a subscribed topic owned",
@@ -58,11 +59,33 @@ def settles(history: History) -> Breach | None:
     return _still_revokes(history, rounds)
 
 
+def cycle(history: History) -> range | None:
+    """The undisturbed calls, by index, from one to that before which the group is in the same state again:
+    the same claims, as old, with the same decision behind them. It never settles then."""
+    seen: dict[object, int] = {}
+    for index in range(history.settling, len(history.calls)):
+        call = history.calls[index]
+        newest = max((claim.generation for claim in call.claims.values()), default=0)
+        given = history.calls[index - 1].assignment if index else {}
+        state = (
+            frozenset((m, frozenset(c.partitions), newest - c.generation) for m, c in call.claims.items()),
+            frozenset((m, frozenset(partitions)) for m, partitions in given.items()),
+        )
+        if state in seen:
+            return range(seen[state], index)
+        seen[state] = index
+    return None
+
+
 def _still_revokes(history: History, rounds: int) -> Breach:
     undisturbed = history.calls[history.settling :]
     moved = tuple(sorted({p for c in undisturbed[rounds - 1 :] for ps in c.revoked.values() for p in ps}))
+    again = cycle(history) if history.settled is None else None
     return Breach(
-        summary=f"the group still revokes in undisturbed round {rounds}: {listed(moved)}",
+        kind="never" if again else "late",
+        summary=f"the group never settles: after {counted(len(again), 'round')} it is where it was"
+        if again
+        else f"the group still revokes in undisturbed round {rounds}: {listed(moved)}",
         because=tuple(
             f"round {number}: " + ("; ".join(f"{m} revokes {listed(r)}" for m, r in c.revoked.items()) or "-")
             for number, c in enumerate(undisturbed, 1)

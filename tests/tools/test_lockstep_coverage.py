@@ -15,14 +15,13 @@ from tools.lockstep_coverage import (
     BranchCount,
     Reasons,
     counted,
-    equivalent,
     in_all,
     lines,
     of_others,
     written_reasons,
 )
-from tools.mutation.in_lockstep import chosen
-from tools.mutation.mutants import mutants, sources
+from tools.mutation.in_lockstep import SAMPLE, sample
+from tools.mutation.mutants import sources
 
 
 def test_a_decision_that_no_release_of_a_cell_has_is_named_with_who_has_it() -> None:
@@ -109,11 +108,7 @@ def test_written_reasons_are_of_lines_that_there_are() -> None:
         assert not text or text in [line.strip() for line in source.splitlines()]
 
 
-def test_mutants_that_change_nothing_are_there_and_the_sample_goes_on_behind_those_left_out() -> None:
-    assert set(equivalent()) <= {mutant.key for mutant in mutants()}
-    sample = list(chosen(10))
-    assert sum(not why for _, why in sample) == 10
-    assert not sample[-1][1]
-    assert [mutant.key for mutant, _ in chosen(3)] == [
-        mutant.key for mutant, _ in sample[: len(list(chosen(3)))]
-    ]
+def test_the_mutants_that_lockstep_is_asked_of_are_of_this_model_and_none_has_a_reason() -> None:
+    for mutant in sample():
+        assert not Reasons(mutant.module, sources()[mutant.module]).reason(mutant.line)
+    assert len(set(SAMPLE)) == 10

@@ -20,9 +20,9 @@ from tools.mutation.battery import CLEAN
 from tools.mutation.clauses import clause_mutants
 from tools.mutation.loading import applied, loaded
 from tools.mutation.mutants import MODULES, Mutant, mutants, mutants_of, sources
-from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic
+from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic, telling_tests
 from tools.mutation.page import REASONS, stale, unexplained
-from tools.mutation.trying import asked_all, attempt, baseline, judge, measured, run
+from tools.mutation.trying import asked_all, asked_quickly, attempt, baseline, judge, measured, run
 
 SMALL = """
 OVER = (Error.A, Error.B)
@@ -175,6 +175,23 @@ def test_a_mutant_that_fails_a_test_of_single_steps_is_named_by_it(key: str, tes
 
 
 @pytest.mark.nightly
+def test_many_mutants_are_asked_the_tests_in_one_process():
+    fails = {
+        "application.leave | never | forgets": "test_leaving",
+        "callbacks.leave_prepare | operand dropped | rebalancing": "test_join_errors_that_poll_throws",
+    }
+    lives = "errors.late_arrives | field dropped | Refused(generation=stray.generation)"
+    some = [mutant for mutant in mutants() if mutant.key in (*fails, lives)]
+    heard: list[str] = []
+    telling = in_a_process(lambda _: telling_tests())
+    found = asked_quickly(some, telling, 1, lambda mutant, _: heard.append(mutant.key))
+    assert {key: (verdict.kind, verdict.by) for key, verdict in found.items()} == {
+        key: ("test", test) for key, test in fails.items()
+    }
+    assert heard == list(found)
+
+
+@pytest.mark.nightly
 def test_a_mutant_whose_step_is_none_of_the_logic_is_told_from_the_model():
     assert in_a_process(step_of_no_logic) == ("", "")
     group, why = in_a_process(step_of_no_logic, "application.leave | never | forgets")
@@ -211,6 +228,6 @@ def test_what_never_makes_a_difference_is_not_tried(battery):
 @pytest.mark.nightly
 @pytest.mark.xfail(reason="tools/mutation/mutation.md: some are open")
 def test_no_mutant_lives_without_a_reason():
-    verdicts = run(mutants(), partial(asked_all, battery=measured()))
+    verdicts = run(mutants(), partial(asked_all, battery=measured(telling_tests())))
     assert unexplained(verdicts) == []
     assert stale(verdicts, everything=True) == []

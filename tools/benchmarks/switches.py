@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from rebalance.gate.check.plan import PROFILES, CheckPlan
-from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.model.bugs.switches import SWITCHES
+from rebalance.properties.assignors.search.progress import CheckProgress
 from rebalance.properties.verdict import Level
 
 HEAD = """# Design switches, found
@@ -51,7 +51,7 @@ def row(spec: str, entry: str, seed: int) -> str:
     began = time.monotonic()
 
     def report_progress(progress: CheckProgress, total: int) -> None:
-        if progress.best and not first:
+        if progress.breaking and not first:
             first.append(f"{time.monotonic() - began:.1f} s, {progress.done}, {progress.questions:,}")
 
     with Session(target) as session:

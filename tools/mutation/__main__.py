@@ -14,12 +14,14 @@ from typing import Any, TextIO
 from tools.mutation.clauses import asked_clause, clause_mutants
 from tools.mutation.guards import asked_guard, guard_mutants, prepared
 from tools.mutation.mutants import mutants
+from tools.mutation.oracles import telling_tests
 from tools.mutation.page import report, stale, unexplained
 from tools.mutation.trying import (
     STRONG,
     Keyed,
     MutantVerdict,
     asked_all,
+    asked_quickly,
     asked_tests,
     measured,
     run,
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for kind, some in chosen.items():
         todo = [mutant for mutant in some if mutant.key not in known]
         found = (
-            run(todo, _ask(kind, given.tests), given.jobs, partial(_write, log, given.tests)) if todo else {}
+            _try_all(kind, todo, given.tests, given.jobs, partial(_write, log, given.tests)) if todo else {}
         )
         verdicts |= {mutant.key: (known | found)[mutant.key] for mutant in some}
     if given.tests:
@@ -82,14 +84,23 @@ def _chosen(given: argparse.Namespace, kind: str, known: dict[str, MutantVerdict
     return [mutant for mutant in chosen if mutant.key in known] if given.known else chosen
 
 
-def _ask(kind: str, tests: bool) -> Callable[[Any], MutantVerdict]:
-    """What a mutant of that kind is asked, once all is measured that it takes."""
+def _try_all(
+    kind: str,
+    todo: Sequence[Any],
+    tests: bool,
+    jobs: int,
+    report_verdict: Callable[[Any, MutantVerdict], None],
+) -> dict[str, MutantVerdict]:
+    """The verdicts of mutants of that kind, once all is measured that they take."""
     if kind == "specs":
         prepared()
-        return asked_guard
-    if kind == "clauses":
-        return asked_clause
-    return partial(asked_tests if tests else asked_all, battery=measured(tests))
+    if kind != "model":
+        return run(todo, asked_guard if kind == "specs" else asked_clause, jobs, report_verdict)
+    telling = telling_tests()
+    found = asked_quickly(todo, telling, jobs, report_verdict)
+    left = [mutant for mutant in todo if mutant.key not in found]
+    ask = partial(asked_tests if tests else asked_all, battery=measured(telling, tests)) if left else None
+    return found | (run(left, ask, jobs, report_verdict) if ask else {})
 
 
 def _write(log: TextIO | None, tests: bool, mutant: Keyed, verdict: MutantVerdict) -> None:

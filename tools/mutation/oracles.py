@@ -29,7 +29,7 @@ TESTS = Path(__file__).parents[2] / "tests" / "model" / "protocol"
 IN_ORDER = (
     *("test_protocol_member", "test_protocol_coordinator", "test_protocol_leader"),
     *("test_protocol_views", "test_protocol_upgrades", "test_protocol_atomic"),
-    *("test_protocol_connections", "test_protocol_prepare", "test_protocol_running"),
+    *("test_protocol_connections", "test_protocol_prepare", "test_protocol_running", "test_protocol_rare"),
 )
 """Those of single steps; test_protocol_group.py is about the machine as a whole."""
 

@@ -12,6 +12,17 @@ from tools.mutation.trying import KINDS, STRONG, MutantVerdict
 
 GUARDED = "the action's guard asks the same of the same component before"
 
+NOT_STORED = (
+    "coordinator.sync_not_stored | write dropped | {} of (budget - 1, prepare(group), *records, *wires, {})"
+)
+MIDWAY = (
+    "application.unsubscribe_midway | write dropped | late of (budget - 1, after, wire, late, group, records)"
+)
+REQUEST_AND_ERROR = (
+    "atomic.atomic | update dropped | request, error = (by_name['join request', who], "
+    "_only(by_name['receive', who], Refused))"
+)
+
 EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         GUARDED,
@@ -32,6 +43,7 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
             "member.prepare | operand dropped | _prepares_again(member)",
             "coordinator.in_time | operand dropped | not isinstance(wire, Sync)",
             "environment.bounce | operand dropped | done == last",
+            "environment.bounce | operand dropped | 1",
         ),
     ),
     (
@@ -51,12 +63,19 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
             "environment._goes_on | operand dropped | 1",
             "environment._goes_on | operand dropped | isinstance(done, int)",
             "atomic._only | operand dropped | guard(wire)",
+            "coordinator.sync_not_stored | operand dropped | isinstance(wire, Sync)",
+            "coordinator.return_not_stored | always | isinstance(before[wire], Join)",
         ),
     ),
     (
         "what is written is what was read",
         (
             "coordinator.join_phase_ends | write dropped | *wires of (empty, *kept, *wires, *log)",
+            "coordinator.join_phase_ends | write dropped | *log of (after, *kept, *answers, *log)",
+            NOT_STORED.format("*logs", "*logs"),
+            NOT_STORED.format("*records", "*logs"),
+            NOT_STORED.format("*records", "*stored"),
+            MIDWAY,
             "member.receive | write dropped | member of (member, None)",
         ),
     ),
@@ -104,6 +123,20 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("coordinator.sync_request | operand dropped | record is None",),
     ),
     ("a decision that is in time has grants", ("coordinator.settled | operand dropped | ()",)),
+    (
+        "only the leader's SyncGroup has grants",
+        ("coordinator.sync_request | operand dropped | group.leader != me.id(wire.id)",),
+    ),
+    (
+        "whoever did not join and stays is silent, so nobody is there to lead, and nothing comes of it",
+        ("coordinator._all_here | never | stays and (not any((record.joined for _, record in inside)))",),
+    ),
+    ("where the limit is lowered there is one", ("coordinator.over_capacity | operand dropped | 0",)),
+    ("made, and used only where there is a log", ("environment._connections | always | setup.keeps_log",)),
+    (
+        "`join` of the same member comes before, and made the same two",
+        (REQUEST_AND_ERROR,),
+    ),
     ("what is held of nobody is nothing", ("leader.assign | always | any(silent)",)),
     (
         "an assignor is not asked with it; it only keeps equal questions apart",

@@ -7,6 +7,7 @@ import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits, Stop
 from rebalance.explore.liveness.liveness import counts, settles
+from rebalance.live.processes.workers import stream
 from rebalance.model.machine import Machine
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, WITNESSES, rules
 from rebalance.properties.group.rules import Bounded, Rules
@@ -28,8 +30,8 @@ from tools.mutation.oracles import (
     failing_test,
     step_of_no_logic,
     telling_groups,
-    telling_tests,
 )
+from tools.mutation.switched import told_by_tests
 
 CPU_SECONDS = 120
 """Of one mutant, on the whole battery and on what is asked behind it."""
@@ -39,6 +41,9 @@ MEMORY = 3 << 30
 
 SMALL = 4_000
 """A group of the battery with fewer states comes before the tests of single steps."""
+
+PART = 200
+"""Mutants that are asked the tests in one process."""
 
 ROOM = 8_000
 """States that a mutant may have in a case beyond three times those of the model."""
@@ -246,6 +251,30 @@ def judge(mutant: Mutant, cases: Cases) -> MutantVerdict:
     return first._replace(same=same, seconds=time.process_time() - began)
 
 
+def asked_quickly(
+    some: Sequence[Mutant],
+    tests: Mapping[int, Sequence[str]],
+    jobs: int,
+    report_verdict: Callable[[Mutant, MutantVerdict], None],
+) -> dict[str, MutantVerdict]:
+    """Those that fall to a test of single steps in one copy of the model, see ``switched``. The others, and
+    those of a part in which a process died, are to be asked in a process of their own."""
+    parts = [some[first : first + PART] for first in range(0, len(some), PART)]
+
+    def ask(number: int) -> Sequence[Sequence[tuple[str, float]]]:
+        found: list[tuple[str, float]] = []
+        told_by_tests(parts[number], tests, lambda _, test, seconds: found.append((test, seconds)))
+        return [found]
+
+    verdicts = {}
+    for number, found in stream(lambda: nullcontext(ask), len(parts), jobs, anew=True):
+        for mutant, (test, seconds) in zip(parts[number], found or (), strict=False):
+            if test:
+                verdicts[mutant.key] = MutantVerdict("test", test, same=False, seconds=seconds)
+                report_verdict(mutant, verdicts[mutant.key])
+    return verdicts
+
+
 def asked_tests(mutant: Mutant, battery: Battery) -> MutantVerdict:
     """One mutant on the tests of single steps alone. Only for a process that ends with it."""
     began = time.process_time()
@@ -333,10 +362,10 @@ def run(
     return {mutant.key: verdicts[mutant.key] for mutant in chosen}
 
 
-def measured(tests_only: bool = False) -> Battery:
-    """Everything on the model as it is; of the cases the quickest first, a mistake after the clean ones that
-    are quicker than a third of a second. Raises AssertionError where the model itself fails."""
-    tests = telling_tests()
+def measured(tests: Mapping[int, Sequence[str]], tests_only: bool = False) -> Battery:
+    """Everything on the model as it is beside ``tests``; of the cases the quickest first, a mistake after the
+    clean ones that are quicker than a third of a second. Raises AssertionError where the model itself
+    fails."""
     with loaded():
         pass  # compiled once, here
     if tests_only:

@@ -31,9 +31,9 @@ from rebalance.gate.cli.shared.targets import clauses, protocols, session, targe
 if TYPE_CHECKING:
     from rebalance.gate.check.known import KnownFailure
     from rebalance.gate.check.plan import CheckPlan
-    from rebalance.gate.check.progress import CheckProgress
     from rebalance.gate.check.result import Result
     from rebalance.gate.targets.resolve import Target
+    from rebalance.properties.assignors.search.progress import CheckProgress
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -76,10 +76,10 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.gate.check import resume
     from rebalance.gate.check.judgement import allow
-    from rebalance.gate.check.progress import CheckProgress
     from rebalance.gate.check.search import check, describe
     from rebalance.gate.traces import counterexamples
     from rebalance.live.processes.workers import processors
+    from rebalance.properties.assignors.search.progress import CheckProgress
 
     if options.adapter:
         return _try_adapter(target_of(options), options)
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _line(now: CheckProgress, total: int) -> str:
-    broken = f", {len(now.best)} clauses broken" if now.best else ""
+    broken = f", {len(now.breaking)} clauses broken" if now.breaking else ""
     return counted("scenarios", now.played, total, now.seconds) + broken
 
 

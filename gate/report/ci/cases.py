@@ -43,13 +43,14 @@ class Evidence:
 
     ``id`` and ``path`` are those of its trace, ``source_location`` is where in a log it shows. ``because``
     leads to it, ``facts`` and ``notes`` are named lines before and after its ``chart``; ``command`` shows it
-    again.
-    ``draw`` makes its picture. ``certain`` is false of what clocks may explain.
+    again. ``draw`` makes its picture. ``cause`` tells it from others that break the same rule. ``certain`` is
+    false of what clocks may explain.
     """
 
     message: str
     id: str = ""
     path: str = ""
+    cause: str = ""
     source_location: SourceLocation | None = None
     because: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()

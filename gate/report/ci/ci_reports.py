@@ -64,7 +64,7 @@ def result(checked: Result) -> CiReport:
             ("seed", str(checked.seed)),
         ),
         stale=checked.stale_known,
-        missed=checked.missed,
+        missed=checked.doubts,
         reached=tuple(f"{name} {percent(share)}" for name, share in facts.reached(checked)),
         interrupted=checked.interrupted,
         source_location=locate(target.spec),
@@ -79,14 +79,14 @@ def _case(checked: Result, row: ClauseResult) -> CiCase:
         id=clause.id, level=clause.level, sentence=clause.sentence, source=clause.rule, link=clause.link
     )
     gates = facts.gating(checked, row)
-    broken = row.status in (Status.VIOLATED, Status.KNOWN, Status.FLAKY) and row.finding is not None
+    broken = row.status in (Status.VIOLATED, Status.KNOWN, Status.FLAKY)
     return CiCase(
         rule=rule,
         status=row.status,
         gates=gates,
         variant=row.protocol.value,
         note=row.note,
-        evidence=(_evidence(row, row.finding),) if broken and row.finding else (),
+        evidence=tuple(_evidence(row, finding) for finding in row.findings if broken),
         text=lambda: block("VIOLATION" if gates else "FINDING", row),
     )
 
@@ -98,7 +98,8 @@ def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
         id=finding.trace_id,
         path=finding.path,
         because=breach.because,
-        facts=tuple((name, text) for name, text in _outcomes(finding) if text),
+        cause=finding.cause.id if finding.cause else "",
+        facts=tuple((name, text) for name, text in _outcomes(row, finding) if text),
         chart=lambda: draw(of_finding(finding)),
         notes=(
             ("shrunk", f"from {size(finding.found_size)} to {size(finding.scenario.size)}"),
@@ -109,8 +110,9 @@ def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
     )
 
 
-def _outcomes(finding: Finding) -> tuple[tuple[str, str], ...]:
-    return ("expected", finding.breach.expected), ("actual", finding.breach.actual)
+def _outcomes(row: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
+    outcomes = [("expected", finding.breach.expected), ("actual", finding.breach.actual)]
+    return facts.cause_facts(row, finding) + outcomes
 
 
 # -- an exploration ----------------------------------------------------------------------------------------

@@ -172,7 +172,9 @@ def _fingerprints(
     with the code is no new alert.
     """
     clause = clean(
-        f"{report.command}:{report.subject}:{case.id}" + (f":{one.id}" if one.source_location else "")
+        f"{report.command}:{report.subject}:{case.id}"
+        + (f":{one.id}" if one.source_location else "")
+        + (f"@{one.cause}" if one.cause and one is not case.evidence[0] else "")
     )
     fingerprints = {"clause/v1": clause}
     if one.id:

@@ -15,15 +15,19 @@ from rebalance.gate.cli.console.text import count, listed, percent, size
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.facts import (
+    NOT_JUDGED,
     broken,
+    cause_facts,
     found_where,
     gating,
     having,
     headline,
     informational,
+    mark,
     played,
     reached,
     tally,
+    unattributed,
 )
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
@@ -52,6 +56,7 @@ _STATUS = {
     Status.PASSED: ("✓", "good"),
     Status.VIOLATED: ("✗", "bad"),
     Status.KNOWN: ("◇", "warn"),
+    Status.UNCONFIRMED: ("?", "warn"),
     Status.FLAKY: ("◇", "warn"),
     Status.FIXED: ("!", "warn"),
     Status.UNSUPPORTED: ("–", "dim"),
@@ -119,7 +124,7 @@ def _todo(result: Result) -> Markup:
         for row in having(result, Status.FIXED)
     ]
     notes += [join(page.code(line), " matches no clause: remove the line.") for line in result.stale_known]
-    notes += [join("Not judged: ", reason) for reason in result.missed]
+    notes += [join("Not judged: ", reason) for reason in result.doubts]
     return page.listed(notes) if notes else Markup("")
 
 
@@ -136,10 +141,13 @@ def _failure(result: Result, row: ClauseResult, number: int) -> Markup:
     if finding is None:
         body = [page.facts([("rule", _rule(row)), ("note", row.note)])]
     else:
-        body = list(_explained(result, row, finding, name))
-    mark = page.badge("✗ VIOLATION", "bad") if gates else page.badge("◇ FINDING", "info")
+        body = [tag("p", text(left)) for left in (unattributed(row),) if left]
+        for at, one in reversed(list(enumerate(row.findings, 1))):
+            body = [*_explained(result, row, one, name if at == 1 else f"{name}-{at}"), *body]
+    badge = page.badge("✗ VIOLATION", "bad") if gates else page.badge("◇ FINDING", "info")
     where = f"{row.clause.level}, {row.protocol}"
-    return page.article(name, mark, row.clause.id, where, *body, mild=not gates)
+    shown = row.clause.id + (mark(finding) if finding else "")
+    return page.article(name, badge, shown, where, *body, mild=not gates)
 
 
 def _rule(row: ClauseResult) -> Markup:
@@ -148,11 +156,12 @@ def _rule(row: ClauseResult) -> Markup:
 
 def _explained(result: Result, row: ClauseResult, finding: Finding, name: str) -> Iterator[Markup]:
     breach = finding.breach
-    yield tag("p", text(breach.summary, 600), class_="lead")
+    yield tag("p", text(breach.summary + mark(finding), 600), class_="lead")
     reasons = [text(one, 600) for one in breach.because]
     because = page.listed(reasons, 20, ordered=True) if len(reasons) > 1 else join(*reasons)
     yield page.facts(
         [
+            *((named, text(fact, 600)) for named, fact in cause_facts(row, finding)),
             ("because", because),
             ("expected", text(breach.expected, 600)),
             ("actual", text(breach.actual, 600)),
@@ -321,10 +330,7 @@ def _outcome(row: ClauseResult, drawn: Mapping[str, str]) -> Markup:
 
 
 def _others(result: Result) -> Markup:
-    rows = [
-        (row.id, row.status, text(row.note, 600))
-        for row in having(result, Status.KNOWN, Status.FLAKY, Status.UNSUPPORTED, Status.UNTESTED)
-    ]
+    rows = [(row.id, row.status, text(row.note, 600)) for row in having(result, *NOT_JUDGED)]
     heads = ("clause", "status", "why")
     return page.table("Clauses that are not judged, and why", heads, rows, most=500) if rows else Markup("")
 

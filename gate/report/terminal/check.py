@@ -9,16 +9,21 @@ from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, pe
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.diagram.text import draw
 from rebalance.gate.report.facts import (
+    NOT_JUDGED,
+    UNUSUAL,
     broken,
+    cause_facts,
     counts,
     found_where,
     having,
     headline,
     informational,
     label,
+    mark,
     played,
     reached,
     tally,
+    unattributed,
 )
 from rebalance.gate.report.frame import WIDTH, labelled, painted
 
@@ -55,7 +60,7 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     finding = clause.finding
     summary = clean(finding.breach.summary if finding else clause.clause.sentence, unicode)
     where = f"{clause.clause.level}, {clause.protocol}"
-    start = f"{word} {clause.clause.id}  "
+    start = f"{word} {clause.clause.id}{mark(finding, unicode) if finding else ''}  "
     lines = [f"{start}{summary}   [{where}]"]
     if columns(lines[0]) > WIDTH:
         lines = [start + cut(summary, WIDTH - len(start)), *_labelled("level", where)]
@@ -65,6 +70,17 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     lines.append(f"  {clause.clause.link}")
     if finding is None:
         return lines + (_labelled("note", clause.note) if clause.note else [])
+    lines += _counterexample(clause, finding, unicode)
+    for number, other in enumerate(clause.others, 2):
+        title = f"  CAUSE {number}{mark(other, unicode)}  {clean(other.breach.summary, unicode)}"
+        lines += ["", *fold(title, WIDTH - 1), *_counterexample(clause, other, unicode)]
+    return lines + (_labelled("more", left) if (left := unattributed(clause)) else [])
+
+
+def _counterexample(clause: ClauseResult, finding: Finding, unicode: bool) -> list[str]:
+    lines = []
+    for name, text in cause_facts(clause, finding):
+        lines += _labelled(name if unicode or name != UNUSUAL else "~", clean(text, unicode))
     for position, reason in enumerate(finding.breach.because):
         lines += _labelled("because" if position == 0 else "", clean(reason, unicode))
     for name, text in (("expected", finding.breach.expected), ("actual", finding.breach.actual)):
@@ -72,17 +88,14 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
             lines += _labelled(name, clean(text, unicode))
     drawn = draw(of_finding(finding), unicode, WIDTH - 3)
     lines += ["", *(f"  {line}".rstrip() for line in drawn), ""]
-    return lines + _provenance(clause, finding)
-
-
-def _provenance(clause: ClauseResult, finding: Finding) -> list[str]:
-    lines = _labelled("shrunk", f"{size(finding.found_size)} -> {size(finding.scenario.size)}")
+    lines += _labelled("shrunk", f"{size(finding.found_size)} -> {size(finding.scenario.size)}")
     lines += _labelled("found", found_where(clause, finding))
     if finding.trace_id:
         lines += _labelled("replay", f"rebalance replay {finding.trace_id}")
     if finding.path:
         lines += _labelled("trace", finding.path)
-    return lines + _labelled("allow", f"echo '{clause.id}  # <issue url>' >> known-failing.txt")
+    cause = f"@{finding.cause.id}" if finding.cause else ""
+    return lines + _labelled("allow", f"echo '{clause.id}{cause}  # <issue url>' >> known-failing.txt")
 
 
 def _header(result: Result) -> list[str]:
@@ -106,7 +119,7 @@ def _known(result: Result, verbose: int) -> list[str]:
     for line in result.stale_known:
         lines += _labelled("stale", f"{clean(line)} matches no clause: remove line")
     if verbose:
-        for clause in having(result, Status.KNOWN, Status.FLAKY, Status.UNSUPPORTED, Status.UNTESTED):
+        for clause in having(result, *NOT_JUDGED):
             lines += _labelled("", f"{clause.id}  {clause.status}  {clean(clause.note)}".rstrip())
     return lines
 
@@ -126,7 +139,7 @@ def _figures(result: Result) -> list[str]:
     situations = [f"{clean(name)} {percent(share)}" for name, share in reached(result)]
     if situations:
         lines += _labelled("reached", " | ".join(situations), most=20)
-    for reason in result.missed:
+    for reason in result.doubts:
         lines += _labelled("missed", clean(reason))
     if result.quality is not None:
         share = percent(result.quality)

@@ -1,3 +1,4 @@
+import java.io.BufferedOutputStream;
 import java.io.BufferedReader;
 import java.io.FileDescriptor;
 import java.io.FileInputStream;
@@ -49,6 +50,12 @@ import org.apache.kafka.common.TopicPartition;
 public final class Bridge {
     private static final long GRACE_MILLIS = 2_000;
     private static final int MOST_FRAMES = 60;
+    private static final int HISTORIES = 64;
+    private static final int BUFFER = 1 << 16;
+    /** What Kafka's own remember of their last assignment, and write. */
+    private static final Map<String, List<String>> SOURCES = Map.of(
+        "org.apache.kafka.clients.consumer.StickyAssignor", List.of("owned", "generation"),
+        "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", List.of("generation"));
     private static final Pattern OURS =
         Pattern.compile("(Bridge|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
 
@@ -63,6 +70,18 @@ public final class Bridge {
     private static final class Refused extends RuntimeException {
         Refused(String message, Throwable cause) {
             super(message, cause);
+        }
+    }
+
+    /** A history: the assignors of its leader and members, each told of its own assignments. */
+    private static final class History {
+        final ConsumerPartitionAssignor leader;
+        final Map<String, Member> members = new HashMap<>();
+        /** Per member the answers that carry user data for it, as bytes. */
+        final Map<String, List<ByteBuffer>> withData = new HashMap<>();
+
+        History(ConsumerPartitionAssignor leader) {
+            this.leader = leader;
         }
     }
 
@@ -81,11 +100,13 @@ public final class Bridge {
     private final List<String> promises;
     private final Map<String, Object> configs = new HashMap<>();
     private KafkaInternals.Codec codec;
-    private ConsumerPartitionAssignor leader;
-    private Object history;
-    private final Map<String, Member> members = new HashMap<>();
-    /** Per member the answers of this history that carry user data for it, as bytes. */
-    private final Map<String, List<ByteBuffer>> withData = new HashMap<>();
+    /** By number, the one that was asked last at the end; requests that belong to none share one. */
+    private final Map<Object, History> histories = new LinkedHashMap<>(16, 0.75f, true) {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Object, History> eldest) {
+            return size() > HISTORIES;
+        }
+    };
 
     private Bridge(String[] arguments) {
         className = arguments[0];
@@ -97,39 +118,52 @@ public final class Bridge {
     }
 
     public static void main(String[] arguments) throws Exception {
-        OutputStream replies = new FileOutputStream(FileDescriptor.out);
+        OutputStream replies = new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), BUFFER);
         System.setOut(System.err); // what the assignor prints is a log
-        LinkedBlockingQueue<Optional<String>> requests = new LinkedBlockingQueue<>();
+        LinkedBlockingQueue<List<String>> requests = new LinkedBlockingQueue<>();
         AtomicLong answered = new AtomicLong();
         Thread reader = new Thread(() -> read(requests, answered), "requests");
         reader.setDaemon(true);
         reader.start();
         Bridge bridge = new Bridge(arguments);
-        for (Optional<String> line = requests.take(); line.isPresent(); line = requests.take()) {
-            Map<String, Object> request = object(new Json(line.get()).value());
-            if (request.get("cmd").equals("bye")) {
-                break;
+        StringBuilder out = new StringBuilder();
+        for (List<String> lines = requests.take(); !lines.isEmpty(); lines = requests.take()) {
+            for (String line : lines) {
+                Map<String, Object> request = object(new Json(line).value());
+                if (request.get("cmd").equals("bye")) {
+                    replies.flush();
+                    Runtime.getRuntime().halt(0); // whatever threads the assignor has left
+                }
+                Map<String, Object> reply = new LinkedHashMap<>();
+                reply.put("seq", request.get("seq"));
+                bridge.answer(request, reply);
+                out.setLength(0);
+                Json.write(reply, out);
+                replies.write(out.append('\n').toString().getBytes(StandardCharsets.US_ASCII));
+                answered.incrementAndGet();
             }
-            Map<String, Object> reply = new LinkedHashMap<>();
-            reply.put("seq", request.get("seq"));
-            bridge.answer(request, reply);
-            StringBuilder out = new StringBuilder();
-            Json.write(reply, out);
-            replies.write(out.append('\n').toString().getBytes(StandardCharsets.US_ASCII));
             replies.flush();
-            answered.incrementAndGet();
         }
-        Runtime.getRuntime().halt(0); // whatever threads the assignor has left
+        Runtime.getRuntime().halt(0);
     }
 
-    /** Queue the requests; when their end is reached while the assignor hangs, end the process. */
-    private static void read(LinkedBlockingQueue<Optional<String>> requests, AtomicLong answered) {
+    /**
+     * Queue the requests, those together that came together: their answers go together too. An empty list is the
+     * end; when it is reached while the assignor hangs, end the process.
+     */
+    private static void read(LinkedBlockingQueue<List<String>> requests, AtomicLong answered) {
         try (BufferedReader in = new BufferedReader(
-                new InputStreamReader(new FileInputStream(FileDescriptor.in), StandardCharsets.UTF_8), 1 << 16)) {
+                new InputStreamReader(new FileInputStream(FileDescriptor.in), StandardCharsets.UTF_8), BUFFER)) {
+            List<String> lines = new ArrayList<>();
             for (String line = in.readLine(); line != null; line = in.readLine()) {
-                requests.add(Optional.of(line));
+                lines.add(line);
+                if (!in.ready()) {
+                    requests.add(lines);
+                    lines = new ArrayList<>();
+                }
             }
-            requests.add(Optional.empty());
+            requests.add(lines);
+            requests.add(List.of());
             long before;
             do {
                 before = answered.get();
@@ -157,19 +191,15 @@ public final class Bridge {
     }
 
     private Map<String, Object> result(Map<String, Object> request) {
-        if (request.containsKey("history") && !request.get("history").equals(history)) {
-            history = request.get("history"); // another group: nobody has been told anything
-            leader = instance();
-            members.clear();
-            withData.clear();
+        if (request.get("cmd").equals("hello")) {
+            return hello((Long) request.getOrDefault("newest", 1L));
         }
+        History history = histories.computeIfAbsent(request.get("history"), key -> new History(instance()));
         switch ((String) request.get("cmd")) {
-            case "hello":
-                return hello();
             case "assign":
-                return assign(request);
+                return assign(request, history);
             case "user_data":
-                return userData(request);
+                return userData(request, history);
             default:
                 throw new Refused("the bridge does not know the request " + request.get("cmd"), null);
         }
@@ -177,13 +207,13 @@ public final class Bridge {
 
     // --- hello -------------------------------------------------------------------------------------------
 
-    private Map<String, Object> hello() {
+    private Map<String, Object> hello(long newest) {
         codec = new KafkaInternals.Codec();
-        leader = instance();
+        ConsumerPartitionAssignor leader = instance();
         Map<String, Object> hello = new LinkedHashMap<>();
         boolean kafkas = className.startsWith("org.apache.kafka.");
         hello.put("name", leader.name());
-        hello.put("version", kafkas ? KafkaInternals.version() : version());
+        hello.put("version", kafkas ? KafkaInternals.version() : version(leader));
         hello.put("language", "Java " + System.getProperty("java.version")
             + (kafkas ? "" : ", kafka-clients " + KafkaInternals.version()));
         hello.put("protocols", leader.supportedProtocols().stream()
@@ -193,6 +223,13 @@ public final class Bridge {
                 || (kafkas ? KafkaInternals.assignorsKnowRacks() : racksKnown()))
             .collect(Collectors.toList()));
         hello.put("user_data", writesUserData());
+        if (newest >= 2) {
+            if (SOURCES.containsKey(className)) {
+                hello.put("user_data_from", SOURCES.get(className));
+            }
+            hello.put("metadata_only", true);
+            hello.put("histories", HISTORIES);
+        }
         if (kafkas) {
             hello.put("homepage", "https://kafka.apache.org");
             hello.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
@@ -205,7 +242,7 @@ public final class Bridge {
         return has(Subscription.class, "rackId");
     }
 
-    private String version() {
+    private static String version(ConsumerPartitionAssignor leader) {
         String version = leader.getClass().getPackage().getImplementationVersion();
         return version != null ? version : String.valueOf(leader.version());
     }
@@ -264,7 +301,7 @@ public final class Bridge {
 
     // --- assign ------------------------------------------------------------------------------------------
 
-    private Map<String, Object> assign(Map<String, Object> request) {
+    private Map<String, Object> assign(Map<String, Object> request, History history) {
         Cluster cluster = cluster(object(object(request.get("cluster")).get("topics")));
         Map<String, Subscription> group = new HashMap<>(); // as in ConsumerCoordinator
         Map<String, List<?>> before = new HashMap<>();
@@ -274,17 +311,19 @@ public final class Bridge {
             byte[] metadata = bytes((String) member.get("metadata"));
             Subscription subscription = codec.subscription(ByteBuffer.wrap(metadata));
             subscription.setGroupInstanceId(Optional.ofNullable((String) member.get("instance")));
-            compare(member, subscription);
+            if (member.containsKey("topics")) {
+                compare(member, subscription);
+            }
             group.put(id, subscription);
             before.put(id, seen(subscription));
         }
         GroupSubscription subscriptions = new GroupSubscription(group);
-        Map<String, Assignment> assignment = leader.assign(cluster, subscriptions).groupAssignment();
+        Map<String, Assignment> assignment = history.leader.assign(cluster, subscriptions).groupAssignment();
         if (assignment == null) {
             throw new Garbage("assign returned a GroupAssignment of null");
         }
         Map<String, Object> encoded = new LinkedHashMap<>();
-        assignment.forEach((member, own) -> encoded.put(member, encode(member, own)));
+        assignment.forEach((member, own) -> encoded.put(member, encode(member, own, history)));
         Map<String, Object> result = new LinkedHashMap<>();
         result.put("encoded", encoded);
         String mutated = difference(before, group);
@@ -294,14 +333,14 @@ public final class Bridge {
         return result;
     }
 
-    private String encode(String member, Assignment own) {
+    private String encode(String member, Assignment own, History history) {
         if (member == null || own == null) {
             throw new Garbage("assign returned an assignment of " + own + " for the member " + member);
         }
         boolean carriesData = own.userData() != null;
         ByteBuffer bytes = codec.bytes(own); // which uses the user data up
         if (carriesData) {
-            withData.computeIfAbsent(member, key -> new ArrayList<>()).add(bytes);
+            history.withData.computeIfAbsent(member, key -> new ArrayList<>()).add(bytes);
         }
         return hex(bytes);
     }
@@ -375,30 +414,33 @@ public final class Bridge {
 
     // --- user data ---------------------------------------------------------------------------------------
 
-    private Map<String, Object> userData(Map<String, Object> request) {
+    private Map<String, Object> userData(Map<String, Object> request, History history) {
         List<TopicPartition> owned = partitions(request.get("owned"));
         long generation = (Long) request.get("generation");
         Map<String, Object> asked = object(request.get("member"));
         String id = asked == null ? "A" : (String) asked.get("id");
         Member member = asked == null
             ? new Member(instance())
-            : members.computeIfAbsent(id, key -> new Member(instance()));
+            : history.members.computeIfAbsent(id, key -> new Member(instance()));
         if (generation != member.generation || !owned.equals(member.owned)) {
             member.generation = generation;
             member.owned = owned;
-            member.assignor.onAssignment(assigned(id, owned), group(id, (int) generation));
+            member.assignor.onAssignment(assigned(id, owned, history), group(id, (int) generation));
         }
         List<String> topics = asked == null
             ? owned.stream().map(TopicPartition::topic).distinct().collect(Collectors.toList())
             : list(asked.get("topics")).stream().map(String.class::cast).collect(Collectors.toList());
         ByteBuffer data = member.assignor.subscriptionUserData(new HashSet<>(topics));
+        if (asked == null) { // what is asked once follows from the question, so no encoder may use it up
+            return Collections.singletonMap("user_data", data == null ? null : hex(data));
+        }
         Subscription subscription = new Subscription(topics, data, owned);
         return Map.of("encoded", hex(codec.bytes(subscription)));
     }
 
     /** The assignment as the leader made it, with its user data, if it did make this one. */
-    private Assignment assigned(String member, List<TopicPartition> owned) {
-        List<ByteBuffer> known = withData.getOrDefault(member, List.of());
+    private Assignment assigned(String member, List<TopicPartition> owned, History history) {
+        List<ByteBuffer> known = history.withData.getOrDefault(member, List.of());
         for (int index = known.size() - 1; index >= 0; index--) {
             Assignment made = codec.assignment(known.get(index).duplicate());
             if (new HashSet<>(made.partitions()).equals(new HashSet<>(owned))) {

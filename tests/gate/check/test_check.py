@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from rebalance.gate.check import findings, resume
-from rebalance.gate.check.findings import IMPATIENT, PATIENCE, shrink
+from rebalance.gate.check.findings import IMPATIENT, PATIENCE, attribution
 from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, count, numbered
-from rebalance.gate.check.progress import CheckProgress
 from rebalance.gate.check.result import ClauseResult, Result, Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
@@ -25,7 +24,10 @@ from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import Failure, FailureKind, Reply
+from rebalance.properties.assignors.causes.ablations import present
+from rebalance.properties.assignors.causes.attribution import BreakingScenario, realism
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, to_json
+from rebalance.properties.assignors.search.progress import CheckProgress
 from rebalance.properties.verdict import Exit, Level, Verdict
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
@@ -196,17 +198,17 @@ def test_a_finding_is_minimal_confirmed_and_complete():
     assert finding.calls[finding.round - 1].assignment["B"] == (TopicPartition("t0", 1),)
 
 
-def test_minimising_starts_from_the_smallest_scenario_found():
+def test_minimising_starts_from_the_plainest_scenario_found():
     plan = CheckPlan(profile=TINY)
     subject = Subject.of(InProcess(Doubling()))
     breaking = [
-        (scenario.size, number)
+        (realism(scenario), len(present(scenario)), scenario.size, number)
         for number, scenario in enumerate(numbered(plan, (EAGER,)))
         if subject.play(scenario, plan.clauses).breach_of("assign/1")
     ]
     result = row(run(Doubling()), "assign/1")
     assert result.finding is not None
-    assert (result.finding.found_size, result.finding.number) == min(breaking)
+    assert (result.finding.found_size, result.finding.number) == min(breaking)[2:]
     assert result.broken == len(breaking)
 
 
@@ -233,7 +235,13 @@ def test_what_happens_only_once_is_reported_as_unconfirmed():
     assert "the moon was full" in finding.breach.summary
     assert row(result, "assign/4").broken == 1
     assert result.verdict is Verdict.CONFORMANT  # assign/4 is liveness
-    assert row(result, "assign/4").status is Status.VIOLATED
+    assert row(result, "assign/4").status is Status.UNCONFIRMED
+    judged = run(Once(), level=Level.LIVENESS)
+    assert (judged.verdict, judged.exit) == (Verdict.CONFORMANT, Exit.CONFORMANT)  # the moon is full once
+    Once.calls = 0
+    judged = run(Once(), level=Level.LIVENESS)
+    assert (judged.verdict, judged.exit) == (Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE)
+    assert judged.doubts == ("assign/4-eager was broken in the search, and not again",)
 
 
 def test_scenario_as_found_is_shown_when_the_minimised_one_does_not_hold():
@@ -355,10 +363,13 @@ def test_what_hangs_is_made_small_by_so_many_calls(repeatable, calls, monkeypatc
     scenario = Scenario(protocol=RebalanceProtocol.EAGER, topics=cluster.topics, members=members)
     plan, session = CheckPlan(profile=replace(TINY, shrink=1500), repeatable=repeatable), Hanging(Tiny())
     subject = Subject.of(session)
-    [broken] = subject.play(scenario, plan.clauses).found
+    [found] = subject.play(scenario, plan.clauses).found
+    broken = [BreakingScenario(scenario, found, 0)]
     session.allowed.clear()
-    assert shrink(plan, subject, scenario, broken).size < scenario.size
-    assert calls <= len(session.allowed) <= calls + 2
+    [one] = attribution(plan, subject, broken).explain(broken)
+    assert one.small.size < scenario.size
+    assert calls <= len(session.allowed) <= calls + 8
+    assert set(session.allowed) == {IMPATIENT}
 
 
 # --- what was not judged --------------------------------------------------------------------------
@@ -437,7 +448,7 @@ def test_asking_for_a_protocol_that_the_target_has_not():
 def test_an_interrupt_keeps_what_was_found():
     result = run(None, Interrupted(Doubling(), 200))
     assert result.interrupted
-    assert (result.verdict, result.exit) == (Verdict.VIOLATION, Exit.INTERRUPTED)
+    assert (result.verdict, result.exit) == (Verdict.INCONCLUSIVE, Exit.INTERRUPTED)
     assert 0 < result.scenarios < total(CheckPlan(profile=TINY))
     finding = row(result, "assign/1").finding
     assert finding is not None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rebalance.gate.check import plan as plans
@@ -13,7 +16,7 @@ from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import Result, Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
+from rebalance.gate.targets.session import Lost, Session
 from rebalance.model.values import RebalanceProtocol
 
 from tests.command import process
@@ -109,6 +112,81 @@ def test_what_no_reply_tells_of_is_found_by_whoever_plays(
     monkeypatch.setattr(Session, "can_be_entered", True)
     result = judged(f"sometimes:{name}", 2, **limits)  # type: ignore[arg-type]
     assert clause in {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
+
+
+MANY = """
+import json, os, sys
+from rebalance.model.assignors import reference
+from rebalance.model.values import Cluster
+from rebalance.model.wire import decode_subscription
+
+histories, mode = int(sys.argv[1]), sys.argv[2]
+kept, inner = {}, reference("sticky")
+own = {"protocols": ["eager"], "promises": ["balanced"], "user_data": True}
+new = {"histories": histories, "metadata_only": True, "user_data_from": ["generation"]}
+
+def answer(request):
+    if request["cmd"] == "bye":
+        sys.exit()
+    if request["cmd"] == "hello":
+        return {"name": "many", **own, **(new if request.get("newest", 1) >= 2 and histories else {})}
+    if request["cmd"] == "user_data":
+        return {"user_data": "%08x" % max(0, request["generation"])}
+    asked = kept.setdefault(request["history"], [])  # the ones asked last are kept, no more
+    kept[request["history"]] = kept.pop(request["history"])
+    while len(kept) > max(1, histories):
+        del kept[next(iter(kept))]
+    asked.append(len(request["members"]))
+    topics = {topic: tuple(map(tuple, racks)) for topic, racks in request["cluster"]["topics"].items()}
+    if mode != "good" and sum(map(len, topics.values())) % 7 == 0:
+        if mode == "dies":
+            os._exit(3)
+        sys.stdout.write("nonsense\\n")
+    group = {m["id"]: decode_subscription(bytes.fromhex(m["metadata"])) for m in request["members"]}
+    given = inner.assign(Cluster(topics), group)
+    turn = sum(asked) % len(given)  # so that a history that was forgotten is seen
+    rotated = [*given][turn:] + [*given][:turn]
+    return {"assignment": {m: [[t, [i]] for t, i in given[other]] for m, other in zip(given, rotated)}}
+
+left = b""
+while data := os.read(0, 1 << 16):  # what comes together is answered together, by writes that wait
+    *lines, left = (left + data).split(b"\\n")
+    requests = [json.loads(line) for line in lines]
+    for request in requests:
+        print(json.dumps({"seq": request["seq"], "result": answer(request)}))
+    sys.stdout.flush()
+"""
+"""A program that is in as many histories at once as it is told, and one that is not of version 2 with 0."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["good", "dies", pytest.param("nonsense", marks=pytest.mark.nightly)])
+def test_the_result_does_not_depend_on_how_many_histories_are_played_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str
+) -> None:
+    """Nor on the number of processes; what ends a process in between is found, and blamed on its history."""
+    (tmp_path / "many.py").write_text(MANY)
+    lost: list[Lost] = []
+    answers = Session.answers
+
+    def counted(self: Session, asked: Any) -> Any:
+        try:
+            return answers(self, asked)
+        except Lost as one:
+            lost.append(one)
+            raise
+
+    monkeypatch.setattr(Session, "answers", counted)
+    plan = CheckPlan(profile=replace(TINY, shrink=2), repeatable=True)
+    found = []
+    for histories, jobs in ((0, 1), (4, 2), (64, 1)):
+        target = resolve(None, [sys.executable, str(tmp_path / "many.py"), str(histories), mode])
+        with Session(target) as session:
+            info = describe("many", session.hello)
+            found.append(digest(check(plan, session, info, jobs=jobs, fresh=session.close)))
+    assert found == found[:1] * 3
+    assert bool(lost) == (mode != "good")
+    assert ("assign/4-eager', 'violated'" in str(found[0])) == (mode != "good"), found[0]
 
 
 ONLY_HERE = """

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +29,7 @@ from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
 from rebalance.model.assignors.promises import JAVA
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind
+from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, UserDataQuestion
 from rebalance.properties.assignors.clauses import TABLE
 
 from tests.processes import alive, left
@@ -193,6 +195,57 @@ def test_each_member_has_an_assignor_of_its_own(own):
         session.history = 2
         assert session.user_data(T[:1], 3, first) == b"A3[t-0]|[t, u]"
         assert session.user_data(T[:1], 4) == b"A4[t-0]|[t]"  # nobody in particular
+
+
+def test_histories_that_are_played_at_once_are_kept_apart(own):
+    def written(*asked):
+        return [
+            (n, (UserDataQuestion(owned, generation, Asker("A", ("t",))),)) for n, owned, generation in asked
+        ]
+
+    with Session(resolve(own)) as session:
+        assert (session.hello.metadata_only, session.hello.user_data_from) == (True, None)
+        assert session.hello.histories > 2
+        data = session.answers(written((1, T[:1], 1), (2, T[1:2], 1), (1, T[:2], 2), (3, (), 1), (2, T, 2)))
+        assert data == [
+            [b"A1[t-0]|[t]"],
+            [b"A1[t-1]|[t]"],
+            [b"A1[t-0]A2[t-0, t-1]|[t]"],
+            [b"A1[]|[t]"],
+            [b"A1[t-1]A2[t-0, t-1, t-2, t-3]|[t]"],
+        ]
+        session.answers(written(*((n, (), 1) for n in range(10, 10 + session.hello.histories))))
+        assert session.answers(written((1, T[:1], 3))) == [[b"A3[t-0]|[t]"]]  # so many ago that it may forget
+
+
+@pytest.mark.parametrize(
+    ("name", "sources"),
+    [("StickyAssignor", {"owned", "generation"}), ("CooperativeStickyAssignor", {"generation"})],
+)
+def test_what_kafkas_own_write_follows_from(name, sources, resolved, monkeypatch):
+    """Asked of one member after the other in any order it is what a member writes that is asked alone."""
+    asked = [(T[:2], 3), ((), 7), (T[2:], 3), (T[:2], 8), ((), 3)]
+    found = []
+    with Session(resolve(f"java:{KAFKA}.{name}@{NEWEST}")) as session:
+        assert session.hello.user_data_from == sources
+        session._hello = replace(session.hello, user_data_from=None)
+        for one in asked:
+            session.history += 1
+            found.append(session.user_data(*one, Asker("A", ("t",))))
+        session.history += 1
+        assert [session.user_data(*one, Asker("A", ("t", "u"))) for one in asked] == found
+    keys = [one if "owned" in sources else one[1] for one in asked]
+    assert len(set(found)) == len(set(keys)) == len(set(zip(keys, found, strict=True)))
+
+
+def test_a_driver_of_version_1_is_answered_in_its_words(own):
+    with Session(resolve(own)) as session:
+        child = session._child
+        assert child is not None
+        child.send(b'{"seq":0,"cmd":"hello","version":1}\n')
+        result = json.loads(child.line(time.monotonic() + 20))["result"]
+    assert {"name", "user_data"} <= result.keys()
+    assert {"user_data_from", "metadata_only", "histories"}.isdisjoint(result)
 
 
 @pytest.mark.parametrize(

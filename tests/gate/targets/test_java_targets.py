@@ -303,7 +303,7 @@ def test_user_data_may_come_within_a_subscription():
 @pytest.mark.parametrize(
     ("decode", "result", "text"),
     [
-        (decode_assignment, {"encoded": {"A": None}}, "expected bytes, got null"),
+        (decode_assignment, {"encoded": {"A": None}}, "encoded of 'A': expected text, got None"),
         (decode_assignment, {"encoded": {"A": "00"}}, "encoded of 'A': version"),
         (decode_assignment, {"encoded": {"A": "xy"}}, "hexadecimal"),
         (decode_assignment, {"encoded": {}, "assignment": {}}, "give one of them"),

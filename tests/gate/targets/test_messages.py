@@ -12,6 +12,7 @@ from rebalance.gate.targets import messages
 from rebalance.gate.targets.messages import RefusalReply
 from rebalance.live.processes import lines
 from rebalance.live.processes.lines import Garbage
+from rebalance.live.processes.partitions import encode_bytes
 from rebalance.model.assignor import LIMITED, Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_subscription
@@ -69,6 +70,9 @@ def test_schema_is_a_schema():
     assert SCHEMA["$defs"]["rebalance_protocol"]["enum"] == list(RebalanceProtocol)
 
 
+FIELDS = ("topics", "owned", "generation", "rack", "user_data", "version")
+
+
 @pytest.mark.slow
 @given(st.sampled_from(RebalanceProtocol), clusters, groups)
 def test_assign_request(protocol, cluster, group):
@@ -83,8 +87,10 @@ def test_assign_request(protocol, cluster, group):
         wire = decode_subscription(bytes.fromhex(member["metadata"]))
         assert sorted(wire.topics) == sorted(subscription.topics)
         assert wire.version == subscription.version
-        del member["metadata"]
-    assert read(messages.assign_request(7, protocol, cluster, group, metadata=False)) == request
+        for field in FIELDS:
+            del member[field]
+    assert read(messages.assign_request(7, protocol, cluster, group, metadata_only=True)) == request
+    assert valid("assign_request", request)
 
 
 @pytest.mark.slow
@@ -104,7 +110,7 @@ def test_user_data(owned, generation, data):
     request = read(messages.user_data_request(1, owned, generation))
     assert valid("user_data_request", request)
     assert messages.decode_user_data_request(request) == (owned, generation)
-    reply = over_the_wire({"seq": 1, "result": {"user_data": messages.encode_bytes(data)}})
+    reply = over_the_wire({"seq": 1, "result": {"user_data": encode_bytes(data)}})
     assert valid("user_data_reply", reply)
     assert messages.decode_user_data(result_of(reply)) == data
 
@@ -120,6 +126,9 @@ def promising(promises: frozenset[Promise]) -> st.SearchStrategy[messages.Hello]
         promises=st.just(promises),
         limits=st.fixed_dictionaries(limits),
         user_data=st.booleans(),
+        user_data_from=st.none() | st.frozensets(st.sampled_from(messages.UserDataSource)),
+        metadata_only=st.booleans(),
+        histories=st.integers(1, 100),
         homepage=st.none() | names,
         issues=st.none() | names,
     )
@@ -203,9 +212,9 @@ BAD_RESULTS = [
     ("assign", assignment([["t", [True]]]), "assignment of 'A': partition must be an integer >= 0, got True"),
     ("assign", assignment([["t", [2**31]]]), "assignment of 'A': partition must fit an int32"),
     ("user_data", {}, "user_data: 'user_data' is missing"),
-    ("user_data", {"user_data": "abc"}, "user_data must be null or an even number of hexadecimal digits"),
-    ("user_data", {"user_data": "ab cd"}, "user_data must be null or an even number of hexadecimal digits"),
-    ("user_data", {"user_data": [1]}, "user_data must be null or an even number of hexadecimal digits"),
+    ("user_data", {"user_data": "abc"}, "user_data: expected null or an even number of hexadecimal digits"),
+    ("user_data", {"user_data": "ab cd"}, "user_data: expected null or an even number of hexadecimal digits"),
+    ("user_data", {"user_data": [1]}, "user_data: expected null or an even number of hexadecimal digits"),
 ]
 
 

@@ -1,6 +1,7 @@
 """A session survives whatever a target does, says what it was, and leaves nothing running."""
 
 import contextlib
+import itertools
 import os
 import signal
 import sys
@@ -11,10 +12,10 @@ from pathlib import Path
 import pytest
 from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.resolve import TargetError, resolve
-from rebalance.gate.targets.session import Session
+from rebalance.gate.targets.session import Lost, Session
 from rebalance.live.processes.child import Child, Gone
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Asker, Failure, UserDataQuestion
+from rebalance.properties.assignors.calls import Answer, Asker, AssignQuestion, Failure, UserDataQuestion
 
 from tests.processes import alive
 
@@ -108,7 +109,6 @@ def test_answer_and_hello(session):
     reply = ask(opened, GOOD)
     assert reply.assignment == {"A": (T0, T1)}
     assert reply.mutated is None
-    assert reply.seconds > 0
     assert opened.user_data((), 1) is None
 
 
@@ -337,7 +337,7 @@ PROGRAMS = [  # mode, kind, message, processes started; slow are those that test
     pytest.param(
         "not_object", "garbage", "a message must be a JSON object, got [1]", 2, marks=pytest.mark.slow
     ),
-    ("wrong_seq", "garbage", "reply 2: expected the reply to request 2, got", 2),
+    ("wrong_seq", "garbage", "reply: expected the reply to request 2, got", 2),
     pytest.param("no_seq", "garbage", "'seq' is missing", 2, marks=pytest.mark.slow),
     pytest.param("bool_seq", "garbage", "seq: expected an integer, got True", 2, marks=pytest.mark.slow),
     pytest.param("duplicate_member", "garbage", "key 'A' appears twice", 2, marks=pytest.mark.slow),
@@ -345,7 +345,7 @@ PROGRAMS = [  # mode, kind, message, processes started; slow are those that test
         "two_kinds", "garbage", "exactly one of result, skipped, errored, garbage", 1, marks=pytest.mark.slow
     ),
     pytest.param("no_assignment", "garbage", "unknown key 'asignment'", 1, marks=pytest.mark.slow),
-    ("bad_index", "garbage", "reply 2: assignment of 'A': partition must be an integer >= 0, got 'x'", 1),
+    ("bad_index", "garbage", "reply: assignment of 'A': partition must be an integer >= 0, got 'x'", 1),
     ("skipped", "skipped", "not here", 1),
     ("errored", "errored", "oops", 1),
     pytest.param(
@@ -632,3 +632,49 @@ def test_in_process_hello_and_user_data():
     assert opened.user_data((T0,), 3) == b"\x01\x03"
     with pytest.raises(TargetError, match="a int is no assignor"):
         InProcess(42)
+
+
+# --- many questions at once ------------------------------------------------------------------------------
+
+LOUD = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    reply = {"assignment": {"A" * 30_000: []}}
+    if request["cmd"] == "hello":
+        reply = {"name": "loud", "protocols": ["eager"], "user_data": True, "user_data_from": ["generation"]}
+    if request["cmd"] == "user_data":
+        reply = {"user_data": "%02x" % request["generation"]}
+    print(json.dumps({"seq": request["seq"], "result": reply}), flush=True)
+"""
+"""It reads nothing while it writes, and writes more than a pipe holds."""
+
+
+def test_more_than_two_pipes_hold_is_asked_and_answered_at_once(session):
+    opened = session(None, sys.executable, "-c", LOUD)
+    asked = [(n, AssignQuestion(COOPERATIVE, CLUSTER, {"B" * 30_000: GOOD["A"]})) for n in range(1, 41)]
+    assert opened.answers(asked) == [Answer({"A" * 30_000: ()})] * 40
+
+
+def test_user_data_is_asked_as_often_as_it_can_differ(session):
+    seen = []
+    opened = session(None, sys.executable, "-c", LOUD, observe=lambda direction, line: seen.append(line))
+    questions = tuple(
+        UserDataQuestion(owned, generation, Asker(member, ("t",)))
+        for owned, generation, member in itertools.product([(), (T0,), (T1,)], [1, 2, 3], "AB")
+    )
+    expected = [bytes([question.generation]) for question in questions]
+    assert opened.answers([(1, questions), (2, questions[:2])]) == [expected, expected[:2]]
+    opened.renew()
+    assert opened.user_data_of(questions) == expected
+    assert sum(b'"cmd":"user_data"' in line for line in seen) == 3
+
+
+def test_a_target_that_ends_among_many_questions_is_asked_one_by_one(session):
+    """Nobody is blamed before that."""
+    opened = session("hostile_assignors:os_exit")
+    good, bad = (AssignQuestion(COOPERATIVE, CLUSTER, group) for group in (GOOD, BAD))
+    with pytest.raises(Lost):
+        opened.answers([(1, good), (2, bad), (3, good)])
+    kinds = [type(opened.assign(*question[:3])) for question in (good, bad, good)]
+    assert kinds == [Answer, Failure, Answer]

@@ -30,6 +30,7 @@ from rebalance.live.lockstep.walks import (
     walk,
 )
 from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.replay.scene import CannotForce
 from rebalance.model.assignor import Promise
 from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
@@ -157,9 +158,14 @@ LEADS = "{0} leader sync, {0} receive, {0} complete"
 
 
 @contextlib.contextmanager
-def begun(scenario: str = "dynamic", releases: CodeReleases = NOW, without: str = "") -> Iterator[Lockstep]:
+def begun(
+    scenario: str = "dynamic",
+    releases: CodeReleases = NOW,
+    without: str = "",
+    faults: tuple[str, ...] | None = None,
+) -> Iterator[Lockstep]:
     """Both at their beginning; ``without`` a kind of fault: consumers commit where commits may be slow."""
-    of = setup(scenario, releases)
+    of = setup(scenario, releases, replace(SMALL, faults=faults))
     of = replace(of, faults=tuple(fault for fault in of.faults if fault != without))
     with KafkaCell([releases.coordinator], releases.consumers) as cell:
         one = Lockstep(cell, of, machine(of), releases)
@@ -178,7 +184,7 @@ def plays(one: Lockstep, run: str) -> None:
             for event, outcome in one.built.outcomes(one.state)
             if (event.action, event.who) == (action, who)
             and event.choice.endswith(choice)
-            and event.choice != "commit"
+            and (event.choice != "commit" or choice == "commit")
         )
         found = one.step(event, outcome)
         assert found is None, "\n".join(lines_of(found))
@@ -306,6 +312,44 @@ def test_an_empty_group_is_deleted_with_its_offsets_and_with_ids_that_were_never
         plays(one, "B session timeout, B receive, B join, B join request, group expires, B receive, B join")
         plays(one, "B join request")
         assert isinstance(one.built.value(one.state, "wire B"), Refused)
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["3.4.1", RELEASE])
+def test_what_a_commit_is_answered_that_finds_no_group(release: str) -> None:
+    """ILLEGAL_GENERATION, and since version 9 of the request what a consumer makes nothing of."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with begun(releases=releases, without="slow commit") as one:
+        plays(
+            one, f"{ALONE}, A late request t-commit, A session timeout, group expires, A late request arrives"
+        )
+        if release == RELEASE:
+            assert one.built.value(one.state, "stray A") is None
+        else:
+            plays(one, "A late answer")
+        plays(one, "A join, A join request")
+    assert one.seen.deviations["commit_of_no_group"] == 1
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_group_that_has_handed_out_an_id_is_there_for_a_commit() -> None:
+    with begun(without="slow commit") as one:
+        plays(one, f"{ALONE}, A late request t-commit, A session timeout, group expires, C start, C join")
+        plays(one, "C join request, A late request arrives, A late answer")
+    assert not one.seen.deviations["commit_of_no_group"]
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_listener_that_hears_of_no_assignment_throws_nothing() -> None:
+    with begun("topics", faults=("resubscribe", "listener throws")) as one:
+        plays(one, "A start, A join, A join request, A receive, A join, A resubscribe, A join request")
+        plays(one, "join phase ends, A assign, A leader sync, A receive")
+        with pytest.raises(CannotForce):
+            plays(one, "A listener throws")
+        plays(one, "A complete")
 
 
 @needs_java

@@ -93,20 +93,6 @@ def test_a_server_answers_refuses_and_ends():
     server.close()
 
 
-def test_what_nobody_asked_for_is_noticed():
-    chatty = Server([sys.executable, "-c", "print('{}'); print('a log'); print('{}', flush=True); input()"])
-    quiet = Server([sys.executable, "-c", "print('{}'); print('a log', flush=True); input()"])
-    try:
-        while not (chatty.unread() and quiet.unread()):
-            time.sleep(0.01)
-        assert chatty.spoke()
-        assert not quiet.spoke()
-        assert not chatty.spoke()  # it was read
-    finally:
-        chatty.kill()
-        quiet.kill()
-
-
 def test_a_server_that_is_silent_is_not_waited_for():
     with pytest.raises(ToolError, match=r"sleep 1000 did not answer within 0\.1 s"):
         Server(["sleep", "1000"], ready=0.1)

@@ -86,7 +86,7 @@ def test_the_end_of_the_jvm_is_a_verdict_and_so_is_who_grants_twice(
         ("loop", "cell: the cell does not answer within 10 s"),
         ("memory", "java.lang.OutOfMemoryError"),
         ("halt", "cell: the cell ended with exit status 4"),
-        ("answers", "cell: the cell answers a batch with something else"),
+        ("answers", "cell: the cell answers what was not asked"),
     ],
 )
 def test_what_it_throws_what_never_ends_and_what_takes_all_memory(

@@ -208,6 +208,18 @@ def test_wrong_where_the_reference_is_right(id_: str) -> None:
         assert show(broken.assign(cluster, group)) == wrong
 
 
+def test_last_claim_wins_holds_nothing_back_from_who_claims_it() -> None:
+    """``adjustAssignment`` of Java 2.4 asks what each member says, not whose claim counts; StickyAssignor of
+    EAGER members holds nothing back at all."""
+    cluster = Cluster.of({"t": 3})
+    group = {"A": member("t", "t-0 t-1 t-2", 1), "B": member("t", "t-0 t-1 t-2", 3)}
+    wrong = switched("cooperative-sticky", ["last_claim_wins"]).assign(cluster, group)
+    assert sorted(map(len, wrong.values())) == [1, 2]
+    assert sorted(map(len, reference("cooperative-sticky").assign(cluster, group).values())) == [0, 2]
+    fresh = {"A": member("t"), "B": member("t", "t-0 t-1 t-2", 3)}
+    assert sorted(map(len, switched("sticky", ["last_claim_wins"]).assign(cluster, fresh).values())) == [1, 2]
+
+
 def test_cache_across_calls() -> None:
     cluster, name = Cluster.of({"t": 2}), SWITCHES["cache_across_calls"].assignor
     claiming = {"A": member("t", "t-1", 1), "B": member("t", "t-0", 1)}

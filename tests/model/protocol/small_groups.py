@@ -108,12 +108,17 @@ class PlayedGroup:
         return self.after(self.state(**values), action, who)
 
     def after(self, state: State, action: str, who: int = 0) -> list[Step]:
-        return [
+        found = [
             Step(event.choice, dict(zip(self.machine.components, after, strict=True)), outcome.seen)
             for event, outcome in self.machine.outcomes(state)
             if (event.action, event.who) == (action, who)
             for after in [self.machine.apply(state, event, outcome)]
         ]
+        for step in found:
+            made = self.machine.by_name[action, who]
+            cost = int(made.fault and "budget" in made.writes)
+            assert self.machine.value(state, "budget") - step.after["budget"] == cost
+        return found
 
     def step(self, action: str, who: int = 0, /, **values: Any) -> Step:
         """The only outcome of one action."""

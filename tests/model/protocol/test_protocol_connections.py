@@ -27,6 +27,7 @@ from rebalance.model.protocol.state import (
     Refused,
     Slot,
     Sync,
+    Topics,
 )
 
 from tests.model.protocol.small_groups import PlayedGroup, meta, setup, stable
@@ -320,3 +321,8 @@ def test_a_leave_that_was_not_sent_is_not_left_behind():
     """A static member sends none, and who has no id has nobody to name."""
     for game, member in ((PlayedGroup(group(static=True)), stable()), (PlayedGroup(group()), stable(id=0))):
         assert game.steps("late leave", member_A=member) == []
+
+
+def test_who_is_subscribed_to_nothing_only_leaves_by_its_timer():
+    steps = PlayedGroup(group()).steps("late leave", member_A=stable(topics=Topics(0)))
+    assert [step.choice for step in steps] == ["max poll"]

@@ -925,8 +925,12 @@ def test_who_comes_again_is_neither_given_up_nor_carried():
 def test_a_follower_whose_bytes_alone_have_changed_rebalances_for_nothing():
     """Clause coordinator/repeat: the order of a client's topics is no news, and Kafka cannot see that."""
     mine = (MemberRecord(1, meta(), synced=True),)
-    step = here(DYNAMIC, Join(1, meta(noise=1)), STABLE, mine)
-    assert [seen.rebalances for seen in step.saw(Repeated)] == [True]
+    noisy = (MemberRecord(1, meta(noise=1), synced=True),)
+    for step in (
+        here(DYNAMIC, Join(1, meta(noise=1)), STABLE, mine),
+        here(DYNAMIC, Join(1, meta()), STABLE, noisy),
+    ):
+        assert [seen.rebalances for seen in step.saw(Repeated)] == [True]
     for other, leader in ((OTHER, B1), (meta(noise=1), A1)):
         step = here(DYNAMIC, Join(1, other), STABLE, mine, group=group(STABLE, leader))
         assert step.saw(Repeated) == []
@@ -1037,6 +1041,30 @@ HUNG = stable(life=Life.HUNG)
 def test_whose_session_expires_without_a_fault(member: Member, record: MemberRecord, expires: bool):
     steps = DYNAMIC.steps("session expires", member_A=member, group=group(STABLE), record_A=(record,))
     assert bool(steps) is expires
+
+
+@pytest.mark.parametrize(("decisions", "expires"), [((), False), (("no_heartbeat_in_completing",), True)])
+def test_who_hangs_in_assign_beats_since_kafka_10134(decisions: tuple[str, ...], expires: bool):
+    game = PlayedGroup(setup(decisions=decisions))
+    hung = HUNG._replace(state=MemberState.COMPLETING)
+    assigning = {"group": group(COMPLETING, A1), "record_A": (MINE[0]._replace(synced=False),)}
+    assert bool(game.steps("session expires", member_A=hung, **assigning)) is expires
+
+
+def test_the_sync_group_with_the_decision_is_not_parked():
+    deciding = {"group": group(COMPLETING, A1), "record_A": (MemberRecord(1, meta()),)}
+    decision = Sync(1, Generation(3), (Grant(A1, Parts(0b11)),))
+    assert DYNAMIC.steps("sync request", wire_A=decision, **deciding) == []
+    undecided = DYNAMIC.step("sync request", wire_A=Sync(1, Generation(3)), **deciding)
+    assert undecided.after["wire A"] == SyncParked(1, Generation(3))
+
+
+def test_a_late_answer_is_about_the_generation_that_was_asked_for():
+    late = Late("heartbeat", 1, Generation(2))
+    step = DYNAMIC.step(
+        "late request arrives", stray_A=late, group=group(STABLE), record_A=(MemberRecord(1, meta()),)
+    )
+    assert step.after["stray A"] == Refused("heartbeat", Error.ILLEGAL_GENERATION, 1, Generation(2))
 
 
 @pytest.mark.parametrize(("record", "expires"), [(MINE[0], True), (PENDING[0], False)])
@@ -1230,3 +1258,15 @@ def test_who_was_assigned_nothing_since_is_represented_as_it_was(assigned: Parts
 def test_of_three_partitions_two_exist():
     game = PlayedGroup(setup(1, topics=(0b111,), exist=0b011, faults=("topic shrinks",)))
     assert [step.after["cluster"].parts for step in game.steps("topic shrinks", NOBODY)] == [0b010, 0b001]
+
+
+def test_a_join_phase_to_which_only_static_members_did_not_come_goes_on():
+    away = (MemberRecord(1, meta(), given_up=True),)
+    assert STATIC.steps("join phase ends", NOBODY, group=group(PREPARING), record_A=away) == []
+    assert DYNAMIC.steps("join phase ends", NOBODY, group=group(PREPARING), record_A=away)
+
+
+def test_a_join_request_whose_sender_gave_up_makes_the_group_rebalance_too():
+    mine = (MemberRecord(1, meta(), synced=True),)
+    step = STATIC.step("abandoned join", stray_A=Join(1, OTHER), group=group(STABLE, A1), record_A=mine)
+    assert (step.after["stray A"], step.after["group"].state) == (None, PREPARING)

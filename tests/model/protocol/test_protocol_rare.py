@@ -34,6 +34,7 @@ from rebalance.model.protocol.state import (
     Slot,
     Sync,
     SyncParked,
+    Topics,
 )
 
 from tests.model.protocol.small_groups import SUBSCRIBED, PlayedGroup, meta, setup, stable
@@ -66,6 +67,11 @@ def test_a_leave_group_that_is_lost_leaves_the_member_in_the_group():
 @pytest.mark.parametrize("member", [Member(Life.UP), stable(4, life=Life.PAUSED), Member()])
 def test_who_has_not_joined_or_does_not_run_sends_none(member: Member):
     assert DYNAMIC.steps("leave lost", member_A=member, **SETTLED) == []
+
+
+def test_who_is_subscribed_to_nothing_only_leaves_by_its_timer():
+    steps = DYNAMIC.steps("leave lost", member_A=stable(4, topics=Topics(0)), **SETTLED)
+    assert [step.choice for step in steps] == ["max poll"]
 
 
 def test_a_static_member_sends_none():
@@ -153,6 +159,7 @@ RETURNING = {**SETTLED, "member_A": Member(Life.UP, topics=SUBSCRIBED), "wire_A"
 
 def test_a_return_that_is_not_stored_is_undone():
     step = STATIC.step("return not stored", **RETURNING)
+    assert step.choice == ""
     assert step.after["wire A"] == Refused("join", Error.NOT_COORDINATOR, 0)
     assert (step.after["group"], step.after["record A"]) == (SETTLED["group"], SETTLED["record_A"])
 
@@ -196,6 +203,11 @@ def test_who_polls_on_after_a_fatal_error_keeps_all_and_joins_again():
     assert again.after["wire A"].meta.owned == 0b01
 
 
+def test_only_a_process_that_polls_hears_of_it_and_it_asks_for_a_rebalance():
+    assert CARELESS.steps("polls on", member_A=stable(life=Life.PAUSED), wire_A=FULL) == []
+    assert CARELESS.step("polls on", member_A=stable(), wire_A=FULL).after["member A"].rejoin
+
+
 def test_only_fatal_errors_are_thrown():
     for error in (Error.REBALANCE_IN_PROGRESS, Error.NOT_COORDINATOR, Error.UNKNOWN_MEMBER_ID):
         refused = FULL._replace(error=error)
@@ -218,10 +230,17 @@ def test_the_join_that_was_under_way_is_waited_for_after_unsubscribe():
 
 def test_an_assignment_that_waits_for_a_poll_is_given_up_by_it():
     received = stable(4, prepare=False, received=Parts(0b01))
-    after = CARELESS.step("unsubscribe midway", member_A=received, **SETTLED).after["member A"]
-    assert after.received == 0b01
+    left = CARELESS.step("unsubscribe midway", member_A=received, **SETTLED).after
+    after = left["member A"]
+    assert (after.received, left["group"].state) == (0b01, GroupState.PREPARING)
     step = CARELESS.step("complete", member_A=after._replace(topics=SUBSCRIBED))
     assert (step.after["member A"].owned, step.after["member A"].received) == (0, None)
+
+
+@pytest.mark.parametrize("member", [stable(4, topics=Topics(0)), stable(4, life=Life.PAUSED)])
+def test_who_is_subscribed_to_nothing_or_does_not_run_does_not_unsubscribe(member: Member):
+    received = member._replace(prepare=False, received=Parts(0b01))
+    assert CARELESS.steps("unsubscribe midway", member_A=received, **SETTLED) == []
 
 
 def test_what_is_still_to_arrive_arrives_first():
@@ -265,6 +284,16 @@ def test_the_limit_stays_when_the_generation_rises_and_when_the_group_is_gone():
     assert all(s.after["group"].limited for s in game.steps("join phase ends", NOBODY, group=group, **here))
     [gone] = game.steps("group expires", NOBODY, group=empty.after["group"])
     assert gone.after["group"] == Group(limited=True)
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_a_group_that_is_gone_is_forgotten_in_the_log_too(logs: bool):
+    game = PlayedGroup(setup(faults=("group expires", "failover") if logs else ("group expires",)))
+    log = LOG if logs else {}
+    handed_out = {"record_A": (MemberRecord(1, None),), "group": Group(GroupState.EMPTY, G4)}
+    after = game.step("group expires", NOBODY, **handed_out, **log).after
+    assert (after["group"], after["record A"]) == (Group(), ())
+    assert [after[name.replace("_", " ")] for name in log] == ([Group(), (), ()] if logs else [])
 
 
 # -- a generation that is counted twice ------------------------------------------------------------------
@@ -317,8 +346,29 @@ def test_a_leader_that_sees_that_replicas_have_moved_rejoins():
     assert game.steps("join", member_A=leader) == []
     seen = game.step("refresh", member_A=leader, cluster=moved.after["cluster"]).after["member A"]
     assert seen.view_moved
+    started = game.step("start", member_A=Member(), cluster=moved.after["cluster"]).after["member A"]
+    assert started.view_moved
     assert len(game.steps("join", member_A=seen)) == 1
     assert game.steps("join", member_A=seen._replace(watch=None)) == []
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_leader_remembers_where_replicas_were_until_it_joins_again(moved: bool):
+    joining = stable(3, state=MemberState.PREPARING, prepare=False, rejoin=True, view_moved=moved)
+    deciding = {**DECIDING, "wire_A": JoinOk(1, G4, "cooperative-sticky", leader=True)}
+    [step, *_] = DYNAMIC.steps("assign", member_A=joining, **deciding)
+    assert step.after["member A"].watch_moved is moved
+    led = joining._replace(watch=Parts(0b11), watched=SUBSCRIBED, watch_moved=moved)
+    follows = {**DECIDING, "wire_A": JoinOk(1, G4, "cooperative-sticky")}
+    after = DYNAMIC.step("receive", member_A=led, **follows).after["member A"]
+    assert (after.watch, after.watch_moved) == (None, False)
+
+
+def test_who_unsubscribes_knows_the_cluster_still_and_its_id_if_it_is_static():
+    for game, known in ((DYNAMIC, 0), (PlayedGroup(setup(faults=("unsubscribe",), static=True)), 1)):
+        member = stable(4, 0b01, view_moved=True)
+        after = game.step("unsubscribe", member_A=member, **SETTLED).after["member A"]
+        assert (after.id, after.view, after.view_moved) == (known, 0b11, True)
 
 
 def test_the_assignor_is_asked_with_the_racks_that_the_leader_sees():

@@ -6,7 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rebalance.model.protocol.observations import Claimed, Noted
+from rebalance.model.protocol.callbacks import drop
+from rebalance.model.protocol.errors import refused
+from rebalance.model.protocol.observations import Callback, Claimed, Completed, Noted
+from rebalance.model.protocol.setup import MemberContext
 from rebalance.model.protocol.state import (
     Error,
     Generation,
@@ -287,3 +290,63 @@ def test_a_claim_that_has_a_label_is_seen(owned: int, version: int, claims: list
 
 def test_an_assignment_that_nobody_asked_again_for_swallows_nothing():
     assert ONE.step("receive", member_A=SYNCING, wire_A=SyncOk(1, G3, Parts(0))).saw(Noted) == []
+
+
+# -- and what else a member does not do, or keeps ----------------------------------------------------------
+
+
+def test_who_is_subscribed_does_not_subscribe_again():
+    assert ONE.steps("subscribe", member_A=RESTING) == []
+    assert len(ONE.steps("subscribe", member_A=RESTING._replace(topics=Topics(0)))) == 1
+
+
+def test_who_hangs_sends_no_commit():
+    game = PlayedGroup(setup(1, faults=("late request",)))
+    for life, sent in ((Life.UP, ["heartbeat", "commit"]), (Life.HUNG, ["heartbeat"])):
+        steps = game.steps("late request", member_A=RESTING._replace(life=life), **SETTLED)
+        assert [step.choice for step in steps] == sent
+
+
+def test_what_is_left_of_an_assignment_is_of_its_generation():
+    """CooperativeStickyAssignor tells no generation of what is not there since version 2."""
+    config = setup(1).consumers[0].stages[0]
+    owns = stable(4, 0b11)
+    assert drop(owns, config, 0b01).own_gen == 4
+    assert drop(owns, config, 0b11).own_gen == -1
+
+
+@pytest.mark.parametrize("state", [MemberState.STABLE, MemberState.PREPARING])
+def test_a_callback_of_who_leaves_says_whether_a_rebalance_is_under_way(state: MemberState):
+    game = PlayedGroup(setup(1, faults=("close",)))
+    step = game.step("close", member_A=stable(3, 0b11, state=state), **SETTLED)
+    assert [one.midway for one in step.saw(Callback)] == [state is MemberState.PREPARING]
+
+
+def test_the_end_of_on_join_complete_says_what_it_was_about():
+    step = ONE.step("complete", member_A=stable(3, 0b01, received=Parts(0b10), prepare=False), **SETTLED)
+    [completed] = step.saw(Completed)
+    assert (completed.assigned, completed.owned, completed.revoked) == (0b10, 0b10, True)
+    assert (completed.eager, completed.rejoin, completed.believed) == (False, True, 0b10)
+
+
+@pytest.mark.parametrize("api", ["join", "sync"])
+def test_a_rebalance_in_the_midst_of_one_asks_for_the_next(api: str):
+    """Of a heartbeat and a commit that is no news."""
+    me = MemberContext(Slot(0), ONE.setup)
+    member = stable(4, state=MemberState.COMPLETING, prepare=False)
+    for one, rejoins in ((api, True), ("heartbeat", False), ("commit", False)):
+        answer = Refused(one, Error.REBALANCE_IN_PROGRESS, 1, Generation(4))
+        assert refused(me, member, answer)[0].rejoin is rejoins
+
+
+@pytest.mark.parametrize(("decisions", "rejoins"), [((), True), (("rejoin_flag_not_latched",), False)])
+def test_what_calls_for_a_join_is_remembered_from_its_commit_on(decisions: tuple[str, ...], rejoins: bool):
+    game = PlayedGroup(setup(1, faults=("slow commit",), decisions=decisions))
+    changed = stable(3, 0b01, joined_topics=Topics(0))
+    step = game.step("slow commit", member_A=changed, **SETTLED)
+    assert step.after["member A"].rejoin is rejoins
+
+
+def test_an_assignment_of_no_bytes_is_taken_from_the_wire():
+    step = ONE.step("receive", member_A=SYNCING, wire_A=SyncOk(1, G3, None), **SETTLED)
+    assert (step.after["wire A"], step.after["member A"].life) == (None, Life.FAILED)

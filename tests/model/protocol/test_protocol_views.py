@@ -173,8 +173,8 @@ def test_what_a_member_takes(member: Member, records: tuple[MemberRecord, ...], 
 
 def test_ids_and_size():
     """A pending id is no member; one that is carried along does not count against the limit."""
-    records = (*MINE, MemberRecord(2, meta(), silent=True), MemberRecord(3, None))
-    assert (look("ids", record_A=records), look("size", record_A=records)) == (2, 1)
+    records = (*MINE, MemberRecord(2, meta(), silent=True), MemberRecord(3, None), MemberRecord(4, meta()))
+    assert (look("ids", record_A=records), look("size", record_A=records)) == (3, 2)
 
 
 def test_cluster_and_group():

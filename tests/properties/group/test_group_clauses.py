@@ -253,6 +253,8 @@ def test_size_and_instance_are_asked_where_there_is_a_limit_and_an_instance():
     usual = {rule.clause for rule in rules(GROUP).always}
     found = {rule.clause for rule in rules(LIMITED).always} - usual
     assert found == {"group/size", "group/instance", "coordinator/log"}
+    lowered = replace(LIMITED, lowers=True)  # it may be too large when it is loaded
+    assert {rule.clause for rule in rules(lowered).always} - usual == {"group/instance", "coordinator/log"}
 
 
 # -- what a step changes ---------------------------------------------------------------------------------

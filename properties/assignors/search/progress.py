@@ -13,13 +13,18 @@ from dataclasses import dataclass, field
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall, FailureKind
+from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.generator import CROWD
-from rebalance.properties.assignors.histories import Found, PlayedHistory
+from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
 COUNTERS = ("skipped", "witnesses", "judged", "broken", "hung")
 """The fields of ``CheckProgress`` that count by name."""
+
+
+MOST_KEPT = 500
+"""Scenarios of one clause whose causes are looked for."""
 
 
 @dataclass(slots=True)
@@ -65,8 +70,8 @@ class CheckProgress:
     """Per protocol: calls that did not return."""
     claims: int = 0
     moved: int = 0
-    best: dict[str, tuple[Scenario, Found, int]] = field(default_factory=dict)
-    """Per clause-protocol id: the smallest scenario that breaks it so far, and its number."""
+    breaking: dict[str, list[BreakingScenario]] = field(default_factory=dict)
+    """Per clause-protocol id: the first scenarios that break it, ``MOST_KEPT`` at most."""
     seconds: float = 0.0
     along: dict[str, CheckTally] = field(default_factory=dict)
     """By ``along_key``."""
@@ -97,19 +102,19 @@ class CheckProgress:
             key = f"{found.clause.id}-{protocol}"
             self.broken[key] += 1
             self.moved += found.breach.gap if found.clause.id == "kip54/sticky/1" else 0
-            self._keep(key, (record.scenario, found, number))
+            self._keep(key, [BreakingScenario(record.scenario, found, number)])
         self._cover(record, number)
 
     def absorb(self, part: CheckProgress) -> None:
-        """Add what other scenarios showed: the next ones, so that of equals the first is kept."""
+        """Add what other scenarios showed: the next ones."""
         self.done += part.done - part.first
         self.questions += part.questions
         self.claims += part.claims
         self.moved += part.moved
         for name in COUNTERS:
             getattr(self, name).update(getattr(part, name))
-        for key, best in part.best.items():
-            self._keep(key, best)
+        for key, broken in part.breaking.items():
+            self._keep(key, broken)
         for key, tally in part.along.items():
             self.along.setdefault(key, CheckTally()).absorb(tally)
         for key, passing in part.samples.items():
@@ -122,10 +127,9 @@ class CheckProgress:
             total.absorb(part)
         return total
 
-    def _keep(self, key: str, best: tuple[Scenario, Found, int]) -> None:
-        known = self.best.get(key)
-        if known is None or best[0].size < known[0].size:
-            self.best[key] = best
+    def _keep(self, key: str, broken: Sequence[BreakingScenario]) -> None:
+        kept = self.breaking.setdefault(key, [])
+        kept.extend(broken[: MOST_KEPT - len(kept)])
 
     def _show(self, key: str, passing: Passing) -> None:
         known = self.samples.get(key)

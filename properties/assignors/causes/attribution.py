@@ -1,0 +1,230 @@
+"""Which causes are behind the scenarios that break a clause, and one small counterexample for each.
+
+A cause is what must be in the call that breaks: the history that leads there is folded into the claims that
+its members arrive with, and whatever the clause breaks without is taken out. So a claim that outlived a
+missed answer is one cause, however the answer was missed. The counterexample of a cause comes from the most
+real scenario that shows it, and is not made less real while it is made small.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.causes.ablations import BY_NAME, TABLE, Realism, ablated, present, reduced
+from rebalance.properties.assignors.clause import Clause, Scope
+from rebalance.properties.assignors.histories import Found, PlayedHistory, from_round
+from rebalance.properties.assignors.minimise import minimise
+from rebalance.properties.assignors.scenarios import Scenario
+
+STORY = frozenset({"claims"})
+"""What is in most scenarios once their history is folded, and names no cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What a clause needs to break: a ``kind`` of breach, and the names of the inputs that must stay."""
+
+    kind: str
+    features: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kind: str, features: Iterable[str]) -> Cause:
+        """The cause with these features, in the order of the table, the most real first."""
+        kept = set(features) - STORY
+        return cls(kind, tuple(ablation.name for ablation in reversed(TABLE) if ablation.name in kept))
+
+    @property
+    def id(self) -> str:
+        """Its name: ``plain`` where the clause needs nothing special to break."""
+        return "+".join((*filter(None, (self.kind,)), *self.features)) or "plain"
+
+    def key(self, clause: Clause, protocol: RebalanceProtocol) -> str:
+        """Names it among the causes of all clauses, as in a list of known failures."""
+        return f"{clause.id}-{protocol}@{self.id}"
+
+    @property
+    def sentence(self) -> str:
+        """What must stay."""
+        return "; ".join(BY_NAME[name].sentence for name in self.features) or "nothing special"
+
+
+def realism(scenario: Scenario) -> Realism:
+    """How real the least real input of a scenario is."""
+    degrees = (BY_NAME[name].realism_in(scenario.protocol) for name in present(scenario))
+    return max(degrees, default=Realism.HONEST)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakingScenario:
+    """A scenario with this ``number`` that breaks a clause, as it was ``found``."""
+
+    scenario: Scenario
+    found: Found
+    number: int
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Those that have the fewest kinds of input first: they name causes at once."""
+        return len(present(self.scenario)), self.scenario.size, self.number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseFound:
+    """A ``cause`` with the scenarios that show it, and ``small``, made of ``first``, which does so too."""
+
+    cause: Cause
+    broken: tuple[BreakingScenario, ...]
+    small: Scenario
+    first: BreakingScenario
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """The most real first, then the plainest and smallest."""
+        return realism(self.small), len(self.cause.features), self.small.size, self.cause.id
+
+
+MOST_CAUSES = 6
+"""Causes of one clause that are made small and shown; the others are counted."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Attribution:
+    """Finds out what is behind the scenarios that break ``clause``.
+
+    ``play`` plays a scenario for the clause and says what that costs, a play being 1. ``limit`` is what
+    grouping may cost, and again what making one counterexample small may cost. ``expected``: whether a
+    cause, as ``Cause.key`` writes it, needs no small counterexample.
+    """
+
+    clause: Clause
+    play: Callable[[Scenario], tuple[PlayedHistory, float]]
+    limit: float
+    expected: Callable[[str], bool] = lambda key: False
+    _left: float = 0.0
+    _known: dict[tuple[str, bytes], bool] = field(default_factory=dict)
+    """Which scenarios break, of those that were played since the last counterexample."""
+    _met: dict[str, tuple[Scenario, Found]] = field(default_factory=dict)
+    """Kinds of breaches that were not looked for when they were seen, each with the first scenario."""
+
+    def explain(self, broken: Sequence[BreakingScenario]) -> list[CauseFound]:
+        """The causes behind what is ``broken``, each with a counterexample, the most real first."""
+        found: dict[Cause, CauseFound] = {}
+        known: list[CauseFound] = []
+        for cause, shown in self._groups(broken):
+            first = min(shown, key=lambda one: (realism(one.scenario), *one.order))
+            if self.expected(cause.key(self.clause, first.scenario.protocol)):
+                known.append(CauseFound(cause=cause, broken=tuple(shown), small=first.scenario, first=first))
+            elif len(found) < MOST_CAUSES:
+                self._add(found, cause, first, shown)
+        for kind in sorted(self._met.keys() - {cause.kind for cause in found}):
+            scenario, breach = self._met[kind]
+            self._add(found, Cause(kind, ()), BreakingScenario(scenario, breach, broken[0].number), ())
+        return sorted((*found.values(), *known), key=lambda one: one.order)
+
+    def _add(
+        self,
+        found: dict[Cause, CauseFound],
+        cause: Cause,
+        first: BreakingScenario,
+        shown: Sequence[BreakingScenario],
+    ) -> None:
+        """Make the counterexample of a cause, which may turn out to be one that has been ``found``."""
+        self._left = self.limit
+        self._known.clear()
+        small = self._small(first.scenario, cause.kind)
+        self._left = self.limit
+        cause = self._cause_of(small, cause.kind) or cause
+        one = CauseFound(cause=cause, broken=tuple(shown), small=small, first=first)
+        if (same := found.get(cause)) is not None:
+            best = min(same, one, key=lambda each: each.order)
+            one = replace(best, broken=(*same.broken, *one.broken))
+        found[cause] = one
+
+    def _groups(self, broken: Sequence[BreakingScenario]) -> list[tuple[Cause, list[BreakingScenario]]]:
+        """What is ``broken`` by cause, as much as the limit allows; the most real causes first."""
+        groups: dict[Cause, list[BreakingScenario]] = {}
+        self._left = self.limit
+        for one in sorted(broken, key=lambda one: one.order):
+            if self._left <= 0:
+                break
+            known = sorted(groups, key=lambda cause: (len(cause.features), cause.id))
+            cause = self._cause_of(one.scenario, one.found.breach.kind, known)
+            if cause is not None:
+                groups.setdefault(cause, []).append(one)
+
+        def order(group: tuple[Cause, list[BreakingScenario]]) -> tuple[object, ...]:
+            cause, shown = group
+            return min(realism(one.scenario) for one in shown), len(cause.features), cause.id
+
+        return sorted(groups.items(), key=order)
+
+    def _cause_of(self, scenario: Scenario, kind: str, known: Iterable[Cause] = ()) -> Cause | None:
+        """What it takes ``scenario`` to break: one of the ``known`` causes, if that is enough; None if it
+        does not break when it is played again."""
+        folded = self._folded(scenario, kind)
+        if folded is None:
+            return None
+        features = present(folded) | STORY
+        for cause in known:
+            kept = STORY.union(cause.features)
+            if cause.kind != kind or not kept <= features:
+                continue
+            if kept == features or self._breaks(reduced(folded, kept), kind):
+                return cause
+        return Cause.of(kind, present(ablated(folded, lambda s: self._breaks(s, kind), STORY)))
+
+    def _folded(self, scenario: Scenario, kind: str) -> Scenario | None:
+        """The scenario that begins as late as it can and still breaks; None if it does not break at all."""
+        if (shown := self._seen(scenario, kind)) is None:
+            return None
+        record, found = shown
+        settling = len(scenario.rounds) + 1 if self.clause.scope is Scope.HISTORY else 1
+        for number in dict.fromkeys((found.round, settling, 1)):
+            if number <= len(record.calls):
+                later = from_round(record, number)
+                if number >= len(scenario.rounds):
+                    later = replace(later, rounds=())
+                if self._breaks(later, kind):
+                    return later
+        return scenario
+
+    def _small(self, start: Scenario, kind: str) -> Scenario:
+        """``start`` made small, and no less real: from the round that breaks, as long as that helps."""
+        most = realism(start)
+
+        def breaks(candidate: Scenario) -> bool:
+            return realism(candidate) <= most and self._breaks(candidate, kind)
+
+        best = ablated(start, breaks, STORY)
+        while True:
+            most = realism(best)
+            later = self._folded(best, kind)
+            begin = later if later is not None and realism(later) <= most else best
+            small = minimise(begin, breaks, may_go_on=lambda: self._left > 0)
+            if small.size >= best.size:
+                return best
+            best = small
+
+    def _breaks(self, scenario: Scenario, kind: str) -> bool:
+        """Whether a scenario breaks the clause in this kind; not so once the limit is reached."""
+        key = (kind, hashlib.sha256(repr(scenario).encode()).digest())
+        if key not in self._known:
+            if self._left <= 0:
+                return False
+            self._known[key] = self._seen(scenario, kind) is not None
+        return self._known[key]
+
+    def _seen(self, scenario: Scenario, kind: str) -> tuple[PlayedHistory, Found] | None:
+        """The play of a scenario that breaks the clause in this kind."""
+        record, cost = self.play(scenario)
+        self._left -= cost
+        found = record.breach_of(self.clause.id)
+        if found is None:
+            return None
+        if found.breach.kind == kind:
+            return record, found
+        self._met.setdefault(found.breach.kind, (scenario, found))
+        return None
